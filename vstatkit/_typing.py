@@ -1,0 +1,18 @@
+"""Array aliases used in annotations."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Counts: TypeAlias = NDArray[Any] | sparse.csr_array
+Seed: TypeAlias = int | np.random.Generator | None
+DataLike: TypeAlias = pd.DataFrame | Mapping[str, Any] | Any
+Labels: TypeAlias = pd.Index
+Restrictions: TypeAlias = str | Sequence[float] | Floats | Mapping[str, float]
+Statistic: TypeAlias = Callable[..., Any]

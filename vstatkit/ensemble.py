@@ -1,0 +1,210 @@
+"""Evaluate a kernel over a design: batches, workers, progress, errors."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+from tqdm.auto import tqdm
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.exceptions import KernelError
+from vstatkit.kernels import Kernel, Predictive
+from vstatkit.streams import Purpose, stream
+from vstatkit.subsample import SubsampleDesign
+
+BATCH_SIZE = 64
+"""Learners evaluated by one task."""
+
+PROGRESS_DELAY = 1.0
+"""Seconds of work after which a progress bar appears."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a worker needs to evaluate learners.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        What is evaluated on each subsample.
+    design : SubsampleDesign
+        Which units each subsample holds.
+    at : ndarray of shape (q, p) or None
+        Query points of predictive kernels.
+    rows : ndarray of shape (n_rows,) or None
+        Unit of every observation when units are clusters.
+    keep : bool
+        Whether to keep the learners, to predict new data later.
+    """
+
+    kernel: Kernel
+    design: SubsampleDesign
+    at: Floats | None
+    rows: Ints | None
+    keep: bool
+
+
+@dataclass(frozen=True)
+class OutOfBag:
+    """Sums of predictions by learners that did not see an observation.
+
+    Attributes
+    ----------
+    total : ndarray of shape (n_rows, c)
+        Summed predictions.
+    times : ndarray of shape (n_rows,)
+        Number of learners in each sum.
+    """
+
+    total: Floats
+    times: Ints
+
+    def __add__(self, other: "OutOfBag") -> "OutOfBag":
+        return OutOfBag(self.total + other.total, self.times + other.times)
+
+    @property
+    def mean(self) -> Floats:
+        """Out-of-bag predictions; NaN where every learner saw the observation."""
+        times = np.where(self.times > 0, self.times, np.nan)
+        return self.total / times[:, None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Values of a run of learners.
+
+    Attributes
+    ----------
+    values : ndarray of shape (L, m)
+        Kernel values, learners first.
+    learners : list
+        The fitted learners, if they were kept.
+    oob : OutOfBag or None
+        Out-of-bag sums of predictive kernels.
+    """
+
+    values: Floats
+    learners: list[Any]
+    oob: OutOfBag | None
+
+    def __add__(self, other: "Evaluation") -> "Evaluation":
+        oob = self.oob
+        if oob is not None and other.oob is not None:
+            oob = oob + other.oob
+        values = np.concatenate([self.values, other.values])
+        return Evaluation(values, self.learners + other.learners, oob)
+
+
+def evaluate(
+    task: Task,
+    start: int,
+    stop: int,
+    *,
+    n_jobs: int | None = None,
+    batch_size: int = BATCH_SIZE,
+    progress: bool | None = None,
+) -> Evaluation:
+    """Evaluate learners `start` to `stop`.
+
+    The numbers depend on the learner alone, not on `n_jobs` or `batch_size`.
+
+    Parameters
+    ----------
+    task : Task
+        What to evaluate.
+    start, stop : int
+        Range of learners.
+    n_jobs : int, optional
+        Workers, as joblib counts them; the active `joblib.parallel_config`
+        decides on the backend (threads by default, processes, Dask).
+    batch_size : int
+        Learners in one task.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal, for work over a second.
+    """
+    edges = range(start, stop, batch_size)
+    run = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    batches = run(
+        joblib.delayed(_evaluate_batch)(task, first, min(first + batch_size, stop))
+        for first in edges
+    )
+    parts = []
+    with tqdm(
+        total=stop - start,
+        unit=" learners",
+        delay=0 if progress else PROGRESS_DELAY,
+        disable=None if progress is None else not progress,
+        leave=False,
+    ) as bar:
+        for part in batches:
+            parts.append(part)
+            bar.update(len(part.values))
+    return _join(parts)
+
+
+def _join(parts: list[Evaluation]) -> Evaluation:
+    oob = parts[0].oob
+    for part in parts[1:]:
+        if oob is not None and part.oob is not None:
+            oob = oob + part.oob
+    return Evaluation(
+        values=np.concatenate([part.values for part in parts]),
+        learners=[learner for part in parts for learner in part.learners],
+        oob=oob,
+    )
+
+
+def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
+    kernel = task.kernel
+    values, learners = [], []
+    oob = _empty_oob(task)
+    for b, counts in zip(range(start, stop), _row_counts(task, start, stop)):
+        learner, value = _evaluate_learner(task, b, counts)
+        values.append(value)
+        if task.keep:
+            learners.append(learner)
+        if oob is not None and isinstance(kernel, Predictive):
+            outside = np.flatnonzero(counts == 0)
+            if outside.size:
+                oob.total[outside] += kernel.predict(learner, kernel.X[outside])
+                oob.times[outside] += 1
+    return Evaluation(np.stack(values), learners, oob)
+
+
+def _empty_oob(task: Task) -> OutOfBag | None:
+    kernel = task.kernel
+    if not isinstance(kernel, Predictive):
+        return None
+    n = len(kernel.X)
+    return OutOfBag(np.zeros((n, kernel.n_outputs)), np.zeros(n, dtype=np.int64))
+
+
+def _row_counts(task: Task, start: int, stop: int) -> Iterator[Ints]:
+    counts = task.design.counts(start, stop)
+    for row in range(stop - start):
+        unit = counts[[row]].toarray()[0] if sparse.issparse(counts) else counts[row]
+        unit = unit.astype(np.int64)
+        yield unit if task.rows is None else unit[task.rows]
+
+
+def _evaluate_learner(task: Task, b: int, counts: Ints) -> tuple[Any, Floats]:
+    rng = stream(task.design.seed, b, Purpose.LEARNER)
+    try:
+        learner = task.kernel.fit(counts, rng)
+        value = task.kernel.value(learner, task.at)
+    except Exception as error:
+        raise KernelError(
+            f"the kernel failed on learner {b} (a subsample of {counts.sum()} rows, "
+            f"{np.count_nonzero(counts)} distinct): {type(error).__name__}: {error}"
+        ) from error
+    if not np.all(np.isfinite(value)):
+        bad = int(np.flatnonzero(~np.isfinite(value))[0])
+        raise KernelError(
+            f"the kernel's value for learner {b} is not finite: component {bad} is "
+            f"{value[bad]}. Values must be finite numbers; a larger `k` may help when "
+            "the statistic is undefined on small subsamples."
+        )
+    return learner, value

@@ -1,0 +1,25 @@
+"""Errors and warnings, one base each."""
+
+
+class VstatkitError(Exception):
+    """Base of the errors that are not plain argument errors."""
+
+
+class FormulaError(VstatkitError, ValueError):
+    """A formula, or the data it is applied to, cannot be used."""
+
+
+class KernelError(VstatkitError):
+    """A base learner could not be evaluated."""
+
+
+class VstatkitWarning(UserWarning):
+    """Base of the warnings."""
+
+
+class ConstantResponseWarning(VstatkitWarning):
+    """The response does not vary, so every estimate is exact."""
+
+
+class MonteCarloWarning(VstatkitWarning):
+    """The ensemble stopped growing before its tolerance was reached."""

@@ -1,0 +1,354 @@
+"""The `Kernel` protocol and its adapters.
+
+A kernel is anything evaluated on a subsample. It is given the counts of every
+observation, so the same design serves all of them.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from vstatkit._typing import Floats, Ints
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """What is evaluated on each subsample."""
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
+        """Fit a learner to the observations, each repeated `counts` times."""
+
+    def value(self, learner: Any, at: Floats | None) -> Floats:
+        """Evaluate the learner: the statistic's value, shape (m,)."""
+
+
+@runtime_checkable
+class Predictive(Kernel, Protocol):
+    """A kernel whose learners predict at new rows of the design matrix.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Design matrix.
+    n_outputs : int
+        Columns of a prediction (classes, or one).
+    """
+
+    X: Floats
+    n_outputs: int
+
+    def predict(self, learner: Any, X: Floats) -> Floats:
+        """Predict at rows of the design matrix, shape (rows, n_outputs)."""
+
+
+def learner_seed(rng: np.random.Generator) -> int:
+    """Draw a seed for a library that wants a legacy 32-bit one."""
+    return int(rng.integers(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class TreeKernel:
+    """A (randomised) regression or classification tree.
+
+    The response is centred and scaled by a power of two first: scikit-learn
+    stops splitting at an absolute impurity and loses digits to an offset.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Design matrix, float32 as scikit-learn's trees use it.
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    n_classes : int or None
+        None for regression.
+    options : dict
+        Options of scikit-learn's tree.
+    weights : ndarray of shape (n,) or None
+        Weight of every observation.
+    """
+
+    X: Floats
+    y: Floats
+    n_classes: int | None
+    options: Mapping[str, Any]
+    weights: Floats | None
+    centre: float
+    scale: float
+
+    @classmethod
+    def create(
+        cls,
+        X: Floats,
+        y: Floats,
+        *,
+        n_classes: int | None,
+        options: Mapping[str, Any],
+        weights: Floats | None,
+    ) -> "TreeKernel":
+        """Standardise the response and cast the design once."""
+        centre, scale = (0.0, 1.0) if n_classes else (float(y.mean()), power_of_two(y))
+        return cls(
+            X=np.ascontiguousarray(X, dtype=np.float32),
+            y=np.ascontiguousarray((y - centre) / scale),
+            n_classes=n_classes,
+            options=dict(options),
+            weights=weights,
+            centre=centre,
+            scale=scale,
+        )
+
+    @property
+    def n_outputs(self) -> int:
+        """One, or a column for each of more than two classes."""
+        return 1 if self.n_classes is None or self.n_classes == 2 else self.n_classes
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
+        """Grow a tree on the observations that were drawn."""
+        drawn = np.flatnonzero(counts)
+        weight = counts[drawn].astype(np.float64)
+        if self.weights is not None:
+            weight *= self.weights[drawn]
+        kind = DecisionTreeRegressor if self.n_classes is None else (
+            DecisionTreeClassifier
+        )
+        tree = kind(random_state=learner_seed(rng), **self.options)
+        return tree.fit(
+            self.X[drawn], self.y[drawn], sample_weight=weight, check_input=False
+        )
+
+    def predict(self, learner: Any, X: Floats) -> Floats:
+        """Predict means, or class probabilities."""
+        rows = np.ascontiguousarray(X, dtype=np.float32)
+        if self.n_classes is None:
+            mean = learner.predict(rows, check_input=False)
+            return (self.centre + self.scale * mean)[:, None]
+        share = learner.predict_proba(rows, check_input=False)
+        return class_columns(share, learner.classes_, self.n_classes)
+
+    def value(self, learner: Any, at: Floats | None) -> Floats:
+        """Predict at the query points."""
+        return self.predict(learner, _points(at)).ravel()
+
+
+def power_of_two(y: Floats) -> float:
+    """Power of two nearest the spread of y, so that scaling is exact."""
+    spread = float(np.std(y))
+    return float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
+
+
+def class_columns(share: Floats, classes: Ints, n_classes: int) -> Floats:
+    """Spread the classes a learner saw over all columns; two share one column."""
+    full = np.zeros((len(share), n_classes))
+    full[:, np.asarray(classes, dtype=np.int64)] = share
+    return full[:, 1:] if n_classes == 2 else full
+
+
+def _points(at: Floats | None) -> Floats:
+    if at is None:
+        raise ValueError("this kernel predicts, so it needs query points.")
+    return at
+
+
+@dataclass(frozen=True)
+class EstimatorKernel:
+    """Any scikit-learn regressor or classifier, fitted to the literal subsample.
+
+    Attributes
+    ----------
+    estimator : BaseEstimator
+        Template; every learner is a clone of it.
+    X : ndarray of shape (n, p)
+        Design matrix.
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    n_classes : int or None
+        None for regression.
+    weights : ndarray of shape (n,) or None
+        Handed over as `sample_weight`.
+    """
+
+    estimator: BaseEstimator
+    X: Floats
+    y: Floats
+    n_classes: int | None
+    weights: Floats | None
+
+    @property
+    def n_outputs(self) -> int:
+        """One, or a column for each of more than two classes."""
+        return 1 if self.n_classes is None or self.n_classes == 2 else self.n_classes
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
+        """Fit a clone, with every `random_state` left open set from the stream."""
+        rows = np.repeat(np.arange(counts.size), counts)
+        learner = clone(self.estimator)
+        seeds = {
+            name: learner_seed(rng)
+            for name, value in sorted(learner.get_params(deep=True).items())
+            if name.split("__")[-1] == "random_state" and value is None
+        }
+        learner.set_params(**seeds)
+        if self.weights is None:
+            return learner.fit(self.X[rows], self.y[rows])
+        return learner.fit(
+            self.X[rows], self.y[rows], sample_weight=self.weights[rows]
+        )
+
+    def predict(self, learner: Any, X: Floats) -> Floats:
+        """Predict means, or class probabilities."""
+        if self.n_classes is None:
+            return np.asarray(learner.predict(X), dtype=np.float64).reshape(len(X), 1)
+        share = learner.predict_proba(X)
+        return class_columns(share, learner.classes_, self.n_classes)
+
+    def value(self, learner: Any, at: Floats | None) -> Floats:
+        """Predict at the query points."""
+        return self.predict(learner, _points(at)).ravel()
+
+
+@dataclass(frozen=True)
+class LinearKernel:
+    """Coefficients of a least-squares or logistic regression.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Design matrix.
+    y : ndarray of shape (n,)
+        Response; zeros and ones for the logit.
+    logit : bool
+        Logistic regression instead of least squares.
+    weights : ndarray of shape (n,) or None
+        Weight of every observation.
+    """
+
+    X: Floats
+    y: Floats
+    logit: bool
+    weights: Floats | None
+
+    n_outputs = 1
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        """Estimate the coefficients, counts as frequency weights."""
+        drawn = np.flatnonzero(counts)
+        weight = counts[drawn].astype(np.float64)
+        if self.weights is not None:
+            weight *= self.weights[drawn]
+        X, y = self.X[drawn], self.y[drawn]
+        return fit_logit(X, y, weight) if self.logit else fit_ols(X, y, weight)
+
+    def predict(self, learner: Floats, X: Floats) -> Floats:
+        """Predict means, or probabilities of the second class."""
+        eta = (X @ learner)[:, None]
+        return 1 / (1 + np.exp(-eta)) if self.logit else eta
+
+    def value(self, learner: Floats, at: Floats | None) -> Floats:  # noqa: ARG002
+        """Give the coefficients."""
+        return learner
+
+
+def fit_ols(X: Floats, y: Floats, weight: Floats) -> Floats:
+    """Weighted least squares; minimum norm where columns are collinear."""
+    root = np.sqrt(weight)
+    return np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0]
+
+
+def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
+    """Logistic regression by statsmodels, frequency-weighted."""
+    from statsmodels.genmod.families import Binomial  # noqa: PLC0415 slow import
+    from statsmodels.genmod.generalized_linear_model import GLM  # noqa: PLC0415
+
+    if np.all(y == y[0]):
+        raise ValueError(
+            "the subsample holds one class only, so the logit has no finite "
+            "estimate. Raise `k`."
+        )
+    fitted = GLM(y, X, family=Binomial(), freq_weights=weight).fit()
+    share = fitted.fittedvalues
+    if np.all(np.abs(share - y) < 1e-6):
+        raise ValueError(
+            "the predictors separate the classes perfectly in this subsample, so the "
+            "logit has no finite estimate. Raise `k`, or drop predictors."
+        )
+    return np.asarray(fitted.params)
+
+
+@dataclass(frozen=True)
+class FunctionKernel:
+    """A user's function of a subsample.
+
+    Attributes
+    ----------
+    function : callable
+        Takes the subsample (see `arguments`) and returns a number, an array, a
+        Series or a dict.
+    arguments : tuple
+        Data sets whose rows are subsampled together, one positional argument
+        each: arrays or data frames with observations in rows.
+    length : int or None
+        Components that every value must have; None before the first call.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    length: int | None = None
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:  # noqa: ARG002
+        """Evaluate the function on the literal subsample."""
+        rows = np.repeat(np.arange(counts.size), counts)
+        return self.function(*(take_rows(data, rows) for data in self.arguments))
+
+    def value(self, learner: Any, at: Floats | None) -> Floats:  # noqa: ARG002
+        """Flatten the function's answer."""
+        _, value = name_values(learner)
+        if self.length is not None and value.size != self.length:
+            raise ValueError(
+                f"it returned {value.size} numbers, but {self.length} on the first "
+                "subsample. A kernel must return the same components every time."
+            )
+        return value
+
+
+def take_rows(data: Any, rows: Ints) -> Any:
+    """Take rows of a frame, a Series or an array, in that order."""
+    return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+
+
+def name_values(result: Any) -> tuple[list[str], Floats]:
+    """Name the components of what a kernel returned.
+
+    Examples
+    --------
+    >>> name_values({"a": 1.0, "b": 2.0})
+    (['a', 'b'], array([1., 2.]))
+    """
+    if isinstance(result, Mapping):
+        result = pd.Series(result)
+    if isinstance(result, pd.Series):
+        return [str(name) for name in result.index], result.to_numpy(np.float64)
+    value = np.asarray(result, dtype=np.float64)
+    names = ["statistic"] if value.size == 1 else [f"h{j}" for j in range(value.size)]
+    return names, value.ravel()
+
+
+def n_positional(function: Callable[..., Any]) -> int:
+    """Count the positional arguments that a kernel requires; 1 where unknown."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    required = [
+        p for p in parameters if p.kind in positional and p.default is p.empty
+    ]
+    return max(1, len(required))

@@ -1,0 +1,344 @@
+"""Sums over learners, and the moments that the variance estimators see.
+
+`EnsembleSums` is additive: one object a batch, added up in any grouping.
+`EnsembleMoments` is what is left of it after the pass: every estimator is a
+linear function of its fields, so that fields of shape (m,) give variances and
+fields of shape (m, m) give covariances by the same code.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from vstatkit._typing import Counts, Floats
+from vstatkit.subsample import SubsampleDesign
+
+BATCH_ENTRIES = 2_000_000
+"""Counts held at a time while summing over learners."""
+
+ROW_BLOCK = 256
+"""Observations reduced at a time, so that the working block stays in cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleSums:
+    """Additive sums over learners, relative to an origin.
+
+    Attributes
+    ----------
+    size : int
+        Subsample size k.
+    origin : ndarray of shape (m,)
+        Subtracted from every value, so that a large offset costs no digits.
+    n_learners : float
+        Number B of learners (total weight in a complete design).
+    appearances : ndarray of shape (n,)
+        `N_i`, times each observation was drawn.
+    count_squares : float
+        Sum of the squared counts.
+    weighted : ndarray of shape (n, m)
+        Sum over learners of count times value.
+    total : ndarray of shape (m,)
+        Sum of values.
+    squares : ndarray of shape (m,) or (m, m)
+        Sum of squared values, or of outer products.
+    """
+
+    size: int
+    origin: Floats
+    n_learners: float
+    appearances: Floats
+    count_squares: float
+    weighted: Floats
+    total: Floats
+    squares: Floats
+
+    @classmethod
+    def from_learners(
+        cls,
+        counts: Counts,
+        values: Floats,
+        *,
+        size: int,
+        origin: Floats,
+        weights: Floats | None = None,
+        joint: bool = False,
+    ) -> "EnsembleSums":
+        """Sum over one batch of learners.
+
+        Parameters
+        ----------
+        counts : ndarray or csr_array of shape (L, n)
+            Counts of each observation in each subsample.
+        values : ndarray of shape (L, m)
+            Kernel values.
+        size : int
+            Subsample size k.
+        origin : ndarray of shape (m,)
+            Any value near the mean.
+        weights : ndarray of shape (L,), optional
+            Weight of each learner; one by default.
+        joint : bool
+            Whether to keep outer products, for covariances.
+        """
+        h = values - origin
+        if sparse.issparse(counts):
+            N = counts
+            count_squares = N.multiply(N).sum(axis=1)
+        else:
+            N = np.asarray(counts, dtype=np.float64)
+            count_squares = np.einsum("bi,bi->b", N, N)
+        w = np.ones(len(h)) if weights is None else weights
+        wh = h if weights is None else h * w[:, None]
+        return cls(
+            size=size,
+            origin=origin,
+            n_learners=float(w.sum()),
+            appearances=np.asarray(N.T @ w),
+            count_squares=float(count_squares @ w),
+            weighted=np.asarray(N.T @ wh),
+            total=wh.sum(axis=0),
+            squares=h.T @ wh if joint else np.einsum("bj,bj->j", h, wh),
+        )
+
+    def __add__(self, other: "EnsembleSums") -> "EnsembleSums":
+        return EnsembleSums(
+            size=self.size,
+            origin=self.origin,
+            n_learners=self.n_learners + other.n_learners,
+            appearances=self.appearances + other.appearances,
+            count_squares=self.count_squares + other.count_squares,
+            weighted=self.weighted + other.weighted,
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+        )
+
+
+def add_sums(batches: Iterable[EnsembleSums]) -> EnsembleSums:
+    """Add up batches; only the running sum and one batch are held."""
+    iterator = iter(batches)
+    result = next(iterator)
+    for batch in iterator:
+        result = result + batch
+    return result
+
+
+def sum_ensemble(
+    design: SubsampleDesign,
+    values: Floats,
+    *,
+    start: int = 0,
+    origin: Floats | None = None,
+    joint: bool = False,
+    presence: bool = False,
+) -> EnsembleSums:
+    """Sum over the learners of a design, in batches of bounded memory.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        Draws the counts anew.
+    values : ndarray of shape (L, m)
+        Kernel values of learners `start` to `start + L`.
+    start : int
+        First learner.
+    origin : ndarray of shape (m,), optional
+        By default the mean of the values.
+    joint : bool
+        Whether to keep outer products, for covariances.
+    presence : bool
+        Whether to count an observation once, however often it was drawn.
+    """
+    step = int(np.clip(BATCH_ENTRIES // design.n, 16, 1024))
+    origin = values.mean(axis=0) if origin is None else origin
+
+    def batches() -> Iterable[EnsembleSums]:
+        for first in range(0, len(values), step):
+            block = values[first : first + step]
+            begin, end = start + first, start + first + len(block)
+            counts = design.counts(begin, end)
+            if presence:
+                counts = (counts > 0).astype(np.float64)
+            yield EnsembleSums.from_learners(
+                counts,
+                block,
+                size=design.k,
+                origin=origin,
+                weights=design.weights(begin, end),
+                joint=joint,
+            )
+
+    return add_sums(batches())
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleMoments:
+    """What the variance estimators see; `q` is m, or (m, m) when joint.
+
+    Attributes
+    ----------
+    n, size : int
+        Observations n, subsample size k.
+    n_learners : float
+        Number B of learners.
+    n_seen : int
+        Observations that were drawn at least once.
+    mean : ndarray of shape (m,)
+        `hbar`.
+    appearances : ndarray of shape (n,)
+        `N_i`.
+    count_variance : float
+        Mean over observations of the variance of their counts over learners.
+    squares : ndarray of shape q
+        Sum over learners of `(h - hbar)**2`.
+    jackknife : ndarray of shape q
+        Sum over observations of `cov_b(N[b, i], h_b)**2`.
+    between : ndarray of shape q
+        Sum over observations of `(m_i - mbar)**2`.
+    between_weighted : ndarray of shape q
+        Sum over observations of `N_i (m_i - m_w)**2`.
+    quartic : ndarray of shape (m,) or None
+        Sum over observations of `cov_b(N[b, i], h_b)**4`.
+    complete : bool
+        Every subsample was evaluated, so there is no Monte Carlo error.
+    """
+
+    n: int
+    size: int
+    n_learners: float
+    n_seen: int
+    mean: Floats
+    appearances: Floats
+    count_variance: float
+    squares: Floats
+    jackknife: Floats
+    between: Floats
+    between_weighted: Floats
+    quartic: Floats | None
+    complete: bool = False
+
+    @property
+    def zeta_k(self) -> Floats:
+        """Variance of a single learner."""
+        return self.squares / (self.n_learners - 1)
+
+    @property
+    def monte_carlo(self) -> Floats:
+        """Monte Carlo variance of the ensemble, `zeta_k / B`."""
+        return self.zeta_k * 0.0 if self.complete else self.zeta_k / self.n_learners
+
+
+def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> EnsembleMoments:
+    """Reduce the sums to moments.
+
+    The N-weighted mean of the `m_i` is `hbar` whenever every subsample has size
+    k, so `m_i - m_w = D_i / N_i` with `D_i = sum_b N[b, i] (h_b - hbar)`.
+    """
+    N, B = sums.appearances, sums.n_learners
+    shift = sums.total / B
+    joint = sums.squares.ndim == 2
+    inverse = np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
+    powers = np.stack([np.ones_like(N), inverse**2, inverse])
+    product = _outer if joint else _square
+    forms = np.zeros((3, *sums.squares.shape))
+    first = np.zeros_like(shift)
+    fourth = np.zeros_like(shift)
+    for start in range(0, N.size, ROW_BLOCK):
+        rows = slice(start, start + ROW_BLOCK)
+        D = sums.weighted[rows] - N[rows, None] * shift
+        forms += product(D, powers[:, rows])
+        first += inverse[rows] @ D
+        D *= D
+        fourth += np.einsum("ij,ij->j", D, D)
+    squares = sums.squares - _times(sums.total, shift, joint)
+    moments = _moments(sums, shift, squares, forms, first, fourth / B**4)
+    return replace(moments, complete=complete)
+
+
+def _square(D: Floats, powers: Floats) -> Floats:
+    return powers @ (D * D)
+
+
+def _outer(D: Floats, powers: Floats) -> Floats:
+    return np.stack([(D.T * w) @ D for w in powers])
+
+
+def _times(a: Floats, b: Floats, joint: bool) -> Floats:
+    return np.outer(a, b) if joint else a * b
+
+
+def _moments(
+    sums: EnsembleSums,
+    shift: Floats,
+    squares: Floats,
+    forms: Floats,
+    first: Floats,
+    quartic: Floats | None,
+) -> EnsembleMoments:
+    """Name the quadratic forms `sum_i w_i D_i**2` for w = 1, 1/N**2, 1/N."""
+    N, B, n = sums.appearances, sums.n_learners, sums.appearances.size
+    n_seen = int(np.count_nonzero(N))
+    return EnsembleMoments(
+        n=n,
+        size=sums.size,
+        n_learners=B,
+        n_seen=n_seen,
+        mean=sums.origin + shift,
+        appearances=N,
+        count_variance=(sums.count_squares / B - N @ N / B**2) / n,
+        squares=squares,
+        jackknife=forms[0] / B**2,
+        between=forms[1] - _times(first, first / n_seen, squares.ndim == 2),
+        between_weighted=forms[2],
+        quartic=quartic,
+    )
+
+
+def gram_is_cheaper(n: int, B: int, m: int) -> bool:
+    """Compare the B x B Gram form with the n x m product, in multiplications."""
+    return 3 * B * B * (n / 2 + m) < n * B * m
+
+
+def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMoments:
+    """Compute the moments without ever forming the n x m product.
+
+    `sum_i w_i D_i**2 = h' (N diag(w) N') h` for centred values h: three B x B
+    matrices serve any number of query points. The quartic moment is not
+    available in this form.
+
+    Parameters
+    ----------
+    counts : ndarray or csr_array of shape (B, n)
+        Counts of each observation in each subsample.
+    values : ndarray of shape (B, m)
+        Kernel values.
+    size : int
+        Subsample size k.
+    """
+    B = len(values)
+    origin = values.mean(axis=0)
+    h = values - origin
+    dense = counts.toarray() if sparse.issparse(counts) else counts
+    N = np.asarray(dense, dtype=np.float64)
+    sums = EnsembleSums(
+        size=size,
+        origin=origin,
+        n_learners=float(B),
+        appearances=N.sum(axis=0),
+        count_squares=float(np.einsum("bi,bi->", N, N)),
+        weighted=np.empty((0, 0)),
+        total=np.zeros(h.shape[1]),
+        squares=np.einsum("bj,bj->j", h, h),
+    )
+    appearances = sums.appearances
+    inverse = np.divide(
+        1.0, appearances, out=np.zeros_like(appearances), where=appearances > 0
+    )
+    forms = []
+    for root in (np.ones_like(inverse), inverse, np.sqrt(inverse)):
+        half = N * root
+        forms.append(np.einsum("bj,bj->j", h, (half @ half.T) @ h))
+    first = (N @ inverse) @ h
+    return _moments(sums, sums.total, sums.squares, np.stack(forms), first, None)

@@ -1,0 +1,61 @@
+"""Random streams that depend on (seed, learner, purpose) and on nothing else."""
+
+from enum import IntEnum
+
+import numpy as np
+
+from vstatkit._typing import Seed
+
+
+class Purpose(IntEnum):
+    """What a stream is for; streams of different purposes never overlap."""
+
+    SUBSAMPLE = 0
+    LEARNER = 1
+    GROUP = 2
+    ORDER = 3
+    BAND = 4
+
+
+def resolve_seed(rng: Seed) -> int:
+    """Turn the `rng` argument into the 64-bit seed that all streams derive from.
+
+    Parameters
+    ----------
+    rng : int, Generator or None
+        A non-negative integer is the seed itself, a generator is asked for one,
+        None takes fresh entropy.
+
+    Returns
+    -------
+    int
+        Give it back as `rng` to repeat the same numbers.
+
+    Examples
+    --------
+    >>> resolve_seed(7)
+    7
+    """
+    if rng is None:
+        rng = np.random.default_rng()
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**32))
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer):
+        raise TypeError(
+            "`rng` must be an integer seed, a numpy Generator or None; "
+            f"got {type(rng).__name__}."
+        )
+    if not 0 <= rng < 2**64:
+        raise ValueError(f"`rng` must be a seed in [0, 2**64); got {rng}.")
+    return int(rng)
+
+
+def stream(seed: int, index: int, purpose: Purpose) -> np.random.Generator:
+    """Open the stream of one learner (or group, or block) for one purpose.
+
+    A counter-based generator keyed by (seed, index) makes streams independent
+    of how many others are opened and in which order.
+    """
+    return np.random.Generator(
+        np.random.Philox(key=[seed, index], counter=[0, 0, 0, int(purpose)])
+    )

@@ -1,0 +1,532 @@
+"""Subsample designs: which observations each base learner sees.
+
+A design is an immutable description; `members` and `counts` draw any range of
+learners on demand, always the same ones, so nothing of size B x n is kept.
+"""
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from vstatkit._typing import Counts, Floats, Ints
+from vstatkit.streams import Purpose, stream
+
+COMPLETE_LIMIT = 1_000_000
+"""Evaluations beyond which `B="complete"` is refused."""
+
+SPARSE_BELOW = 1 / 25
+"""Share of non-zero counts below which a sparse product beats a dense one."""
+
+BLOCK = 1000
+"""Learners that are balanced together.
+
+With replacement a block of L learners shrinks the spread of the counts, and so
+the Monte Carlo bias that the corrected estimators remove, by the factor 1 - 1/L:
+short blocks would bias them.
+"""
+
+
+def count_members(members: Ints, n: int) -> Counts:
+    """Count how often each of `n` units occurs in every row of `members`.
+
+    Parameters
+    ----------
+    members : ndarray of shape (L, k)
+        Unit indices drawn by each learner.
+    n : int
+        Number of units.
+
+    Returns
+    -------
+    ndarray or csr_array of shape (L, n)
+        Sparse where most counts are zero.
+    """
+    L, k = members.shape
+    if k < SPARSE_BELOW * n:
+        indptr = np.arange(0, L * k + 1, k)
+        ones = np.ones(L * k)
+        counts = sparse.csr_array((ones, members.ravel(), indptr), shape=(L, n))
+        counts.sum_duplicates()
+        return counts
+    flat = (members + n * np.arange(L)[:, None]).ravel()
+    return np.bincount(flat, minlength=L * n).reshape(L, n)
+
+
+@dataclass(frozen=True)
+class SubsampleDesign(ABC):
+    """A scheme for drawing subsamples of `k` out of `n` units.
+
+    Attributes
+    ----------
+    n : int
+        Number of units (observations, or clusters).
+    k : int
+        Units in each subsample.
+    replace : bool
+        Drawn with replacement (a V-statistic) or without (a U-statistic).
+    seed : int
+        Seed of all streams.
+    """
+
+    n: int
+    k: int
+    replace: bool
+    seed: int
+
+    name: ClassVar[str]
+    complete: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_size(self.n, self.k, replace=self.replace)
+
+    @abstractmethod
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`, shape (stop - start, k)."""
+
+    def counts(self, start: int, stop: int) -> Counts:
+        """Count the units of learners `start` to `stop`, shape (stop - start, n)."""
+        return count_members(self.members(start, stop), self.n)
+
+    def weights(self, start: int, stop: int) -> Floats | None:  # noqa: ARG002
+        """Weight each learner's value; None where all weigh the same."""
+        return None
+
+    def groups(self, B: int) -> Ints | None:  # noqa: ARG002
+        """Group of every learner in designs that have groups, shape (B,)."""
+        return None
+
+    def sized(self, B: int) -> Self:
+        """Fix the number of learners, after checking that the design allows it."""
+        if B < 2:
+            raise ValueError(
+                f"`B` must be at least 2, to see how learners vary; got {B}."
+            )
+        return self
+
+    def rounded(self, B: int) -> int:
+        """Round a number of learners up to one that the design allows."""
+        return B
+
+
+def check_size(n: int, k: int, *, replace: bool) -> None:
+    """Refuse subsample sizes that cannot be drawn."""
+    if k < 1:
+        raise ValueError(f"`k` must be at least 1; got {k}.")
+    if not replace and k > n:
+        raise ValueError(
+            f"`k` must be at most n = {n} when `replace=False`; got {k}. "
+            "Use `replace=True` for a V-statistic, or a smaller `k`."
+        )
+
+
+def _draw(
+    rng: np.random.Generator, pool: int | Ints, size: int, *, replace: bool
+) -> Ints:
+    if replace:
+        picks = rng.integers(pool if isinstance(pool, int) else len(pool), size=size)
+        return picks if isinstance(pool, int) else pool[picks]
+    return rng.choice(pool, size, replace=False, shuffle=False)
+
+
+@dataclass(frozen=True)
+class IidDesign(SubsampleDesign):
+    """Independent subsamples: learner b depends on (seed, b) alone."""
+
+    name: ClassVar[str] = "iid"
+
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`."""
+        drawn = np.empty((stop - start, self.k), dtype=np.int64)
+        for row, b in enumerate(range(start, stop)):
+            rng = stream(self.seed, b, Purpose.SUBSAMPLE)
+            drawn[row] = _draw(rng, self.n, self.k, replace=self.replace)
+        return drawn
+
+
+@dataclass(frozen=True)
+class BalancedDesign(SubsampleDesign):
+    """Every unit occurs B k / n times, or counts differ by at most one.
+
+    Learners are balanced in blocks; a block depends on (seed, block) alone, so
+    ensembles share every full block that both contain.
+
+    Attributes
+    ----------
+    block : int
+        Learners balanced together.
+    n_learners : int or None
+        Where the last, possibly shorter, block ends; None while growing.
+    """
+
+    block: int = BLOCK
+    n_learners: int | None = None
+
+    name: ClassVar[str] = "balanced"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.block < 2:
+            raise ValueError(
+                f"`block` must be at least 2 learners; got {self.block}. "
+                f"Leave it out for {BLOCK}."
+            )
+
+    def sized(self, B: int) -> Self:
+        """Fix where the last block ends."""
+        super().sized(B)
+        return replace(self, n_learners=B)
+
+    def rounded(self, B: int) -> int:
+        """Round up to whole blocks."""
+        return -(-B // self.block) * self.block
+
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`."""
+        first, last = start // self.block, (stop - 1) // self.block
+        drawn = np.concatenate([self._block(j) for j in range(first, last + 1)])
+        offset = start - first * self.block
+        return drawn[offset : offset + stop - start]
+
+    def _block(self, j: int) -> Ints:
+        start, stop = j * self.block, (j + 1) * self.block
+        if self.n_learners is not None:
+            stop = min(stop, self.n_learners)
+        return _balanced_block(self.n, self.k, self.replace, self.seed, start, stop)
+
+
+@lru_cache(maxsize=4)
+def _balanced_block(
+    n: int, k: int, replace: bool, seed: int, start: int, stop: int
+) -> Ints:
+    """Draw one block; cached because it is read in several batches."""
+    rank = stream(seed, 0, Purpose.ORDER).permutation(n)
+    quota = _cumulative_quota(rank, stop * k) - _cumulative_quota(rank, start * k)
+    rng = stream(seed, start, Purpose.GROUP)
+    if replace:
+        tokens = np.repeat(np.arange(n), quota)
+        rng.shuffle(tokens)
+        return tokens.reshape(stop - start, k)
+    return _distinct_block(quota, k, stop - start, rng)
+
+
+def _cumulative_quota(rank: Ints, drawn: int) -> Ints:
+    """Split `drawn` draws so that the units' shares differ by at most one."""
+    share, extra = divmod(drawn, rank.size)
+    return share + (rank < extra)
+
+
+def _distinct_block(
+    quota: Ints, k: int, length: int, rng: np.random.Generator
+) -> Ints:
+    """Meet every unit's quota exactly, with no repeats inside a subsample.
+
+    Each learner takes a systematic sample, in random order, with inclusion
+    probability (what the unit still needs) / (learners still to come): a unit
+    that must be in all remaining subsamples is taken with certainty.
+    """
+    need = quota.copy()
+    drawn = np.empty((length, k), dtype=np.int64)
+    for row, left in enumerate(range(length, 0, -1)):
+        order = rng.permutation(need.size)
+        ladder = np.cumsum(need[order])
+        rungs = rng.integers(left) + left * np.arange(k)
+        drawn[row] = order[np.searchsorted(ladder, rungs, side="right")]
+        need[drawn[row]] -= 1
+    return drawn
+
+
+@dataclass(frozen=True)
+class TwoLevelDesign(SubsampleDesign):
+    """Pinned observations, each with `n_in` subsamples that contain it (for IM).
+
+    Attributes
+    ----------
+    n_in : int
+        Subsamples for each pin; B = n_out x n_in.
+    """
+
+    n_in: int = 20
+
+    name: ClassVar[str] = "two-level"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_in < 1:
+            raise ValueError(f"`n_in` must be at least 1; got {self.n_in}.")
+
+    def sized(self, B: int) -> Self:
+        """Check that B is a whole number of pins, at least two."""
+        _check_whole_groups(B, self.n_in, "two-level", "n_in")
+        return self
+
+    def rounded(self, B: int) -> int:
+        """Round up to whole pins."""
+        return max(2, -(-B // self.n_in)) * self.n_in
+
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`; the pin stands first."""
+        drawn = np.empty((stop - start, self.k), dtype=np.int64)
+        for row, b in enumerate(range(start, stop)):
+            cycle, place = divmod(b // self.n_in, self.n)
+            pin = _pins(self.n, self.seed, cycle)[place]
+            rng = stream(self.seed, b, Purpose.SUBSAMPLE)
+            pool = self.n if self.replace else self.n - 1
+            rest = _draw(rng, pool, self.k - 1, replace=self.replace)
+            drawn[row, 0] = pin
+            drawn[row, 1:] = rest if self.replace else rest + (rest >= pin)
+        return drawn
+
+    def groups(self, B: int) -> Ints:
+        """Index the pin of every learner."""
+        return np.arange(B) // self.n_in
+
+
+@lru_cache(maxsize=8)
+def _pins(n: int, seed: int, cycle: int) -> Ints:
+    """Order in which units are pinned; all are, before one is pinned again."""
+    return stream(seed, cycle, Purpose.ORDER).permutation(n)
+
+
+@dataclass(frozen=True)
+class LittleBagsDesign(SubsampleDesign):
+    """Groups of learners whose subsamples come from one half-sample.
+
+    Attributes
+    ----------
+    group_size : int
+        Learners that share a half-sample.
+    """
+
+    group_size: int = 2
+
+    name: ClassVar[str] = "little-bags"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.group_size < 2:
+            raise ValueError(f"`group_size` must be at least 2; got {self.group_size}.")
+        if not self.replace and self.k > self.n // 2:
+            raise ValueError(
+                f"`k` must be at most n/2 = {self.n // 2} for "
+                f"design='little-bags' without replacement; got {self.k}."
+            )
+
+    def sized(self, B: int) -> Self:
+        """Check that B is a whole number of groups, at least two."""
+        _check_whole_groups(B, self.group_size, "little-bags", "group_size")
+        return self
+
+    def rounded(self, B: int) -> int:
+        """Round up to whole groups."""
+        return max(2, -(-B // self.group_size)) * self.group_size
+
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`."""
+        drawn = np.empty((stop - start, self.k), dtype=np.int64)
+        for row, b in enumerate(range(start, stop)):
+            group = stream(self.seed, b // self.group_size, Purpose.GROUP)
+            half = _draw(group, self.n, self.n // 2, replace=False)
+            rng = stream(self.seed, b, Purpose.SUBSAMPLE)
+            drawn[row] = _draw(rng, half, self.k, replace=self.replace)
+        return drawn
+
+    def groups(self, B: int) -> Ints:
+        """Index the half-sample of every learner."""
+        return np.arange(B) // self.group_size
+
+
+@dataclass(frozen=True)
+class MatchedDesign(SubsampleDesign):
+    """Pairs of disjoint subsamples: learners 0 and 1, 2 and 3, and so on."""
+
+    name: ClassVar[str] = "matched"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.replace:
+            raise ValueError(
+                "design='matched' pairs disjoint subsamples, so it draws without "
+                "replacement. Pass `replace=False`."
+            )
+        if 2 * self.k > self.n:
+            raise ValueError(
+                f"`k` must be at most n/2 = {self.n // 2} for design='matched'; "
+                f"got {self.k}."
+            )
+
+    def sized(self, B: int) -> Self:
+        """Check that B is a whole number of pairs, at least two."""
+        _check_whole_groups(B, 2, "matched", "pair size")
+        return self
+
+    def rounded(self, B: int) -> int:
+        """Round up to whole pairs."""
+        return max(2, -(-B // 2)) * 2
+
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`."""
+        drawn = np.empty((stop - start, self.k), dtype=np.int64)
+        for row, b in enumerate(range(start, stop)):
+            rng = stream(self.seed, b // 2, Purpose.GROUP)
+            pair = rng.permutation(self.n)[: 2 * self.k]
+            drawn[row] = pair[: self.k] if b % 2 == 0 else pair[self.k :]
+        return drawn
+
+    def groups(self, B: int) -> Ints:
+        """Index the pair of every learner."""
+        return np.arange(B) // 2
+
+
+def _check_whole_groups(B: int, size: int, design: str, option: str) -> None:
+    if B < 2 * size or B % size:
+        near = max(2, round(B / size)) * size
+        raise ValueError(
+            f"`B` must be a multiple of the {option} = {size}, and at least "
+            f"{2 * size}, for design={design!r}; got {B}. Use {near}."
+        )
+
+
+@dataclass(frozen=True)
+class CompleteDesign(SubsampleDesign):
+    """Every subsample there is.
+
+    With replacement the n**k ordered draws are visited as multisets, each
+    weighted by its number of orderings.
+    """
+
+    name: ClassVar[str] = "complete"
+    complete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_subsamples > COMPLETE_LIMIT:
+            raise ValueError(
+                f"`B='complete'` would take {self.n_subsamples:,} evaluations "
+                f"(n = {self.n}, k = {self.k}); at most {COMPLETE_LIMIT:,} are "
+                "allowed. Use a number or 'auto' for `B`, or a smaller `k`."
+            )
+
+    @property
+    def n_subsamples(self) -> int:
+        """Number of distinct subsamples to evaluate."""
+        return math.comb(self.n + self.k - 1 if self.replace else self.n, self.k)
+
+    def members(self, start: int, stop: int) -> Ints:
+        """List the units of subsamples `start` to `stop`."""
+        return _all_subsamples(self.n, self.k, self.replace)[start:stop]
+
+    def weights(self, start: int, stop: int) -> Floats | None:
+        """Count the orderings of each multiset."""
+        if not self.replace:
+            return None
+        orderings = math.factorial(self.k)
+        return np.array(
+            [
+                orderings // math.prod(map(math.factorial, np.bincount(row).tolist()))
+                for row in self.members(start, stop)
+            ],
+            dtype=np.float64,
+        )
+
+
+@lru_cache(maxsize=2)
+def _all_subsamples(n: int, k: int, replace: bool) -> Ints:
+    choose = itertools.combinations_with_replacement if replace else (
+        itertools.combinations
+    )
+    return np.array(list(choose(range(n), k)), dtype=np.int64).reshape(-1, k)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenDesign(SubsampleDesign):
+    """Subsamples drawn elsewhere and handed over as counts.
+
+    Attributes
+    ----------
+    table : ndarray or csr_array of shape (B, n)
+        Times each observation occurs in each subsample.
+    labels : ndarray of shape (B,) or None
+        Group of every learner, for the grouped estimators.
+    """
+
+    table: Counts
+    labels: Ints | None = None
+
+    name: ClassVar[str] = "given"
+
+    def members(self, start: int, stop: int) -> Ints:
+        """List the units of learners `start` to `stop`."""
+        block = self.counts(start, stop)
+        dense = block.toarray() if sparse.issparse(block) else block
+        units = np.arange(self.n)
+        return np.stack([np.repeat(units, row.astype(np.int64)) for row in dense])
+
+    def counts(self, start: int, stop: int) -> Counts:
+        """Give the counts of learners `start` to `stop`."""
+        return self.table[start:stop]
+
+    def groups(self, B: int) -> Ints | None:
+        """Give the group of every learner."""
+        return None if self.labels is None else self.labels[:B]
+
+
+DESIGNS: dict[str, type[SubsampleDesign]] = {
+    design.name: design
+    for design in (
+        IidDesign,
+        BalancedDesign,
+        TwoLevelDesign,
+        LittleBagsDesign,
+        MatchedDesign,
+    )
+}
+"""Designs by the name that `design=` takes."""
+
+DESIGN_OPTIONS = {
+    "balanced": ("block",),
+    "two-level": ("n_in", "n_out"),
+    "little-bags": ("group_size",),
+}
+"""Options that `fit` hands on to a design."""
+
+
+def make_design(
+    name: str, n: int, k: int, *, replace: bool, seed: int, **options: int
+) -> SubsampleDesign:
+    """Build a design by name.
+
+    Parameters
+    ----------
+    name : {"iid", "balanced", "two-level", "little-bags", "matched"}
+        Scheme.
+    n, k : int
+        Units, and units in each subsample.
+    replace : bool
+        With replacement or without.
+    seed : int
+        Seed of all streams.
+    **options : int
+        `block` of "balanced", `n_in` of "two-level", `group_size` of
+        "little-bags".
+
+    Returns
+    -------
+    SubsampleDesign
+
+    Examples
+    --------
+    >>> design = make_design("balanced", 4, 2, replace=False, seed=1).sized(6)
+    >>> design.counts(0, 6).sum(axis=0)
+    array([3, 3, 3, 3])
+    """
+    if name not in DESIGNS:
+        raise ValueError(
+            f"`design` must be one of {', '.join(map(repr, DESIGNS))}; got {name!r}."
+        )
+    return DESIGNS[name](n=n, k=k, replace=replace, seed=seed, **options)
