@@ -1,0 +1,46 @@
+"""Believable standard errors for ensembles, from V- and U-statistics."""
+
+from vstatkit import datasets, exact
+from vstatkit.api import (
+    fit,
+    from_arrays,
+    from_sklearn,
+    statistic,
+    variance_components,
+)
+from vstatkit.exceptions import (
+    ConstantResponseWarning,
+    FormulaError,
+    KernelError,
+    MonteCarloWarning,
+    VstatkitError,
+    VstatkitWarning,
+)
+from vstatkit.normality import normality_tests
+from vstatkit.results import EnsembleResults, PredictionResults
+from vstatkit.storage import load
+from vstatkit.variance import VarianceComponents
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConstantResponseWarning",
+    "EnsembleResults",
+    "FormulaError",
+    "KernelError",
+    "MonteCarloWarning",
+    "PredictionResults",
+    "VarianceComponents",
+    "VstatkitError",
+    "VstatkitWarning",
+    "__version__",
+    "datasets",
+    "exact",
+    "fit",
+    "from_arrays",
+    "from_sklearn",
+    "load",
+    "normality_tests",
+    "statistic",
+    "variance_components",
+]

@@ -118,6 +118,14 @@ class Coding:
             index=["typical"],
         ).astype({name: frame[name].dtype for name in self.categorical})
 
+    def ranges(self, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+        """Smallest and largest value of every numeric variable."""
+        numeric = [name for name in self.variables if name not in self.categorical]
+        return {
+            name: (float(frame[name].min()), float(frame[name].max()))
+            for name in numeric
+        }
+
     def _typical_value(self, column: pd.Series, name: str) -> Any:
         if name in self.categorical:
             return column.mode().iloc[0]

@@ -74,11 +74,6 @@ class Estimates:
         return stats.t.isf(alpha / 2, self.df) * self.bse
 
     @property
-    def mc_se(self) -> Floats:
-        """Monte Carlo standard error of the standard error."""
-        return ratio(self._variance_noise, 2 * self.bse, zero=0.0)
-
-    @property
     def relative_mc_error(self) -> Floats:
         """Monte Carlo error of the standard error, relative to it."""
         return ratio(self._variance_noise, 2 * self.variance, zero=0.0)
@@ -106,7 +101,7 @@ class Estimates:
 
 def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
     """Divide, with 0/0 = 0 and x/0 = `zero`, or signed infinity by default."""
-    beyond = np.sign(a) * np.inf if zero is None else np.full_like(a, zero)
+    beyond = np.copysign(np.inf if zero is None else zero, a)
     beyond = np.where(a == 0, 0.0, beyond)
     return np.divide(a, b, out=beyond, where=b > 0)
 
@@ -259,28 +254,33 @@ class WaldTest:
     Attributes
     ----------
     statistic : float
-        Wald's chi-square.
-    df : int
+        Wald's chi-square over `df_num`.
+    df_num : int
         Number of independent restrictions.
+    df_denom : float
+        Degrees of freedom of the variance estimates.
     pvalue : float
-        By the survival function.
+        By the survival function of F.
     null : str
         What was tested.
     """
 
     statistic: float
-    df: int
+    df_num: int
+    df_denom: float
     pvalue: float
     null: str
 
     def __str__(self) -> str:
         return (
-            f"Wald test of {self.null}: chi2({self.df}) = {self.statistic:.4g}, "
-            f"P>chi2 = {self.pvalue:.4g}"
+            f"Wald test of {self.null}: F({self.df_num}, {self.df_denom:.4g}) = "
+            f"{self.statistic:.4g}, P>F = {self.pvalue:.4g}"
         )
 
 
-def wald_test(difference: Floats, matrix: Floats, null: str) -> WaldTest:
+def wald_test(
+    difference: Floats, matrix: Floats, df: float, null: str
+) -> WaldTest:
     """Test that differences with covariance `matrix` are all zero."""
     scale = np.sqrt(np.diag(matrix))
     unit = np.where(scale > 0, scale, 1.0)
@@ -288,5 +288,6 @@ def wald_test(difference: Floats, matrix: Floats, null: str) -> WaldTest:
     rank = int(np.linalg.matrix_rank(correlation, tol=1e-8, hermitian=True))
     z = difference / unit
     inverse = np.linalg.pinv(correlation, rcond=1e-8, hermitian=True)
-    statistic = float(z @ inverse @ z)
-    return WaldTest(statistic, rank, float(stats.chi2.sf(statistic, rank)), null)
+    statistic = float(z @ inverse @ z) / max(rank, 1)
+    pvalue = float(stats.f.sf(statistic, rank, df)) if rank else 1.0
+    return WaldTest(statistic, rank, df, pvalue, null)

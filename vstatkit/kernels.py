@@ -7,11 +7,11 @@ observation, so the same design serves all of them.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from vstatkit._typing import Floats, Ints
@@ -36,12 +36,29 @@ class Predictive(Kernel, Protocol):
     ----------
     X : ndarray of shape (n, p)
         Design matrix.
+    n_classes : int or None
+        Classes of the response; None for regression.
     n_outputs : int
         Columns of a prediction (classes, or one).
+    coefficients : bool
+        Whether the kernel's value is its coefficients, not its predictions.
     """
 
-    X: Floats
-    n_outputs: int
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Design matrix."""
+
+    @property
+    def n_classes(self) -> int | None:
+        """Classes of the response."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of a prediction."""
+
+    @property
+    def coefficients(self) -> bool:
+        """Whether the value is coefficients."""
 
     def predict(self, learner: Any, X: Floats) -> Floats:
         """Predict at rows of the design matrix, shape (rows, n_outputs)."""
@@ -81,6 +98,8 @@ class TreeKernel:
     centre: float
     scale: float
 
+    coefficients: ClassVar[bool] = False
+
     @classmethod
     def create(
         cls,
@@ -106,7 +125,7 @@ class TreeKernel:
     @property
     def n_outputs(self) -> int:
         """One, or a column for each of more than two classes."""
-        return 1 if self.n_classes is None or self.n_classes == 2 else self.n_classes
+        return output_columns(self.n_classes)
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Grow a tree on the observations that were drawn."""
@@ -140,6 +159,11 @@ def power_of_two(y: Floats) -> float:
     """Power of two nearest the spread of y, so that scaling is exact."""
     spread = float(np.std(y))
     return float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
+
+
+def output_columns(n_classes: int | None) -> int:
+    """Columns of a prediction: two classes share one."""
+    return 1 if n_classes is None or n_classes == 2 else n_classes
 
 
 def class_columns(share: Floats, classes: Ints, n_classes: int) -> Floats:
@@ -179,10 +203,12 @@ class EstimatorKernel:
     n_classes: int | None
     weights: Floats | None
 
+    coefficients: ClassVar[bool] = False
+
     @property
     def n_outputs(self) -> int:
         """One, or a column for each of more than two classes."""
-        return 1 if self.n_classes is None or self.n_classes == 2 else self.n_classes
+        return output_columns(self.n_classes)
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Fit a clone, with every `random_state` left open set from the stream."""
@@ -233,7 +259,13 @@ class LinearKernel:
     logit: bool
     weights: Floats | None
 
-    n_outputs = 1
+    coefficients: ClassVar[bool] = True
+    n_outputs: ClassVar[int] = 1
+
+    @property
+    def n_classes(self) -> int | None:
+        """Two for the logit."""
+        return 2 if self.logit else None
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:  # noqa: ARG002
         """Estimate the coefficients, counts as frequency weights."""
@@ -352,3 +384,87 @@ def n_positional(function: Callable[..., Any]) -> int:
         p for p in parameters if p.kind in positional and p.default is p.empty
     ]
     return max(1, len(required))
+
+
+TREE_OPTIONS = ("max_features", "min_samples_split", "min_samples_leaf", "max_depth")
+"""Options of the kernels "forest" and "tree", under scikit-learn's names."""
+
+
+def tree_kernel(
+    name: str,
+    X: Floats,
+    y: Floats,
+    *,
+    n_classes: int | None,
+    weights: Floats | None,
+    options: Mapping[str, Any],
+) -> TreeKernel:
+    """Build the kernel "forest" (randomised trees) or "tree".
+
+    A forest tries p/3 of the features at each split in regression and sqrt(p) in
+    classification; a tree tries all of them.
+    """
+    p = X.shape[1]
+    default: Any = None
+    if name == "forest":
+        default = max(1, p // 3) if n_classes is None else "sqrt"
+    settings = {"max_features": default, **options}
+    return TreeKernel.create(
+        X, y, n_classes=n_classes, options=settings, weights=weights
+    )
+
+
+def linear_kernel(
+    name: str,
+    X: Floats,
+    y: Floats,
+    *,
+    classes: tuple[Any, ...] | None,
+    weights: Floats | None,
+) -> LinearKernel:
+    """Build the kernel "ols" or "logit", after checking the response."""
+    if name == "ols" and classes is not None:
+        raise ValueError(
+            "kernel='ols' needs a numeric response; this one is categorical with "
+            f"levels {list(classes)}. Use 'logit', 'forest' or 'tree'."
+        )
+    if name == "logit":
+        if classes is not None and len(classes) != 2:
+            raise ValueError(
+                f"kernel='logit' needs a response with two classes; got {len(classes)}"
+                ". Use 'forest', or scikit-learn's LogisticRegression()."
+            )
+        if classes is None and not np.isin(y, (0.0, 1.0)).all():
+            raise ValueError(
+                "kernel='logit' needs a response of zeros and ones or of two classes; "
+                f"got numbers from {y.min():g} to {y.max():g}."
+            )
+    return LinearKernel(X, y, logit=name == "logit", weights=weights)
+
+
+def estimator_kernel(
+    estimator: BaseEstimator,
+    X: Floats,
+    y: Floats,
+    *,
+    n_classes: int | None,
+    weights: Floats | None,
+) -> EstimatorKernel:
+    """Build a kernel from a scikit-learn estimator that fits the response."""
+    name = type(estimator).__name__
+    if is_classifier(estimator) and n_classes is None:
+        raise ValueError(
+            f"{name} is a classifier, but the response is numeric. Write C(y) on the "
+            "left-hand side to treat its values as classes."
+        )
+    if not is_classifier(estimator) and n_classes is not None:
+        raise ValueError(
+            f"{name} is not a classifier, but the response is categorical. Use a "
+            "classifier, or a numeric response."
+        )
+    if n_classes is not None and not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"{name} gives no class probabilities (it has no `predict_proba`). Use a "
+            "classifier that does."
+        )
+    return EstimatorKernel(estimator, X, y, n_classes, weights)

@@ -109,9 +109,9 @@ class SubsampleDesign(ABC):
             )
         return self
 
-    def rounded(self, B: int) -> int:
-        """Round a number of learners up to one that the design allows."""
-        return B
+    def rounded(self, B: int, *, at_most: int) -> int:
+        """Round B up to what the design allows, or down to stay within bounds."""
+        return min(B, at_most)
 
 
 def check_size(n: int, k: int, *, replace: bool) -> None:
@@ -182,9 +182,9 @@ class BalancedDesign(SubsampleDesign):
         super().sized(B)
         return replace(self, n_learners=B)
 
-    def rounded(self, B: int) -> int:
-        """Round up to whole blocks."""
-        return -(-B // self.block) * self.block
+    def rounded(self, B: int, *, at_most: int) -> int:
+        """Round up to whole blocks; only the last one may be shorter."""
+        return min(-(-B // self.block) * self.block, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -265,9 +265,9 @@ class TwoLevelDesign(SubsampleDesign):
         _check_whole_groups(B, self.n_in, "two-level", "n_in")
         return self
 
-    def rounded(self, B: int) -> int:
-        """Round up to whole pins."""
-        return max(2, -(-B // self.n_in)) * self.n_in
+    def rounded(self, B: int, *, at_most: int) -> int:
+        """Round to whole pins."""
+        return _whole_groups(B, self.n_in, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`; the pin stands first."""
@@ -322,9 +322,9 @@ class LittleBagsDesign(SubsampleDesign):
         _check_whole_groups(B, self.group_size, "little-bags", "group_size")
         return self
 
-    def rounded(self, B: int) -> int:
-        """Round up to whole groups."""
-        return max(2, -(-B // self.group_size)) * self.group_size
+    def rounded(self, B: int, *, at_most: int) -> int:
+        """Round to whole groups."""
+        return _whole_groups(B, self.group_size, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -365,9 +365,9 @@ class MatchedDesign(SubsampleDesign):
         _check_whole_groups(B, 2, "matched", "pair size")
         return self
 
-    def rounded(self, B: int) -> int:
-        """Round up to whole pairs."""
-        return max(2, -(-B // 2)) * 2
+    def rounded(self, B: int, *, at_most: int) -> int:
+        """Round to whole pairs."""
+        return _whole_groups(B, 2, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -381,6 +381,11 @@ class MatchedDesign(SubsampleDesign):
     def groups(self, B: int) -> Ints:
         """Index the pair of every learner."""
         return np.arange(B) // 2
+
+
+def _whole_groups(B: int, size: int, at_most: int) -> int:
+    up = -(-B // size) * size
+    return max(2 * size, up if up <= at_most else at_most // size * size)
 
 
 def _check_whole_groups(B: int, size: int, design: str, option: str) -> None:

@@ -354,9 +354,14 @@ ESTIMATORS: dict[str, Estimator] = {
     ),
     "matched": Estimator("matched pairs", "groups", replace=False, design="matched"),
 }
-"""Estimators by name; "corrected" stands for the one that fits the sampling."""
+"""Estimators by name."""
 
-GROUPED_DESIGNS = ("two-level", "little-bags", "matched")
+GROUPED_DESIGNS: dict[str, str] = {
+    estimator.design: name
+    for name, estimator in ESTIMATORS.items()
+    if estimator.design is not None
+}
+"""The estimator that a design of groups was made for."""
 
 
 def resolve_method(
@@ -367,7 +372,8 @@ def resolve_method(
     Parameters
     ----------
     method : str
-        A key of `ESTIMATORS`, or "corrected".
+        A key of `ESTIMATORS`, or "corrected": the estimator that fits the
+        sampling, or the one that a design of groups was made for.
     replace : bool
         Sampling with replacement.
     design : str
@@ -378,7 +384,8 @@ def resolve_method(
         Whether all subsamples were evaluated.
     """
     if method == "corrected":
-        method = "corrected_v" if replace else "corrected_u"
+        plain = "corrected_v" if replace else "corrected_u"
+        method = GROUPED_DESIGNS.get(design, plain)
     if method not in ESTIMATORS:
         names = ", ".join(map(repr, ["corrected", *ESTIMATORS]))
         raise ValueError(f"`variance` must be one of {names}; got {method!r}.")

@@ -1,0 +1,86 @@
+"""Data to try things on: scikit-learn's, tidied, and generators."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Seed
+
+
+def diabetes() -> pd.DataFrame:
+    """Disease progression of 442 diabetics, ten predictors, response `target`."""
+    from sklearn.datasets import load_diabetes  # noqa: PLC0415 slow import
+
+    return load_diabetes(as_frame=True).frame
+
+
+def iris() -> pd.DataFrame:
+    """Fisher's 150 irises: four lengths and the `species`, a category."""
+    from sklearn.datasets import load_iris  # noqa: PLC0415 slow import
+
+    return _with_classes(load_iris(as_frame=True), "species")
+
+
+def breast_cancer() -> pd.DataFrame:
+    """Wisconsin diagnostic data: 569 tumours, thirty features, a `diagnosis`."""
+    from sklearn.datasets import load_breast_cancer  # noqa: PLC0415 slow import
+
+    return _with_classes(load_breast_cancer(as_frame=True), "diagnosis")
+
+
+def digits() -> pd.DataFrame:
+    """1797 handwritten digits: 64 pixels and the `digit`, a category."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415 slow import
+
+    return _with_classes(load_digits(as_frame=True), "digit")
+
+
+def _with_classes(bunch: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
+    frame = bunch["frame"].drop(columns="target")
+    names = np.asarray(bunch["target_names"])
+    labels = pd.Categorical.from_codes(bunch["target"], [str(one) for one in names])
+    frame.columns = [
+        column.replace(" (cm)", "").replace(" ", "_") for column in frame.columns
+    ]
+    return frame.assign(**{name: labels})
+
+
+def mars(n: int = 500, *, rng: Seed = None, offset: float = 0.5) -> pd.DataFrame:
+    """Friedman's function of five uniform predictors, with unit noise.
+
+    Parameters
+    ----------
+    n : int
+        Observations.
+    rng : int, Generator or None
+        Seed.
+    offset : float
+        Centre of the quadratic term. Friedman's is 0.5; Zhou, Mentch and Hooker
+        print 0.05.
+
+    Examples
+    --------
+    >>> list(mars(3, rng=0).columns)
+    ['x1', 'x2', 'x3', 'x4', 'x5', 'y']
+    """
+    generator = np.random.default_rng(rng)
+    x = generator.uniform(size=(n, 5))
+    mean = (
+        10 * np.sin(np.pi * x[:, 0] * x[:, 1])
+        + 20 * (x[:, 2] - offset) ** 2
+        + 10 * x[:, 3]
+        + 5 * x[:, 4]
+    )
+    frame = pd.DataFrame(x, columns=[f"x{j}" for j in range(1, 6)])
+    return frame.assign(y=mean + generator.standard_normal(n))
+
+
+LOADERS: dict[str, Callable[[], pd.DataFrame]] = {
+    "diabetes": diabetes,
+    "iris": iris,
+    "breast_cancer": breast_cancer,
+    "digits": digits,
+    "mars": mars,
+}
+"""Data sets by name."""

@@ -1,0 +1,95 @@
+"""Settings of the effects table: move one predictor, keep the others typical."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats
+from vstatkit.formula import Coding
+from vstatkit.prediction import output_labels
+
+QUANTILES = (0.1, 0.9)
+"""Where a numeric predictor starts and ends."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Query points of the effects.
+
+    Attributes
+    ----------
+    start, end : ndarray of shape (e, p)
+        Rows of the design matrix before and after the move.
+    frame : DataFrame of shape (e, 2)
+        Columns `from` and `to`, indexed by predictor.
+    """
+
+    start: Floats
+    end: Floats
+    frame: pd.DataFrame
+
+
+def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
+    """List the moves; None when no predictor of the formula varies.
+
+    Parameters
+    ----------
+    coding : Coding
+        Codes rows of the data.
+    frame : DataFrame
+        The variables of the right-hand side.
+    """
+    moves = [
+        (name, start, end)
+        for name in coding.variables
+        for start, end in _moves(frame[name], name in coding.categorical)
+    ]
+    if not moves:
+        return None
+    typical = coding.typical(frame)
+    table = pd.DataFrame(
+        [[start, end] for _, start, end in moves],
+        index=pd.Index([name for name, _, _ in moves], name="predictor"),
+        columns=["from", "to"],
+        dtype=object,
+    )
+    return Settings(
+        start=coding.matrix(_moved(typical, [(name, a) for name, a, _ in moves])),
+        end=coding.matrix(_moved(typical, [(name, b) for name, _, b in moves])),
+        frame=table,
+    )
+
+
+def _moves(column: pd.Series, categorical: bool) -> list[tuple[Any, Any]]:
+    if categorical:
+        levels = list(pd.Categorical(column).remove_unused_categories().categories)
+        return [(levels[0], level) for level in levels[1:]]
+    low, high = column.quantile(list(QUANTILES))
+    if low == high:  # a rare value outside the quantiles, such as a dummy's one
+        low, high = column.min(), column.max()
+    return [] if low == high else [(low, high)]
+
+
+def _moved(typical: pd.DataFrame, settings: Sequence[tuple[str, Any]]) -> pd.DataFrame:
+    """Repeat the typical row, each time with one predictor set."""
+    rows = pd.concat([typical] * len(settings), ignore_index=True).astype(object)
+    for row, (name, value) in enumerate(settings):
+        rows.loc[row, name] = value
+    return rows.astype(typical.dtypes.to_dict())
+
+
+def effect_frame(settings: Settings, classes: tuple[Any, ...] | None) -> pd.DataFrame:
+    """Repeat the settings for every class where there are several columns."""
+    frame = settings.frame
+    labels = output_labels(frame.index, classes)
+    repeats = len(labels) // len(frame)
+    repeated = frame.iloc[np.repeat(np.arange(len(frame)), repeats)]
+    index = (
+        labels.set_names(["predictor", "class"])
+        if isinstance(labels, pd.MultiIndex)
+        else labels
+    )
+    return repeated.set_axis(index)

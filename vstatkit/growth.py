@@ -1,0 +1,146 @@
+"""Grow an ensemble: a fixed number of learners, all of them, or enough."""
+
+import warnings
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.ensemble import BATCH_SIZE, Evaluation, Task, evaluate
+from vstatkit.exceptions import MonteCarloWarning
+from vstatkit.inference import Estimates, stabilise
+from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
+from vstatkit.subsample import CompleteDesign, SubsampleDesign
+from vstatkit.variance import (
+    ESTIMATORS,
+    estimate_components,
+    moment_components,
+)
+
+FIRST_B = 256
+"""Learners grown before the first look at the Monte Carlo error."""
+
+LARGEST_STEP = 4
+"""Factor that B grows by at most: early looks are noisy."""
+
+Size = int | Literal["auto", "complete"]
+
+
+def grow(
+    task: Task,
+    B: Size,
+    *,
+    method: str,
+    n_query: int | None,
+    tol: float,
+    max_B: int,
+    n_jobs: int | None = None,
+    batch_size: int = BATCH_SIZE,
+    progress: bool | None = None,
+) -> tuple[SubsampleDesign, Evaluation]:
+    """Evaluate as many learners as `B` asks for.
+
+    Parameters
+    ----------
+    task : Task
+        What to evaluate.
+    B : int, "auto" or "complete"
+        Number of learners; all subsamples of a complete design; or as many as
+        bring the relative Monte Carlo error of the standard errors below `tol`.
+    method : str
+        Variance estimator that "auto" watches.
+    n_query : int or None
+        Leading values that "auto" watches; None for all.
+    tol : float
+        Tolerance of "auto".
+    max_B : int
+        Where "auto" gives up, with a warning.
+    n_jobs, batch_size, progress
+        See `evaluate`.
+
+    Returns
+    -------
+    design, evaluation
+        The design with its number of learners fixed, and their values.
+    """
+    design = task.design
+
+    def run(start: int, stop: int) -> Evaluation:
+        return evaluate(
+            replace(task, design=design.sized(stop)),
+            start,
+            stop,
+            n_jobs=n_jobs,
+            batch_size=batch_size,
+            progress=progress,
+        )
+
+    if isinstance(design, CompleteDesign):
+        return design, run(0, design.n_subsamples)
+    if isinstance(B, int):
+        return design.sized(B), run(0, B)
+    check_growth(tol, max_B)
+    size = design.rounded(FIRST_B, at_most=max_B)
+    evaluation = run(0, size)
+    watch = _Watch(method)
+    while True:
+        estimates = watch.look(design.sized(size), evaluation.values[:, :n_query])
+        reached = float(estimates.relative_mc_error.max())
+        needed = float(estimates.learners_needed(tol).max())
+        if reached <= tol:
+            break
+        target = design.rounded(_next_size(size, needed), at_most=max_B)
+        if target <= size:
+            warnings.warn(
+                f"the ensemble stopped at {size} learners (`max_B` = {max_B}) with a "
+                f"relative Monte Carlo error of the standard error of {reached:.2g}; "
+                f"`tol` is {tol:g}. About {np.ceil(needed):.0f} learners would reach "
+                "it: raise `max_B`, or accept a larger `tol`.",
+                MonteCarloWarning,
+                stacklevel=3,
+            )
+            break
+        evaluation = evaluation + run(size, target)
+        size = target
+    return design.sized(size), evaluation
+
+
+def check_growth(tol: float, max_B: int) -> None:
+    """Check the options of `B="auto"`."""
+    if not 0 < tol < 1:
+        raise ValueError(f"`tol` must lie strictly between 0 and 1; got {tol}.")
+    if max_B < 2:
+        raise ValueError(f"`max_B` must be at least 2; got {max_B}.")
+
+
+def _next_size(size: int, needed: float) -> int:
+    """Aim a little beyond what the last look asked for, in whole batches."""
+    aim = float(np.clip(1.05 * needed, 1.2 * size, LARGEST_STEP * size))
+    return int(np.ceil(aim / BATCH_SIZE)) * BATCH_SIZE
+
+
+class _Watch:
+    """Follow the Monte Carlo error; sums are only ever extended."""
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+        self._sums: EnsembleSums | None = None
+        self._seen = 0
+
+    def look(self, design: SubsampleDesign, values: Floats) -> Estimates:
+        """Estimate from all values so far."""
+        method = self._method
+        mean = values.mean(axis=0)
+        if ESTIMATORS[method].source != "moments":
+            components = estimate_components(method, design, values)
+            return stabilise(mean, components, float(len(values)))
+        origin = mean if self._sums is None else self._sums.origin
+        fresh = sum_ensemble(
+            design, values[self._seen :], start=self._seen, origin=origin
+        )
+        self._sums = fresh if self._sums is None else self._sums + fresh
+        self._seen = len(values)
+        moments = moments_from_sums(self._sums)
+        components = moment_components(method, moments, replace=design.replace)
+        return stabilise(mean, components, float(len(values)))

@@ -1,0 +1,189 @@
+"""Pictures of results; each takes results and axes, and returns the axes."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy import stats
+
+from vstatkit._typing import Floats
+from vstatkit.inference import estimate
+from vstatkit.results import EnsembleResults, label_text
+
+POINT = "#0072B2"
+BAND = "#56B4E9"
+ACCENT = "#D55E00"
+GREY = "#666666"
+"""Okabe and Ito's colours, told apart by all readers."""
+
+
+def _axes(ax: Axes | None, rows: int = 8) -> Axes:
+    if ax is not None:
+        return ax
+    height = float(np.clip(1.2 + 0.32 * rows, 3.2, 12))
+    return plt.subplots(figsize=(7.2, height), layout="constrained")[1]
+
+
+def _intervals(ax: Axes, labels: list[str], centre: Any, low: Any, high: Any) -> None:
+    """Draw one horizontal interval a row, first row on top."""
+    places = np.arange(len(labels))[::-1]
+    ax.hlines(places, low, high, color=POINT, linewidth=2)
+    ax.plot(centre, places, "o", color=POINT, markersize=5)
+    ax.set_yticks(places, labels)
+    ax.set_ylim(-0.6, len(labels) - 0.4)
+    _clean(ax)
+
+
+def _clean(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="x", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def plot_estimates(
+    results: EnsembleResults, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw the estimates with their intervals."""
+    bounds = results.conf_int(alpha)
+    ax = _axes(ax, len(bounds))
+    labels = [label_text(label) for label in results.labels]
+    _intervals(ax, labels, results.params, bounds["lower"], bounds["upper"])
+    ax.set_xlabel(f"{results.info.response}, {1 - alpha:.0%} confidence interval")
+    return ax
+
+
+def plot_effects(
+    results: EnsembleResults, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw the change of the estimate as each predictor moves."""
+    frame = results.effects_frame(alpha)
+    if frame is None:
+        raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
+    ax = _axes(ax, len(frame))
+    labels = [
+        f"{label_text(label)}: {_short(start)} → {_short(end)}"
+        for label, start, end in zip(
+            frame.index, frame["from"], frame["to"], strict=True
+        )
+    ]
+    ax.axvline(0, color=GREY, linewidth=1)
+    _intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
+    ax.set_xlabel(f"Change in {results.info.response}, {1 - alpha:.0%} interval")
+    return ax
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def plot_profile(
+    results: EnsembleResults,
+    variable: str,
+    *,
+    n_points: int = 40,
+    alpha: float = 0.05,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw predictions along one predictor, the others at typical values.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        From a formula, with one column of predictions.
+    variable : str
+        A numeric predictor of the formula.
+    n_points : int
+        Points on the curve.
+    alpha : float
+        One minus the coverage: of each point (dark band), of all (light band).
+    ax : Axes, optional
+        Where to draw.
+    """
+    typical, predictor = results.typical, results.predictor
+    if typical is None or predictor is None or predictor.coding is None:
+        raise ValueError("a profile needs results of `fit` that predict.")
+    coding = predictor.coding
+    if variable not in typical.columns or variable in coding.categorical:
+        numeric = [name for name in coding.variables if name not in coding.categorical]
+        raise ValueError(
+            f"`variable` must be a numeric predictor, one of {', '.join(numeric)}; "
+            f"got {variable!r}."
+        )
+    low, high = results.info.ranges[variable]
+    grid = np.linspace(low, high, n_points)
+    rows = pd.concat([typical] * n_points, ignore_index=True).assign(**{variable: grid})
+    prediction = results.get_prediction(rows)
+    if len(prediction.labels) != n_points:
+        raise ValueError("a profile needs one column of predictions.")
+    ax = _axes(ax)
+    all_at_once = prediction.conf_int(alpha, simultaneous=True)
+    each = prediction.conf_int(alpha)
+    level = f"{1 - alpha:.0%}"
+    ax.fill_between(
+        grid,
+        all_at_once["lower"],
+        all_at_once["upper"],
+        color=BAND,
+        alpha=0.25,
+        linewidth=0,
+        label=f"{level}, whole curve",
+    )
+    ax.fill_between(
+        grid,
+        each["lower"],
+        each["upper"],
+        color=BAND,
+        alpha=0.6,
+        linewidth=0,
+        label=f"{level}, each point",
+    )
+    ax.plot(grid, prediction.predicted_mean, color=POINT, linewidth=2, label="mean")
+    ax.set_xlabel(variable)
+    ax.set_ylabel(results.info.response)
+    ax.legend(frameon=False)
+    _clean(ax)
+    return ax
+
+
+def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
+    """Draw the influence values of the first estimate against normal quantiles."""
+    influence = results.influence().iloc[:, 0]
+    ax = _axes(ax)
+    (theory, ordered), (slope, start, _) = stats.probplot(influence)
+    ax.plot(theory, ordered, "o", color=POINT, markersize=3.5, alpha=0.7)
+    ends = np.array([theory[0], theory[-1]])
+    ax.plot(ends, start + slope * ends, color=ACCENT, linewidth=1.5)
+    ax.set_xlabel("Normal quantile")
+    ax.set_ylabel(f"Influence on {label_text(results.labels[0])}")
+    _clean(ax)
+    return ax
+
+
+def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
+    """Draw the first standard error against B, with its Monte Carlo error."""
+    sizes = _prefix_sizes(results)
+    looks = [
+        estimate(results.design, results.values[:size, :1], results.variance)
+        for size in sizes
+    ]
+    bse = np.array([look.bse[0] for look in looks])
+    error: Floats = bse * np.array([look.relative_mc_error[0] for look in looks])
+    ax = _axes(ax)
+    ax.fill_between(sizes, bse - error, bse + error, color=BAND, alpha=0.5, linewidth=0)
+    ax.plot(sizes, bse, "o-", color=POINT, markersize=4)
+    ax.set_xscale("log")
+    ax.set_xlabel("Base learners B")
+    ax.set_ylabel(f"Std err of {label_text(results.labels[0])} ± its Monte Carlo error")
+    _clean(ax)
+    return ax
+
+
+def _prefix_sizes(results: EnsembleResults) -> list[int]:
+    if results.design.complete:
+        raise ValueError("a complete statistic has no Monte Carlo error to follow.")
+    start = min(results.B, max(50, results.B // 50))
+    wanted = np.geomspace(start, results.B, 15)
+    whole = {results.design.rounded(int(size), at_most=results.B) for size in wanted}
+    return sorted(whole)

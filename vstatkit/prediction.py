@@ -1,0 +1,87 @@
+"""Predict with kept learners, in chunks of bounded memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit.formula import Coding, as_frame
+from vstatkit.kernels import Predictive
+
+CHUNK_ENTRIES = 8_000_000
+"""Numbers held at a time: (B + n) x query points of a chunk x outputs."""
+
+LEARNERS_PER_TASK = 64
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Fitted learners and the coding of new data.
+
+    Attributes
+    ----------
+    kernel : Predictive
+        Knows how its learners predict.
+    learners : list
+        Fitted learners, in the order of the design.
+    coding : Coding or None
+        How new data become rows of the design matrix; None takes arrays.
+    classes : tuple or None
+        Levels of a categorical response.
+    n_jobs : int or None
+        Workers.
+    """
+
+    kernel: Predictive
+    learners: list[Any]
+    coding: Coding | None
+    classes: tuple[Any, ...] | None
+    n_jobs: int | None
+
+    def rows(self, data: DataLike) -> tuple[Floats, Labels]:
+        """Code new data; the labels are its index."""
+        if self.coding is None:
+            index = data.index if isinstance(data, pd.DataFrame) else None
+            X = np.asarray(data, dtype=np.float64)
+            if X.ndim != 2 or X.shape[1] != self.kernel.X.shape[1]:
+                raise ValueError(
+                    f"new data must have shape (rows, {self.kernel.X.shape[1]}); "
+                    f"got {X.shape}."
+                )
+            return X, pd.RangeIndex(len(X)) if index is None else index
+        frame = as_frame(data)
+        return self.coding.matrix(frame), frame.index
+
+    def labels(self, index: Labels) -> Labels:
+        """Label every output: the row, or the row and the class."""
+        return output_labels(index, self.classes)
+
+    def values(self, X: Floats) -> Floats:
+        """Predict with every learner, shape (B, rows * outputs)."""
+        blocks = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            joblib.delayed(self._block)(first, X)
+            for first in range(0, len(self.learners), LEARNERS_PER_TASK)
+        )
+        return np.concatenate(blocks)
+
+    def _block(self, first: int, X: Floats) -> Floats:
+        learners = self.learners[first : first + LEARNERS_PER_TASK]
+        return np.stack([self.kernel.predict(one, X).ravel() for one in learners])
+
+    def chunks(self, X: Floats, n: int) -> Iterator[Floats]:
+        """Predict chunk after chunk of query points, each (B, part of the rows)."""
+        per_row = (len(self.learners) + n) * self.kernel.n_outputs
+        step = max(1, CHUNK_ENTRIES // per_row)
+        for first in range(0, len(X), step):
+            yield self.values(X[first : first + step])
+
+
+def output_labels(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
+    """Label outputs by row, or by row and class when there are several columns."""
+    if classes is None or len(classes) == 2:
+        return index
+    return pd.MultiIndex.from_product([index, classes], names=["point", "class"])

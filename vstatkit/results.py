@@ -1,0 +1,604 @@
+"""Results objects: labelled views of an ensemble's estimates."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats, Labels, Restrictions
+from vstatkit.formula import linear_constraint
+from vstatkit.inference import (
+    Covariance,
+    Estimates,
+    WaldTest,
+    covariance,
+    estimate,
+    simultaneous_critical_value,
+    wald_test,
+)
+from vstatkit.moments import sum_ensemble
+from vstatkit.normality import normality_tests
+from vstatkit.prediction import Predictor
+from vstatkit.scores import Scores
+from vstatkit.subsample import SubsampleDesign
+from vstatkit.variance import VarianceComponents, resolve_method
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the number of learners came about.
+
+    Attributes
+    ----------
+    tol : float or None
+        Tolerance of `B="auto"`; None when B was given.
+    max_B : int or None
+        Where growth had to stop.
+    """
+
+    tol: float | None = None
+    max_B: int | None = None
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What the header of a summary says.
+
+    Attributes
+    ----------
+    title : str
+        Title of the summary.
+    response : str
+        Dependent variable, or name of the statistic.
+    formula : str or None
+        As written.
+    kernel : str
+        Name of the kernel.
+    nobs : int
+        Observations used.
+    n_dropped : int
+        Rows dropped for missing values.
+    units : str
+        What was resampled: "observations" or "clusters".
+    coefficients : bool
+        Whether the estimates are coefficients, like an OLS table's.
+    growth : Growth
+        How B came about.
+    typical : DataFrame or None
+        The typical row.
+    ranges : dict
+        Smallest and largest value of every numeric predictor.
+    """
+
+    title: str
+    response: str
+    kernel: str
+    nobs: int
+    formula: str | None = None
+    n_dropped: int = 0
+    units: str = "observations"
+    coefficients: bool = False
+    growth: Growth = field(default_factory=Growth)
+    typical: pd.DataFrame | None = None
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EffectValues:
+    """Kernel differences between two settings of one predictor.
+
+    Attributes
+    ----------
+    values : ndarray of shape (B, e)
+        Differences, learner by learner.
+    frame : DataFrame of shape (e, 2)
+        The settings: columns `from` and `to`, indexed by predictor (and class).
+    """
+
+    values: Floats
+    frame: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class EnsembleResults:
+    """An ensemble's estimates with their uncertainty.
+
+    Attributes
+    ----------
+    design : SubsampleDesign
+        Which units each learner saw.
+    values : ndarray of shape (B, m)
+        Kernel values, learners first.
+    labels : Index of length m
+        Names of the estimates.
+    variance : str
+        Name of the variance estimator in use.
+    info : ModelInfo
+        What the summary's header says.
+    units : Index of length n
+        Labels of the observations (or clusters) that were resampled.
+    effect_values : EffectValues or None
+        Kernel differences behind the effects table.
+    predictor : Predictor or None
+        Predicts new data, where the kernel can.
+    scores : Scores or None
+        Out-of-bag scores.
+    """
+
+    design: SubsampleDesign
+    values: Floats
+    labels: Labels
+    variance: str
+    info: ModelInfo
+    units: Labels
+    effect_values: EffectValues | None = None
+    predictor: Predictor | None = None
+    scores: Scores | None = None
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """Estimates as arrays, with stabilised variances."""
+        return estimate(self.design, self.values, self.variance)
+
+    @property
+    def nobs(self) -> int:
+        """Observations used."""
+        return self.info.nobs
+
+    @property
+    def k(self) -> int:
+        """Subsample size."""
+        return self.design.k
+
+    @property
+    def B(self) -> int:  # noqa: N802
+        """Number of base learners."""
+        return len(self.values)
+
+    @property
+    def replace(self) -> bool:
+        """Whether subsamples were drawn with replacement."""
+        return self.design.replace
+
+    @property
+    def seed(self) -> int:
+        """Seed that repeats the ensemble, given as `rng`."""
+        return self.design.seed
+
+    @property
+    def typical(self) -> pd.DataFrame | None:
+        """The typical row: medians, and the most frequent levels."""
+        return self.info.typical
+
+    def _series(self, values: Floats, name: str) -> pd.Series:
+        return pd.Series(values, self.labels, name=name)
+
+    @property
+    def params(self) -> pd.Series:
+        """Estimates."""
+        return self._series(self.estimates.estimate, "params")
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors, from the stabilised variance."""
+        return self._series(self.estimates.bse, "bse")
+
+    @property
+    def zvalues(self) -> pd.Series:
+        """Estimates over standard errors."""
+        return self._series(self.estimates.zvalues, "zvalues")
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values of zero, by Student's t with `df` degrees."""
+        return self._series(self.estimates.pvalues, "pvalues")
+
+    @property
+    def df(self) -> pd.Series:
+        """Degrees of freedom of the variance estimates."""
+        return self._series(self.estimates.df, "df")
+
+    @property
+    def components(self) -> VarianceComponents:
+        """Raw variance components, as arrays; negative estimates are kept."""
+        return self.estimates.components
+
+    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
+        """Confidence intervals for the mean of the size-k learner.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage.
+        simultaneous : bool
+            Whether all intervals are to hold at once.
+
+        Returns
+        -------
+        DataFrame
+            Columns `lower` and `upper`.
+        """
+        half = self._half_width(alpha, simultaneous)
+        centre = self.estimates.estimate
+        bounds = np.column_stack([centre - half, centre + half])
+        return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
+
+    def _half_width(self, alpha: float, simultaneous: bool) -> Floats:
+        if not simultaneous:
+            return self.estimates.half_width(alpha)
+        df = float(self.estimates.df.min())
+        matrix = self._covariance.matrix
+        critical = simultaneous_critical_value(matrix, alpha, df, self.seed)
+        return critical * self.estimates.bse
+
+    @cached_property
+    def _covariance(self) -> Covariance:
+        return covariance(self.design, self.values, self.estimates)
+
+    def cov_params(self) -> pd.DataFrame:
+        """Covariance matrix of the estimates, positive semi-definite."""
+        return pd.DataFrame(self._covariance.matrix, self.labels, self.labels)
+
+    def influence(self) -> pd.DataFrame:
+        """Influence of every observation (or cluster) on every estimate.
+
+        Returns
+        -------
+        DataFrame of shape (n, m)
+            `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
+            infinitesimal jackknife variance.
+        """
+        sums = sum_ensemble(self.design, self.values)
+        shift = sums.total / sums.n_learners
+        D = sums.weighted - sums.appearances[:, None] * shift
+        return pd.DataFrame(D / sums.n_learners, self.units, self.labels)
+
+    @cached_property
+    def normality(self) -> pd.DataFrame:
+        """Normality tests of the influence values, one row an estimate."""
+        return normality_tests(self.influence())
+
+    @property
+    def effects(self) -> pd.DataFrame | None:
+        """Change of the estimate when a predictor moves, others typical.
+
+        Numeric predictors move from their 10 % to their 90 % quantile,
+        categories from the first level to each other one. None for kernels that
+        do not predict.
+        """
+        return self.effects_frame()
+
+    def effects_frame(self, alpha: float = 0.05) -> pd.DataFrame | None:
+        """Tabulate the `effects` with intervals of coverage 1 - alpha."""
+        if self.effect_values is None:
+            return None
+        frame = self.effect_values.frame
+        moved = estimate(self.design, self.effect_values.values, self.variance)
+        return pd.concat([frame, estimates_frame(moved, frame.index, alpha)], axis=1)
+
+    @property
+    def diagnostics(self) -> pd.DataFrame:
+        """Whether the numbers can be relied on, one row an estimate.
+
+        Returns
+        -------
+        DataFrame
+            `df`; `monte_carlo_share` of the variance; `relative_mc_error` of the
+            standard error and the `learners_needed` to bring it to 0.1;
+            `linear_share`, `k zeta_1 / zeta_k`, the share of a learner's variance
+            that single observations explain; `negative`, whether the raw
+            sampling variance is below zero.
+        """
+        est, parts = self.estimates, self.components
+        share = parts.monte_carlo / np.where(est.variance > 0, est.variance, 1)
+        zeta_k = np.where(parts.zeta_k > 0, parts.zeta_k, 1)
+        return pd.DataFrame(
+            {
+                "df": est.df,
+                "monte_carlo_share": share,
+                "relative_mc_error": est.relative_mc_error,
+                "learners_needed": np.ceil(est.learners_needed(0.1)),
+                "linear_share": self.k * parts.zeta_1 / zeta_k,
+                "negative": parts.sampling < 0,
+            },
+            self.labels,
+        )
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper mc_se`.
+
+        `mc_se` is the Monte Carlo standard error of the raw total variance, as in
+        `components`.
+        """
+        return mean_frame(self.estimates, self.labels, alpha)
+
+    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
+        """One flat row an estimate, with the columns of R's broom."""
+        est, bounds = self.estimates, self.conf_int(alpha)
+        return pd.DataFrame(
+            {
+                "term": [label_text(label) for label in self.labels],
+                "estimate": est.estimate,
+                "std_error": est.bse,
+                "statistic": est.zvalues,
+                "p_value": est.pvalues,
+                "conf_low": bounds["lower"].to_numpy(),
+                "conf_high": bounds["upper"].to_numpy(),
+                "df": est.df,
+            }
+        )
+
+    def glance(self) -> pd.DataFrame:
+        """One flat row for the whole ensemble."""
+        scores = {} if self.scores is None else self.scores.table
+        row: dict[str, Any] = {
+            "response": self.info.response,
+            "kernel": self.info.kernel,
+            "nobs": self.nobs,
+            "k": self.k,
+            "B": self.B,
+            "replace": self.replace,
+            "design": self.design.name,
+            "variance": self.variance,
+            "n_dropped": self.info.n_dropped,
+            "max_relative_mc_error": float(self.estimates.relative_mc_error.max()),
+            "seed": self.seed,
+        }
+        for name, value in scores.items():
+            row[name.lower().replace(" ", "_").replace("-", "_")] = value
+        return pd.DataFrame([row])
+
+    def with_variance(self, name: str) -> "EnsembleResults":
+        """Switch the variance estimator; nothing is fitted again."""
+        return replace(self, variance=resolved(name, self.design))
+
+    def t_test(self, R: Restrictions) -> "EnsembleResults":
+        """Test linear combinations of the estimates, one by one.
+
+        Parameters
+        ----------
+        R : str or array-like of shape (r, m)
+            "a = b, c = 0" with the names of the estimates, or a matrix.
+
+        Returns
+        -------
+        EnsembleResults
+            Its estimates are `R @ params` less the hypothesised values. A linear
+            combination of kernels is a kernel, so standard errors come from the
+            same learners.
+        """
+        coefs, constants, names = self._restrictions(R)
+        info = replace(
+            self.info, title="Linear combinations of estimates", coefficients=True
+        )
+        return replace(
+            self,
+            values=self.values @ coefs.T - constants,
+            labels=pd.Index(names),
+            info=info,
+            effect_values=None,
+            predictor=None,
+            scores=None,
+        )
+
+    def wald_test(self, R: Restrictions) -> WaldTest:
+        """Test linear restrictions jointly, by Wald's F."""
+        contrast = self.t_test(R)
+        null = R if isinstance(R, str) else "R @ params = 0"
+        matrix = contrast.cov_params().to_numpy()
+        df = float(contrast.estimates.df.min())
+        return wald_test(contrast.estimates.estimate, matrix, df, str(null))
+
+    def _restrictions(self, R: Restrictions) -> tuple[Floats, Floats, list[str]]:
+        return linear_constraint(R, [label_text(label) for label in self.labels])
+
+    def predict(self, data: DataLike) -> pd.Series | pd.DataFrame:
+        """Predict new data.
+
+        Returns
+        -------
+        Series, or DataFrame with a column for each of more than two classes
+        """
+        predictor = self._predictor()
+        X, index = predictor.rows(data)
+        parts = [h.mean(axis=0) for h in predictor.chunks(X, self.design.n)]
+        mean = np.concatenate(parts) if parts else np.empty(0)
+        if predictor.classes is not None and len(predictor.classes) > 2:
+            table = mean.reshape(-1, len(predictor.classes))
+            return pd.DataFrame(table, index, list(predictor.classes))
+        return pd.Series(mean, index, name=self.info.response)
+
+    def get_prediction(self, data: DataLike) -> "PredictionResults":
+        """Predict new data, with standard errors and intervals."""
+        predictor = self._predictor()
+        X, index = predictor.rows(data)
+        parts = tuple(
+            estimate(self.design, h, self.variance)
+            for h in predictor.chunks(X, self.design.n)
+        )
+        if not parts:
+            raise ValueError("the new data have no rows.")
+        return PredictionResults(self, X, predictor.labels(index), parts)
+
+    def _predictor(self) -> Predictor:
+        if self.predictor is None:
+            raise ValueError(
+                f"the kernel {self.info.kernel!r} does not predict new data; its "
+                "estimates are in `params` and `summary()`."
+            )
+        return self.predictor
+
+    def summary(self, alpha: float = 0.05) -> "Summary":
+        """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV."""
+        from vstatkit.summary import summarise  # noqa: PLC0415 slow import
+
+        return summarise(self, alpha)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the effects, or the estimates where there are no effects."""
+        from vstatkit import plots  # noqa: PLC0415 matplotlib loads on demand
+
+        draw = plots.plot_estimates if self.effects is None else plots.plot_effects
+        return draw(self, ax=ax)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save as arrays and JSON; `vstatkit.load` reads it back."""
+        from vstatkit.storage import save_results  # noqa: PLC0415 rarely needed
+
+        save_results(self, path)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def __repr__(self) -> str:
+        return (
+            f"<EnsembleResults: {self.info.kernel}, {len(self.labels)} estimates, "
+            f"n={self.design.n}, k={self.k}, B={self.B}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+
+@dataclass(frozen=True)
+class PredictionResults:
+    """Predictions with their uncertainty.
+
+    Attributes
+    ----------
+    results : EnsembleResults
+        The ensemble that predicts.
+    X : ndarray of shape (q, p)
+        Coded query points.
+    labels : Index of length m
+        Row, or row and class, of every prediction.
+    parts : tuple of Estimates
+        Estimates, chunk after chunk.
+    """
+
+    results: EnsembleResults
+    X: Floats
+    labels: Labels
+    parts: tuple[Estimates, ...]
+
+    def _gather(self, name: str) -> Floats:
+        return np.concatenate([getattr(part, name) for part in self.parts])
+
+    @property
+    def predicted_mean(self) -> pd.Series:
+        """Ensemble means."""
+        return pd.Series(self._gather("estimate"), self.labels, name="mean")
+
+    @property
+    def se_mean(self) -> pd.Series:
+        """Standard errors of the means."""
+        return pd.Series(self._gather("bse"), self.labels, name="mean_se")
+
+    @cached_property
+    def components(self) -> pd.DataFrame:
+        """Raw variance components, one row a prediction."""
+        frames = [part.components.to_frame() for part in self.parts]
+        return pd.concat(frames).set_axis(self.labels)
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Tabulate the predictions.
+
+        Returns
+        -------
+        DataFrame
+            `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric
+            response `obs_ci_lower`, `obs_ci_upper`, the bounds of a new
+            observation from out-of-bag residuals (left out where there are too
+            few of them for the level); and `mc_se`, the Monte Carlo standard
+            error of the raw total variance.
+        """
+        frame = pd.concat(
+            [mean_frame(part, None, alpha) for part in self.parts]
+        ).set_axis(self.labels)
+        scores = self.results.scores
+        offsets = None if scores is None else scores.interval_offsets(alpha)
+        if offsets is not None:
+            frame.insert(4, "obs_ci_lower", frame["mean"] + offsets[0])
+            frame.insert(5, "obs_ci_upper", frame["mean"] + offsets[1])
+        return frame
+
+    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
+        """Confidence intervals of the means, one by one or all at once."""
+        if simultaneous:
+            return self._joint.conf_int(alpha, simultaneous=True)
+        frame = self.summary_frame(alpha)[["mean_ci_lower", "mean_ci_upper"]]
+        return frame.set_axis(["lower", "upper"], axis=1)
+
+    def cov(self) -> pd.DataFrame:
+        """Covariance matrix of the predictions, positive semi-definite."""
+        return self._joint.cov_params()
+
+    def influence(self) -> pd.DataFrame:
+        """Influence of every observation on every prediction, shape (n, m)."""
+        return self._joint.influence()
+
+    @cached_property
+    def _joint(self) -> EnsembleResults:
+        values = self.results._predictor().values(self.X)
+        return replace(
+            self.results, values=values, labels=self.labels, effect_values=None
+        )
+
+
+def resolved(name: str, design: SubsampleDesign) -> str:
+    """Name the variance estimator meant for a design."""
+    return resolve_method(
+        name,
+        replace=design.replace,
+        design=design.name,
+        k=design.k,
+        n=design.n,
+        complete=design.complete,
+    )
+
+
+def label_text(label: Any) -> str:
+    """Write a label of an estimate on one line; classes in brackets."""
+    if isinstance(label, tuple):
+        return f"{label[0]} [{label[1]}]"
+    return str(label)
+
+
+def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.DataFrame:
+    """Tabulate estimates with tests and intervals."""
+    half = estimates.half_width(alpha)
+    return pd.DataFrame(
+        {
+            "estimate": estimates.estimate,
+            "std_error": estimates.bse,
+            "z": estimates.zvalues,
+            "p_value": estimates.pvalues,
+            "ci_lower": estimates.estimate - half,
+            "ci_upper": estimates.estimate + half,
+        },
+        index,
+    )
+
+
+def mean_frame(
+    estimates: Estimates, index: Labels | None, alpha: float
+) -> pd.DataFrame:
+    """Tabulate estimates under statsmodels' names for predictions."""
+    half = estimates.half_width(alpha)
+    return pd.DataFrame(
+        {
+            "mean": estimates.estimate,
+            "mean_se": estimates.bse,
+            "mean_ci_lower": estimates.estimate - half,
+            "mean_ci_upper": estimates.estimate + half,
+            "mc_se": estimates.components.mc_se,
+        },
+        index,
+    )

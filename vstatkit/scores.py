@@ -1,0 +1,91 @@
+"""Out-of-bag scores: how well the ensemble predicts what it has not seen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vstatkit._typing import Floats
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Out-of-bag predictions and what they are worth.
+
+    Attributes
+    ----------
+    table : dict of str to float
+        R-squared and RMSE, or accuracy and log-loss; empty when no observation
+        was ever out of bag.
+    residuals : ndarray
+        Out-of-bag residuals of a numeric response, observations never out of
+        bag left out; empty for classes.
+    n_scored : int
+        Observations that were out of bag at least once.
+    """
+
+    table: dict[str, float]
+    residuals: Floats
+    n_scored: int
+
+    def interval_offsets(self, alpha: float) -> tuple[float, float] | None:
+        """Residual quantiles that enclose a new observation.
+
+        Notes
+        -----
+        Order statistics at `(n + 1) alpha / 2`, as in split conformal
+        prediction; None where there are too few residuals for the level.
+
+        References
+        ----------
+        Zhang, Zimmerman, Nettleton and Nordman (2020), The American
+        Statistician 74.
+        """
+        n = self.residuals.size
+        low = int(np.floor((n + 1) * alpha / 2))
+        if low < 1:
+            return None
+        ordered = np.sort(self.residuals)
+        return float(ordered[low - 1]), float(ordered[n - low])
+
+
+def score(y: Floats, predicted: Floats, n_classes: int | None) -> Scores:
+    """Score out-of-bag predictions.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    predicted : ndarray of shape (n, c)
+        Out-of-bag means; NaN where an observation was never out of bag.
+    n_classes : int or None
+        None for regression.
+    """
+    known = np.isfinite(predicted[:, 0])
+    if not known.any():
+        return Scores({}, np.empty(0), 0)
+    y, predicted = y[known], predicted[known]
+    if n_classes is None:
+        residuals = y - predicted[:, 0]
+        return Scores(_regression(y, residuals), residuals, int(known.sum()))
+    if n_classes == 2:
+        predicted = np.column_stack([1 - predicted, predicted])
+    return Scores(_classes(y, predicted), np.empty(0), int(known.sum()))
+
+
+def _regression(y: Floats, residuals: Floats) -> dict[str, float]:
+    table = {"OOB RMSE": float(np.sqrt(np.mean(residuals**2)))}
+    spread = np.sum((y - y.mean()) ** 2)
+    if spread > 0:
+        r_squared = float(1 - np.sum(residuals**2) / spread)
+        table = {"OOB R-squared": r_squared, **table}
+    return table
+
+
+def _classes(y: Floats, shares: Floats) -> dict[str, float]:
+    codes = y.astype(np.int64)
+    own = shares[np.arange(codes.size), codes]
+    floor = np.finfo(np.float64).eps  # as scikit-learn's log_loss bounds it
+    return {
+        "OOB accuracy": float(np.mean(shares.argmax(axis=1) == codes)),
+        "OOB log-loss": float(-np.mean(np.log(np.maximum(own, floor)))),
+    }

@@ -1,0 +1,391 @@
+"""Show results in statsmodels' tables; nothing is computed here."""
+
+import copy
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import Cell, SimpleTable
+from statsmodels.iolib.tableformatting import fmt_base
+
+from vstatkit.inference import MIN_DF
+from vstatkit.normality import MIN_OBSERVATIONS
+from vstatkit.results import EnsembleResults, label_text
+from vstatkit.variance import ESTIMATORS
+
+WIDTH = 78
+"""Least width of a table, as in statsmodels."""
+
+MAX_ROWS = 40
+"""Rows of a table that are printed; the notes say when there are more."""
+
+
+class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
+    """statsmodels' Summary, with a tabular of its own for each table in LaTeX."""
+
+    def as_latex(self) -> str:
+        """Return the tables, which differ in columns, one after the other."""
+        tables = "\n\n".join(table.as_latex_tabular() for table in self.tables)
+        notes = [f"\\par {_escape(line)}" for line in (self.extra_txt or "").split("\n")]
+        return "\n".join([tables, "", *notes])
+
+
+def _escape(text: str) -> str:
+    special = {"_": r"\_", "%": r"\%", "&": r"\&", "|": r"$|$", "<": "$<$", ">": "$>$"}
+    return "".join(special.get(letter, letter) for letter in text)
+
+
+def summarise(results: EnsembleResults, alpha: float) -> Summary:
+    """Compose the summary of an ensemble.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        What to show.
+    alpha : float
+        One minus the coverage of the intervals.
+    """
+    sections = [
+        _estimates_section(results, alpha),
+        _effects_section(results, alpha),
+        _components_section(results),
+        _normality_section(results),
+    ]
+    shown = [section for section in sections if section is not None]
+    header = _header(results)
+    width = max(WIDTH, _header_width(header), *(section.width for section in shown))
+    summary = EnsembleSummary()
+    summary.tables.append(_header_table(header, results.info.title, width))
+    summary.tables.extend(section.table(width) for section in shown)
+    summary.add_extra_txt(["Notes:", *_numbered(_notes(results, alpha), width)])
+    return summary
+
+
+def _numbered(notes: Sequence[str], width: int) -> list[str]:
+    return [
+        line
+        for j, note in enumerate(notes, start=1)
+        for line in textwrap.wrap(f"[{j}] {note}", width, subsequent_indent="    ")
+    ]
+
+
+class _Section:
+    """Formatted cells of one table, before the common width is known."""
+
+    def __init__(self, name: str, headers: Sequence[str], frame: pd.DataFrame) -> None:
+        self.name = name
+        self.headers = list(headers)
+        self.stubs = [label_text(label) for label in frame.index]
+        self.cells = frame.to_numpy(dtype=object).tolist()
+
+    @property
+    def _widths(self) -> list[int]:
+        columns = [list(column) for column in zip(self.headers, *self.cells, strict=True)]
+        return [max(8, *(len(cell) for cell in column)) for column in columns]
+
+    @property
+    def _stub_width(self) -> int:
+        return max(len(text) for text in [self.name, *self.stubs])
+
+    @property
+    def width(self) -> int:
+        """Least width that holds all cells."""
+        return self._stub_width + sum(width + 1 for width in self._widths)
+
+    def table(self, width: int) -> SimpleTable:
+        """Lay the cells out over the common width."""
+        surplus = width - self.width
+        each, rest = divmod(surplus, len(self.headers))
+        padded = [
+            [cell.rjust(w + each) for cell, w in zip(row, self._widths, strict=True)]
+            for row in [self.headers, *self.cells]
+        ]
+        style = copy.deepcopy(fmt_base)
+        style["colwidths"] = None
+        style["data_fmts"] = ["%s"] * len(self.headers)
+        stubs = [text.ljust(self._stub_width + rest) for text in self.stubs]
+        table = SimpleTable(padded[1:], padded[0], stubs, txt_fmt=style)
+        corner = self.name.ljust(self._stub_width + rest)
+        table[0][0] = Cell(corner, datatype="stub", row=table[0])
+        return table
+
+
+def _number(value: float) -> str:
+    """Write a number with four significant digits, plainly where it is readable."""
+    if value == 0:
+        return "0"
+    if not np.isfinite(value):
+        return str(value)
+    if abs(value) >= 1e5 or abs(value) < 1e-3:
+        return f"{value:.3e}"
+    decimals = max(0, 3 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:.{min(decimals, 4)}f}"
+
+
+def _setting(value: Any) -> str:
+    return _number(float(value)) if isinstance(value, float) else str(value)
+
+
+def _pvalue(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _interval_headers(alpha: float) -> list[str]:
+    return [f"[{alpha / 2:.4g}", f"{1 - alpha / 2:.4g}]"]
+
+
+def _test_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """Format estimate, standard error, z, p-value and the interval's bounds."""
+    return pd.DataFrame(
+        {
+            "estimate": frame["estimate"].map(_number),
+            "std_error": frame["std_error"].map(_number),
+            "z": frame["z"].map("{:.3f}".format),
+            "p_value": frame["p_value"].map(_pvalue),
+            "ci_lower": frame["ci_lower"].map(_number),
+            "ci_upper": frame["ci_upper"].map(_number),
+        }
+    )
+
+
+def _estimates_section(results: EnsembleResults, alpha: float) -> _Section:
+    bounds = results.conf_int(alpha)
+    frame = pd.DataFrame(
+        {
+            "estimate": results.params,
+            "std_error": results.bse,
+            "z": results.zvalues,
+            "p_value": results.pvalues,
+            "ci_lower": bounds["lower"],
+            "ci_upper": bounds["upper"],
+        }
+    ).head(MAX_ROWS)
+    coefficients = results.info.coefficients
+    headers = ["coef" if coefficients else "mean", "std err", "z", "P>|z|"]
+    name = "" if coefficients else "Estimates"
+    return _Section(name, [*headers, *_interval_headers(alpha)], _test_cells(frame))
+
+
+def _effects_section(results: EnsembleResults, alpha: float) -> _Section | None:
+    frame = results.effects_frame(alpha)
+    if frame is None:
+        return None
+    frame = frame.head(MAX_ROWS)
+    cells = _test_cells(frame)
+    cells.insert(0, "from", frame["from"].map(_setting))
+    cells.insert(1, "to", frame["to"].map(_setting))
+    headers = ["from", "to", "change", "std err", "z", "P>|z|"]
+    return _Section("Effects", [*headers, *_interval_headers(alpha)], cells)
+
+
+def _components_section(results: EnsembleResults) -> _Section:
+    frame = results.components.to_frame(results.labels).head(MAX_ROWS)
+    share = results.diagnostics["monte_carlo_share"].head(MAX_ROWS)
+    cells = frame.map(_number)
+    cells["share"] = share.map("{:.1%}".format)
+    headers = ["zeta_1", "zeta_k", "sampling", "monte carlo", "total", "mc_se"]
+    return _Section("Variance", [*headers, "MC share"], cells)
+
+
+def _normality_section(results: EnsembleResults) -> _Section | None:
+    if results.design.n < MIN_OBSERVATIONS:
+        return None
+    frame = results.normality.head(MAX_ROWS)
+    cells = frame.map("{:.3f}".format)
+    headers = ["skew", "kurtosis", "omnibus", "Prob", "Jarque-Bera", "Prob"]
+    return _Section("Influence", headers, cells)
+
+
+def _header(results: EnsembleResults) -> tuple[list[tuple[str, str]], ...]:
+    info, design = results.info, results.design
+    kind = "V (with replacement)" if results.replace else "U (without replacement)"
+    learners = f"{results.B:,} (all)" if design.complete else f"{results.B:,}"
+    left = [
+        ("Dep. Variable:", info.response),
+        ("Kernel:", info.kernel),
+        ("Sampling:", kind),
+        ("Design:", design.name),
+        ("No. Observations:", f"{info.nobs:,}"),
+        ("Rows dropped:", f"{info.n_dropped:,}"),
+    ]
+    if info.units == "clusters":
+        left.append(("No. Clusters:", f"{design.n:,}"))
+    right = [
+        ("Subsample size k:", f"{design.k:,}"),
+        ("Base learners B:", learners),
+        ("Variance:", ESTIMATORS[results.variance].label),
+        ("MC error of std err:", _percent(results.estimates.relative_mc_error.max())),
+    ]
+    scores = {} if results.scores is None else results.scores.table
+    right.extend((f"{name}:", _number(value)) for name, value in scores.items())
+    if design.name != "given" and not design.complete:
+        right.append(("Seed:", str(design.seed)))
+    rows = max(len(left), len(right))
+    left.extend([("", "")] * (rows - len(left)))
+    right.extend([("", "")] * (rows - len(right)))
+    return left, right
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}"
+
+
+def _header_width(header: tuple[list[tuple[str, str]], ...]) -> int:
+    columns = [[max(map(len, cells)) for cells in zip(*side)] for side in header]
+    return sum(map(sum, columns)) + len(" ") + len("   ") + len(" ")
+
+
+def _header_table(
+    header: tuple[list[tuple[str, str]], ...], title: str, width: int
+) -> SimpleTable:
+    left, right = header
+    stub, value, label, second = (
+        max(map(len, cells)) for side in header for cells in zip(*side)
+    )
+    surplus = width - _header_width(header)
+    value += surplus // 2
+    second += surplus - surplus // 2
+    data = [
+        [text.rjust(value), "  " + name.ljust(label), other.rjust(second)]
+        for (_, text), (name, other) in zip(left, right, strict=True)
+    ]
+    style = copy.deepcopy(fmt_base)
+    style["colwidths"] = None
+    style["data_fmts"] = ["%s"] * 3
+    names = [name.ljust(stub) for name, _ in left]
+    return SimpleTable(data, None, names, title=title, txt_fmt=style)
+
+
+def _notes(results: EnsembleResults, alpha: float) -> list[str]:
+    """Say what the numbers mean and what was reached."""
+    candidates = [
+        _target_note(results, alpha),
+        _probability_note(results),
+        _test_note(results),
+        _learners_note(results),
+        _effects_note(results),
+        _influence_note(results),
+        _negative_note(results),
+        _large_k_note(results),
+        _dropped_note(results),
+        _unscored_note(results),
+        _cut_note(results),
+    ]
+    return [note for note in candidates if note is not None]
+
+
+def _target_note(results: EnsembleResults, alpha: float) -> str:
+    return (
+        f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner fitted to "
+        f"k = {results.k:,} {results.info.units}"
+        + ("." if results.info.coefficients else "; they are not centred at E[y|x].")
+    )
+
+
+def _test_note(results: EnsembleResults) -> str:
+    df = results.estimates.df
+    low, high = df.min(), df.max()
+    span = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+    floor = f" (bounded below by {MIN_DF:g})" if low <= MIN_DF else ""
+    return f"P>|z| and the intervals use Student's t with df = {span}{floor}."
+
+
+def _learners_note(results: EnsembleResults) -> str | None:
+    if results.design.complete:
+        return "Every subsample was evaluated: there is no Monte Carlo error."
+    reached = results.estimates.relative_mc_error.max()
+    growth = results.info.growth
+    if growth.tol is not None and reached <= growth.tol:
+        return (
+            f"B was grown until the Monte Carlo error of the std err was below "
+            f"{growth.tol:.0%}; {reached:.1%} was reached."
+        )
+    if reached <= 0.1:
+        return None
+    needed = results.estimates.learners_needed(0.1).max()
+    tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
+    return (
+        f"The std err has a Monte Carlo error of {reached:.0%}; about "
+        f"{needed:,.0f} learners would bring it to 10%.{tail}"
+    )
+
+
+def _effects_note(results: EnsembleResults) -> str | None:
+    if results.effect_values is None:
+        return None
+    return (
+        "Effects: change of the estimate when one predictor moves (10% to 90% "
+        "quantile, or between levels), the others at typical values."
+    )
+
+
+def _influence_note(results: EnsembleResults) -> str:
+    if results.design.n < MIN_OBSERVATIONS:
+        return f"Too few {results.info.units} for normality tests of their influence."
+    return f"Influence: normality tests of the influence values of the {_units(results)}."
+
+
+def _units(results: EnsembleResults) -> str:
+    return f"{results.design.n:,} {results.info.units}"
+
+
+def _negative_note(results: EnsembleResults) -> str | None:
+    count = int((results.components.sampling < 0).sum())
+    if count == 0:
+        return None
+    return (
+        f"The raw sampling variance is negative for {count} of {len(results.labels)} "
+        "estimates and shown as it is; the std err uses its posterior mean given that "
+        "it is positive. Grow more learners."
+    )
+
+
+def _large_k_note(results: EnsembleResults) -> str | None:
+    large = results.k > results.design.n / 2 and not results.design.complete
+    if not large or results.info.coefficients:
+        return None
+    return (
+        f"k = {results.k:,} exceeds n/2: for trees, jackknife variances have been "
+        "measured to be 7 to 15% low when k is near n."
+    )
+
+
+def _probability_note(results: EnsembleResults) -> str | None:
+    predictor = results.predictor
+    if predictor is None or predictor.kernel.n_classes is None:
+        return None
+    if results.info.coefficients:
+        return None
+    return "Estimates are probabilities; bounds beyond 0 and 1 are shown as they are."
+
+
+def _dropped_note(results: EnsembleResults) -> str | None:
+    if results.info.n_dropped == 0:
+        return None
+    return f"{results.info.n_dropped:,} rows with missing values were dropped."
+
+
+def _unscored_note(results: EnsembleResults) -> str | None:
+    scores = results.scores
+    if scores is None or scores.n_scored == results.nobs:
+        return None
+    return (
+        f"Out-of-bag scores rest on {scores.n_scored:,} of {results.nobs:,} "
+        "observations; the others were in every subsample."
+    )
+
+
+def _cut_note(results: EnsembleResults) -> str | None:
+    counts = {"estimates": len(results.labels)}
+    if results.effect_values is not None:
+        counts["effects"] = len(results.effect_values.frame)
+    cut = [f"{n:,} {what}" for what, n in counts.items() if n > MAX_ROWS]
+    if not cut:
+        return None
+    return (
+        f"Of {' and '.join(cut)} the first {MAX_ROWS} are shown; `summary_frame()`, "
+        "`effects` and `diagnostics` hold all."
+    )
