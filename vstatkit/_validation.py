@@ -126,8 +126,8 @@ def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
     counts, values, k
         As arrays, and the size of every subsample.
     """
-    table: Counts = sparse.csr_array(counts) if sparse.issparse(counts) else (
-        np.asarray(counts)
+    table: Counts = (
+        sparse.csr_array(counts) if sparse.issparse(counts) else (np.asarray(counts))
     )
     h = np.asarray(values, dtype=np.float64)
     h = h[:, None] if h.ndim == 1 else h

@@ -75,6 +75,7 @@ TOL = 0.1
 MAX_B = 10_000
 """Learners at which `B="auto"` gives up."""
 
+
 def fit(
     formula: str,
     data: DataLike,
@@ -277,11 +278,11 @@ def statistic(
     check_units(n)
     _check_observations(table)
     check_options(design_options, _ALL_DESIGN_OPTIONS, "`statistic`")
-    clusters = take_column(
-        "groups", groups, pd.DataFrame(table), np.arange(n), n
-    )
-    index = table.index if isinstance(table, pd.DataFrame | pd.Series) else (
-        pd.RangeIndex(n)
+    clusters = take_column("groups", groups, pd.DataFrame(table), np.arange(n), n)
+    index = (
+        table.index
+        if isinstance(table, pd.DataFrame | pd.Series)
+        else (pd.RangeIndex(n))
     )
     members, units = _unit_codes(clusters, index)
     scheme, size = _build_design(
@@ -602,7 +603,9 @@ def _build_kernel(
         raise ValueError("`weights` are not for functions as kernels.")
     if n_positional(kernel) == 1:
         return FunctionKernel(kernel, (parsed.data,))
-    response = y if parsed.classes is None else np.asarray(parsed.classes)[y.astype(int)]
+    response = (
+        y if parsed.classes is None else np.asarray(parsed.classes)[y.astype(int)]
+    )
     return FunctionKernel(kernel, (response, pd.DataFrame(X, columns=parsed.names)))
 
 
@@ -696,9 +699,7 @@ def _predictor(
 ) -> Predictor | None:
     if not isinstance(kernel, Predictive):
         return None
-    return Predictor(
-        kernel, evaluation.learners, parsed.coding, parsed.classes, n_jobs
-    )
+    return Predictor(kernel, evaluation.learners, parsed.coding, parsed.classes, n_jobs)
 
 
 def _scores(kernel: Kernel, evaluation: Evaluation, parsed: Design) -> Scores | None:
@@ -708,7 +709,9 @@ def _scores(kernel: Kernel, evaluation: Evaluation, parsed: Design) -> Scores | 
 
 
 def _check_observations(table: Any) -> None:
-    numbers = table.select_dtypes("number") if hasattr(table, "select_dtypes") else table
+    numbers = (
+        table.select_dtypes("number") if hasattr(table, "select_dtypes") else table
+    )
     array = np.asarray(numbers)
     if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])

@@ -141,8 +141,7 @@ def exact_zeta(h: Kernel, population: Sequence[Any], k: int, c: int) -> float:
         raise ValueError(f"`c` must lie between 1 and k = {k}; got {c}.")
     means = [
         _mean(
-            h([*fixed, *free])
-            for free in itertools.product(population, repeat=k - c)
+            h([*fixed, *free]) for free in itertools.product(population, repeat=k - c)
         )
         for fixed in itertools.product(population, repeat=c)
     ]

@@ -63,6 +63,39 @@ class Design:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """What is needed to code the same data the same way again.
+
+    Attributes
+    ----------
+    formula : str
+        With `.` expanded.
+    frame : DataFrame
+        The columns that the formula reads, every row: stateful transforms have
+        seen rows that were dropped later.
+    intercept : bool
+        Whether patsy's intercept column is used.
+    missing : {"drop", "raise", "pass"}
+        What is done with missing values.
+    """
+
+    formula: str
+    frame: pd.DataFrame
+    intercept: bool
+    missing: Missing
+
+    def rebuild(self) -> "Coding":
+        """Code again, trusting nobody; the formula may come from a file."""
+        return parse(
+            self.formula,
+            self.frame,
+            environment=None,
+            intercept=self.intercept,
+            missing=self.missing,
+        ).coding
+
+
+@dataclass(frozen=True)
 class Coding:
     """How the right-hand side was coded.
 
@@ -76,15 +109,15 @@ class Coding:
         Columns of the data that the right-hand side reads.
     categorical : frozenset of str
         Those that enter as categories.
-    allow_missing : bool
-        Whether missing values pass through.
+    recipe : Recipe
+        How to build it again.
     """
 
     info: patsy.DesignInfo
     columns: Ints
     variables: tuple[str, ...]
     categorical: frozenset[str]
-    allow_missing: bool
+    recipe: Recipe
 
     def matrix(self, data: DataLike) -> Floats:
         """Code new data exactly as the training data was."""
@@ -108,7 +141,7 @@ class Coding:
             X = np.repeat(X, len(plain), axis=0)
         X = X[:, self.columns]
         names = [self.info.column_names[j] for j in self.columns]
-        check_finite(X, names, allow_missing=self.allow_missing)
+        check_finite(X, names, allow_missing=self.recipe.missing == "pass")
         return X
 
     def typical(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -184,7 +217,9 @@ def parse(
     variables = _variables(description.rhs_termlist, frame.columns)
     used = [*variables, *_variables(description.lhs_termlist, frame.columns)]
     _check_infinite(plain, used)
-    left, right = _matrices(description, plain, environment, missing, variables)
+    complete = plain.dropna(subset=_stateful(description, frame.columns))
+    clean = complete if missing == "drop" and len(complete) else plain
+    left, right = _matrices(description, clean, environment, missing, variables)
     rows = right.index.to_numpy()
     if rows.size == 0:
         raise FormulaError(
@@ -207,7 +242,7 @@ def parse(
         columns=np.array(kept),
         variables=tuple(variables),
         categorical=_categorical(right.design_info, variables),
-        allow_missing=missing == "pass",
+        recipe=Recipe(text, plain[list(dict.fromkeys(used))], intercept, missing),
     )
     X = right.to_numpy(dtype=np.float64)[:, kept]
     names = tuple(plain_name(right.design_info.column_names[j]) for j in kept)
@@ -322,8 +357,10 @@ def _standalone_dots(text: str) -> list[int]:
     found = []
     for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
         attached = after.type == tokenize.NAME and after.start == token.end
-        follows = before is not None and before.end == token.start and (
-            before.type == tokenize.NAME or before.string in (")", "]")
+        follows = (
+            before is not None
+            and before.end == token.start
+            and (before.type == tokenize.NAME or before.string in (")", "]"))
         )
         if token.string == "." and not attached and not follows:
             found.append(offset + token.start[1])
@@ -391,6 +428,25 @@ def _is_quoted(node: ast.AST) -> bool:
 
 def _variables(terms: Sequence[Any], columns: pd.Index) -> list[str]:
     names = [name for code in _codes(terms) for name in _names_in(code)]
+    return [name for name in dict.fromkeys(names) if name in columns]
+
+
+_STATEFUL = frozenset({"center", "standardize", "scale", "bs", "cr", "cc", "te"})
+
+
+def _stateful(description: patsy.ModelDesc, columns: pd.Index) -> list[str]:
+    """Columns that a stateful transform reads.
+
+    A transform learns from every row, so that one missing value would make all
+    its values missing; rows that lack such a column are dropped beforehand.
+    """
+    terms = [*description.lhs_termlist, *description.rhs_termlist]
+    names = [
+        name
+        for code in _codes(terms)
+        if _STATEFUL & set(_names_in(code))
+        for name in _names_in(code)
+    ]
     return [name for name in dict.fromkeys(names) if name in columns]
 
 

@@ -278,9 +278,7 @@ class WaldTest:
         )
 
 
-def wald_test(
-    difference: Floats, matrix: Floats, df: float, null: str
-) -> WaldTest:
+def wald_test(difference: Floats, matrix: Floats, df: float, null: str) -> WaldTest:
     """Test that differences with covariance `matrix` are all zero."""
     scale = np.sqrt(np.diag(matrix))
     unit = np.where(scale > 0, scale, 1.0)

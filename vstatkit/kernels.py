@@ -133,8 +133,10 @@ class TreeKernel:
         weight = counts[drawn].astype(np.float64)
         if self.weights is not None:
             weight *= self.weights[drawn]
-        kind = DecisionTreeRegressor if self.n_classes is None else (
-            DecisionTreeClassifier
+        kind = (
+            DecisionTreeRegressor
+            if self.n_classes is None
+            else (DecisionTreeClassifier)
         )
         tree = kind(random_state=learner_seed(rng), **self.options)
         return tree.fit(
@@ -222,9 +224,7 @@ class EstimatorKernel:
         learner.set_params(**seeds)
         if self.weights is None:
             return learner.fit(self.X[rows], self.y[rows])
-        return learner.fit(
-            self.X[rows], self.y[rows], sample_weight=self.weights[rows]
-        )
+        return learner.fit(self.X[rows], self.y[rows], sample_weight=self.weights[rows])
 
     def predict(self, learner: Any, X: Floats) -> Floats:
         """Predict means, or class probabilities."""
@@ -380,9 +380,7 @@ def n_positional(function: Callable[..., Any]) -> int:
         inspect.Parameter.POSITIONAL_ONLY,
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
     )
-    required = [
-        p for p in parameters if p.kind in positional and p.default is p.empty
-    ]
+    required = [p for p in parameters if p.kind in positional and p.default is p.empty]
     return max(1, len(required))
 
 

@@ -221,9 +221,7 @@ def _cumulative_quota(rank: Ints, drawn: int) -> Ints:
     return share + (rank < extra)
 
 
-def _distinct_block(
-    quota: Ints, k: int, length: int, rng: np.random.Generator
-) -> Ints:
+def _distinct_block(quota: Ints, k: int, length: int, rng: np.random.Generator) -> Ints:
     """Meet every unit's quota exactly, with no repeats inside a subsample.
 
     Each learner takes a systematic sample, in random order, with inclusion
@@ -442,8 +440,8 @@ class CompleteDesign(SubsampleDesign):
 
 @lru_cache(maxsize=2)
 def _all_subsamples(n: int, k: int, replace: bool) -> Ints:
-    choose = itertools.combinations_with_replacement if replace else (
-        itertools.combinations
+    choose = (
+        itertools.combinations_with_replacement if replace else (itertools.combinations)
     )
     return np.array(list(choose(range(n), k)), dtype=np.int64).reshape(-1, k)
 

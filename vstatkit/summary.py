@@ -29,7 +29,9 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
     def as_latex(self) -> str:
         """Return the tables, which differ in columns, one after the other."""
         tables = "\n\n".join(table.as_latex_tabular() for table in self.tables)
-        notes = [f"\\par {_escape(line)}" for line in (self.extra_txt or "").split("\n")]
+        notes = [
+            f"\\par {_escape(line)}" for line in (self.extra_txt or "").split("\n")
+        ]
         return "\n".join([tables, "", *notes])
 
 
@@ -83,7 +85,9 @@ class _Section:
 
     @property
     def _widths(self) -> list[int]:
-        columns = [list(column) for column in zip(self.headers, *self.cells, strict=True)]
+        columns = [
+            list(column) for column in zip(self.headers, *self.cells, strict=True)
+        ]
         return [max(8, *(len(cell) for cell in column)) for column in columns]
 
     @property
@@ -325,7 +329,9 @@ def _effects_note(results: EnsembleResults) -> str | None:
 def _influence_note(results: EnsembleResults) -> str:
     if results.design.n < MIN_OBSERVATIONS:
         return f"Too few {results.info.units} for normality tests of their influence."
-    return f"Influence: normality tests of the influence values of the {_units(results)}."
+    return (
+        f"Influence: normality tests of the influence values of the {_units(results)}."
+    )
 
 
 def _units(results: EnsembleResults) -> str:

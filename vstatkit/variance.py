@@ -542,9 +542,7 @@ def estimate_components(
     if source == "groups":
         groups = learner_groups(method, design, len(values))
         return group_components(method, values, groups, k=design.k, n=design.n)
-    moments = moments_from_sums(
-        sum_ensemble(design, values), complete=design.complete
-    )
+    moments = moments_from_sums(sum_ensemble(design, values), complete=design.complete)
     if source == "presence":
         presence = sum_ensemble(design, values, presence=True)
         return presence_components(method, presence, moments, replace=design.replace)
