@@ -1,0 +1,1 @@
+"""Bridge between vstatkit and R; importing it does not start R."""

@@ -8,6 +8,7 @@ from vstatkit.api import (
     statistic,
     variance_components,
 )
+from vstatkit.components import VarianceComponents
 from vstatkit.exceptions import (
     ConstantResponseWarning,
     FormulaError,
@@ -19,7 +20,6 @@ from vstatkit.exceptions import (
 from vstatkit.normality import normality_tests
 from vstatkit.results import EnsembleResults, PredictionResults
 from vstatkit.storage import load
-from vstatkit.variance import VarianceComponents
 
 __version__ = "0.1.0"
 

@@ -6,13 +6,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
-Counts: TypeAlias = NDArray[Any] | sparse.csr_array
+Counts: TypeAlias = Any
+"""An array or sparse array of shape (B, n)."""
+
 Seed: TypeAlias = int | np.random.Generator | None
 DataLike: TypeAlias = pd.DataFrame | Mapping[str, Any] | Any
 Labels: TypeAlias = pd.Index
 Restrictions: TypeAlias = str | Sequence[float] | Floats | Mapping[str, float]
 Statistic: TypeAlias = Callable[..., Any]
+KernelLike: TypeAlias = Any
+"""A name, a scikit-learn estimator or a function."""

@@ -8,7 +8,8 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.formula import nearest
+from vstatkit.frames import nearest
+from vstatkit.subsample import dense
 
 MIN_UNITS = 2
 
@@ -46,8 +47,10 @@ def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None)
 
 def ensemble_size(B: int | str) -> int | Literal["auto", "complete"]:
     """Check `B`: a number of learners, "auto" or "complete"."""
-    if B == "auto" or B == "complete":
-        return "auto" if B == "auto" else "complete"
+    if B == "auto":
+        return "auto"
+    if B == "complete":
+        return "complete"
     if isinstance(B, bool) or not isinstance(B, int | np.integer):
         raise TypeError(
             f"`B` must be a number of learners, 'auto' or 'complete'; got {B!r}."
@@ -139,7 +142,7 @@ def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
     if len(h) < 2:
         raise ValueError(f"an ensemble needs at least 2 learners; got {len(h)}.")
     check_units(table.shape[1])
-    entries = table.data if sparse.issparse(table) else table
+    entries = np.asarray(table.data if sparse.issparse(table) else table)
     if not np.isfinite(h).all():
         learner = int(np.argwhere(~np.isfinite(h))[0, 0])
         raise ValueError(f"`values` must be finite; learner {learner} is not.")
@@ -162,10 +165,10 @@ def collapse_clusters(counts: Counts, clusters: Any) -> Counts:
             "`groups` must have one value for each observation (column of `counts`); "
             f"got {codes.size} for {counts.shape[1]}."
         )
-    dense = counts.toarray() if sparse.issparse(counts) else np.asarray(counts)
+    rows = dense(counts)
     first = np.array([np.flatnonzero(codes == g)[0] for g in range(len(levels))])
-    units = dense[:, first]
-    if (units[:, codes] != dense).any():
+    units = rows[:, first]
+    if (units[:, codes] != rows).any():
         raise ValueError(
             "`groups` are clusters that were resampled whole, so the rows of a "
             "cluster must have equal counts in every subsample; here they differ."

@@ -1,8 +1,6 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, Literal
 
@@ -10,64 +8,53 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from vstatkit._typing import Counts, DataLike, Floats, Ints, Seed
+from vstatkit._typing import DataLike, KernelLike, Seed
 from vstatkit._validation import (
-    check_ensemble,
     check_options,
     check_units,
-    collapse_clusters,
     ensemble_size,
     observation_weights,
     split_options,
-    subsample_size,
     take_column,
 )
 from vstatkit.adopt import adopt
+from vstatkit.assemble import (
+    ALL_DESIGN_OPTIONS,
+    TITLES,
+    build_design,
+    build_kernel,
+    build_predictor,
+    build_query,
+    check_observations,
+    effect_values,
+    given_ensemble,
+    keeps_intercept,
+    kernel_name,
+    out_of_bag_scores,
+    probe,
+    sized_index,
+    unit_codes,
+    warn_if_constant,
+)
 from vstatkit.classical import classical_kernel
-from vstatkit.effects import Settings, effect_frame, effect_settings
-from vstatkit.ensemble import Evaluation, Task, evaluate
-from vstatkit.exceptions import ConstantResponseWarning
-from vstatkit.formula import Design, Missing, as_frame, caller_environment, parse
-from vstatkit.growth import grow
-from vstatkit.kernels import (
-    TREE_OPTIONS,
-    FunctionKernel,
-    Kernel,
-    Predictive,
-    estimator_kernel,
-    linear_kernel,
-    n_positional,
-    name_values,
-    tree_kernel,
-)
-from vstatkit.moments import gram_is_cheaper, moments_by_gram
-from vstatkit.prediction import Predictor, output_labels
-from vstatkit.results import (
-    EffectValues,
-    EnsembleResults,
-    Growth,
-    ModelInfo,
-    resolved,
-)
-from vstatkit.scores import Scores, score
-from vstatkit.streams import resolve_seed
-from vstatkit.subsample import (
-    DESIGN_OPTIONS,
-    CompleteDesign,
-    GivenDesign,
-    SubsampleDesign,
-    TwoLevelDesign,
-    make_design,
-)
-from vstatkit.variance import (
+from vstatkit.components import (
     ESTIMATORS,
     VarianceComponents,
     estimate_components,
     moment_components,
 )
+from vstatkit.ensemble import Task
+from vstatkit.formula import Missing, caller_environment, parse
+from vstatkit.frames import as_frame
+from vstatkit.growth import grow
+from vstatkit.info import Growth, ModelInfo
+from vstatkit.kernels import FunctionKernel, Predictive
+from vstatkit.moments import gram_is_cheaper, moments_by_gram
+from vstatkit.prediction import Predictor
+from vstatkit.results import EnsembleResults, resolved
+from vstatkit.streams import resolve_seed
 
 DesignName = Literal["iid", "balanced", "two-level", "little-bags", "matched"]
-KernelLike = str | BaseEstimator | Callable[..., Any]
 
 TOL = 0.1
 """Relative Monte Carlo error of the standard error that `B="auto"` aims at."""
@@ -167,16 +154,16 @@ def fit(
         formula,
         frame,
         environment=environment,
-        intercept=_keeps_intercept(kernel),
+        intercept=keeps_intercept(kernel),
         missing=missing,
     )
-    _warn_if_constant(parsed)
+    warn_if_constant(parsed)
     clusters = take_column("groups", groups, parsed.data, parsed.rows, len(frame))
     column = take_column("weights", weights, parsed.data, parsed.rows, len(frame))
-    design_options, options = split_options(kernel_options, _ALL_DESIGN_OPTIONS)
-    built = _build_kernel(kernel, parsed, observation_weights(column), options)
-    members, units = _units(clusters, parsed)
-    scheme, size = _build_design(
+    design_options, options = split_options(kernel_options, ALL_DESIGN_OPTIONS)
+    built = build_kernel(kernel, parsed, observation_weights(column), options)
+    members, units = unit_codes(clusters, parsed.data.index)
+    scheme, size = build_design(
         design,
         len(units),
         k,
@@ -186,10 +173,10 @@ def fit(
         options=design_options,
     )
     method = resolved(variance, scheme)
-    query = _query(built, parsed, at)
+    query = build_query(built, parsed, at)
     task = Task(built, scheme, query.rows, members, keep=isinstance(built, Predictive))
     if isinstance(built, FunctionKernel):
-        task, query = _probe(task, built)
+        task, query = probe(task, built)
     scheme, evaluation = grow(
         task,
         size,
@@ -201,10 +188,10 @@ def fit(
         progress=progress,
     )
     info = ModelInfo(
-        title=_TITLES.get(str(kernel), "Ensemble Results"),
+        title=TITLES.get(str(kernel), "Ensemble Results"),
         response=parsed.response,
         formula=formula,
-        kernel=_kernel_name(kernel),
+        kernel=kernel_name(kernel),
         nobs=len(parsed.y),
         n_dropped=parsed.n_dropped,
         units="observations" if members is None else "clusters",
@@ -220,9 +207,9 @@ def fit(
         variance=method,
         info=info,
         units=units,
-        effect_values=_effect_values(query, evaluation, parsed.classes),
-        predictor=_predictor(built, evaluation, parsed, n_jobs),
-        scores=_scores(built, evaluation, parsed),
+        effect_values=effect_values(query, evaluation, parsed.classes),
+        predictor=build_predictor(built, evaluation, parsed, n_jobs),
+        scores=out_of_bag_scores(built, evaluation, parsed),
     )
 
 
@@ -276,16 +263,16 @@ def statistic(
     table = data if isinstance(data, pd.DataFrame | pd.Series) else np.asarray(data)
     n = len(table)
     check_units(n)
-    _check_observations(table)
-    check_options(design_options, _ALL_DESIGN_OPTIONS, "`statistic`")
+    check_observations(table)
+    check_options(design_options, ALL_DESIGN_OPTIONS, "`statistic`")
     clusters = take_column("groups", groups, pd.DataFrame(table), np.arange(n), n)
     index = (
         table.index
         if isinstance(table, pd.DataFrame | pd.Series)
         else (pd.RangeIndex(n))
     )
-    members, units = _unit_codes(clusters, index)
-    scheme, size = _build_design(
+    members, units = unit_codes(clusters, index)
+    scheme, size = build_design(
         design,
         len(units),
         k,
@@ -294,18 +281,16 @@ def statistic(
         seed=resolve_seed(rng),
         options=design_options,
     )
-    function = h
     if isinstance(h, str):
-        function, table = classical_kernel(h, table, scheme.k)
-    elif not callable(h):
+        kernel = FunctionKernel(*classical_kernel(h, table, scheme.k))
+    elif callable(h):
+        kernel = FunctionKernel(h, (table,))
+    else:
         raise TypeError(
             f"`h` must be a function or the name of a kernel; got {type(h).__name__}."
         )
     method = resolved(variance, scheme)
-    task, query = _probe(
-        Task(FunctionKernel(function, (table,)), scheme, None, members, keep=False),
-        FunctionKernel(function, (table,)),
-    )
+    task, query = probe(Task(kernel, scheme, None, members, keep=False), kernel)
     scheme, evaluation = grow(
         task,
         size,
@@ -316,7 +301,7 @@ def statistic(
         n_jobs=n_jobs,
         progress=progress,
     )
-    name = h if isinstance(h, str) else _kernel_name(h)
+    name = h if isinstance(h, str) else kernel_name(h)
     labels = pd.Index([name]) if list(query.labels) == ["statistic"] else query.labels
     info = ModelInfo(
         title="V-statistic Results" if replace else "U-statistic Results",
@@ -384,7 +369,7 @@ def from_arrays(
     >>> res.labels.to_list()
     ['h0']
     """
-    design, h = _given_ensemble(counts, values, variance, replace, groups)
+    design, h = given_ensemble(counts, values, variance, replace, groups)
     names = [f"h{j}" for j in range(h.shape[1])] if labels is None else labels
     info = ModelInfo(
         title="Ensemble Results",
@@ -396,12 +381,12 @@ def from_arrays(
     return EnsembleResults(
         design=design,
         values=h,
-        labels=_sized_index(names, h.shape[1], "labels"),
+        labels=sized_index(names, h.shape[1], "labels"),
         variance=resolved(variance, design),
         info=info,
         units=pd.RangeIndex(design.n)
         if units is None
-        else _sized_index(units, design.n, "units"),
+        else sized_index(units, design.n, "units"),
     )
 
 
@@ -503,250 +488,10 @@ def variance_components(
     >>> parts.method
     'corrected_v'
     """
-    design, h = _given_ensemble(counts, values, method, replace, groups)
+    design, h = given_ensemble(counts, values, method, replace, groups)
     method = resolved(method, design)
     uses_moments = ESTIMATORS[method].source == "moments"
     if uses_moments and gram_is_cheaper(design.n, *h.shape):
         moments = moments_by_gram(design.table, h, size=design.k)
         return moment_components(method, moments, replace=replace)
     return estimate_components(method, design, h)
-
-
-_ALL_DESIGN_OPTIONS = tuple(name for names in DESIGN_OPTIONS.values() for name in names)
-
-_TITLES = {
-    "forest": "Forest Results",
-    "tree": "Bagged Tree Results",
-    "ols": "Bagged OLS Results",
-    "logit": "Bagged Logit Results",
-}
-
-
-@dataclass(frozen=True)
-class _Query:
-    """Where the kernel is evaluated.
-
-    Attributes
-    ----------
-    labels : Index
-        Names of the values at the query points.
-    rows : ndarray or None
-        Query points, then the settings of the effects; None for kernels whose
-        value is not a prediction.
-    settings : Settings or None
-        Settings of the effects.
-    """
-
-    labels: pd.Index
-    rows: Floats | None
-    settings: Settings | None
-
-
-def _is_function(kernel: KernelLike) -> bool:
-    return not isinstance(kernel, str | BaseEstimator) and callable(kernel)
-
-
-def _keeps_intercept(kernel: KernelLike) -> bool:
-    return _is_function(kernel) or str(kernel) in ("ols", "logit")
-
-
-def _kernel_name(kernel: KernelLike) -> str:
-    if isinstance(kernel, str):
-        return kernel
-    return getattr(kernel, "__name__", type(kernel).__name__)
-
-
-def _warn_if_constant(parsed: Design) -> None:
-    check_units(len(parsed.y))
-    if np.all(parsed.y == parsed.y[0]):
-        warnings.warn(
-            f"the response {parsed.response!r} is constant, so every estimate is exact "
-            "and every standard error zero.",
-            ConstantResponseWarning,
-            stacklevel=3,
-        )
-
-
-def _build_kernel(
-    kernel: KernelLike, parsed: Design, weights: Floats | None, options: dict[str, Any]
-) -> Kernel:
-    X, y = parsed.X, parsed.y
-    n_classes = None if parsed.classes is None else len(parsed.classes)
-    known = TREE_OPTIONS if kernel in ("forest", "tree") else ()
-    check_options(options, known, f"kernel {_kernel_name(kernel)!r}")
-    if not isinstance(kernel, str) and np.isnan(X).any() and _is_function(kernel):
-        raise ValueError("`missing='pass'` is not for functions as kernels.")
-    if isinstance(kernel, str):
-        if kernel in ("forest", "tree"):
-            return tree_kernel(
-                kernel, X, y, n_classes=n_classes, weights=weights, options=options
-            )
-        if kernel in ("ols", "logit"):
-            if np.isnan(X).any():
-                raise ValueError(
-                    f"kernel={kernel!r} does not take missing values; use "
-                    "missing='drop'."
-                )
-            return linear_kernel(kernel, X, y, classes=parsed.classes, weights=weights)
-        raise ValueError(
-            "`kernel` must be 'forest', 'tree', 'ols', 'logit', a scikit-learn "
-            f"estimator or a function; got {kernel!r}."
-        )
-    if isinstance(kernel, BaseEstimator):
-        return estimator_kernel(kernel, X, y, n_classes=n_classes, weights=weights)
-    if not callable(kernel):
-        raise TypeError(
-            "`kernel` must be a name, a scikit-learn estimator or a function; got "
-            f"{type(kernel).__name__}."
-        )
-    if weights is not None:
-        raise ValueError("`weights` are not for functions as kernels.")
-    if n_positional(kernel) == 1:
-        return FunctionKernel(kernel, (parsed.data,))
-    response = (
-        y if parsed.classes is None else np.asarray(parsed.classes)[y.astype(int)]
-    )
-    return FunctionKernel(kernel, (response, pd.DataFrame(X, columns=parsed.names)))
-
-
-def _units(clusters: pd.Series | None, parsed: Design) -> tuple[Ints | None, pd.Index]:
-    return _unit_codes(clusters, parsed.data.index)
-
-
-def _unit_codes(
-    clusters: pd.Series | None, index: pd.Index
-) -> tuple[Ints | None, pd.Index]:
-    """Code clusters; without them every observation is its own unit."""
-    if clusters is None:
-        return None, index
-    codes, levels = pd.factorize(clusters, sort=True)
-    check_units(len(levels), "clusters")
-    return codes.astype(np.int64), pd.Index(levels)
-
-
-def _build_design(
-    name: str,
-    n: int,
-    k: int | float | None,
-    B: int | Literal["auto", "complete"],
-    *,
-    replace: bool,
-    seed: int,
-    options: dict[str, Any],
-) -> tuple[SubsampleDesign, int | Literal["auto", "complete"]]:
-    """Build the design, and settle B where the design's options imply it."""
-    check_options(options, DESIGN_OPTIONS.get(name, ()), f"design {name!r}")
-    halves = name == "matched" or (name == "little-bags" and not replace)
-    size = subsample_size(k, n, at_most=n // 2 if halves else None)
-    if B == "complete":
-        if name != "iid":
-            raise ValueError(
-                f"`B='complete'` takes every subsample, so design={name!r} does not "
-                "apply. Leave `design` out."
-            )
-        return CompleteDesign(n, size, replace, seed), B
-    options = dict(options)
-    n_out = options.pop("n_out", None)
-    design = make_design(name, n, size, replace=replace, seed=seed, **options)
-    if n_out is not None and isinstance(design, TwoLevelDesign):
-        implied = int(n_out) * design.n_in
-        if isinstance(B, int) and implied != B:
-            raise ValueError(
-                f"`B` must be n_out * n_in = {implied}; got {B}. Leave `B` out."
-            )
-        B = implied
-    if isinstance(B, int):
-        design.sized(B)
-    return design, B
-
-
-def _query(kernel: Kernel, parsed: Design, at: DataLike | None) -> _Query:
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
-        if at is not None:
-            raise ValueError(
-                "`at` is for kernels that predict; the estimates of this kernel are "
-                "coefficients or statistics. Use get_prediction(at) on the results."
-            )
-        return _Query(pd.Index(parsed.names), None, None)
-    points = parsed.coding.typical(parsed.frame) if at is None else as_frame(at)
-    rows = parsed.coding.matrix(points)
-    labels = output_labels(points.index, parsed.classes)
-    settings = effect_settings(parsed.coding, parsed.frame)
-    if settings is not None:
-        rows = np.concatenate([rows, settings.start, settings.end])
-    return _Query(labels, rows, settings)
-
-
-def _probe(task: Task, kernel: FunctionKernel) -> tuple[Task, _Query]:
-    """Call the function once, to learn the names and number of its values."""
-    first = evaluate(changed(task, kernel=kernel, keep=True), 0, 1, progress=False)
-    names, value = name_values(first.learners[0])
-    known = changed(kernel, length=value.size)
-    return changed(task, kernel=known), _Query(pd.Index(names), None, None)
-
-
-def _effect_values(
-    query: _Query, evaluation: Evaluation, classes: tuple[Any, ...] | None
-) -> EffectValues | None:
-    if query.settings is None:
-        return None
-    start, end = np.split(evaluation.values[:, len(query.labels) :], 2, axis=1)
-    return EffectValues(end - start, effect_frame(query.settings, classes))
-
-
-def _predictor(
-    kernel: Kernel, evaluation: Evaluation, parsed: Design, n_jobs: int | None
-) -> Predictor | None:
-    if not isinstance(kernel, Predictive):
-        return None
-    return Predictor(kernel, evaluation.learners, parsed.coding, parsed.classes, n_jobs)
-
-
-def _scores(kernel: Kernel, evaluation: Evaluation, parsed: Design) -> Scores | None:
-    if not isinstance(kernel, Predictive) or evaluation.oob is None:
-        return None
-    return score(parsed.y, evaluation.oob.mean, kernel.n_classes)
-
-
-def _check_observations(table: Any) -> None:
-    numbers = (
-        table.select_dtypes("number") if hasattr(table, "select_dtypes") else table
-    )
-    array = np.asarray(numbers)
-    if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
-        row = int(np.argwhere(~np.isfinite(array))[0, 0])
-        raise ValueError(
-            f"`data` must be finite; row {row} is missing or infinite. Drop such rows."
-        )
-
-
-def _given_ensemble(
-    counts: Any, values: Any, method: str, replace: bool, groups: Any
-) -> tuple[GivenDesign, Floats]:
-    """Check an ensemble made elsewhere; `groups` are of learners or of rows."""
-    table, h, k = check_ensemble(counts, values)
-    labels = None
-    if groups is not None:
-        if method in ESTIMATORS and ESTIMATORS[method].source == "groups":
-            labels = np.asarray(pd.factorize(np.asarray(groups))[0])
-        else:
-            table, h, k = check_ensemble(collapse_clusters(table, groups), h)
-    if labels is not None and labels.size != len(h):
-        raise ValueError(
-            f"`groups` must have one value for each of the {len(h)} learners; "
-            f"got {labels.size}."
-        )
-    if not replace and table.max() > 1:
-        raise ValueError(
-            "`counts` above one mean sampling with replacement. Pass `replace=True`."
-        )
-    n = table.shape[1]
-    design = GivenDesign(n=n, k=k, replace=replace, seed=0, table=table, labels=labels)
-    return design, h
-
-
-def _sized_index(names: Any, length: int, argument: str) -> pd.Index:
-    index = names if isinstance(names, pd.Index) else pd.Index(list(names))
-    if len(index) != length:
-        raise ValueError(f"`{argument}` must have {length} names; got {len(index)}.")
-    return index

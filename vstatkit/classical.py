@@ -73,13 +73,15 @@ CLASSICAL: dict[str, ClassicalKernel] = {
 """Kernels that `statistic` knows by name."""
 
 
-def classical_kernel(name: str, data: Any, k: int) -> tuple[Callable[..., Any], Floats]:
+def classical_kernel(
+    name: str, data: Any, k: int
+) -> tuple[Callable[..., Any], tuple[Floats]]:
     """Look a kernel up and shape the data for it.
 
     Returns
     -------
     function, data
-        The kernel, and the data as an array with observations in rows.
+        The kernel, and its argument: an array with observations in rows.
     """
     if name not in CLASSICAL:
         raise ValueError(
@@ -98,4 +100,4 @@ def classical_kernel(name: str, data: Any, k: int) -> tuple[Callable[..., Any], 
             f"{name!r} is a statistic of {kernel.degree} observations, so `k` must be "
             f"at least {kernel.degree}; got {k}."
         )
-    return kernel.function, array.ravel() if kernel.n_columns == 1 else array
+    return kernel.function, (array.ravel() if kernel.n_columns == 1 else array,)

@@ -1,6 +1,7 @@
 """Data to try things on: scikit-learn's, tidied, and generators."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ def diabetes() -> pd.DataFrame:
     """Disease progression of 442 diabetics, ten predictors, response `target`."""
     from sklearn.datasets import load_diabetes  # noqa: PLC0415 slow import
 
-    return load_diabetes(as_frame=True).frame
+    frame: pd.DataFrame = load_diabetes(as_frame=True).frame
+    return frame
 
 
 def iris() -> pd.DataFrame:
@@ -36,10 +38,11 @@ def digits() -> pd.DataFrame:
     return _with_classes(load_digits(as_frame=True), "digit")
 
 
-def _with_classes(bunch: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
-    frame = bunch["frame"].drop(columns="target")
+def _with_classes(bunch: dict[str, Any], name: str) -> pd.DataFrame:
+    frame: pd.DataFrame = bunch["frame"].drop(columns="target")
     names = np.asarray(bunch["target_names"])
-    labels = pd.Categorical.from_codes(bunch["target"], [str(one) for one in names])
+    levels = pd.Index([str(one) for one in names])
+    labels = pd.Categorical.from_codes(np.asarray(bunch["target"]), levels)
     frame.columns = [
         column.replace(" (cm)", "").replace(" ", "_") for column in frame.columns
     ]

@@ -6,14 +6,13 @@ from typing import Any
 
 import joblib
 import numpy as np
-from scipy import sparse
 from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import KernelError
 from vstatkit.kernels import Kernel, Predictive
 from vstatkit.streams import Purpose, stream
-from vstatkit.subsample import SubsampleDesign
+from vstatkit.subsample import SubsampleDesign, dense
 
 BATCH_SIZE = 64
 """Learners evaluated by one task."""
@@ -161,7 +160,7 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     kernel = task.kernel
     values, learners = [], []
     oob = _empty_oob(task)
-    for b, counts in zip(range(start, stop), _row_counts(task, start, stop)):
+    for b, counts in enumerate(_row_counts(task, start, stop), start):
         learner, value = _evaluate_learner(task, b, counts)
         values.append(value)
         if task.keep:
@@ -185,8 +184,7 @@ def _empty_oob(task: Task) -> OutOfBag | None:
 def _row_counts(task: Task, start: int, stop: int) -> Iterator[Ints]:
     counts = task.design.counts(start, stop)
     for row in range(stop - start):
-        unit = counts[[row]].toarray()[0] if sparse.issparse(counts) else counts[row]
-        unit = unit.astype(np.int64)
+        unit = dense(counts[[row]])[0].astype(np.int64)
         yield unit if task.rows is None else unit[task.rows]
 
 

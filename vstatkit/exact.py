@@ -50,7 +50,7 @@ def stirling2(k: int, j: int) -> int:
     [1, 7, 6, 1]
     """
     signed = sum((-1) ** (j - i) * math.comb(j, i) * i**k for i in range(j + 1))
-    return signed // math.factorial(j)
+    return int(signed) // math.factorial(j)
 
 
 def stirling_weights(n: int, k: int) -> list[float]:
@@ -118,10 +118,11 @@ def composite_kernel(h: Kernel, n: int, k: int) -> Kernel:
     scale = math.comb(n, k) / n**k
 
     def phi(z: Sequence[Any]) -> float:
-        return scale * math.fsum(
+        terms = [
             composite_weight(n, k, len({*b})) * h([z[i] for i in b])
             for b in itertools.product(range(k), repeat=k)
-        )
+        ]
+        return float(scale * math.fsum(terms))
 
     return phi
 
@@ -145,7 +146,7 @@ def exact_zeta(h: Kernel, population: Sequence[Any], k: int, c: int) -> float:
         )
         for fixed in itertools.product(population, repeat=c)
     ]
-    return float(np.var(means))
+    return float(np.var(np.array(means)))
 
 
 def _mean(values: Iterator[float]) -> float:

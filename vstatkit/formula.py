@@ -2,22 +2,27 @@
 
 import ast
 import builtins
-import difflib
-import io
-import keyword
-import re
-import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import patsy
-import patsy.builtins
 
 from vstatkit._typing import DataLike, Floats, Ints, Restrictions
 from vstatkit.exceptions import FormulaError
+from vstatkit.expressions import (
+    PATSY_BUILTINS,
+    SAFE_FUNCTIONS,
+    check_trusted,
+    expand_dot,
+    is_quoted,
+    names_in,
+    names_of,
+    plain_name,
+)
+from vstatkit.frames import as_frame, check_finite, check_infinite, nearest
 
 Missing = Literal["drop", "raise", "pass"]
 
@@ -212,11 +217,11 @@ def parse(
     environment = environment if trusted else restricted_environment()
     _check_names(description, frame.columns, environment)
     if not trusted:
-        check_trusted(description, frame.columns)
+        check_trusted(_all_codes(description), frame.columns)
     plain = frame.reset_index(drop=True)
     variables = _variables(description.rhs_termlist, frame.columns)
     used = [*variables, *_variables(description.lhs_termlist, frame.columns)]
-    _check_infinite(plain, used)
+    check_infinite(plain, used)
     complete = plain.dropna(subset=_stateful(description, frame.columns))
     clean = complete if missing == "drop" and len(complete) else plain
     left, right = _matrices(description, clean, environment, missing, variables)
@@ -261,134 +266,6 @@ def parse(
     )
 
 
-def as_frame(data: DataLike) -> pd.DataFrame:
-    """Read any accepted kind of data as a data frame.
-
-    Nullable and Arrow-backed columns become numpy ones, which patsy reads.
-    """
-    if isinstance(data, pd.DataFrame):
-        frame = data
-    elif isinstance(data, Mapping):
-        frame = _frame_of_mapping(data)
-    elif hasattr(data, "to_pydict"):  # an Arrow table
-        frame = pd.DataFrame(data.to_pydict())
-    elif hasattr(data, "get_columns"):  # a polars frame
-        frame = pd.DataFrame({column.name: column.to_list() for column in data})
-    else:
-        raise TypeError(
-            "`data` must be a DataFrame, a dict of columns, a polars frame or an "
-            f"Arrow table; got {type(data).__name__}."
-        )
-    bad = [name for name in frame.columns if not isinstance(name, str)]
-    if bad:
-        raise FormulaError(
-            f"column names must be strings; got {bad[0]!r} "
-            f"({type(bad[0]).__name__}). Use data.rename(columns=str)."
-        )
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise FormulaError(f"column names must be unique; {twice!r} occurs twice.")
-    if len(frame) == 0:
-        raise FormulaError("`data` has no rows.")
-    plain = {
-        name: _plain_column(frame[name])
-        for name in frame.columns
-        if isinstance(frame[name].dtype, pd.api.extensions.ExtensionDtype)
-        and not isinstance(frame[name].dtype, pd.CategoricalDtype)
-    }
-    return frame.assign(**plain) if plain else frame
-
-
-def _frame_of_mapping(data: Mapping[str, Any]) -> pd.DataFrame:
-    if all(np.ndim(value) == 0 for value in data.values()):
-        return pd.DataFrame({name: [value] for name, value in data.items()})
-    return pd.DataFrame(dict(data))
-
-
-def _plain_column(column: pd.Series) -> pd.Series:
-    kind = column.dtype
-    if pd.api.types.is_bool_dtype(kind) and not column.isna().any():
-        return column.astype(bool)
-    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
-        return column.astype(np.float64)
-    return column.astype(object).where(column.notna(), None)
-
-
-def expand_dot(formula: str, columns: Sequence[str]) -> str:
-    """Replace a standalone `.` by all columns the left-hand side does not use.
-
-    Examples
-    --------
-    >>> expand_dot("y ~ . - b", ["y", "a", "b", "my x"])
-    'y ~ (a + b + Q("my x")) - b'
-    """
-    if not isinstance(formula, str):
-        raise TypeError(
-            f"`formula` must be a string like 'y ~ x1 + x2'; "
-            f"got {type(formula).__name__}."
-        )
-    formula = formula.replace("\n", " ")
-    left, _, right = formula.partition("~")
-    if not left.strip() or not right.strip():
-        raise FormulaError(
-            "`formula` must have a response, a `~` and a right-hand side, like "
-            f"'y ~ x1 + x2'; got {formula!r}."
-        )
-    dots = _standalone_dots(right)
-    if not dots:
-        return formula
-    used = _names_in(left)
-    others = [quote(name) for name in columns if name not in used]
-    if not others:
-        raise FormulaError("`.` stands for no column: the response is the only one.")
-    everything = "(" + " + ".join(others) + ")"
-    for position in reversed(dots):
-        right = right[:position] + everything + right[position + 1 :]
-    return f"{left}~{right}"
-
-
-def _standalone_dots(text: str) -> list[int]:
-    """Offsets of dots that are neither attribute access nor part of a number."""
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text.strip()).readline))
-    except (tokenize.TokenError, IndentationError, SyntaxError) as error:
-        raise FormulaError(f"cannot read {text!r}: {error}") from error
-    offset = len(text) - len(text.lstrip())
-    found = []
-    for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
-        attached = after.type == tokenize.NAME and after.start == token.end
-        follows = (
-            before is not None
-            and before.end == token.start
-            and (before.type == tokenize.NAME or before.string in (")", "]"))
-        )
-        if token.string == "." and not attached and not follows:
-            found.append(offset + token.start[1])
-    return found
-
-
-def quote(name: str) -> str:
-    """Write a column name so that patsy reads it as one."""
-    if name.isidentifier() and not keyword.iskeyword(name) and name not in _BUILTINS:
-        return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'Q("{escaped}")'
-
-
-def plain_name(name: str) -> str:
-    """Strip `Q('...')` from a name for display.
-
-    Examples
-    --------
-    >>> plain_name("log(Q('my x')):b")
-    'log(my x):b'
-    """
-    return re.sub(r"""Q\((["'])(.*?)\1\)""", r"\2", name)
-
-
-_BUILTINS = frozenset(patsy.builtins.__all__)
-
-
 def _describe(formula: str) -> patsy.ModelDesc:
     try:
         return patsy.ModelDesc.from_formula(formula)
@@ -402,32 +279,12 @@ def _codes(terms: Sequence[Any]) -> list[str]:
     return list(dict.fromkeys(codes))
 
 
-def _names_in(code: str) -> list[str]:
-    """Names that a piece of code reads, quoted columns included."""
-    tree = ast.parse(code.strip(), mode="eval")
-    return [name for node in ast.walk(tree) for name in _names_of(node)]
-
-
-def _names_of(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Name) and node.id != "Q":
-        return [node.id]
-    if _is_quoted(node):
-        return [node.args[0].value]  # type: ignore[attr-defined]
-    return []
-
-
-def _is_quoted(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "Q"
-        and len(node.args) == 1
-        and isinstance(node.args[0], ast.Constant)
-    )
+def _all_codes(description: patsy.ModelDesc) -> list[str]:
+    return _codes([*description.lhs_termlist, *description.rhs_termlist])
 
 
 def _variables(terms: Sequence[Any], columns: pd.Index) -> list[str]:
-    names = [name for code in _codes(terms) for name in _names_in(code)]
+    names = [name for code in _codes(terms) for name in names_in(code)]
     return [name for name in dict.fromkeys(names) if name in columns]
 
 
@@ -440,12 +297,11 @@ def _stateful(description: patsy.ModelDesc, columns: pd.Index) -> list[str]:
     A transform learns from every row, so that one missing value would make all
     its values missing; rows that lack such a column are dropped beforehand.
     """
-    terms = [*description.lhs_termlist, *description.rhs_termlist]
     names = [
         name
-        for code in _codes(terms)
-        if _STATEFUL & set(_names_in(code))
-        for name in _names_in(code)
+        for code in _all_codes(description)
+        if _STATEFUL & set(names_in(code))
+        for name in names_in(code)
     ]
     return [name for name in dict.fromkeys(names) if name in columns]
 
@@ -455,28 +311,21 @@ def _categorical(info: patsy.DesignInfo, variables: Sequence[str]) -> frozenset[
         name
         for factor, facts in info.factor_infos.items()
         if facts.type == "categorical"
-        for name in _names_in(factor.code)
+        for name in names_in(factor.code)
     }
     return frozenset(names & set(variables))
-
-
-def nearest(name: str, columns: Sequence[str] | pd.Index) -> str:
-    """Suggest the column that was probably meant."""
-    close = difflib.get_close_matches(name, [str(c) for c in columns], n=1)
-    return f"; did you mean {close[0]!r}?" if close else "."
 
 
 def _check_names(
     description: patsy.ModelDesc, columns: pd.Index, env: patsy.EvalEnvironment
 ) -> None:
-    terms = [*description.lhs_termlist, *description.rhs_termlist]
-    for code in _codes(terms):
+    for code in _all_codes(description):
         for node in ast.walk(ast.parse(code, mode="eval")):
-            for name in _names_of(node):
+            for name in names_of(node):
                 known = name in columns or (
-                    not _is_quoted(node)
+                    not is_quoted(node)
                     and (
-                        name in _BUILTINS
+                        name in PATSY_BUILTINS
                         or name in env.namespace
                         or hasattr(builtins, name)
                     )
@@ -488,32 +337,6 @@ def _check_names(
                         f"{name!r} is not a column of the data"
                         f"{nearest(name, columns)} The columns are {shown}{more}."
                     )
-
-
-def _check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
-    for name in used:
-        column = frame[name]
-        if not pd.api.types.is_float_dtype(column.dtype):
-            continue
-        rows = np.flatnonzero(np.isinf(column.to_numpy()))
-        if rows.size:
-            raise FormulaError(
-                f"column {name!r} must be finite; {rows.size} value(s) are infinite, "
-                f"the first in row {rows[0]}. Remove or replace them."
-            )
-
-
-def check_finite(
-    X: Floats, names: Sequence[str], *, allow_missing: bool = False
-) -> None:
-    """Refuse a design matrix with infinite or, unless allowed, missing values."""
-    bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise FormulaError(
-            f"{names[column]!r} must be finite in every row; row {row} has "
-            f"{X[row, column]}. Remove such rows, or change the transformation."
-        )
 
 
 def _matrices(
@@ -534,12 +357,10 @@ def _matrices(
             description, frame, environment, NA_action=action, return_type="dataframe"
         )
     except patsy.PatsyError as error:
+        hint = ""
         if missing == "raise" and "missing values" in str(error):
-            raise FormulaError(
-                f"the data have missing values, and `missing='raise'`: {error}. Use "
-                "missing='drop' to leave such rows out."
-            ) from error
-        raise
+            hint = "\nUse missing='drop' to leave rows with missing values out."
+        raise FormulaError(f"{error}{hint}") from error
     return left, right
 
 
@@ -559,7 +380,12 @@ def _drop_missing_response(
     environment: patsy.EvalEnvironment,
 ) -> pd.DataFrame:
     only_left = patsy.ModelDesc([], description.lhs_termlist)
-    left = patsy.dmatrix(only_left, frame, environment, return_type="dataframe")
+    try:
+        left: pd.DataFrame = patsy.dmatrix(
+            only_left, frame, environment, return_type="dataframe"
+        )
+    except patsy.PatsyError as error:
+        raise FormulaError(str(error)) from error
     return frame.loc[left.index]
 
 
@@ -622,76 +448,6 @@ def quote_free(name: str) -> str:
     return str(name).strip()
 
 
-SAFE_FUNCTIONS: dict[str, Any] = {
-    name: getattr(np, name)
-    for name in dir(np)
-    if isinstance(getattr(np, name), np.ufunc)
-} | {"where": np.where, "clip": np.clip, "round": np.round}
-"""numpy's elementwise functions: they compute and touch nothing else."""
-
-
 def restricted_environment() -> patsy.EvalEnvironment:
     """Names that somebody else's formula may use besides columns."""
     return patsy.EvalEnvironment([{**SAFE_FUNCTIONS, "np": np}])
-
-
-_SAFE_NODES = (
-    ast.Expression,
-    ast.Call,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-    ast.keyword,
-    ast.UnaryOp,
-    ast.BinOp,
-    ast.Compare,
-    ast.BoolOp,
-    ast.operator,
-    ast.unaryop,
-    ast.cmpop,
-    ast.boolop,
-    ast.List,
-    ast.Tuple,
-)
-
-
-def check_trusted(description: patsy.ModelDesc, columns: pd.Index) -> None:
-    """Refuse code in a formula that came from a command line or a file.
-
-    Formulas are Python to patsy. Here only columns, arithmetic, patsy's
-    built-ins and numpy's elementwise functions may stand.
-    """
-    terms = [*description.lhs_termlist, *description.rhs_termlist]
-    for code in _codes(terms):
-        for node in ast.walk(ast.parse(code, mode="eval")):
-            if not _is_trusted(node, columns):
-                raise FormulaError(
-                    f"{ast.unparse(node)!r} is not allowed in a formula given as "
-                    "text: only columns, arithmetic, patsy's built-ins and numpy's "
-                    "elementwise functions are."
-                )
-
-
-def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:
-    if isinstance(node, ast.Attribute):
-        return (
-            isinstance(node.value, ast.Name)
-            and node.value.id == "np"
-            and "np" not in columns
-            and node.attr in SAFE_FUNCTIONS
-        )
-    if isinstance(node, ast.Call):
-        # A column is never called, whatever its name.
-        return isinstance(node.func, ast.Attribute) or (
-            isinstance(node.func, ast.Name)
-            and node.func.id not in columns
-            and (node.func.id in _BUILTINS or node.func.id in SAFE_FUNCTIONS)
-        )
-    if isinstance(node, ast.Name):
-        return (
-            node.id in columns
-            or node.id in _BUILTINS
-            or node.id in SAFE_FUNCTIONS
-            or node.id == "np"
-        )
-    return isinstance(node, _SAFE_NODES)

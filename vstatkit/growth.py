@@ -7,16 +7,16 @@ from typing import Literal
 import numpy as np
 
 from vstatkit._typing import Floats
+from vstatkit.components import (
+    ESTIMATORS,
+    estimate_components,
+    moment_components,
+)
 from vstatkit.ensemble import BATCH_SIZE, Evaluation, Task, evaluate
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference import Estimates, stabilise
 from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
 from vstatkit.subsample import CompleteDesign, SubsampleDesign
-from vstatkit.variance import (
-    ESTIMATORS,
-    estimate_components,
-    moment_components,
-)
 
 FIRST_B = 256
 """Learners grown before the first look at the Monte Carlo error."""

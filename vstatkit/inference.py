@@ -6,16 +6,15 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.streams import Purpose, stream
-from vstatkit.subsample import SubsampleDesign
-from vstatkit.variance import (
+from vstatkit.components import (
     ESTIMATORS,
     VarianceComponents,
     estimate_components,
     estimate_covariance,
-    noise_variance,
-    positive_mean,
 )
+from vstatkit.streams import Purpose, stream
+from vstatkit.subsample import SubsampleDesign
+from vstatkit.variance import noise_variance, positive_mean
 
 MIN_DF = 3.0
 """Least degrees of freedom; below it a t interval is too wide to be of use."""
@@ -71,7 +70,7 @@ class Estimates:
     def half_width(self, alpha: float) -> Floats:
         """Half the width of the 1 - alpha interval."""
         check_alpha(alpha)
-        return stats.t.isf(alpha / 2, self.df) * self.bse
+        return np.asarray(stats.t.isf(alpha / 2, self.df)) * self.bse
 
     @property
     def relative_mc_error(self) -> Floats:

@@ -148,7 +148,7 @@ class TreeKernel:
         rows = np.ascontiguousarray(X, dtype=np.float32)
         if self.n_classes is None:
             mean = learner.predict(rows, check_input=False)
-            return (self.centre + self.scale * mean)[:, None]
+            return np.asarray(self.centre + self.scale * mean)[:, None]
         share = learner.predict_proba(rows, check_input=False)
         return class_columns(share, learner.classes_, self.n_classes)
 
@@ -267,7 +267,7 @@ class LinearKernel:
         """Two for the logit."""
         return 2 if self.logit else None
 
-    def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:
         """Estimate the coefficients, counts as frequency weights."""
         drawn = np.flatnonzero(counts)
         weight = counts[drawn].astype(np.float64)
@@ -281,7 +281,7 @@ class LinearKernel:
         eta = (X @ learner)[:, None]
         return 1 / (1 + np.exp(-eta)) if self.logit else eta
 
-    def value(self, learner: Floats, at: Floats | None) -> Floats:  # noqa: ARG002
+    def value(self, learner: Floats, at: Floats | None) -> Floats:
         """Give the coefficients."""
         return learner
 
@@ -289,7 +289,7 @@ class LinearKernel:
 def fit_ols(X: Floats, y: Floats, weight: Floats) -> Floats:
     """Weighted least squares; minimum norm where columns are collinear."""
     root = np.sqrt(weight)
-    return np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0])
 
 
 def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
@@ -332,12 +332,12 @@ class FunctionKernel:
     arguments: tuple[Any, ...]
     length: int | None = None
 
-    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:  # noqa: ARG002
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Evaluate the function on the literal subsample."""
         rows = np.repeat(np.arange(counts.size), counts)
         return self.function(*(take_rows(data, rows) for data in self.arguments))
 
-    def value(self, learner: Any, at: Floats | None) -> Floats:  # noqa: ARG002
+    def value(self, learner: Any, at: Floats | None) -> Floats:
         """Flatten the function's answer."""
         _, value = name_values(learner)
         if self.length is not None and value.size != self.length:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
-from vstatkit.subsample import SubsampleDesign
+from vstatkit.subsample import SubsampleDesign, dense
 
 BATCH_ENTRIES = 2_000_000
 """Counts held at a time while summing over learners."""
@@ -253,7 +253,9 @@ def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> Ensemble
         D *= D
         fourth += np.einsum("ij,ij->j", D, D)
     squares = sums.squares - _times(sums.total, shift, joint)
-    moments = _moments(sums, shift, squares, forms, first, fourth / B**4)
+    moments = _moments(
+        sums, shift, squares=squares, forms=forms, first=first, quartic=fourth / B**4
+    )
     return replace(moments, complete=complete)
 
 
@@ -272,6 +274,7 @@ def _times(a: Floats, b: Floats, joint: bool) -> Floats:
 def _moments(
     sums: EnsembleSums,
     shift: Floats,
+    *,
     squares: Floats,
     forms: Floats,
     first: Floats,
@@ -287,7 +290,7 @@ def _moments(
         n_seen=n_seen,
         mean=sums.origin + shift,
         appearances=N,
-        count_variance=(sums.count_squares / B - N @ N / B**2) / n,
+        count_variance=float(sums.count_squares / B - N @ N / B**2) / n,
         squares=squares,
         jackknife=forms[0] / B**2,
         between=forms[1] - _times(first, first / n_seen, squares.ndim == 2),
@@ -320,8 +323,7 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
     B = len(values)
     origin = values.mean(axis=0)
     h = values - origin
-    dense = counts.toarray() if sparse.issparse(counts) else counts
-    N = np.asarray(dense, dtype=np.float64)
+    N = dense(counts).astype(np.float64)
     sums = EnsembleSums(
         size=size,
         origin=origin,
@@ -340,5 +342,11 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
     for root in (np.ones_like(inverse), inverse, np.sqrt(inverse)):
         half = N * root
         forms.append(np.einsum("bj,bj->j", h, (half @ half.T) @ h))
-    first = (N @ inverse) @ h
-    return _moments(sums, sums.total, sums.squares, np.stack(forms), first, None)
+    return _moments(
+        sums,
+        sums.total,
+        squares=sums.squares,
+        forms=np.stack(forms),
+        first=(N @ inverse) @ h,
+        quartic=None,
+    )

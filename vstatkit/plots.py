@@ -10,7 +10,8 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference import estimate
-from vstatkit.results import EnsembleResults, label_text
+from vstatkit.info import label_text
+from vstatkit.results import EnsembleResults
 
 POINT = "#0072B2"
 BAND = "#56B4E9"

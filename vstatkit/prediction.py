@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
-from vstatkit.formula import Coding, as_frame
+from vstatkit.formula import Coding
+from vstatkit.frames import as_frame
 from vstatkit.kernels import Predictive
 
 CHUNK_ENTRIES = 8_000_000

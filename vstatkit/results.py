@@ -1,6 +1,6 @@
 """Results objects: labelled views of an ensemble's estimates."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels, Restrictions
+from vstatkit.components import VarianceComponents, resolve_method
 from vstatkit.formula import linear_constraint
 from vstatkit.inference import (
     Covariance,
@@ -19,91 +20,22 @@ from vstatkit.inference import (
     simultaneous_critical_value,
     wald_test,
 )
+from vstatkit.info import (
+    EffectValues,
+    ModelInfo,
+    estimates_frame,
+    label_text,
+    mean_frame,
+)
 from vstatkit.moments import sum_ensemble
 from vstatkit.normality import normality_tests
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores
 from vstatkit.subsample import SubsampleDesign
-from vstatkit.variance import VarianceComponents, resolve_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How the number of learners came about.
-
-    Attributes
-    ----------
-    tol : float or None
-        Tolerance of `B="auto"`; None when B was given.
-    max_B : int or None
-        Where growth had to stop.
-    """
-
-    tol: float | None = None
-    max_B: int | None = None
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """What the header of a summary says.
-
-    Attributes
-    ----------
-    title : str
-        Title of the summary.
-    response : str
-        Dependent variable, or name of the statistic.
-    formula : str or None
-        As written.
-    kernel : str
-        Name of the kernel.
-    nobs : int
-        Observations used.
-    n_dropped : int
-        Rows dropped for missing values.
-    units : str
-        What was resampled: "observations" or "clusters".
-    coefficients : bool
-        Whether the estimates are coefficients, like an OLS table's.
-    growth : Growth
-        How B came about.
-    typical : DataFrame or None
-        The typical row.
-    ranges : dict
-        Smallest and largest value of every numeric predictor.
-    """
-
-    title: str
-    response: str
-    kernel: str
-    nobs: int
-    formula: str | None = None
-    n_dropped: int = 0
-    units: str = "observations"
-    coefficients: bool = False
-    growth: Growth = field(default_factory=Growth)
-    typical: pd.DataFrame | None = None
-    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class EffectValues:
-    """Kernel differences between two settings of one predictor.
-
-    Attributes
-    ----------
-    values : ndarray of shape (B, e)
-        Differences, learner by learner.
-    frame : DataFrame of shape (e, 2)
-        The settings: columns `from` and `to`, indexed by predictor (and class).
-    """
-
-    values: Floats
-    frame: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -561,44 +493,4 @@ def resolved(name: str, design: SubsampleDesign) -> str:
         k=design.k,
         n=design.n,
         complete=design.complete,
-    )
-
-
-def label_text(label: Any) -> str:
-    """Write a label of an estimate on one line; classes in brackets."""
-    if isinstance(label, tuple):
-        return f"{label[0]} [{label[1]}]"
-    return str(label)
-
-
-def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.DataFrame:
-    """Tabulate estimates with tests and intervals."""
-    half = estimates.half_width(alpha)
-    return pd.DataFrame(
-        {
-            "estimate": estimates.estimate,
-            "std_error": estimates.bse,
-            "z": estimates.zvalues,
-            "p_value": estimates.pvalues,
-            "ci_lower": estimates.estimate - half,
-            "ci_upper": estimates.estimate + half,
-        },
-        index,
-    )
-
-
-def mean_frame(
-    estimates: Estimates, index: Labels | None, alpha: float
-) -> pd.DataFrame:
-    """Tabulate estimates under statsmodels' names for predictions."""
-    half = estimates.half_width(alpha)
-    return pd.DataFrame(
-        {
-            "mean": estimates.estimate,
-            "mean_se": estimates.bse,
-            "mean_ci_lower": estimates.estimate - half,
-            "mean_ci_upper": estimates.estimate + half,
-            "mc_se": estimates.components.mc_se,
-        },
-        index,
     )

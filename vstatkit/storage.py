@@ -14,9 +14,10 @@ from scipy import sparse
 from vstatkit._typing import Floats, Labels
 from vstatkit.exceptions import FormulaError, VstatkitError, VstatkitWarning
 from vstatkit.formula import Recipe
+from vstatkit.info import EffectValues, Growth, ModelInfo
 from vstatkit.kernels import LinearKernel, TreeKernel
 from vstatkit.prediction import Predictor
-from vstatkit.results import EffectValues, EnsembleResults, Growth, ModelInfo
+from vstatkit.results import EnsembleResults
 from vstatkit.scores import Scores
 from vstatkit.subsample import DESIGNS, CompleteDesign, GivenDesign, SubsampleDesign
 from vstatkit.trees import FlatTree, StoredTreeKernel
@@ -104,8 +105,10 @@ def _pack_index(index: Labels) -> dict[str, Any]:
 
 def _unpack_index(packed: dict[str, Any]) -> Labels:
     if "rows" in packed:
-        return pd.MultiIndex.from_tuples(map(tuple, packed["rows"]), names=packed["names"])
-    return pd.Index(packed["items"], name=packed["name"])
+        tuples = [tuple(row) for row in packed["rows"]]
+        return pd.MultiIndex.from_tuples(tuples, names=packed["names"])
+    items: Labels = pd.Index(packed["items"], name=packed["name"])
+    return items
 
 
 def _pack_frame(frame: pd.DataFrame) -> dict[str, Any]:
@@ -113,7 +116,10 @@ def _pack_frame(frame: pd.DataFrame) -> dict[str, Any]:
     for name in frame.columns:
         column = frame[name]
         kind = column.dtype
-        packed = {"name": name, "items": [_missing_as_none(v) for v in column]}
+        packed: dict[str, Any] = {
+            "name": name,
+            "items": [_missing_as_none(v) for v in column],
+        }
         if isinstance(kind, pd.CategoricalDtype):
             packed["categories"] = [_plain(level) for level in kind.categories]
             packed["ordered"] = bool(kind.ordered)
@@ -174,8 +180,9 @@ def _pack_design(design: SubsampleDesign, arrays: Arrays) -> dict[str, Any]:
 def _unpack_design(packed: dict[str, Any], arrays: Arrays) -> SubsampleDesign:
     fields = packed["fields"]
     if packed["name"] != "given":
-        kinds = {**DESIGNS, CompleteDesign.name: CompleteDesign}
-        return kinds[packed["name"]](**fields)
+        complete = packed["name"] == CompleteDesign.name
+        kind = CompleteDesign if complete else DESIGNS[packed["name"]]
+        return kind(**fields)
     parts = (arrays["counts_data"], arrays["counts_indices"], arrays["counts_indptr"])
     shape = (len(arrays["counts_indptr"]) - 1, fields["n"])
     table = sparse.csr_array(parts, shape=shape)
@@ -232,12 +239,14 @@ def _pack_predictor(
     if predictor is None:
         return None
     if predictor.coding is None:
-        return _cannot_keep("the ensemble was fitted by another package")
+        _warn_left_out("the ensemble was fitted by another package")
+        return None
     recipe = predictor.coding.recipe
     try:
         recipe.rebuild()
     except FormulaError as error:
-        return _cannot_keep(str(error))
+        _warn_left_out(str(error))
+        return None
     packed = {
         "formula": recipe.formula,
         "frame": _pack_frame(recipe.frame),
@@ -252,14 +261,19 @@ def _pack_predictor(
         arrays["coefficients"] = np.stack(predictor.learners)
         return {**packed, "kind": "linear", "logit": kernel.logit}
     if isinstance(kernel, TreeKernel | StoredTreeKernel):
-        flat = [FlatTree.of(learner, kernel.n_classes) for learner in predictor.learners]
+        flat = [
+            FlatTree.of(learner, kernel.n_classes) for learner in predictor.learners
+        ]
         arrays.update(FlatTree.stack(flat))
-        kept = {name: getattr(kernel, name) for name in ("n_classes", "centre", "scale")}
+        kept = {
+            name: getattr(kernel, name) for name in ("n_classes", "centre", "scale")
+        }
         return {**packed, "kind": "trees", **kept}
-    return _cannot_keep(f"learners of {type(kernel).__name__} need pickling")
+    _warn_left_out(f"learners of {type(kernel).__name__} need pickling")
+    return None
 
 
-def _cannot_keep(reason: str) -> None:
+def _warn_left_out(reason: str) -> None:
     warnings.warn(
         f"saved without the learners, because {reason}. All estimates are kept; the "
         "loaded results cannot predict new data.",

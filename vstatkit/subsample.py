@@ -9,9 +9,10 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
@@ -58,6 +59,11 @@ def count_members(members: Ints, n: int) -> Counts:
     return np.bincount(flat, minlength=L * n).reshape(L, n)
 
 
+def dense(counts: Counts) -> NDArray[Any]:
+    """Write counts as a plain array."""
+    return np.asarray(counts.toarray() if sparse.issparse(counts) else counts)
+
+
 @dataclass(frozen=True)
 class SubsampleDesign(ABC):
     """A scheme for drawing subsamples of `k` out of `n` units.
@@ -93,11 +99,11 @@ class SubsampleDesign(ABC):
         """Count the units of learners `start` to `stop`, shape (stop - start, n)."""
         return count_members(self.members(start, stop), self.n)
 
-    def weights(self, start: int, stop: int) -> Floats | None:  # noqa: ARG002
+    def weights(self, start: int, stop: int) -> Floats | None:
         """Weight each learner's value; None where all weigh the same."""
         return None
 
-    def groups(self, B: int) -> Ints | None:  # noqa: ARG002
+    def groups(self, B: int) -> Ints | None:
         """Group of every learner in designs that have groups, shape (B,)."""
         return None
 
@@ -197,14 +203,17 @@ class BalancedDesign(SubsampleDesign):
         start, stop = j * self.block, (j + 1) * self.block
         if self.n_learners is not None:
             stop = min(stop, self.n_learners)
-        return _balanced_block(self.n, self.k, self.replace, self.seed, start, stop)
+        return _balanced_block(
+            self.n, self.k, replace=self.replace, seed=self.seed, span=(start, stop)
+        )
 
 
 @lru_cache(maxsize=4)
 def _balanced_block(
-    n: int, k: int, replace: bool, seed: int, start: int, stop: int
+    n: int, k: int, *, replace: bool, seed: int, span: tuple[int, int]
 ) -> Ints:
     """Draw one block; cached because it is read in several batches."""
+    start, stop = span
     rank = stream(seed, 0, Purpose.ORDER).permutation(n)
     quota = _cumulative_quota(rank, stop * k) - _cumulative_quota(rank, start * k)
     rng = stream(seed, start, Purpose.GROUP)
@@ -387,7 +396,7 @@ def _whole_groups(B: int, size: int, at_most: int) -> int:
 
 
 def _check_whole_groups(B: int, size: int, design: str, option: str) -> None:
-    if B < 2 * size or B % size:
+    if 2 * size > B or B % size:
         near = max(2, round(B / size)) * size
         raise ValueError(
             f"`B` must be a multiple of the {option} = {size}, and at least "
@@ -465,10 +474,9 @@ class GivenDesign(SubsampleDesign):
 
     def members(self, start: int, stop: int) -> Ints:
         """List the units of learners `start` to `stop`."""
-        block = self.counts(start, stop)
-        dense = block.toarray() if sparse.issparse(block) else block
+        block = dense(self.counts(start, stop)).astype(np.int64)
         units = np.arange(self.n)
-        return np.stack([np.repeat(units, row.astype(np.int64)) for row in dense])
+        return np.stack([np.repeat(units, row) for row in block])
 
     def counts(self, start: int, stop: int) -> Counts:
         """Give the counts of learners `start` to `stop`."""

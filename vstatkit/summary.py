@@ -11,10 +11,11 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
+from vstatkit.components import ESTIMATORS
 from vstatkit.inference import MIN_DF
+from vstatkit.info import label_text
 from vstatkit.normality import MIN_OBSERVATIONS
-from vstatkit.results import EnsembleResults, label_text
-from vstatkit.variance import ESTIMATORS
+from vstatkit.results import EnsembleResults
 
 WIDTH = 78
 """Least width of a table, as in statsmodels."""
@@ -238,7 +239,9 @@ def _percent(share: float) -> str:
 
 
 def _header_width(header: tuple[list[tuple[str, str]], ...]) -> int:
-    columns = [[max(map(len, cells)) for cells in zip(*side)] for side in header]
+    columns = [
+        [max(map(len, cells)) for cells in zip(*side, strict=True)] for side in header
+    ]
     return sum(map(sum, columns)) + len(" ") + len("   ") + len(" ")
 
 
@@ -247,7 +250,7 @@ def _header_table(
 ) -> SimpleTable:
     left, right = header
     stub, value, label, second = (
-        max(map(len, cells)) for side in header for cells in zip(*side)
+        max(map(len, cells)) for side in header for cells in zip(*side, strict=True)
     )
     surplus = width - _header_width(header)
     value += surplus // 2
@@ -283,8 +286,8 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
 
 def _target_note(results: EnsembleResults, alpha: float) -> str:
     return (
-        f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner fitted to "
-        f"k = {results.k:,} {results.info.units}"
+        f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner fitted "
+        f"to k = {results.k:,} {results.info.units}"
         + ("." if results.info.coefficients else "; they are not centred at E[y|x].")
     )
 

@@ -1,0 +1,172 @@
+"""The `vstatkit` command."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from vstatkit import __version__, datasets
+from vstatkit.api import fit
+from vstatkit.components import ESTIMATORS
+from vstatkit.exceptions import VstatkitError
+from vstatkit.results import EnsembleResults
+
+WRITERS = (".csv", ".html", ".tex", ".txt")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (VstatkitError, ValueError, TypeError, OSError) as error:
+        print(f"vstatkit: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("vstatkit: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vstatkit",
+        description="Ensembles with believable standard errors.",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    demo = commands.add_parser("demo", help="fit built-in data and draw a picture")
+    demo.add_argument(
+        "--picture", type=Path, default=Path("vstatkit-demo.png"), metavar="FILE"
+    )
+    demo.set_defaults(run=_demo)
+    _add_fit(commands.add_parser("fit", help="fit a formula to a CSV file"))
+    return parser
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("formula", help='for example "y ~ x1 + x2", or "y ~ ."')
+    parser.add_argument("data", type=Path, help="CSV file with a header row")
+    parser.add_argument("--at", type=Path, metavar="CSV", help="query points")
+    parser.add_argument(
+        "--kernel", default="forest", choices=["forest", "tree", "ols", "logit"]
+    )
+    parser.add_argument("--k", help="subsample size, or a fraction of the rows")
+    parser.add_argument("--B", default="auto", help="number of base learners, or auto")
+    parser.add_argument(
+        "--without-replacement",
+        action="store_true",
+        help="a U-statistic instead of a V-statistic",
+    )
+    parser.add_argument(
+        "--variance", default="corrected", choices=["corrected", *ESTIMATORS]
+    )
+    parser.add_argument("--design", default="iid")
+    parser.add_argument("--alpha", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, help="repeats the same numbers")
+    parser.add_argument("--n-jobs", type=int)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="TABLE",
+        help=f"write the table: {', '.join(WRITERS)}",
+    )
+    parser.set_defaults(run=_fit)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    data = datasets.diabetes()
+    print('vs.fit("target ~ .", vs.datasets.diabetes(), rng=1)\n')
+    results = fit("target ~ .", data, rng=1)
+    print(results.summary())
+    print("\nThe first five patients, with 95% intervals:\n")
+    print(_text(results.get_prediction(data.head()).summary_frame()))
+    _draw(results, options.picture)
+    print(f"\nPicture written to {options.picture.resolve()}")
+    return 0
+
+
+def _draw(results: EnsembleResults, path: Path) -> None:
+    import matplotlib as mpl  # noqa: PLC0415 only pictures need it
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    from vstatkit import plots  # noqa: PLC0415
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    plots.plot_effects(results, ax=left)
+    plots.plot_profile(results, "bmi", ax=right)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _fit(options: argparse.Namespace) -> int:
+    if options.out is not None and options.out.suffix not in WRITERS:
+        raise ValueError(
+            f"--out must end in one of {', '.join(WRITERS)}; got {options.out}."
+        )
+    data = pd.read_csv(options.data)
+    at = None if options.at is None else pd.read_csv(options.at)
+    coefficients = options.kernel in ("ols", "logit")
+    results = fit(
+        options.formula,
+        data,
+        kernel=options.kernel,
+        k=None if options.k is None else _size(options.k),
+        B=options.B if options.B in ("auto", "complete") else _whole(options.B),
+        replace=not options.without_replacement,
+        design=options.design,
+        variance=options.variance,
+        at=None if coefficients else at,
+        rng=options.seed,
+        n_jobs=options.n_jobs,
+        eval_env="restricted",
+    )
+    print(results.summary(options.alpha))
+    table = results.tidy(options.alpha)
+    if at is not None:
+        table = results.get_prediction(at).summary_frame(options.alpha)
+        print("\nPredictions:\n")
+        print(_text(table))
+    if options.out is not None:
+        _write(results, table, options)
+        print(f"\nTable written to {options.out}")
+    return 0
+
+
+def _size(text: str) -> int | float:
+    """Read a whole number, or a fraction."""
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise ValueError(f"expected a number; got {text!r}.") from None
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"--B must be a number of learners, 'auto' or 'complete'; got {text!r}."
+        ) from None
+
+
+def _text(table: pd.DataFrame) -> str:
+    with pd.option_context("display.width", 120, "display.max_columns", None):
+        return str(table.round(4))
+
+
+def _write(
+    results: EnsembleResults, table: pd.DataFrame, options: argparse.Namespace
+) -> None:
+    summary = results.summary(options.alpha)
+    if options.out.suffix == ".csv":
+        table.to_csv(options.out, index=options.at is not None)
+    elif options.out.suffix == ".html":
+        options.out.write_text(summary.as_html(), encoding="utf-8")
+    elif options.out.suffix == ".tex":
+        options.out.write_text(summary.as_latex(), encoding="utf-8")
+    else:
+        options.out.write_text(f"{summary}\n", encoding="utf-8")

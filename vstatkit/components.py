@@ -1,0 +1,369 @@
+"""Variance components: the registry of estimators and their dispatch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats, Ints, Labels
+from vstatkit.moments import (
+    EnsembleMoments,
+    EnsembleSums,
+    moments_from_sums,
+    sum_ensemble,
+)
+from vstatkit.subsample import SubsampleDesign
+from vstatkit.variance import (
+    centred_pairs,
+    jackknife_after_bootstrap,
+    little_bags,
+    matched_pairs,
+    noise_variance,
+    zeta_1_bm,
+    zeta_1_corrected_u,
+    zeta_1_corrected_v,
+    zeta_1_corrected_v_simple,
+    zeta_1_ij,
+    zeta_1_ij_u,
+    zeta_1_im,
+)
+
+Source = Literal["moments", "presence", "groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceComponents:
+    """An estimated variance, split into its parts; nothing is clipped.
+
+    Attributes
+    ----------
+    method : str
+        Name of the estimator.
+    zeta_1 : ndarray of shape (m,)
+        Variance of a learner's conditional mean given one observation.
+    zeta_k : ndarray of shape (m,)
+        Variance of a single learner.
+    sampling : ndarray of shape (m,)
+        `k**2/n * zeta_1`: what remains with infinitely many learners. Negative
+        when noise of a small ensemble exceeds it.
+    monte_carlo : ndarray of shape (m,)
+        `zeta_k / B`: what growing more learners removes.
+    total : ndarray of shape (m,)
+        `sampling + monte_carlo`.
+    mc_se : ndarray of shape (m,)
+        Monte Carlo standard error of `total`.
+    noise : ndarray of shape (m,) or None
+        Monte Carlo variance of one observation's influence, where the estimator
+        is a sum of squared influences.
+    quartic : ndarray of shape (m,) or None
+        Sum of the fourth powers of the influences, on the same scale.
+    n : int
+        Number of independent units.
+    """
+
+    method: str
+    zeta_1: Floats
+    zeta_k: Floats
+    sampling: Floats
+    monte_carlo: Floats
+    total: Floats
+    mc_se: Floats
+    noise: Floats | None
+    quartic: Floats | None
+    n: int
+
+    def to_frame(self, index: Labels | None = None) -> pd.DataFrame:
+        """Tabulate the components, one row a query point."""
+        columns = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
+        return pd.DataFrame({name: getattr(self, name) for name in columns}, index)
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An entry of the registry.
+
+    Attributes
+    ----------
+    label : str
+        Name in printed tables.
+    source : {"moments", "presence", "groups"}
+        What it is computed from.
+    nonnegative : bool
+        Whether it cannot be negative, so that it needs no stabilising.
+    replace : bool or None
+        The sampling it is valid for; None for both.
+    design : str or None
+        The design that it needs.
+    zeta_1 : callable or None
+        `(moments, replace) -> zeta_1` of moment-based estimators.
+    inflated : bool
+        Whether it is inflated for sampling without replacement.
+    """
+
+    label: str
+    source: Source = "moments"
+    nonnegative: bool = False
+    replace: bool | None = None
+    design: str | None = None
+    zeta_1: Callable[[EnsembleMoments, bool], Floats] | None = None
+    inflated: bool = False
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "im": Estimator("IM", "groups", nonnegative=True, design="two-level"),
+    "bm": Estimator("BM", nonnegative=True, zeta_1=lambda mo, _: zeta_1_bm(mo)),
+    "ij": Estimator("IJ", nonnegative=True, zeta_1=lambda mo, _: zeta_1_ij(mo)),
+    "ij_u": Estimator(
+        "IJ-U",
+        zeta_1=lambda mo, replace: zeta_1_ij_u(mo, replace=replace),
+        inflated=True,
+    ),
+    "jackknife": Estimator("J-U", "presence"),
+    "corrected_v": Estimator(
+        "corrected-V", replace=True, zeta_1=lambda mo, _: zeta_1_corrected_v(mo)
+    ),
+    "corrected_v_simple": Estimator(
+        "corrected-V (simple)",
+        replace=True,
+        zeta_1=lambda mo, _: zeta_1_corrected_v_simple(mo),
+    ),
+    "corrected_u": Estimator(
+        "corrected-U",
+        replace=False,
+        zeta_1=lambda mo, _: zeta_1_corrected_u(mo),
+        inflated=True,
+    ),
+    "little_bags": Estimator(
+        "little bags", "groups", nonnegative=True, design="little-bags"
+    ),
+    "matched": Estimator("matched pairs", "groups", replace=False, design="matched"),
+}
+"""Estimators by name."""
+
+
+GROUPED_DESIGNS: dict[str, str] = {
+    estimator.design: name
+    for name, estimator in ESTIMATORS.items()
+    if estimator.design is not None
+}
+"""The estimator that a design of groups was made for."""
+
+
+def resolve_method(
+    method: str, *, replace: bool, design: str, k: int, n: int, complete: bool = False
+) -> str:
+    """Name the estimator meant, or say why it does not apply.
+
+    Parameters
+    ----------
+    method : str
+        A key of `ESTIMATORS`, or "corrected": the estimator that fits the
+        sampling, or the one that a design of groups was made for.
+    replace : bool
+        Sampling with replacement.
+    design : str
+        Name of the subsample design; "given" may carry any groups.
+    k, n : int
+        Subsample size and number of units.
+    complete : bool
+        Whether all subsamples were evaluated.
+    """
+    if method == "corrected":
+        plain = "corrected_v" if replace else "corrected_u"
+        method = GROUPED_DESIGNS.get(design, plain)
+    if method not in ESTIMATORS:
+        names = ", ".join(map(repr, ["corrected", *ESTIMATORS]))
+        raise ValueError(f"`variance` must be one of {names}; got {method!r}.")
+    estimator = ESTIMATORS[method]
+    if estimator.replace is not None and estimator.replace != replace:
+        fitting = "corrected_v" if replace else "corrected_u"
+        way = "with" if estimator.replace else "without"
+        raise ValueError(
+            f"`variance={method!r}` assumes sampling {way} replacement; this design "
+            f"has `replace={replace}`. Use {fitting!r}."
+        )
+    if estimator.design is not None and design not in (estimator.design, "given"):
+        raise ValueError(
+            f"`variance={method!r}` needs `design={estimator.design!r}`; "
+            f"this design is {design!r}. Refit with that design, or use 'corrected'."
+        )
+    if estimator.inflated and not replace and k >= n:
+        raise ValueError(
+            f"`variance={method!r}` needs k < n without replacement, where subsamples "
+            f"differ; got k = n = {n}. Use a smaller `k`, or `replace=True`."
+        )
+    if complete and estimator.source == "groups":
+        raise ValueError(f"`variance={method!r}` does not apply to `B='complete'`.")
+    return method
+
+
+def moment_components(
+    method: str, moments: EnsembleMoments, *, replace: bool
+) -> VarianceComponents:
+    """Estimate the components from moments, by a moment-based estimator."""
+    estimator = ESTIMATORS[method]
+    if estimator.zeta_1 is None:
+        raise ValueError(f"{method!r} is not computed from moments.")
+    n, k = moments.n, moments.size
+    zeta_1 = estimator.zeta_1(moments, replace)
+    inflation = (n / (n - k)) ** 2 if estimator.inflated and not replace else 1.0
+    noise = inflation * moments.count_variance * moments.monte_carlo
+    quartic = None if moments.quartic is None else inflation**2 * moments.quartic
+    return _components(
+        method, zeta_1 * k**2 / n, moments, k=k, n=n, noise=noise, quartic=quartic
+    )
+
+
+def presence_components(
+    method: str, presence: EnsembleSums, moments: EnsembleMoments, *, replace: bool
+) -> VarianceComponents:
+    """Estimate the components by the jackknife after bootstrap."""
+    sampling = jackknife_after_bootstrap(presence, complete=moments.complete)
+    q = 1 - float(presence.appearances.mean() / presence.n_learners)
+    # To first order t_i - hbar is minus the influence of observation i, inflated
+    # by 1/q when sampling is without replacement.
+    scale = 1.0 if replace else 1 / q**4
+    quartic = None if moments.quartic is None else scale * moments.quartic
+    return _components(
+        method,
+        sampling,
+        moments,
+        k=moments.size,
+        n=moments.n,
+        noise=(1 - q) / q * moments.monte_carlo,
+        quartic=quartic,
+    )
+
+
+def group_components(
+    method: str, values: Floats, groups: Ints, *, k: int, n: int
+) -> VarianceComponents:
+    """Estimate the components by an estimator that compares groups of learners."""
+    B, G = len(values), np.unique(groups).size
+    zeta_k = values.var(axis=0, ddof=1)
+    if method == "im":
+        sampling = k**2 / n * zeta_1_im(values, groups)
+        mc_se = sampling * np.sqrt(2 / (G - 1))
+    elif method == "little_bags":
+        sampling, mc_se = little_bags(values, groups)
+    else:
+        sampling = matched_pairs(values, groups)
+        first, second = centred_pairs(values, groups)
+        mc_se = (first * second).std(axis=0, ddof=1) / np.sqrt(G)
+    return VarianceComponents(
+        method=method,
+        zeta_1=n / k**2 * sampling,
+        zeta_k=zeta_k,
+        sampling=sampling,
+        monte_carlo=zeta_k / B,
+        total=sampling + zeta_k / B,
+        mc_se=mc_se,
+        noise=None,
+        quartic=None,
+        n=n,
+    )
+
+
+def group_covariance(
+    method: str, values: Floats, groups: Ints, *, k: int, n: int
+) -> Floats:
+    """Estimate the sampling covariance (m, m) by an estimator that compares groups."""
+    if method == "im":
+        return k**2 / n * zeta_1_im(values, groups, joint=True)
+    if method == "little_bags":
+        return little_bags(values, groups, joint=True)[0]
+    return matched_pairs(values, groups, joint=True)
+
+
+def _components(
+    method: str,
+    sampling: Floats,
+    moments: EnsembleMoments,
+    *,
+    k: int,
+    n: int,
+    noise: Floats,
+    quartic: Floats | None,
+) -> VarianceComponents:
+    return VarianceComponents(
+        method=method,
+        zeta_1=n / k**2 * sampling,
+        zeta_k=moments.zeta_k,
+        sampling=sampling,
+        monte_carlo=moments.monte_carlo,
+        total=sampling + moments.monte_carlo,
+        mc_se=np.sqrt(noise_variance(sampling, noise, n)),
+        noise=noise,
+        quartic=quartic,
+        n=n,
+    )
+
+
+def estimate_components(
+    method: str, design: SubsampleDesign, values: Floats
+) -> VarianceComponents:
+    """Estimate the variance components of an ensemble.
+
+    Parameters
+    ----------
+    method : str
+        A resolved name, see `resolve_method`.
+    design : SubsampleDesign
+        The design that the learners were drawn by.
+    values : ndarray of shape (B, m)
+        Kernel values.
+    """
+    source = ESTIMATORS[method].source
+    if source == "groups":
+        groups = learner_groups(method, design, len(values))
+        return group_components(method, values, groups, k=design.k, n=design.n)
+    moments = moments_from_sums(sum_ensemble(design, values), complete=design.complete)
+    if source == "presence":
+        presence = sum_ensemble(design, values, presence=True)
+        return presence_components(method, presence, moments, replace=design.replace)
+    return moment_components(method, moments, replace=design.replace)
+
+
+def estimate_covariance(
+    method: str, design: SubsampleDesign, values: Floats
+) -> tuple[Floats, Floats]:
+    """Estimate the sampling and the Monte Carlo covariance, each (m, m).
+
+    Nothing is repaired: with few learners the sampling part may be indefinite.
+    """
+    source = ESTIMATORS[method].source
+    if source == "groups":
+        groups = learner_groups(method, design, len(values))
+        sampling = group_covariance(method, values, groups, k=design.k, n=design.n)
+        return sampling, np.atleast_2d(np.cov(values.T)) / len(values)
+    sums = sum_ensemble(design, values, joint=True)
+    moments = moments_from_sums(sums, complete=design.complete)
+    if source == "presence":
+        presence = sum_ensemble(design, values, presence=True, joint=True)
+        sampling = jackknife_after_bootstrap(presence, complete=design.complete)
+        return sampling, moments.monte_carlo
+    components = moment_components(method, moments, replace=design.replace)
+    return components.sampling, components.monte_carlo
+
+
+def learner_groups(method: str, design: SubsampleDesign, B: int) -> Ints:
+    """Give the groups of the learners, checked for the estimator."""
+    groups = design.groups(B)
+    if groups is None:
+        raise ValueError(
+            f"{method!r} compares groups of learners; give the group of every "
+            "learner as `groups`."
+        )
+    sizes = np.unique(groups, return_counts=True)[1]
+    if sizes.size < 2:
+        raise ValueError(f"{method!r} needs at least two groups of learners; got 1.")
+    if method == "matched" and np.any(sizes != 2):
+        raise ValueError("'matched' needs groups of exactly two learners.")
+    if np.any(sizes != sizes[0]) or (method == "little_bags" and sizes[0] < 2):
+        raise ValueError(
+            f"{method!r} needs groups of one size, at least two learners for "
+            f"'little_bags'; got sizes {sizes.min()} to {sizes.max()}."
+        )
+    return groups

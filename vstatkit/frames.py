@@ -1,0 +1,97 @@
+"""Read data of any accepted kind, and check it."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats
+from vstatkit.exceptions import FormulaError
+
+
+def as_frame(data: DataLike) -> pd.DataFrame:
+    """Read any accepted kind of data as a data frame.
+
+    Nullable and Arrow-backed columns become numpy ones, which patsy reads.
+    """
+    if isinstance(data, pd.DataFrame):
+        frame = data
+    elif isinstance(data, Mapping):
+        frame = _frame_of_mapping(data)
+    elif hasattr(data, "to_pydict"):  # an Arrow table
+        frame = pd.DataFrame(data.to_pydict())
+    elif hasattr(data, "get_columns"):  # a polars frame
+        frame = pd.DataFrame({column.name: column.to_list() for column in data})
+    else:
+        raise TypeError(
+            "`data` must be a DataFrame, a dict of columns, a polars frame or an "
+            f"Arrow table; got {type(data).__name__}."
+        )
+    bad = [name for name in frame.columns if not isinstance(name, str)]
+    if bad:
+        raise FormulaError(
+            f"column names must be strings; got {bad[0]!r} "
+            f"({type(bad[0]).__name__}). Use data.rename(columns=str)."
+        )
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise FormulaError(f"column names must be unique; {twice!r} occurs twice.")
+    if len(frame) == 0:
+        raise FormulaError("`data` has no rows.")
+    plain = {
+        name: _plain_column(frame[name])
+        for name in frame.columns
+        if isinstance(frame[name].dtype, pd.api.extensions.ExtensionDtype)
+        and not isinstance(frame[name].dtype, pd.CategoricalDtype)
+    }
+    return frame.assign(**plain) if plain else frame
+
+
+def _frame_of_mapping(data: Mapping[str, Any]) -> pd.DataFrame:
+    if all(np.ndim(value) == 0 for value in data.values()):
+        return pd.DataFrame({name: [value] for name, value in data.items()})
+    return pd.DataFrame(dict(data))
+
+
+def _plain_column(column: pd.Series) -> pd.Series:
+    kind = column.dtype
+    if pd.api.types.is_bool_dtype(kind) and not column.isna().any():
+        return column.astype(bool)
+    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+        return column.astype(np.float64)
+    return column.astype(object).where(column.notna(), None)
+
+
+def nearest(name: str, columns: Sequence[str] | pd.Index) -> str:
+    """Suggest the column that was probably meant."""
+    close = difflib.get_close_matches(name, [str(c) for c in columns], n=1)
+    return f"; did you mean {close[0]!r}?" if close else "."
+
+
+def check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
+    """Refuse columns with infinite values."""
+    for name in used:
+        column = frame[name]
+        if not pd.api.types.is_float_dtype(column.dtype):
+            continue
+        rows = np.flatnonzero(np.isinf(column.to_numpy()))
+        if rows.size:
+            raise FormulaError(
+                f"column {name!r} must be finite; {rows.size} value(s) are infinite, "
+                f"the first in row {rows[0]}. Remove or replace them."
+            )
+
+
+def check_finite(
+    X: Floats, names: Sequence[str], *, allow_missing: bool = False
+) -> None:
+    """Refuse a design matrix with infinite or, unless allowed, missing values."""
+    bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise FormulaError(
+            f"{names[column]!r} must be finite in every row; row {row} has "
+            f"{X[row, column]}. Remove such rows, or change the transformation."
+        )
