@@ -143,9 +143,8 @@ def fit(
     >>> import vstatkit as vs
     >>> data = vs.datasets.mars(200, rng=1)
     >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
-    >>> res.params.round(1)
-    typical    15.0
-    Name: params, dtype: float64
+    >>> list(res.effects.index), res.B, res.k
+    (['x1', 'x2', 'x4'], 200, 70)
     """
     restricted = eval_env == "restricted"
     environment = None if restricted else caller_environment(1 + int(eval_env))

@@ -51,8 +51,9 @@ def count_members(members: Ints, n: int) -> Counts:
     L, k = members.shape
     if k < SPARSE_BELOW * n:
         indptr = np.arange(0, L * k + 1, k)
-        ones = np.ones(L * k)
-        counts = sparse.csr_array((ones, members.ravel(), indptr), shape=(L, n))
+        # A copy: merging duplicates reorders the indices in place.
+        parts = (np.ones(L * k), members.flatten(), indptr)
+        counts = sparse.csr_array(parts, shape=(L, n))
         counts.sum_duplicates()
         return counts
     flat = (members + n * np.arange(L)[:, None]).ravel()

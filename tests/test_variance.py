@@ -1,0 +1,281 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.testing import assert_allclose
+from scipy import integrate, stats
+
+import vstatkit as vs
+from tests.ensembles import SAME_ALGEBRA, ensembles, make_ensemble
+from vstatkit.components import ESTIMATORS
+from vstatkit.moments import moments_from_sums, sum_ensemble
+from vstatkit.variance import (
+    positive_mean,
+    zeta_1_bm,
+    zeta_1_corrected_u,
+    zeta_1_corrected_v,
+    zeta_1_ij_u,
+)
+
+
+def moments_of(case):
+    return moments_from_sums(sum_ensemble(case.design, case.values))
+
+
+@given(ensembles("balanced"))
+def test_bm_and_ij_agree_on_balanced_designs(case):
+    """Theorem 4.2 of the paper."""
+    n, k, _ = case.shape
+    moments = moments_of(case)
+    assert_allclose(
+        k**2 / n * zeta_1_bm(moments),
+        n / (n - 1) * moments.jackknife,
+        **SAME_ALGEBRA,
+    )
+
+
+@given(ensembles("balanced", replace=False))
+def test_corrected_u_and_ij_u_agree_by_their_factor(case):
+    """On balanced designs they differ in the Monte Carlo term by O(1/n + 1/B)."""
+    n, k, B = case.shape
+    moments = moments_of(case)
+    v = moments.squares / B
+    bias = (n - 1) / n * B / (B - 1) * k * (n - k) / n * v / B
+    ours = (n / (n - k)) ** 2 * (moments.jackknife - bias)
+    theirs = (n / (n - k)) ** 2 * (moments.jackknife - k * (n - k) / n * v / B)
+    assert_allclose(k**2 / n * zeta_1_corrected_u(moments), ours, **SAME_ALGEBRA)
+    assert_allclose(
+        k**2 / n * zeta_1_ij_u(moments, replace=False), theirs, **SAME_ALGEBRA
+    )
+
+
+@given(ensembles("balanced", replace=True))
+def test_simple_correction_and_ij_agree_by_their_factor(case):
+    n, k, B = case.shape
+    parts = vs.variance_components(
+        case.counts, case.values, method="corrected_v_simple"
+    )
+    moments = moments_of(case)
+    expected = n / (n - 1) * moments.jackknife - k / B * moments.zeta_k
+    assert_allclose(parts.sampling, expected, **SAME_ALGEBRA)
+
+
+def anova_by_loops(counts, h):
+    """The printed sums of section 5.2, with the weighted mean of appendix C."""
+    B, n = counts.shape
+    N = counts.sum(axis=0)
+    C = N.sum()
+    m = [sum(counts[b, i] * h[b] for b in range(B)) / N[i] for i in range(n)]
+    m_w = sum(N[i] * m[i] for i in range(n)) / C
+    ss_tau = sum(N[i] * (m[i] - m_w) ** 2 for i in range(n))
+    ss_eps = sum(
+        counts[b, i] * (h[b] - m[i]) ** 2
+        for i, b in itertools.product(range(n), range(B))
+    )
+    sigma2 = ss_eps / (C - n)
+    return (ss_tau - (n - 1) * sigma2) / (C - (N**2).sum() / C)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_corrected_v_is_the_literal_anova_on_unbalanced_designs(seed):
+    case = make_ensemble(n=9, k=4, B=40, m=1, seed=seed)
+    assert len(set(case.counts.sum(axis=0))) > 1
+    expected = anova_by_loops(case.counts, case.values[:, 0])
+    assert_allclose(zeta_1_corrected_v(moments_of(case)), expected, **SAME_ALGEBRA)
+
+
+def test_ij_u_is_the_literal_formula():
+    for replace in (True, False):
+        case = make_ensemble(n=15, k=6, B=50, replace=replace)
+        N, h, (n, k, B) = case.counts, case.values, case.shape
+        hc = h - h.mean(axis=0)
+        raw = (((N - N.mean(axis=0)).T @ hc / B) ** 2).sum(axis=0)
+        v = (hc**2).mean(axis=0)
+        expected = raw - n * N.var(axis=0).mean() * v / B
+        if not replace:
+            expected = expected / (1 - N.mean()) ** 2
+        parts = vs.variance_components(N, h, method="ij_u", replace=replace)
+        assert_allclose(parts.sampling, expected, **SAME_ALGEBRA)
+        assert_allclose(parts.zeta_1, n / k**2 * expected, **SAME_ALGEBRA)
+
+
+def test_jackknife_is_the_literal_formula():
+    case = make_ensemble(n=15, k=15, B=200)
+    N, h, (n, _, B) = case.counts, case.values, case.shape
+    out = N == 0
+    t = np.stack([h[out[:, i]].mean(axis=0) for i in range(n)])
+    q = out.mean()
+    v = h.var(axis=0)
+    expected = (n - 1) / n * ((t - h.mean(axis=0)) ** 2).sum(axis=0) - n * (
+        1 - q
+    ) / q * v / B
+    parts = vs.variance_components(N, h, method="jackknife")
+    assert_allclose(parts.sampling, expected, **SAME_ALGEBRA)
+
+
+def test_jackknife_and_ij_agree_without_replacement_on_balanced_designs():
+    case = make_ensemble("balanced", n=12, k=5, B=36, replace=False)
+    n, k, B = case.shape
+    moments = moments_of(case)
+    # t_i - hbar is -(n / (n - k)) times the influence.
+    raw = (n - 1) / n * (n / (n - k)) ** 2 * moments.jackknife
+    expected = raw - n * k / (n - k) * moments.squares / B / B
+    parts = vs.variance_components(
+        case.counts, case.values, method="jackknife", replace=False
+    )
+    assert_allclose(parts.sampling, expected, **SAME_ALGEBRA)
+
+
+def test_im_is_the_variance_of_the_pins_means():
+    case = make_ensemble("two-level", B=100, n_in=20)
+    means = case.values.reshape(5, 20, -1).mean(axis=1)
+    groups = case.design.groups(100)
+    parts = vs.variance_components(case.counts, case.values, method="im", groups=groups)
+    assert_allclose(parts.zeta_1, means.var(axis=0, ddof=1), **SAME_ALGEBRA)
+    assert_allclose(parts.zeta_k, case.values.var(axis=0, ddof=1), **SAME_ALGEBRA)
+
+
+def test_little_bags_is_the_formula_of_grf():
+    case = make_ensemble("little-bags", n=20, k=8, B=60, replace=False, group_size=3)
+    rho = case.values - case.values.mean(axis=0)
+    bags = rho.reshape(20, 3, -1).mean(axis=1)
+    between, total = (bags**2).mean(axis=0), (rho**2).mean(axis=0)
+    noise = (total - between) / 2
+    first = between - noise
+    scale = np.maximum(between, noise) * np.sqrt(2 / 20)
+    r = first / scale
+    expected = first + scale * stats.norm.pdf(r) / stats.norm.cdf(r)
+    parts = vs.variance_components(
+        case.counts,
+        case.values,
+        method="little_bags",
+        replace=False,
+        groups=case.design.groups(60),
+    )
+    assert_allclose(parts.sampling, expected, **SAME_ALGEBRA)
+
+
+def test_matched_pairs_are_vh_less_vs():
+    case = make_ensemble("matched", n=20, k=8, B=60, replace=False)
+    h = case.values
+    vh = ((h[::2] - h[1::2]) ** 2 / 2).mean(axis=0)
+    parts = vs.variance_components(
+        case.counts, h, method="matched", replace=False, groups=case.design.groups(60)
+    )
+    assert_allclose(parts.sampling, vh - h.var(axis=0), **SAME_ALGEBRA)
+
+
+ALL = [
+    (name, replace)
+    for name, estimator in ESTIMATORS.items()
+    for replace in (True, False)
+    if estimator.replace in (None, replace)
+]
+
+
+def components(method, replace, counts, values, groups=None):
+    grouped = ESTIMATORS[method].source == "groups"
+    return vs.variance_components(
+        counts,
+        values,
+        method=method,
+        replace=replace,
+        groups=groups if grouped else None,
+    )
+
+
+@pytest.mark.parametrize(("method", "replace"), ALL)
+@pytest.mark.parametrize(("c", "d"), [(1e-8, 0), (1e8, 0), (-3.0, 7.0), (1.0, 1e8)])
+def test_variances_scale_with_the_square_of_the_unit(method, replace, c, d):
+    case = make_ensemble(n=20, k=7, B=120, replace=replace)
+    groups = np.arange(120) // 2
+    plain = components(method, replace, case.counts, case.values, groups)
+    moved = components(method, replace, case.counts, c * case.values + d, groups)
+    for name in ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se"):
+        # An offset of 1e8 rounds the values themselves to 1.5e-8.
+        scale = np.abs(getattr(plain, name)).max() * c**2
+        assert_allclose(
+            getattr(moved, name),
+            c**2 * getattr(plain, name),
+            rtol=1e-6,
+            atol=1e-6 * scale,
+        )
+
+
+@pytest.mark.parametrize(("method", "replace"), ALL)
+def test_relabelling_and_permuting_change_nothing(method, replace, rng):
+    case = make_ensemble(n=20, k=7, B=120, replace=replace)
+    groups = np.arange(120) // 2
+    plain = components(method, replace, case.counts, case.values, groups)
+    relabelled = components(
+        method, replace, case.counts[:, rng.permutation(20)], case.values, groups
+    )
+    order = rng.permutation(120)
+    permuted = components(
+        method, replace, case.counts[order], case.values[order], groups[order]
+    )
+    assert_allclose(relabelled.total, plain.total, **SAME_ALGEBRA)
+    assert_allclose(permuted.total, plain.total, **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize(("method", "replace"), ALL)
+def test_total_is_sampling_plus_monte_carlo(method, replace):
+    case = make_ensemble(n=20, k=7, B=120, replace=replace)
+    parts = components(method, replace, case.counts, case.values, np.arange(120) // 2)
+    assert parts.method == method
+    assert_allclose(parts.total, parts.sampling + parts.monte_carlo, rtol=1e-14)
+    assert_allclose(parts.monte_carlo, parts.zeta_k / 120, rtol=1e-14)
+    assert_allclose(parts.sampling, 7**2 / 20 * parts.zeta_1, rtol=1e-12)
+
+
+def test_many_points_by_gram_agree_with_few_by_product():
+    case = make_ensemble(n=30, k=9, B=20, m=400)
+    whole = vs.variance_components(case.counts, case.values)
+    first = vs.variance_components(case.counts, case.values[:, :5])
+    assert_allclose(whole.total[:5], first.total, **SAME_ALGEBRA)
+    assert_allclose(whole.mc_se[:5], first.mc_se, **SAME_ALGEBRA)
+
+
+def test_clusters_drawn_whole_count_as_units():
+    case = make_ensemble(n=10, k=4, B=80)
+    clusters = np.repeat(np.arange(10), 3)
+    parts = vs.variance_components(
+        case.counts[:, clusters], case.values, groups=clusters
+    )
+    units = vs.variance_components(case.counts, case.values)
+    assert_allclose(parts.total, units.total, **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize(("estimate", "scale"), [(-5, 1), (-0.2, 3), (0, 2), (4, 1)])
+def test_positive_mean_is_the_posterior_mean(estimate, scale):
+    density = stats.norm(estimate, scale).pdf
+    mass = integrate.quad(density, 0, np.inf, epsabs=0)[0]
+    first = integrate.quad(lambda v: v * density(v), 0, np.inf, epsabs=0)[0]
+    ours = positive_mean(np.array([float(estimate)]), np.array([float(scale)]))
+    assert_allclose(ours, first / mass, rtol=1e-7)
+
+
+def test_positive_mean_far_below_zero_and_without_noise():
+    deep = positive_mean(np.array([-600.0, -499.0]), np.ones(2))
+    assert_allclose(deep, [1 / 600, 1 / 499], rtol=1e-4)
+    known = positive_mean(np.array([-1.0, 2.0]), np.zeros(2))
+    assert_allclose(known, [0, 2])
+
+
+def test_mc_se_is_the_spread_over_ensembles():
+    """Corrected-V over many ensembles of one data set varies as mc_se says."""
+    n, k, B, runs = 40, 20, 100, 400
+    z = np.random.default_rng(4).normal(size=n)
+    estimates, errors = [], []
+    for seed in range(runs):
+        case = make_ensemble(n=n, k=k, B=B, m=1, seed=seed)
+        noise = np.random.default_rng(seed + 10_000).normal(size=(B, 1))
+        parts = vs.variance_components(
+            case.counts, (case.counts @ z / k)[:, None] + noise
+        )
+        estimates.append(parts.total[0])
+        errors.append(parts.mc_se[0] ** 2)
+    # 400 runs give the standard deviation to about 4 %; three times that, and
+    # the approximation of the formula, are allowed.
+    assert np.std(estimates) == pytest.approx(np.sqrt(np.mean(errors)), rel=0.15)
