@@ -1,6 +1,6 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
-from vstatkit import datasets, exact
+from vstatkit import classical, datasets, exact
 from vstatkit.api import (
     fit,
     from_arrays,
@@ -34,6 +34,7 @@ __all__ = [
     "VstatkitError",
     "VstatkitWarning",
     "__version__",
+    "classical",
     "datasets",
     "exact",
     "fit",

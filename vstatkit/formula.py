@@ -15,6 +15,7 @@ from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
+    bound_names,
     check_trusted,
     expand_dot,
     is_quoted,
@@ -319,18 +320,19 @@ def _categorical(info: patsy.DesignInfo, variables: Sequence[str]) -> frozenset[
 def _check_names(
     description: patsy.ModelDesc, columns: pd.Index, env: patsy.EvalEnvironment
 ) -> None:
+    """Refuse names that are neither columns nor found where code looks them up."""
     for code in _all_codes(description):
-        for node in ast.walk(ast.parse(code, mode="eval")):
+        tree = ast.parse(code, mode="eval")
+        bound = bound_names(tree)
+        for node in ast.walk(tree):
             for name in names_of(node):
-                known = name in columns or (
-                    not is_quoted(node)
-                    and (
-                        name in PATSY_BUILTINS
-                        or name in env.namespace
-                        or hasattr(builtins, name)
-                    )
+                elsewhere = not is_quoted(node) and (
+                    name in bound
+                    or name in PATSY_BUILTINS
+                    or name in env.namespace
+                    or hasattr(builtins, name)
                 )
-                if not known:
+                if name not in columns and not elsewhere:
                     shown = ", ".join(map(str, columns[:12]))
                     more = ", ..." if len(columns) > 12 else ""
                     raise FormulaError(

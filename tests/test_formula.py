@@ -1,0 +1,223 @@
+import numpy as np
+import pandas as pd
+import patsy
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import vstatkit as vs
+from vstatkit.expressions import PATSY_BUILTINS, expand_dot, plain_name, quote
+from vstatkit.formula import caller_environment, parse
+from vstatkit.frames import as_frame
+
+
+@pytest.fixture
+def data():
+    return pd.DataFrame(
+        {
+            "y": [1.0, 2.0, 4.0, 3.0, 6.0, 5.0],
+            "x": [1, 2, 3, 4, 5, 6],
+            "g": ["a", "b", "c", "a", "b", "c"],
+            "my x": [0.1, 0.5, 0.2, 0.9, 0.3, 0.4],
+        },
+        index=[9, 9, 3, 1, 0, 7],
+    )
+
+
+def read(formula, data, **options):
+    settings = {"intercept": False, "environment": caller_environment(1), **options}
+    return parse(formula, data, **settings)
+
+
+def test_builtin_names_are_patsys():
+    assert frozenset(patsy.builtins.__all__) == PATSY_BUILTINS
+
+
+def test_patsy_codes_the_design(data):
+    design = read("y ~ g + np.log(x)", data)
+    assert design.names == ("g[T.b]", "g[T.c]", "np.log(x)")
+    np.testing.assert_array_equal(design.X[:, 0], [0, 1, 0, 0, 1, 0])
+    np.testing.assert_allclose(design.X[:, 2], np.log(data["x"]))
+    np.testing.assert_array_equal(design.y, data["y"])
+
+
+def test_intercept_is_kept_on_request_and_codes_factors_alike(data):
+    with_one = read("y ~ g", data, intercept=True)
+    without = read("y ~ g", data)
+    assert with_one.names == ("Intercept", "g[T.b]", "g[T.c]")
+    assert without.names == ("g[T.b]", "g[T.c]")
+
+
+def test_names_come_from_the_callers_environment(data):
+    def twice(x):
+        return 2 * x
+
+    design = read("y ~ twice(x) + np.array([v + 1 for v in x])", data)
+    np.testing.assert_array_equal(design.X[:, 0], 2 * data["x"])
+    np.testing.assert_array_equal(design.X[:, 1], data["x"] + 1)
+
+
+def test_fit_sees_the_callers_names(data):
+    def cube(x):
+        return x**3
+
+    res = vs.fit("y ~ cube(x)", data, kernel="ols", k=6, B=20, rng=1)
+    assert list(res.params.index) == ["Intercept", "cube(x)"]
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("y ~ .", 'y ~ (x + g + Q("my x"))'),
+        ("y ~ . - x", 'y ~ (x + g + Q("my x")) - x'),
+        ("np.log(y) ~ . + np.log(x)", 'np.log(y) ~ (x + g + Q("my x")) + np.log(x)'),
+        ("y ~ x + 0.5", "y ~ x + 0.5"),
+        ("y ~ np.exp(x)", "y ~ np.exp(x)"),
+        ("y ~ x:.", 'y ~ x:(x + g + Q("my x"))'),
+    ],
+)
+def test_dot_stands_for_all_other_columns(formula, expected):
+    assert expand_dot(formula, ["y", "x", "g", "my x"]) == expected
+
+
+def test_dot_minus_a_column(data):
+    assert read("y ~ . - x", data).names == ("g[T.b]", "g[T.c]", "my x")
+
+
+@pytest.mark.parametrize("name", ["my x", 'a"b', "C", "lambda", "1st", "x"])
+def test_any_column_name_can_be_quoted(name):
+    frame = pd.DataFrame({"y": [1.0, 2.0, 3.0], name: [1.0, 5.0, 2.0]})
+    design = read(f"y ~ {quote(name)}", frame)
+    np.testing.assert_array_equal(design.X[:, 0], frame[name])
+
+
+def test_quotes_are_not_displayed():
+    assert plain_name('Q("my x"):g[T.b]') == "my x:g[T.b]"
+
+
+@pytest.mark.parametrize(
+    ("response", "classes"),
+    [
+        ([True, False, True, True], (False, True)),
+        (["no", "yes", "no", "no"], ("no", "yes")),
+        (pd.Categorical([3, 1, 2, 1], [1, 2, 3]), (1, 2, 3)),
+        (pd.array(["u", "v", "u", "v"], dtype="string"), ("u", "v")),
+    ],
+)
+def test_categorical_responses_become_class_codes(response, classes):
+    frame = pd.DataFrame({"y": response, "x": [1.0, 2.0, 3.0, 4.0]})
+    design = read("y ~ x", frame)
+    assert design.classes == classes
+    decoded = [classes[int(code)] for code in design.y]
+    assert decoded == list(frame["y"])
+
+
+def test_integers_are_classes_when_marked_as_categories():
+    frame = pd.DataFrame({"y": [0, 2, 1, 2], "x": [1.0, 2.0, 3.0, 4.0]})
+    assert read("y ~ x", frame).classes is None
+    assert read("C(y) ~ x", frame).classes == (0, 1, 2)
+
+
+def test_new_data_are_coded_as_the_training_data(data):
+    design = read("y ~ g + center(x) + bs(Q('my x'), df=4)", data)
+    again = design.coding.matrix(data)
+    np.testing.assert_allclose(again, design.X, rtol=1e-12)
+    one = design.coding.matrix(data.iloc[[4]])
+    np.testing.assert_allclose(one, design.X[[4]], rtol=1e-12)
+
+
+def test_missing_rows_are_dropped_and_counted(data):
+    data.loc[3, "x"] = np.nan
+    design = read("y ~ x + g", data)
+    assert design.n_dropped == 1
+    assert list(design.frame.index) == [9, 9, 1, 0, 7]
+    np.testing.assert_array_equal(design.rows, [0, 1, 3, 4, 5])
+    np.testing.assert_array_equal(design.y, [1, 2, 3, 6, 5])
+
+
+def test_stateful_transforms_learn_from_complete_rows_only(data):
+    data.loc[3, "x"] = np.nan
+    design = read("y ~ center(x)", data)
+    kept = data["x"].dropna()
+    np.testing.assert_allclose(design.X[:, 0], kept - kept.mean())
+
+
+def test_missing_can_raise_or_pass(data):
+    data.loc[3, "x"] = np.nan
+    with pytest.raises(vs.FormulaError, match="missing='drop'"):
+        read("y ~ x", data, missing="raise")
+    design = read("y ~ x", data, missing="pass")
+    assert design.n_dropped == 0
+    assert np.isnan(design.X[2, 0])
+    data.loc[7, "y"] = np.nan
+    assert read("y ~ x", data, missing="pass").n_dropped == 1
+
+
+def test_missing_categories_do_not_pass(data):
+    data.loc[3, "g"] = None
+    with pytest.raises(vs.FormulaError, match="keeps missing numbers only; 'g'"):
+        read("y ~ g", data, missing="pass")
+
+
+@pytest.mark.parametrize("kind", ["dict", "polars", "arrow", "nullable"])
+def test_other_kinds_of_data_read_alike(data, kind):
+    plain = data.reset_index(drop=True)
+    other = {
+        "dict": lambda: {name: list(plain[name]) for name in plain},
+        "polars": lambda: pl.DataFrame({name: list(plain[name]) for name in plain}),
+        "arrow": lambda: pa.table({name: list(plain[name]) for name in plain}),
+        "nullable": plain.convert_dtypes,
+    }[kind]()
+    ours, theirs = read("y ~ .", plain), read("y ~ .", other)
+    assert ours.names == theirs.names
+    np.testing.assert_array_equal(ours.X, theirs.X)
+
+
+def test_nullable_columns_keep_their_missing_values():
+    frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64")})
+    plain = as_frame(frame)
+    assert plain["a"].dtype == np.float64
+    assert plain["a"].isna().tolist() == [False, True, False]
+
+
+def test_typical_row_has_medians_and_modes(data):
+    data["c"] = [7, 7, 7, 1, 2, 3]
+    design = read("y ~ x + g + C(c)", data)
+    typical = design.coding.typical(design.frame)
+    assert typical["x"].item() == 3.5
+    assert typical["g"].item() == "a"
+    assert typical["c"].item() == 7
+
+
+def test_formulas_of_strangers_may_use_columns_and_elementwise_functions(data):
+    formula = "y ~ log(x) + np.sqrt(x) + C(g, Treatment('b')) + x:g + I(x**2 > 4)"
+    design = parse(formula, data, environment=None, intercept=False)
+    np.testing.assert_allclose(
+        design.X[:, design.names.index("log(x)")], np.log(data["x"])
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "__import__('os').system('true')",
+        "np.load(x)",
+        "np.lib.format.open_memmap(x)",
+        "x.__class__",
+        "open('f')",
+        "I((lambda z: z)(x))",
+        "[z for z in x]",
+        "eval('x')",
+        "getattr(x, 'sum')()",
+        "x[0]",
+    ],
+)
+def test_formulas_of_strangers_may_not_run_code(data, code):
+    with pytest.raises(vs.FormulaError, match=r"not allowed|is not a column"):
+        parse(f"y ~ {code}", data, environment=None, intercept=False)
+
+
+def test_a_column_is_never_called(data):
+    hostile = data.rename(columns={"x": "log"})
+    with pytest.raises(vs.FormulaError, match="not allowed"):
+        parse("y ~ log(log)", hostile, environment=None, intercept=False)
