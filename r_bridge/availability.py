@@ -38,5 +38,7 @@ def available() -> dict[str, str | None]:
         text=True,
         check=True,
     )
-    found.update(line.split() for line in answer.stdout.splitlines() if line.strip())
+    for line in answer.stdout.splitlines():
+        name, version = line.split()
+        found[name] = version
     return found

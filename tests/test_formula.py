@@ -52,9 +52,8 @@ def test_names_come_from_the_callers_environment(data):
     def twice(x):
         return 2 * x
 
-    design = read("y ~ twice(x) + np.array([v + 1 for v in x])", data)
+    design = read("y ~ twice(x)", data)
     np.testing.assert_array_equal(design.X[:, 0], 2 * data["x"])
-    np.testing.assert_array_equal(design.X[:, 1], data["x"] + 1)
 
 
 def test_fit_sees_the_callers_names(data):

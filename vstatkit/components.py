@@ -199,20 +199,26 @@ def resolve_method(
     return method
 
 
+def moment_sampling(method: str, moments: EnsembleMoments, *, replace: bool) -> Floats:
+    """Estimate the sampling variance (m,), or covariance of joint moments."""
+    zeta_1 = ESTIMATORS[method].zeta_1
+    if zeta_1 is None:
+        raise ValueError(f"{method!r} is not computed from moments.")
+    return moments.size**2 / moments.n * zeta_1(moments, replace)
+
+
 def moment_components(
     method: str, moments: EnsembleMoments, *, replace: bool
 ) -> VarianceComponents:
     """Estimate the components from moments, by a moment-based estimator."""
-    estimator = ESTIMATORS[method]
-    if estimator.zeta_1 is None:
-        raise ValueError(f"{method!r} is not computed from moments.")
     n, k = moments.n, moments.size
-    zeta_1 = estimator.zeta_1(moments, replace)
-    inflation = (n / (n - k)) ** 2 if estimator.inflated and not replace else 1.0
+    sampling = moment_sampling(method, moments, replace=replace)
+    inflated = ESTIMATORS[method].inflated and not replace
+    inflation = (n / (n - k)) ** 2 if inflated else 1.0
     noise = inflation * moments.count_variance * moments.monte_carlo
     quartic = None if moments.quartic is None else inflation**2 * moments.quartic
     return _components(
-        method, zeta_1 * k**2 / n, moments, k=k, n=n, noise=noise, quartic=quartic
+        method, sampling, moments, k=k, n=n, noise=noise, quartic=quartic
     )
 
 
@@ -344,8 +350,8 @@ def estimate_covariance(
         presence = sum_ensemble(design, values, presence=True, joint=True)
         sampling = jackknife_after_bootstrap(presence, complete=design.complete)
         return sampling, moments.monte_carlo
-    components = moment_components(method, moments, replace=design.replace)
-    return components.sampling, components.monte_carlo
+    sampling = moment_sampling(method, moments, replace=design.replace)
+    return sampling, moments.monte_carlo
 
 
 def learner_groups(method: str, design: SubsampleDesign, B: int) -> Ints:

@@ -111,16 +111,6 @@ def names_of(node: ast.AST) -> list[str]:
     return []
 
 
-def bound_names(tree: ast.AST) -> set[str]:
-    """Names that lambdas and comprehensions bind themselves."""
-    stored = {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    return stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-
-
 def is_quoted(node: ast.AST) -> bool:
     """Tell whether a node is `Q("...")`."""
     return (

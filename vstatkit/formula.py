@@ -15,7 +15,6 @@ from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
-    bound_names,
     check_trusted,
     expand_dot,
     is_quoted,
@@ -322,13 +321,10 @@ def _check_names(
 ) -> None:
     """Refuse names that are neither columns nor found where code looks them up."""
     for code in _all_codes(description):
-        tree = ast.parse(code, mode="eval")
-        bound = bound_names(tree)
-        for node in ast.walk(tree):
+        for node in ast.walk(ast.parse(code, mode="eval")):
             for name in names_of(node):
                 elsewhere = not is_quoted(node) and (
-                    name in bound
-                    or name in PATSY_BUILTINS
+                    name in PATSY_BUILTINS
                     or name in env.namespace
                     or hasattr(builtins, name)
                 )

@@ -292,24 +292,35 @@ def fit_ols(X: Floats, y: Floats, weight: Floats) -> Floats:
     return np.asarray(np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0])
 
 
-def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
-    """Logistic regression by statsmodels, frequency-weighted."""
-    from statsmodels.genmod.families import Binomial  # noqa: PLC0415 slow import
-    from statsmodels.genmod.generalized_linear_model import GLM  # noqa: PLC0415
+LOGIT_STEPS = 50
+"""Newton steps after which a logit is given up."""
 
-    if np.all(y == y[0]):
-        raise ValueError(
-            "the subsample holds one class only, so the logit has no finite "
-            "estimate. Raise `k`."
-        )
-    fitted = GLM(y, X, family=Binomial(), freq_weights=weight).fit()
-    share = fitted.fittedvalues
-    if np.all(np.abs(share - y) < 1e-6):
-        raise ValueError(
-            "the predictors separate the classes perfectly in this subsample, so the "
-            "logit has no finite estimate. Raise `k`, or drop predictors."
-        )
-    return np.asarray(fitted.params)
+LOGIT_BOUND = 30.0
+"""Log-odds beyond which a probability is zero or one: estimates diverge."""
+
+
+def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
+    """Weighted logistic regression by Newton's method.
+
+    Its own few lines rather than statsmodels' GLM, which reports separation by
+    warnings: those cannot be caught safely in threads.
+    """
+    beta = np.zeros(X.shape[1])
+    for _ in range(LOGIT_STEPS):
+        eta = X @ beta
+        if np.abs(eta).max() > LOGIT_BOUND:
+            break
+        share = 1 / (1 + np.exp(-eta))
+        root = np.sqrt(weight * share * (1 - share))
+        score = weight * (y - share) / root
+        step = np.asarray(np.linalg.lstsq(X * root[:, None], score, rcond=None)[0])
+        beta = beta + step
+        if np.abs(X @ step).max() < 1e-10:
+            return beta
+    raise ValueError(
+        "the predictors separate the classes in this subsample (or it holds one class "
+        "only), so the logit has no finite estimate. Raise `k`, or drop predictors."
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.neighbors import KNeighborsRegressor
+
+import vstatkit as vs
+from tests.ensembles import SAME_ALGEBRA
+
+
+@pytest.fixture(scope="module")
+def data():
+    frame = vs.datasets.mars(70, rng=5)
+    return frame.drop(columns="y"), frame["y"]
+
+
+def ij_u_by_hand(forest, X, at):
+    """Wager, Hastie and Efron's estimate from the forest's public attributes."""
+    n, B = len(X), len(forest.estimators_)
+    N = np.stack(
+        [np.bincount(drawn, minlength=n) for drawn in forest.estimators_samples_]
+    )
+    h = np.stack([tree.predict(at.to_numpy()) for tree in forest.estimators_])
+    hc = h - h.mean(axis=0)
+    raw = ((N.T @ hc / B) ** 2).sum(axis=0)
+    return raw - n * N.var(axis=0).mean() * (hc**2).mean(axis=0) / B
+
+
+def test_ij_u_of_a_random_forest(data):
+    X, y = data
+    forest = RandomForestRegressor(150, max_samples=30, random_state=1).fit(X, y)
+    res = vs.from_sklearn(forest, X, y, X.head(5), variance="ij_u")
+    by_hand = ij_u_by_hand(forest, X, X.head(5))
+    assert_allclose(res.components.sampling, by_hand, **SAME_ALGEBRA)
+    assert_allclose(res.params, forest.predict(X.head(5)), **SAME_ALGEBRA)
+    assert res.k == 30
+
+
+def test_out_of_bag_score_is_the_forests_own(data):
+    X, y = data
+    forest = RandomForestRegressor(150, oob_score=True, random_state=1).fit(X, y)
+    res = vs.from_sklearn(forest, X, y, X.head(2))
+    assert_allclose(res.scores.table["OOB R-squared"], forest.oob_score_, rtol=1e-10)
+
+
+def test_class_probabilities_of_a_random_forest(data):
+    X, y = data
+    for labels in (np.where(y > 14, "hi", "lo"), np.digitize(y, [12, 16])):
+        forest = RandomForestClassifier(100, random_state=1).fit(X, labels)
+        res = vs.from_sklearn(forest, X, labels, X.head(4))
+        expected = forest.predict_proba(X.head(4))
+        if expected.shape[1] == 2:
+            expected = expected[:, 1:]
+        assert_allclose(res.params, expected.ravel(), **SAME_ALGEBRA)
+        assert res.get_prediction(X.head(3)).summary_frame().notna().all(axis=None)
+
+
+def test_bagging_without_replacement_and_on_some_features(data):
+    X, y = data
+    bagging = BaggingRegressor(
+        KNeighborsRegressor(3),
+        80,
+        max_samples=25,
+        max_features=3,
+        bootstrap=False,
+        random_state=1,
+    ).fit(X.to_numpy(), y)
+    res = vs.from_sklearn(bagging, X.to_numpy(), y, X.to_numpy()[:4])
+    assert res.variance == "corrected_u"
+    assert_allclose(res.params, bagging.predict(X.to_numpy()[:4]), **SAME_ALGEBRA)
+
+
+def test_bagged_classifiers_may_lack_a_class(data):
+    X, _ = data
+    labels = np.array(["rare", *["a", "b"] * 34, "a"])
+    bagging = BaggingClassifier(n_estimators=60, max_samples=10, random_state=1)
+    bagging.fit(X.to_numpy(), labels)
+    res = vs.from_sklearn(bagging, X.to_numpy(), labels, X.to_numpy()[:4])
+    expected = bagging.predict_proba(X.to_numpy()[:4])
+    assert_allclose(res.params, expected.ravel(), **SAME_ALGEBRA)
+
+
+def test_adopted_forests_predict_and_summarise(data):
+    X, y = data
+    forest = RandomForestRegressor(100, random_state=1).fit(X, y)
+    res = vs.from_sklearn(forest, X, y, X.head(2))
+    assert_allclose(res.predict(X), forest.predict(X), **SAME_ALGEBRA)
+    assert "RandomForestRegressor" in str(res.summary())
+    with pytest.raises(ValueError, match=r"shape \(rows, 5\)"):
+        res.predict(X.to_numpy()[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("forest", "error", "message"),
+    [
+        (ExtraTreesRegressor(10, random_state=1), ValueError, "saw every row once"),
+        (GradientBoostingRegressor(), TypeError, "random forest or a bagging"),
+        ("forest", TypeError, "must be a scikit-learn ensemble"),
+    ],
+)
+def test_other_ensembles_say_why_they_do_not_serve(data, forest, error, message):
+    X, y = data
+    fitted = forest if isinstance(forest, str) else forest.fit(X, y)
+    with pytest.raises(error, match=message):
+        vs.from_sklearn(fitted, X, y, X.head(2))
+
+
+def test_the_training_data_must_be_given(data):
+    X, y = data
+    forest = RandomForestRegressor(20, random_state=1).fit(X, y)
+    with pytest.raises(ValueError, match="must be the RandomForestRegressor's"):
+        vs.from_sklearn(forest, X.head(9), y.head(9), X.head(2))
+    with pytest.raises(ValueError, match="one-dimensional with 70 values"):
+        vs.from_sklearn(forest, X, y.head(9), X.head(2))

@@ -1,0 +1,212 @@
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from numpy.testing import assert_allclose
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeRegressor
+
+import vstatkit as vs
+from tests.ensembles import SAME_ALGEBRA
+from vstatkit.kernels import (
+    fit_logit,
+    fit_ols,
+    learner_seed,
+    n_positional,
+    name_values,
+    tree_kernel,
+)
+from vstatkit.streams import Purpose, stream
+
+
+@pytest.fixture
+def data():
+    frame = vs.datasets.mars(80, rng=4)
+    return frame.assign(
+        high=frame["y"] > frame["y"].median(),
+        third=pd.qcut(frame["y"], 3, labels=["low", "mid", "top"]),
+        w=np.linspace(0.5, 2, 80),
+    )
+
+
+def test_tree_is_scikit_learns_with_counts_as_weights(data, rng):
+    X = data[["x1", "x2", "x3"]].to_numpy().astype(np.float32).astype(float)
+    y = data["y"].to_numpy()
+    kernel = tree_kernel("tree", X, y, n_classes=None, weights=None, options={})
+    for b in range(10):
+        counts = rng.multinomial(60, np.full(80, 1 / 80))
+        tree = kernel.fit(counts, stream(1, b, Purpose.LEARNER))
+        # All features tie in nodes of two rows: the seed breaks ties, and so does
+        # rounding, hence the oracle gets the response in the same units.
+        seed = learner_seed(stream(1, b, Purpose.LEARNER))
+        oracle = DecisionTreeRegressor(random_state=seed)
+        oracle.fit(X, (y - kernel.centre) / kernel.scale, sample_weight=counts)
+        assert_allclose(
+            kernel.predict(tree, X)[:, 0],
+            kernel.centre + kernel.scale * oracle.predict(X),
+            **SAME_ALGEBRA,
+        )
+
+
+@pytest.mark.parametrize(("c", "d"), [(1e-8, 0.0), (1e8, 0.0), (1.0, 1e8)])
+def test_a_forests_variances_do_not_depend_on_units(data, c, d):
+    y = data["y"].round(6)
+    plain = vs.fit("y ~ x1 + x2", data.assign(y=y), B=60, rng=1)
+    moved = vs.fit("y ~ x1 + x2", data.assign(y=c * y + d), B=60, rng=1)
+    for name in ("sampling", "zeta_k", "total", "mc_se"):
+        assert_allclose(
+            getattr(moved.components, name),
+            c**2 * getattr(plain.components, name),
+            rtol=1e-6,
+        )
+    assert_allclose(moved.bse, c * plain.bse, rtol=1e-6)
+    assert_allclose(moved.df, plain.df, rtol=1e-5)
+
+
+def test_least_squares_and_logit_are_statsmodels(data, rng):
+    counts = rng.multinomial(80, np.full(80, 1 / 80))
+    rows = data.iloc[np.repeat(np.arange(80), counts)]
+    X = np.column_stack([np.ones(80), data["x1"], data["x4"]])
+    drawn = counts > 0
+    ols = smf.ols("y ~ x1 + x4", rows).fit()
+    assert_allclose(
+        fit_ols(X[drawn], data["y"].to_numpy()[drawn], counts[drawn]),
+        ols.params,
+        rtol=1e-9,
+    )
+    logit = smf.logit("h ~ x1 + x4", rows.assign(h=rows["high"].astype(int)))
+    assert_allclose(
+        fit_logit(X[drawn], data["high"].to_numpy(float)[drawn], counts[drawn]),
+        logit.fit(disp=0).params,
+        rtol=1e-6,  # statsmodels stops iterating at its own tolerance
+    )
+
+
+def test_coefficients_are_named_as_statsmodels_names_them(data):
+    formula = "y ~ x1 * x2 + C(third) + np.log(x3)"
+    ours = vs.fit(formula, data, kernel="ols", B=10, rng=1)
+    theirs = smf.ols(formula, data).fit()
+    assert list(ours.params.index) == list(theirs.params.index)
+
+
+@pytest.mark.parametrize("response", ["high", "third"])
+@pytest.mark.parametrize(
+    "kernel", ["forest", "tree", LogisticRegression(), KNeighborsClassifier(3)]
+)
+def test_probabilities_of_all_classes_sum_to_one(data, response, kernel):
+    res = vs.fit(f"{response} ~ x1 + x4", data, kernel=kernel, B=20, rng=1)
+    n_classes = data[response].nunique()
+    predicted = res.predict(data)
+    if n_classes == 2:
+        assert isinstance(predicted, pd.Series)
+        assert predicted.between(0, 1).all()
+        assert len(res.params) == 1
+    else:
+        assert list(predicted.columns) == ["low", "mid", "top"]
+        assert_allclose(predicted.sum(axis=1), 1, rtol=1e-12)
+        assert_allclose(res.params.sum(), 1, rtol=1e-12)
+
+
+def test_a_class_that_a_subsample_lacks_has_probability_zero(data):
+    rare = data.assign(kind=["rare", *["a", "b"] * 39, "a"])
+    res = vs.fit("kind ~ x1", rare, kernel="tree", k=5, B=200, rng=1)
+    assert_allclose(res.predict(rare).sum(axis=1), 1, rtol=1e-12)
+
+
+def test_an_estimator_is_fitted_to_the_literal_subsample(data):
+    res = vs.fit("y ~ x1 + x2", data, kernel=Ridge(), B=5, rng=3)
+    X, y = data[["x1", "x2"]].to_numpy(), data["y"].to_numpy()
+    at = np.median(X, axis=0)[None]
+    members = res.design.members(0, 5)
+    by_hand = [Ridge().fit(X[np.sort(m)], y[np.sort(m)]).predict(at) for m in members]
+    assert_allclose(res.values[:, :1], by_hand, rtol=1e-12)
+
+
+def test_an_estimators_open_random_states_are_seeded(data):
+    kernel = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_features=1))
+    one, two = (
+        vs.fit("y ~ x1 + x2", data, kernel=kernel, B=5, rng=3) for _ in range(2)
+    )
+    np.testing.assert_array_equal(one.values, two.values)
+
+
+def test_weights_reach_the_learners(data):
+    ours = vs.fit("y ~ x1", data, kernel="ols", weights="w", k=80, B=400, rng=1)
+    wls = smf.wls("y ~ x1", data, weights=data["w"]).fit(cov_type="HC0")
+    # Bootstrap means differ from the estimate by O(1/n), far below one se.
+    assert (np.abs(ours.params - wls.params) < 0.3 * wls.bse).all()
+    forest = [
+        vs.fit("y ~ x1", data, weights=w, min_samples_leaf=9, B=5, rng=1).params.item()
+        for w in (None, "w", data["w"].to_numpy())
+    ]
+    assert forest[1] == forest[2] != forest[0]
+
+
+@pytest.mark.parametrize(
+    ("result", "names"),
+    [
+        (3, ["statistic"]),
+        (np.array([1.0, 2.0]), ["h0", "h1"]),
+        ({"a": 1, "b": 2}, ["a", "b"]),
+        (pd.Series({"u": 1.0}), ["u"]),
+    ],
+)
+def test_functions_may_return_numbers_arrays_series_and_dicts(result, names):
+    assert name_values(result)[0] == names
+    res = vs.statistic(lambda _: result, np.arange(5.0), k=2, B=10, rng=1)
+    expected = ["<lambda>"] if names == ["statistic"] else names
+    assert list(res.params.index) == expected
+
+
+def test_functions_of_one_argument_get_the_frame_of_two_the_matrices(data):
+    frame = vs.fit(
+        "y ~ x1 + np.log(x2)", data, kernel=lambda d: d["x3"].mean(), B=10, rng=1
+    )
+    matrices = vs.fit(
+        "y ~ x1 + np.log(x2)", data, kernel=lambda y, X: X.mean() * y[0], B=10, rng=1
+    )
+    assert frame.params.between(0, 1).all()
+    assert list(matrices.params.index) == ["Intercept", "x1", "np.log(x2)"]
+
+
+def test_builtins_without_a_signature_count_as_functions_of_one_argument():
+    assert n_positional(max) == 1
+    assert n_positional(lambda y, X: 0) == 2
+
+
+@pytest.mark.parametrize(
+    ("response", "kernel", "message"),
+    [
+        ("y", LogisticRegression(), "is a classifier, but the response is numeric"),
+        ("high", Ridge(), "is not a classifier, but the response is categorical"),
+        ("high", LinearSVC(), "has no `predict_proba`"),
+        ("high", "ols", "needs a numeric response"),
+        ("third", "logit", "needs a response with two classes; got 3"),
+    ],
+)
+def test_kernels_that_do_not_fit_the_response_say_so(data, response, kernel, message):
+    with pytest.raises(ValueError, match=message):
+        vs.fit(f"{response} ~ x1", data, kernel=kernel, B=5)
+
+
+def test_separated_classes_are_an_error_of_the_logit(data):
+    with pytest.raises(vs.KernelError, match="separate the classes in this"):
+        vs.fit("high ~ y", data, kernel="logit", B=20, rng=1)
+
+
+def test_trees_take_missing_values(data):
+    data.loc[:9, "x1"] = np.nan
+    res = vs.fit("y ~ x1 + x4", data, missing="pass", B=20, rng=1)
+    assert res.nobs == 80
+    assert np.isfinite(res.predict(data)).all()
+
+
+@pytest.mark.parametrize("kernel", ["ols", lambda y, X: y.mean()])
+def test_other_kernels_refuse_missing_values(data, kernel):
+    data.loc[:9, "x1"] = np.nan
+    with pytest.raises(ValueError, match="missing"):
+        vs.fit("y ~ x1", data, kernel=kernel, missing="pass", B=5)

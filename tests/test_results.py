@@ -1,0 +1,239 @@
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+import vstatkit as vs
+from tests.ensembles import SAME_ALGEBRA
+from vstatkit import prediction
+from vstatkit.components import ESTIMATORS
+
+
+@pytest.fixture(scope="module")
+def data():
+    frame = vs.datasets.mars(90, rng=4)
+    groups = np.random.default_rng(1).choice(list("abc"), 90)
+    return frame.assign(g=groups, kind=pd.qcut(frame["y"], 3, labels=list("uvw")))
+
+
+@pytest.fixture(scope="module")
+def res(data):
+    return vs.fit("y ~ x1 + x2 + g", data, B=300, rng=1, at=data.head(4))
+
+
+@pytest.fixture(scope="module")
+def classes(data):
+    return vs.fit("kind ~ x1 + x4", data, B=200, rng=1, at=data.head(2))
+
+
+def test_series_are_labelled_by_query_point(res, data):
+    for name in ("params", "bse", "zvalues", "pvalues", "df"):
+        series = getattr(res, name)
+        assert series.name == name
+        assert list(series.index) == list(data.index[:4])
+    bounds = res.conf_int(0.1)
+    assert list(bounds.columns) == ["lower", "upper"]
+    assert (bounds["lower"] < res.params).all()
+
+
+def test_the_typical_row_is_the_default_query_point(data):
+    res = vs.fit("y ~ x1 + g", data, B=20, rng=1)
+    assert list(res.params.index) == ["typical"]
+    assert res.typical["x1"].item() == data["x1"].median()
+    assert_allclose(res.params.item(), res.predict(res.typical).item())
+
+
+def test_predictions_at_the_query_points_are_the_estimates(res, data):
+    frame = res.get_prediction(data.head(4)).summary_frame()
+    assert_allclose(frame["mean"], res.params, **SAME_ALGEBRA)
+    assert_allclose(frame["mean_se"], res.bse, **SAME_ALGEBRA)
+    assert_allclose(res.predict(data.head(4)), res.params, **SAME_ALGEBRA)
+    bounds = res.conf_int()
+    assert_allclose(frame[["mean_ci_lower", "mean_ci_upper"]], bounds, **SAME_ALGEBRA)
+
+
+def test_prediction_columns_are_statsmodels(res, data):
+    frame = res.get_prediction(data.head(3)).summary_frame(alpha=0.1)
+    assert list(frame.columns) == [
+        "mean",
+        "mean_se",
+        "mean_ci_lower",
+        "mean_ci_upper",
+        "obs_ci_lower",
+        "obs_ci_upper",
+        "mc_se",
+    ]
+    assert (frame["obs_ci_lower"] < frame["mean_ci_lower"]).all()
+
+
+def test_chunks_of_query_points_change_nothing(res, data, monkeypatch):
+    whole = res.get_prediction(data).summary_frame()
+    monkeypatch.setattr(prediction, "CHUNK_ENTRIES", 7 * (300 + 90))
+    parts = res.get_prediction(data)
+    assert len(parts.parts) == 13
+    assert_allclose(parts.summary_frame(), whole, **SAME_ALGEBRA)
+    assert_allclose(res.predict(data), whole["mean"], **SAME_ALGEBRA)
+
+
+def test_a_standard_error_depends_on_its_point_alone(res, data):
+    alone = res.get_prediction(data.iloc[[5]]).summary_frame()
+    among = res.get_prediction(data.iloc[::-1]).summary_frame().loc[[data.index[5]]]
+    assert_allclose(alone, among, **SAME_ALGEBRA)
+
+
+def test_prediction_covariance_bands_and_influence(res, data):
+    prediction_results = res.get_prediction(data.head(6))
+    matrix = prediction_results.cov()
+    assert_allclose(np.diag(matrix) ** 0.5, prediction_results.se_mean, rtol=1e-8)
+    each = prediction_results.conf_int()
+    band = prediction_results.conf_int(simultaneous=True)
+    assert (band["lower"] <= each["lower"]).all()
+    assert (band["upper"] >= each["upper"]).all()
+    influence = prediction_results.influence()
+    assert influence.shape == (90, 6)
+    ij = res.with_variance("ij").get_prediction(data.head(6)).components["sampling"]
+    assert_allclose((influence**2).sum(), ij, **SAME_ALGEBRA)
+
+
+def test_observation_intervals_cover_new_data():
+    train, test = vs.datasets.mars(400, rng=1), vs.datasets.mars(2000, rng=2)
+    res = vs.fit("y ~ .", train, B=200, rng=1)
+    frame = res.get_prediction(test).summary_frame(alpha=0.1)
+    inside = test["y"].between(frame["obs_ci_lower"], frame["obs_ci_upper"])
+    # 400 residuals and 2000 new rows: a standard error of 1.6 points.
+    assert inside.mean() == pytest.approx(0.9, abs=0.05)
+
+
+def test_effects_are_differences_of_predictions(res):
+    frame = res.effects
+    assert list(frame.index) == ["x1", "x2", "g", "g"]
+    row = frame.iloc[0]
+    start, end = (res.typical.assign(x1=row[side]) for side in ("from", "to"))
+    difference = res.predict(end).item() - res.predict(start).item()
+    assert_allclose(row["estimate"], difference, **SAME_ALGEBRA)
+    assert list(frame["from"].iloc[2:]) == ["a", "a"]
+    assert list(frame["to"].iloc[2:]) == ["b", "c"]
+
+
+def test_effect_errors_are_those_of_the_contrast(res):
+    row = res.effects.iloc[0]
+    ends = pd.concat(
+        [res.typical.assign(x1=row[side]) for side in ("from", "to")],
+        ignore_index=True,
+    )
+    joint = res.get_prediction(ends)._joint
+    contrast = joint.t_test([[-1, 1]])
+    assert_allclose(contrast.bse.item(), row["std_error"], **SAME_ALGEBRA)
+    assert_allclose(contrast.pvalues.item(), row["p_value"], **SAME_ALGEBRA)
+
+
+def test_a_rare_dummy_still_has_an_effect(data):
+    rare = data.assign(d=[1.0, 1.0, *[0.0] * 88])
+    frame = vs.fit("y ~ x1 + d", rare, B=20, rng=1).effects
+    assert (frame.loc["d", "from"], frame.loc["d", "to"]) == (0.0, 1.0)
+
+
+def test_classes_have_a_row_each(classes, data):
+    assert list(classes.params.index) == [
+        (row, kind) for row in data.index[:2] for kind in "uvw"
+    ]
+    frame = classes.get_prediction(data.head(3)).summary_frame()
+    assert frame.index.names == ["point", "class"]
+    assert "obs_ci_lower" not in frame
+    sums = frame["mean"].groupby("point").sum()
+    assert_allclose(sums, 1, rtol=1e-12)
+    assert classes.effects.index.names == ["predictor", "class"]
+    by_predictor = classes.effects["estimate"].astype(float).groupby("predictor").sum()
+    assert_allclose(by_predictor, 0, atol=1e-12)
+
+
+def test_switching_the_estimator_refits_nothing(res):
+    for name, estimator in ESTIMATORS.items():
+        if estimator.replace is False or estimator.design is not None:
+            continue
+        switched = res.with_variance(name)
+        assert switched.values is res.values
+        assert switched.variance == name
+        assert np.isfinite(switched.bse).all()
+    assert res.with_variance("corrected").variance == "corrected_v"
+    with pytest.raises(ValueError, match="corrected_u"):
+        res.with_variance("corrected_u")
+
+
+def test_linear_combinations_are_kernels(res):
+    contrast = res.t_test([[1, -1, 0, 0], [0, 0, 1, 1]])
+    expected = [
+        res.params.iloc[0] - res.params.iloc[1],
+        res.params.iloc[2] + res.params.iloc[3],
+    ]
+    assert_allclose(contrast.params, expected, **SAME_ALGEBRA)
+    raw = res.with_variance("ij")
+    matrix = raw.cov_params().to_numpy()
+    r = np.array([1, -1, 0, 0])
+    assert_allclose(raw.t_test(r).bse.item() ** 2, r @ matrix @ r, rtol=1e-8)
+
+
+def test_restrictions_must_fit_the_estimates(res):
+    with pytest.raises(ValueError, match="column for each of the 4 estimates"):
+        res.t_test([1, 2])
+
+
+def test_normality_and_diagnostics_have_a_row_each(res):
+    assert list(res.normality.columns) == [
+        "skew",
+        "kurtosis",
+        "omnibus",
+        "omnibus_p",
+        "jarque_bera",
+        "jarque_bera_p",
+    ]
+    assert len(res.normality) == len(res.diagnostics) == 4
+    assert res.diagnostics["monte_carlo_share"].between(0, 1).all()
+
+
+def test_flat_frames(res):
+    tidy = res.tidy()
+    assert list(tidy.columns[:3]) == ["term", "estimate", "std_error"]
+    glance = res.glance()
+    assert len(glance) == 1
+    assert glance["B"].item() == 300
+    assert "oob_r_squared" in glance
+
+
+def test_out_of_bag_scores_are_honest(data):
+    res = vs.fit("y ~ .", data.drop(columns=["kind", "g"]), B=300, rng=1)
+    assert 0.3 < res.scores.table["OOB R-squared"] < 0.95
+    noise = data[["x1"]].assign(y=np.random.default_rng(0).normal(size=90))
+    assert vs.fit("y ~ x1", noise, B=300, rng=1).scores.table["OOB R-squared"] < 0.1
+
+
+def test_coefficient_kernels_predict_too(data):
+    res = vs.fit("y ~ x1 + x4", data, kernel="ols", B=200, rng=1)
+    X = np.column_stack([np.ones(90), data["x1"], data["x4"]])
+    assert_allclose(res.predict(data), X @ res.params, **SAME_ALGEBRA)
+    frame = res.get_prediction(data.head(2)).summary_frame()
+    assert (frame["mean_se"] > 0).all()
+
+
+def test_statistics_do_not_predict(data):
+    res = vs.statistic("mean", data["y"], k=5, B=20, rng=1)
+    with pytest.raises(ValueError, match="'mean' does not predict new data"):
+        res.predict(data)
+
+
+def test_the_same_seed_gives_the_same_results(data):
+    tables = [str(vs.fit("y ~ x1", data, B=50, rng=7).summary()) for _ in range(2)]
+    assert tables[0] == tables[1]
+    other = vs.fit("y ~ x1", data, B=50, rng=8)
+    assert str(other.summary()) != tables[0]
+
+
+def test_the_seed_of_an_unseeded_fit_repeats_it(data):
+    first = vs.fit("y ~ x1", data, B=20)
+    again = vs.fit("y ~ x1", data, B=20, rng=first.seed)
+    np.testing.assert_array_equal(first.values, again.values)
+
+
+def test_results_describe_themselves(res):
+    assert repr(res) == ("<EnsembleResults: forest, 4 estimates, n=90, k=37, B=300>")
+    assert res._repr_html_().startswith("<table")

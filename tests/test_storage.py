@@ -1,0 +1,101 @@
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.linear_model import Ridge
+
+import vstatkit as vs
+
+
+@pytest.fixture(scope="module")
+def data():
+    frame = vs.datasets.mars(60, rng=2)
+    return frame.assign(
+        g=np.tile(list("abc"), 20), kind=np.where(frame["y"] > 14, "hi", "lo")
+    )
+
+
+CASES = [
+    ("y ~ x1 + C(g)", {}),
+    ("y ~ center(x1) + bs(x2, df=4)", {"kernel": "tree", "design": "balanced"}),
+    ("kind ~ x1 + g", {"replace": False}),
+    ("g ~ x1 + x2", {"design": "little-bags"}),
+    ("y ~ x1 * g", {"kernel": "ols"}),
+    ("kind ~ x3", {"kernel": "logit"}),
+    ("y ~ x1", {"design": "two-level", "n_in": 5}),
+]
+
+
+@pytest.mark.parametrize(("formula", "options"), CASES)
+def test_loaded_results_are_the_saved_ones(formula, options, data, tmp_path):
+    path = tmp_path / "results.npz"
+    saved = vs.fit(formula, data, B=40, rng=1, **options)
+    saved.save(path)
+    loaded = vs.load(path)
+    assert str(loaded.summary()) == str(saved.summary())
+    assert loaded.params.index.equals(saved.params.index)
+    assert_array_equal(
+        loaded.get_prediction(data).summary_frame(),
+        saved.get_prediction(data).summary_frame(),
+    )
+    assert_array_equal(loaded.with_variance("ij").bse, saved.with_variance("ij").bse)
+
+
+def test_loaded_results_can_be_saved_again(data, tmp_path):
+    first, second = tmp_path / "a.npz", tmp_path / "b.npz"
+    vs.fit("y ~ x1", data, B=20, rng=1).save(first)
+    vs.load(first).save(second)
+    assert_array_equal(vs.load(first).predict(data), vs.load(second).predict(data))
+
+
+def test_missing_values_travel(data, tmp_path):
+    gaps = data.copy()
+    gaps.loc[3:6, "x1"] = np.nan
+    saved = vs.fit("y ~ x1 + x2", gaps, missing="pass", B=20, rng=1)
+    saved.save(tmp_path / "r.npz")
+    assert_array_equal(vs.load(tmp_path / "r.npz").predict(gaps), saved.predict(gaps))
+
+
+def test_statistics_and_arrays_are_saved(data, tmp_path):
+    path = tmp_path / "s.npz"
+    for saved in (
+        vs.statistic("gini", data["y"], k=2, B="complete"),
+        vs.from_arrays(np.eye(4) + 1, np.arange(4.0), replace=True),
+    ):
+        saved.save(path)
+        assert str(vs.load(path).summary()) == str(saved.summary())
+
+
+def test_a_file_holds_no_pickles(data, tmp_path):
+    path = tmp_path / "r.npz"
+    vs.fit("y ~ x1 + C(g)", data, B=10, rng=1).save(path)
+    with np.load(path, allow_pickle=False) as archive:
+        assert all(archive[name].dtype != object for name in archive)
+    assert zipfile.is_zipfile(path)
+
+
+def test_learners_that_need_pickling_are_left_out_with_a_warning(data, tmp_path):
+    saved = vs.fit("y ~ x1", data, kernel=Ridge(), B=10, rng=1)
+    with pytest.warns(vs.VstatkitWarning, match="saved without the learners") as seen:
+        saved.save(tmp_path / "r.npz")
+    assert seen[0].filename == __file__
+    loaded = vs.load(tmp_path / "r.npz")
+    assert str(loaded.summary()) == str(saved.summary())
+    with pytest.raises(ValueError, match="does not predict new data"):
+        loaded.predict(data)
+
+
+def test_names_from_the_environment_are_not_saved(data, tmp_path):
+    def twice(x):
+        return 2 * x
+
+    saved = vs.fit("y ~ twice(x1)", data, B=10, rng=1)
+    with pytest.warns(vs.VstatkitWarning, match="'twice' is not a column"):
+        saved.save(tmp_path / "r.npz")
+
+
+def test_other_files_are_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.arange(3))
+    with pytest.raises(vs.VstatkitError, match="does not hold saved results"):
+        vs.load(tmp_path / "other.npz")

@@ -1,0 +1,166 @@
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.iolib.summary import Summary
+
+import vstatkit as vs
+from vstatkit import summary as summary_module
+
+
+@pytest.fixture(scope="module")
+def data():
+    return vs.datasets.mars(80, rng=4).assign(g=np.tile(list("ab"), 40))
+
+
+@pytest.fixture(scope="module")
+def res(data):
+    return vs.fit("y ~ x1 + g", data, B=150, rng=1)
+
+
+def words(summary):
+    """Text of a summary with runs of white space folded."""
+    return " ".join(str(summary).split())
+
+
+def test_it_is_statsmodels_summary_in_all_formats(res):
+    table = res.summary()
+    assert isinstance(table, Summary)
+    assert table.as_html().count("<table") == 5
+    assert table.as_latex().count(r"\begin{tabular}") == 5
+    assert "Estimates" in table.as_csv()
+    assert str(res) == table.as_text()
+
+
+def test_all_lines_have_one_width(res):
+    text = str(res.summary()).split("Notes:")[0]
+    widths = {len(line) for line in text.splitlines() if line}
+    assert len(widths) == 1
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "Dep. Variable: y",
+        "Kernel: forest",
+        "Sampling: V (with replacement)",
+        "No. Observations: 80",
+        "Subsample size k: 34",
+        "Base learners B: 150",
+        "Variance: corrected-V",
+        "OOB R-squared:",
+        "OOB RMSE:",
+        "Effects",
+        "zeta_1 zeta_k sampling monte carlo total mc_se MC share",
+        "Jarque-Bera",
+        "the mean of a base learner",
+        "not centred at E[y|x]",
+        "learners would bring it to 10%",
+    ],
+)
+def test_it_says(res, expected):
+    assert expected in words(res.summary())
+
+
+def test_header_of_the_interval_follows_alpha(res):
+    assert "[0.05" in str(res.summary(alpha=0.1))
+    assert "cover, at 0.9," in str(res.summary(alpha=0.1))
+
+
+def test_no_nan_with_defaults_on_diabetes():
+    res = vs.fit("target ~ .", vs.datasets.diabetes(), rng=1)
+    assert "nan" not in str(res.summary()).lower()
+    again = vs.fit("target ~ .", vs.datasets.diabetes(), rng=1)
+    assert str(res.summary()) == str(again.summary())
+
+
+def test_iris_has_three_probabilities(recwarn):
+    res = vs.fit("species ~ .", vs.datasets.iris(), rng=1, max_B=1000)
+    assert [w.category for w in recwarn] == [vs.MonteCarloWarning]
+    text = str(res.summary())
+    for species in ("setosa", "versicolor", "virginica"):
+        assert f"typical [{species}]" in text
+    assert "OOB accuracy" in text
+    assert "OOB log-loss" in text
+    assert "nan" not in text.lower()
+
+
+def test_coefficients_look_like_a_regression_table(data):
+    text = str(vs.fit("y ~ x1", data, kernel="ols", B=100, rng=1).summary())
+    assert "coef" in text
+    assert "Intercept" in text
+    assert "Effects" not in text
+
+
+def test_dropped_rows_and_clusters_are_reported(data):
+    gaps = data.assign(site=np.repeat(np.arange(20), 4))
+    gaps.loc[:2, "x1"] = np.nan
+    text = words(vs.fit("y ~ x1", gaps, groups="site", B=60, rng=1).summary())
+    assert "Rows dropped: 3" in text
+    assert "3 rows with missing values were dropped." in text
+    assert "No. Clusters: 20" in text
+
+
+def test_negative_variances_are_shown_as_such(data):
+    noise = data.assign(y=np.random.default_rng(1).normal(size=80))
+    res = vs.fit("y ~ x1", noise, k=70, B=20, rng=2, at=noise.head(12))
+    negative = int((res.components.sampling < 0).sum())
+    assert negative > 0
+    text = str(res.summary())
+    assert f"negative for {negative} of 12" in text
+    assert (res.bse > 0).all()
+
+
+def test_large_subsamples_carry_a_note(data):
+    assert "exceeds n/2" in str(vs.fit("y ~ x1", data, k=60, B=30, rng=1).summary())
+
+
+def test_long_tables_are_cut_and_say_so(data):
+    res = vs.fit("y ~ x1", data, B=30, rng=1, at=data)
+    text = str(res.summary())
+    assert "Of 80 estimates the first 40 are shown" in text
+
+
+def test_complete_statistics_have_no_monte_carlo_error(data):
+    res = vs.statistic("gini", data["y"].head(20), k=2, B="complete")
+    assert "Every subsample was evaluated" in str(res.summary())
+
+
+def test_few_observations_have_no_normality_tests():
+    res = vs.statistic("mean", np.arange(5.0), k=2, B="complete")
+    assert "Too few observations for normality tests" in str(res.summary())
+
+
+def test_observations_never_out_of_bag_are_counted(data):
+    res = vs.fit("y ~ x1", data.head(10), k=9, replace=False, B=4, rng=1)
+    assert "Out-of-bag scores rest on" in str(res.summary())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (123456.0, "1.235e+05"),
+        (12.3456, "12.35"),
+        (0.012345, "0.0123"),
+        (1e-9, "1.000e-09"),
+        (np.inf, "inf"),
+        (-3.5, "-3.500"),
+    ],
+)
+def test_numbers_have_four_digits(value, text):
+    assert summary_module._number(value) == text
+
+
+def test_formats_of_statsmodels_are_not_changed(res):
+    from statsmodels.iolib.tableformatting import fmt_base  # noqa: PLC0415
+
+    before = dict(fmt_base)
+    res.summary()
+    assert fmt_base == before
+
+
+def test_labels_of_query_points_are_shown(data):
+    points = pd.DataFrame({"x1": [0.1, 0.9]}, index=["low", "high"])
+    text = str(vs.fit("y ~ x1", data, B=30, rng=1, at=points).summary())
+    assert "\nlow " in text
+    assert "\nhigh " in text
