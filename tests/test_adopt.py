@@ -101,7 +101,11 @@ def test_adopted_forests_predict_and_summarise(data):
     ("forest", "error", "message"),
     [
         (ExtraTreesRegressor(10, random_state=1), ValueError, "saw every row once"),
-        (GradientBoostingRegressor(), TypeError, "random forest or a bagging"),
+        (
+            GradientBoostingRegressor(random_state=1),
+            TypeError,
+            "random forest or a bagging",
+        ),
         ("forest", TypeError, "must be a scikit-learn ensemble"),
     ],
 )

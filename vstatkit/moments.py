@@ -18,7 +18,7 @@ from vstatkit.subsample import SubsampleDesign, dense
 BATCH_ENTRIES = 2_000_000
 """Counts held at a time while summing over learners."""
 
-ROW_BLOCK = 256
+ROW_BLOCK = 128
 """Observations reduced at a time, so that the working block stays in cache."""
 
 
@@ -83,22 +83,21 @@ class EnsembleSums:
         joint : bool
             Whether to keep outer products, for covariances.
         """
-        h = values - origin
-        if sparse.issparse(counts):
-            N = counts
-            count_squares = N.multiply(N).sum(axis=1)
-        else:
-            N = np.asarray(counts, dtype=np.float64)
-            count_squares = np.einsum("bi,bi->b", N, N)
-        w = np.ones(len(h)) if weights is None else weights
-        wh = h if weights is None else h * w[:, None]
+        N = counts if sparse.issparse(counts) else np.asarray(counts, dtype=np.float64)
+        m = values.shape[1]
+        # A column of ones rides along, so that the product gives N_i as well.
+        extended = np.ones((len(values), m + 1))
+        h = np.subtract(values, origin, out=extended[:, :m])
+        weighted = extended if weights is None else extended * weights[:, None]
+        sums = np.asarray(N.T @ weighted)
+        wh = weighted[:, :m]
         return cls(
             size=size,
             origin=origin,
-            n_learners=float(w.sum()),
-            appearances=np.asarray(N.T @ w),
-            count_squares=float(count_squares @ w),
-            weighted=np.asarray(N.T @ wh),
+            n_learners=float(weighted[:, m].sum()),
+            appearances=sums[:, m].copy(),
+            count_squares=_count_squares(N, weights),
+            weighted=sums[:, :m],
             total=wh.sum(axis=0),
             squares=h.T @ wh if joint else np.einsum("bj,bj->j", h, wh),
         )
@@ -114,6 +113,14 @@ class EnsembleSums:
             total=self.total + other.total,
             squares=self.squares + other.squares,
         )
+
+
+def _count_squares(N: Counts, weights: Floats | None) -> float:
+    entries = N.data if sparse.issparse(N) else N
+    if weights is None:
+        return float(np.vdot(entries, entries))
+    squared = N.multiply(N) if sparse.issparse(N) else N * N
+    return float(np.asarray(squared.sum(axis=1)) @ weights)
 
 
 def add_sums(batches: Iterable[EnsembleSums]) -> EnsembleSums:
@@ -241,26 +248,27 @@ def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> Ensemble
     joint = sums.squares.ndim == 2
     inverse = np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
     powers = np.stack([np.ones_like(N), inverse**2, inverse])
-    product = _outer if joint else _square
     forms = np.zeros((3, *sums.squares.shape))
     first = np.zeros_like(shift)
     fourth = np.zeros_like(shift)
+    ones = np.ones(ROW_BLOCK)
     for start in range(0, N.size, ROW_BLOCK):
         rows = slice(start, start + ROW_BLOCK)
-        D = sums.weighted[rows] - N[rows, None] * shift
-        forms += product(D, powers[:, rows])
+        D = np.multiply.outer(N[rows], shift)
+        np.subtract(sums.weighted[rows], D, out=D)
         first += inverse[rows] @ D
+        if joint:
+            forms += _outer(D, powers[:, rows])
         D *= D
-        fourth += np.einsum("ij,ij->j", D, D)
+        if not joint:
+            forms += powers[:, rows] @ D
+        D *= D
+        fourth += ones[: len(D)] @ D
     squares = sums.squares - _times(sums.total, shift, joint)
     moments = _moments(
         sums, shift, squares=squares, forms=forms, first=first, quartic=fourth / B**4
     )
     return replace(moments, complete=complete)
-
-
-def _square(D: Floats, powers: Floats) -> Floats:
-    return powers @ (D * D)
 
 
 def _outer(D: Floats, powers: Floats) -> Floats:
