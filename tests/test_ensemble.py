@@ -1,3 +1,9 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import joblib
 import numpy as np
 import pandas as pd
@@ -105,3 +111,45 @@ def test_an_interrupt_ends_the_work(task):
     )
     with pytest.raises(KeyboardInterrupt):
         evaluate(stopped, 0, 20, n_jobs=2, batch_size=5)
+
+
+LONG_WORK = """
+import joblib, os, time, numpy as np, vstatkit as vs
+
+def slow(x):
+    os.write(1, b"w")
+    time.sleep(0.2)
+    return x.mean()
+
+with joblib.parallel_config({backend!r}, n_jobs=2):
+    vs.statistic(slow, np.arange(20.0), k=5, B=5000, rng=1)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_ctrl_c_leaves_no_stray_process(backend):
+    with subprocess.Popen(
+        [sys.executable, "-c", LONG_WORK.format(backend=backend)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout.read(4) == "wwww"
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
+    deadline = time.monotonic() + 30
+    while _group_lives(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _group_lives(process.pid)
+
+
+def _group_lives(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
