@@ -1,9 +1,19 @@
 """The only importer of rpy2: start R, convert arrays, call functions."""
 
+import os
 from typing import Any
 
-import rpy2.robjects as ro
-from rpy2.robjects import default_converter, numpy2ri
+_LIBRARY_PATH = os.environ.get("LD_LIBRARY_PATH")
+
+import rpy2.robjects as ro  # noqa: E402 R starts here and changes the environment
+from rpy2.robjects import default_converter, numpy2ri  # noqa: E402
+
+# R puts its own folders first on the library path. The loader of this process has
+# read the path already; children would find another libpython there.
+if _LIBRARY_PATH is None:
+    os.environ.pop("LD_LIBRARY_PATH", None)
+else:
+    os.environ["LD_LIBRARY_PATH"] = _LIBRARY_PATH
 
 _CONVERTER = default_converter + numpy2ri.converter
 

@@ -136,7 +136,8 @@ def test_ctrl_c_leaves_no_stray_process(backend):
         text=True,
         start_new_session=True,
     ) as process:
-        assert process.stdout.read(4) == "wwww"
+        started = process.stdout.read(4)
+        assert started == "wwww", process.stderr.read()
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, errors = process.communicate(timeout=60)
     assert process.returncode != 0

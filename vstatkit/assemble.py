@@ -131,6 +131,10 @@ def build_kernel(
             "`kernel` must be 'forest', 'tree', 'ols', 'logit', a scikit-learn "
             f"estimator or a function; got {kernel!r}."
         )
+    if isinstance(kernel, type):
+        raise TypeError(
+            f"`kernel` must be an estimator, not its class; write {kernel.__name__}()."
+        )
     if isinstance(kernel, BaseEstimator):
         return estimator_kernel(kernel, X, y, n_classes=n_classes, weights=weights)
     if not callable(kernel):
@@ -216,8 +220,8 @@ def build_query(kernel: Kernel, parsed: Design, at: DataLike | None) -> Query:
 def probe(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
     """Call the function once, to learn the names and number of its values."""
     first = evaluate(changed(task, kernel=kernel, keep=True), 0, 1, progress=False)
-    names, value = name_values(first.learners[0])
-    known = changed(kernel, length=value.size)
+    names, _ = name_values(first.learners[0])
+    known = changed(kernel, names=tuple(names))
     return changed(task, kernel=known), Query(pd.Index(names), None, None)
 
 

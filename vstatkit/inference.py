@@ -36,7 +36,8 @@ class Estimates:
     sampling : ndarray of shape (m,)
         The sampling variance, made positive.
     df : ndarray of shape (m,)
-        Degrees of freedom of the variance, at least `MIN_DF`.
+        Degrees of freedom of the variance: at least `MIN_DF`, unless there are
+        fewer units, and less than the number of units.
     n_learners : float
         Number B of learners.
     """
@@ -134,22 +135,23 @@ def stabilise(
     The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
     Monte Carlo variance of V, `data` the variance it would have with infinitely
     many learners, from the fourth powers of the influences with their noise
-    taken out.
+    taken out. They are at least `MIN_DF`, and less than the number of units:
+    fourth powers say little about few units.
     """
     V, n = components.sampling, components.n
-    if ESTIMATORS[components.method].nonnegative:
-        positive = V
-    else:
-        positive = positive_mean(V, components.mc_se)
+    nonnegative = ESTIMATORS[components.method].nonnegative
+    positive = V if nonnegative else positive_mean(V, components.mc_se)
     variance = positive + components.monte_carlo
     if components.noise is None or components.quartic is None:
         spread = components.mc_se**2
     else:
         s2 = components.noise
-        quartic = components.quartic - 6 * s2 * V - 3 * n * s2**2
+        unbiased = V - n * s2 if nonnegative else V
+        quartic = components.quartic - 6 * s2 * unbiased - 3 * n * s2**2
         data = np.maximum(quartic - positive**2 / n, 0.0)
         spread = noise_variance(positive, s2, n) + data
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
+    df = np.minimum(df, max(n - 1, 1))
     return Estimates(estimate, components, positive, df, n_learners)
 
 
@@ -281,6 +283,8 @@ def wald_test(difference: Floats, matrix: Floats, df: float, null: str) -> WaldT
     """Test that differences with covariance `matrix` are all zero."""
     scale = np.sqrt(np.diag(matrix))
     unit = np.where(scale > 0, scale, 1.0)
+    if np.any((scale == 0) & (difference != 0)):  # known without error
+        return WaldTest(np.inf, int(np.sum(difference != 0)), df, 0.0, null)
     correlation = matrix / np.outer(unit, unit)
     rank = int(np.linalg.matrix_rank(correlation, tol=1e-8, hermitian=True))
     z = difference / unit

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
+from scipy import special
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -88,6 +89,11 @@ class TreeKernel:
         Options of scikit-learn's tree.
     weights : ndarray of shape (n,) or None
         Weight of every observation.
+    centre, scale : float
+        What the response is standardised by.
+    has_missing : bool
+        Whether predictors are missing; scikit-learn looks for them only when it
+        checks its input.
     """
 
     X: Floats
@@ -97,6 +103,7 @@ class TreeKernel:
     weights: Floats | None
     centre: float
     scale: float
+    has_missing: bool
 
     coefficients: ClassVar[bool] = False
 
@@ -120,6 +127,7 @@ class TreeKernel:
             weights=weights,
             centre=centre,
             scale=scale,
+            has_missing=bool(np.isnan(X).any()),
         )
 
     @property
@@ -140,7 +148,10 @@ class TreeKernel:
         )
         tree = kind(random_state=learner_seed(rng), **self.options)
         return tree.fit(
-            self.X[drawn], self.y[drawn], sample_weight=weight, check_input=False
+            self.X[drawn],
+            self.y[drawn],
+            sample_weight=weight,
+            check_input=self.has_missing,
         )
 
     def predict(self, learner: Any, X: Floats) -> Floats:
@@ -213,13 +224,14 @@ class EstimatorKernel:
         return output_columns(self.n_classes)
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
-        """Fit a clone, with every `random_state` left open set from the stream."""
+        """Fit a clone; every `random_state` that is no number comes from the stream."""
         rows = np.repeat(np.arange(counts.size), counts)
         learner = clone(self.estimator)
         seeds = {
             name: learner_seed(rng)
             for name, value in sorted(learner.get_params(deep=True).items())
-            if name.split("__")[-1] == "random_state" and value is None
+            if name.split("__")[-1] == "random_state"
+            and not isinstance(value, int | np.integer)
         }
         learner.set_params(**seeds)
         if self.weights is None:
@@ -279,7 +291,7 @@ class LinearKernel:
     def predict(self, learner: Floats, X: Floats) -> Floats:
         """Predict means, or probabilities of the second class."""
         eta = (X @ learner)[:, None]
-        return 1 / (1 + np.exp(-eta)) if self.logit else eta
+        return np.asarray(special.expit(eta)) if self.logit else eta
 
     def value(self, learner: Floats, at: Floats | None) -> Floats:
         """Give the coefficients."""
@@ -295,32 +307,39 @@ def fit_ols(X: Floats, y: Floats, weight: Floats) -> Floats:
 LOGIT_STEPS = 50
 """Newton steps after which a logit is given up."""
 
-LOGIT_BOUND = 30.0
-"""Log-odds beyond which a probability is zero or one: estimates diverge."""
-
 
 def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
-    """Weighted logistic regression by Newton's method.
+    """Weighted logistic regression by Newton's method with step halving.
 
     Its own few lines rather than statsmodels' GLM, which reports separation by
     warnings: those cannot be caught safely in threads.
     """
-    beta = np.zeros(X.shape[1])
+    used = weight > 0
+    X, y, weight = X[used], y[used], weight[used]
+    beta, fit = np.zeros(X.shape[1]), -np.inf
     for _ in range(LOGIT_STEPS):
         eta = X @ beta
-        if np.abs(eta).max() > LOGIT_BOUND:
-            break
-        share = 1 / (1 + np.exp(-eta))
-        root = np.sqrt(weight * share * (1 - share))
-        score = weight * (y - share) / root
-        step = np.asarray(np.linalg.lstsq(X * root[:, None], score, rcond=None)[0])
-        beta = beta + step
-        if np.abs(X @ step).max() < 1e-10:
-            return beta
+        share = special.expit(eta)
+        spread = weight * share * (1 - share)
+        information = (X.T * spread) @ X
+        step = np.linalg.lstsq(information, X.T @ (weight * (y - share)), rcond=None)[0]
+        for _ in range(LOGIT_STEPS):
+            fit_then = _log_likelihood(X @ (beta + step), y, weight)
+            if fit_then >= fit:
+                break
+            step /= 2
+        beta, fit = beta + step, fit_then
+        perfect = fit > -1e-6 * weight.sum()
+        if np.abs(X @ step).max() < 1e-8 and not perfect:
+            return np.asarray(beta)
     raise ValueError(
         "the predictors separate the classes in this subsample (or it holds one class "
         "only), so the logit has no finite estimate. Raise `k`, or drop predictors."
     )
+
+
+def _log_likelihood(eta: Floats, y: Floats, weight: Floats) -> float:
+    return float(weight @ (y * eta - np.logaddexp(0, eta)))
 
 
 @dataclass(frozen=True)
@@ -335,13 +354,13 @@ class FunctionKernel:
     arguments : tuple
         Data sets whose rows are subsampled together, one positional argument
         each: arrays or data frames with observations in rows.
-    length : int or None
+    names : tuple of str or None
         Components that every value must have; None before the first call.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    length: int | None = None
+    names: tuple[str, ...] | None = None
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Evaluate the function on the literal subsample."""
@@ -349,14 +368,23 @@ class FunctionKernel:
         return self.function(*(take_rows(data, rows) for data in self.arguments))
 
     def value(self, learner: Any, at: Floats | None) -> Floats:
-        """Flatten the function's answer."""
-        _, value = name_values(learner)
-        if self.length is not None and value.size != self.length:
+        """Flatten the function's answer, components in the order of the first."""
+        names, value = name_values(learner)
+        if value.size == 0:
+            raise ValueError("it returned no numbers.")
+        if self.names is None or tuple(names) == self.names:
+            return value
+        if len(names) != len(self.names):
             raise ValueError(
-                f"it returned {value.size} numbers, but {self.length} on the first "
+                f"it returned {value.size} numbers, but {len(self.names)} on the first "
                 "subsample. A kernel must return the same components every time."
             )
-        return value
+        if set(names) != set(self.names):
+            raise ValueError(
+                f"it returned the components {', '.join(names)}, but "
+                f"{', '.join(self.names)} on the first subsample."
+            )
+        return value[[names.index(name) for name in self.names]]
 
 
 def take_rows(data: Any, rows: Ints) -> Any:

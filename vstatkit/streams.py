@@ -56,6 +56,6 @@ def stream(seed: int, index: int, purpose: Purpose) -> np.random.Generator:
     A counter-based generator keyed by (seed, index) makes streams independent
     of how many others are opened and in which order.
     """
-    return np.random.Generator(
-        np.random.Philox(key=[seed, index], counter=[0, 0, 0, int(purpose)])
-    )
+    key = np.array([seed, index], dtype=np.uint64)
+    counter = np.array([0, 0, 0, int(purpose)], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
