@@ -33,9 +33,28 @@ def test_standard_errors_of_least_squares_are_hc0():
 def test_degrees_of_freedom_of_a_normal_mean_are_about_n():
     x = np.random.default_rng(5).normal(size=400)
     res = vs.statistic("mean", x, k=1, B="complete")
+    assert 300 < res.df.item() <= 399
+
+
+def test_degrees_of_freedom_see_heavy_tails():
+    x = np.random.default_rng(5).standard_t(5, size=400)
+    res = vs.statistic("mean", x, k=1, B="complete")
     kurtosis = stats.kurtosis(x, fisher=False)
     # 2 V**2 / (sum c**4 - V**2 / n), with V off by n / (n - 1).
     assert_allclose(res.df.item(), 2 * 400 / (kurtosis - 1), rtol=0.02)
+
+
+@pytest.mark.parametrize("n", [3, 5, 8])
+def test_intervals_of_few_observations_cover(n):
+    """Student's t with n - 1 degrees is exact for a normal mean."""
+    rng, runs = np.random.default_rng(n), 400
+    hits = 0
+    for _ in range(runs):
+        res = vs.statistic("mean", rng.normal(size=n), k=1, B="complete")
+        lower, upper = res.conf_int().iloc[0]
+        hits += lower <= 0 <= upper
+    # Three binomial standard errors of 1.1 points.
+    assert abs(hits / runs - 0.95) < 0.033
 
 
 def test_degrees_of_freedom_are_bounded_below():

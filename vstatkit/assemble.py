@@ -20,7 +20,7 @@ from vstatkit._validation import (
 from vstatkit.components import ESTIMATORS
 from vstatkit.effects import Settings, effect_frame, effect_settings
 from vstatkit.ensemble import Evaluation, Task, evaluate
-from vstatkit.exceptions import ConstantResponseWarning
+from vstatkit.exceptions import ConstantResponseWarning, FormulaError
 from vstatkit.formula import Design
 from vstatkit.frames import as_frame
 from vstatkit.info import EffectValues
@@ -209,6 +209,11 @@ def build_query(kernel: Kernel, parsed: Design, at: DataLike | None) -> Query:
             )
         return Query(pd.Index(parsed.names), None, None)
     points = parsed.coding.typical(parsed.frame) if at is None else as_frame(at)
+    if at is None and not np.isfinite(parsed.coding.raw_matrix(points)).all():
+        raise FormulaError(
+            "the formula is not finite at the typical row (medians, most frequent "
+            f"levels): {points.iloc[0].to_dict()}. Give query points as `at`."
+        )
     rows = parsed.coding.matrix(points)
     labels = output_labels(points.index, parsed.classes)
     settings = effect_settings(parsed.coding, parsed.frame)
@@ -232,7 +237,8 @@ def effect_values(
     if query.settings is None:
         return None
     start, end = np.split(evaluation.values[:, len(query.labels) :], 2, axis=1)
-    return EffectValues(end - start, effect_frame(query.settings, classes))
+    frame = effect_frame(query.settings, classes)
+    return EffectValues(end - start, frame, query.settings.left_out)
 
 
 def build_predictor(

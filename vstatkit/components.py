@@ -1,8 +1,8 @@
 """Variance components: the registry of estimators and their dispatch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -74,10 +74,25 @@ class VarianceComponents:
     quartic: Floats | None
     n: int
 
+    @classmethod
+    def join(cls, parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
+        """Put the components of several groups of query points together."""
+        joined = {
+            name: _join_arrays([getattr(part, name) for part in parts])
+            for name in (*_TABLE, "noise", "quartic")
+        }
+        return cls(method=parts[0].method, n=parts[0].n, **joined)
+
     def to_frame(self, index: Labels | None = None) -> pd.DataFrame:
         """Tabulate the components, one row a query point."""
-        columns = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
-        return pd.DataFrame({name: getattr(self, name) for name in columns}, index)
+        return pd.DataFrame({name: getattr(self, name) for name in _TABLE}, index)
+
+
+_TABLE = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
+
+
+def _join_arrays(arrays: Sequence[Floats | None]) -> Any:
+    return None if arrays[0] is None else np.concatenate(arrays)
 
 
 @dataclass(frozen=True)

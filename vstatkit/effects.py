@@ -25,11 +25,14 @@ class Settings:
         Rows of the design matrix before and after the move.
     frame : DataFrame of shape (e, 2)
         Columns `from` and `to`, indexed by predictor.
+    left_out : tuple of str
+        Predictors whose move is not finite with the others typical.
     """
 
     start: Floats
     end: Floats
     frame: pd.DataFrame
+    left_out: tuple[str, ...]
 
 
 def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
@@ -50,16 +53,21 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
     if not moves:
         return None
     typical = coding.typical(frame)
+    start = coding.raw_matrix(_moved(typical, [(name, a) for name, a, _ in moves]))
+    end = coding.raw_matrix(_moved(typical, [(name, b) for name, _, b in moves]))
+    finite = np.isfinite(start) & np.isfinite(end)
+    usable = np.flatnonzero(np.all(finite, axis=1))
     table = pd.DataFrame(
-        [[start, end] for _, start, end in moves],
+        [[a, b] for _, a, b in moves],
         index=pd.Index([name for name, _, _ in moves], name="predictor"),
         columns=["from", "to"],
         dtype=object,
     )
     return Settings(
-        start=coding.matrix(_moved(typical, [(name, a) for name, a, _ in moves])),
-        end=coding.matrix(_moved(typical, [(name, b) for name, _, b in moves])),
-        frame=table,
+        start=start[usable],
+        end=end[usable],
+        frame=table.iloc[usable],
+        left_out=tuple(dict.fromkeys(np.delete(table.index, usable))),
     )
 
 
@@ -70,7 +78,7 @@ def _moves(column: pd.Series, categorical: bool) -> list[tuple[Any, Any]]:
     low, high = column.quantile(list(QUANTILES))
     if low == high:  # a rare value outside the quantiles, such as a dummy's one
         low, high = column.min(), column.max()
-    return [] if low == high else [(low, high)]
+    return [(low, high)] if low < high else []
 
 
 def _moved(typical: pd.DataFrame, settings: Sequence[tuple[str, Any]]) -> pd.DataFrame:

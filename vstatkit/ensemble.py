@@ -55,11 +55,11 @@ class OutOfBag:
     total : ndarray of shape (n_rows, c)
         Summed predictions.
     times : ndarray of shape (n_rows,)
-        Number of learners in each sum.
+        Number (in a complete design: weight) of learners in each sum.
     """
 
     total: Floats
-    times: Ints
+    times: Floats
 
     def __add__(self, other: "OutOfBag") -> "OutOfBag":
         return OutOfBag(self.total + other.total, self.times + other.times)
@@ -130,7 +130,9 @@ def evaluate(
         joblib.delayed(_evaluate_batch)(task, first, min(first + batch_size, stop))
         for first in edges
     )
-    parts = []
+    values: list[Floats] = []
+    learners: list[Any] = []
+    oob = _empty_oob(task)
     with tqdm(
         total=stop - start,
         unit=" learners",
@@ -139,27 +141,19 @@ def evaluate(
         leave=False,
     ) as bar:
         for part in batches:
-            parts.append(part)
+            values.append(part.values)
+            learners.extend(part.learners)
+            if oob is not None and part.oob is not None:
+                oob = oob + part.oob
             bar.update(len(part.values))
-    return _join(parts)
-
-
-def _join(parts: list[Evaluation]) -> Evaluation:
-    oob = parts[0].oob
-    for part in parts[1:]:
-        if oob is not None and part.oob is not None:
-            oob = oob + part.oob
-    return Evaluation(
-        values=np.concatenate([part.values for part in parts]),
-        learners=[learner for part in parts for learner in part.learners],
-        oob=oob,
-    )
+    return Evaluation(np.concatenate(values), learners, oob)
 
 
 def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     kernel = task.kernel
     values, learners = [], []
     oob = _empty_oob(task)
+    weights = task.design.weights(start, stop)
     for b, counts in enumerate(_row_counts(task, start, stop), start):
         learner, value = _evaluate_learner(task, b, counts)
         values.append(value)
@@ -168,8 +162,10 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
         if oob is not None and isinstance(kernel, Predictive):
             outside = np.flatnonzero(counts == 0)
             if outside.size:
-                oob.total[outside] += kernel.predict(learner, kernel.X[outside])
-                oob.times[outside] += 1
+                weight = 1.0 if weights is None else weights[b - start]
+                predicted = kernel.predict(learner, kernel.X[outside])
+                oob.total[outside] += weight * predicted
+                oob.times[outside] += weight
     return Evaluation(np.stack(values), learners, oob)
 
 
@@ -178,7 +174,7 @@ def _empty_oob(task: Task) -> OutOfBag | None:
     if not isinstance(kernel, Predictive):
         return None
     n = len(kernel.X)
-    return OutOfBag(np.zeros((n, kernel.n_outputs)), np.zeros(n, dtype=np.int64))
+    return OutOfBag(np.zeros((n, kernel.n_outputs)), np.zeros(n))
 
 
 def _row_counts(task: Task, start: int, stop: int) -> Iterator[Ints]:

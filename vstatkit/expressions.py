@@ -98,8 +98,39 @@ def plain_name(name: str) -> str:
 
 def names_in(code: str) -> list[str]:
     """Names that a piece of code reads, quoted columns included."""
-    tree = ast.parse(code.strip(), mode="eval")
-    return [name for node in ast.walk(tree) for name in names_of(node)]
+    return [name for node in ast.walk(parse_code(code)) for name in names_of(node)]
+
+
+def parse_code(code: str) -> ast.Expression:
+    """Parse the code of a factor."""
+    try:
+        return ast.parse(code.strip(), mode="eval")
+    except SyntaxError as error:
+        raise FormulaError(
+            f"{code.strip()!r} is not an expression. A column whose name is no plain "
+            'Python name is written Q("...").'
+        ) from error
+
+
+def bare_name(code: str) -> str | None:
+    """Name of the column when the code is nothing but a column."""
+    node = parse_code(code).body
+    names = names_of(node)
+    return names[0] if names and isinstance(node, ast.Name | ast.Call) else None
+
+
+def category_name(code: str) -> str | None:
+    """Name of the column that the code takes as a category: `x` or `C(x, ...)`."""
+    node = parse_code(code).body
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "C"
+        and node.args
+    ):
+        node = node.args[0]
+    names = names_of(node)
+    return names[0] if names else None
 
 
 def names_of(node: ast.AST) -> list[str]:
@@ -157,7 +188,7 @@ def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
     built-ins and numpy's elementwise functions may stand.
     """
     for code in codes:
-        for node in ast.walk(ast.parse(code, mode="eval")):
+        for node in ast.walk(parse_code(code)):
             if not _is_trusted(node, columns):
                 raise FormulaError(
                     f"{ast.unparse(node)!r} is not allowed in a formula given as "

@@ -2,7 +2,8 @@
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,14 +16,24 @@ from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
+    bare_name,
+    category_name,
     check_trusted,
     expand_dot,
     is_quoted,
     names_in,
     names_of,
+    parse_code,
     plain_name,
 )
-from vstatkit.frames import as_frame, check_finite, check_infinite, nearest
+from vstatkit.frames import (
+    as_frame,
+    check_dates,
+    check_finite,
+    check_infinite,
+    is_number,
+    nearest,
+)
 
 Missing = Literal["drop", "raise", "pass"]
 
@@ -42,7 +53,9 @@ class Design:
     response : str
         Left-hand side as written.
     classes : tuple or None
-        Levels of a categorical response.
+        Levels of a categorical response, those that occur.
+    unused_levels : tuple
+        Levels of the response that no row has.
     rows : ndarray of shape (n,)
         Positions in the data of the rows kept.
     n_dropped : int
@@ -60,6 +73,7 @@ class Design:
     names: tuple[str, ...]
     response: str
     classes: tuple[Any, ...] | None
+    unused_levels: tuple[Any, ...]
     rows: Ints
     n_dropped: int
     frame: pd.DataFrame
@@ -125,29 +139,39 @@ class Coding:
     recipe: Recipe
 
     def matrix(self, data: DataLike) -> Floats:
-        """Code new data exactly as the training data was."""
+        """Code new data exactly as the training data was; refuse missing values."""
+        X = self.raw_matrix(data)
+        names = [plain_name(self.info.column_names[j]) for j in self.columns]
+        check_finite(X, names, allow_missing=self.recipe.missing == "pass")
+        return X
+
+    def raw_matrix(self, data: DataLike) -> Floats:
+        """Code new data, whatever values come out."""
         frame = as_frame(data)
+        self._check_columns(frame)
+        plain = frame[list(self.variables)].reset_index(drop=True)
+        action = patsy.NAAction(on_NA="raise", NA_types=[])
+        with _formula_errors("the new data cannot be coded: "):
+            (matrix,) = patsy.build_design_matrices(
+                [self.info], plain, NA_action=action, return_type="matrix"
+            )
+        X = np.asarray(matrix, dtype=np.float64)
+        if len(X) != len(plain):  # a constant right-hand side
+            X = np.repeat(X, len(plain), axis=0)
+        return X[:, self.columns]
+
+    def _check_columns(self, frame: pd.DataFrame) -> None:
         for name in self.variables:
             if name not in frame.columns:
                 raise FormulaError(
                     f"the new data lack column {name!r}{nearest(name, frame.columns)} "
                     f"They must have the columns {', '.join(self.variables)}."
                 )
-        plain = frame[list(self.variables)].reset_index(drop=True)
-        action = patsy.NAAction(on_NA="raise", NA_types=[])
-        try:
-            (matrix,) = patsy.build_design_matrices(
-                [self.info], plain, NA_action=action, return_type="matrix"
-            )
-        except patsy.PatsyError as error:
-            raise FormulaError(f"the new data cannot be coded: {error}") from error
-        X = np.asarray(matrix, dtype=np.float64)
-        if len(X) != len(plain):  # a constant right-hand side
-            X = np.repeat(X, len(plain), axis=0)
-        X = X[:, self.columns]
-        names = [self.info.column_names[j] for j in self.columns]
-        check_finite(X, names, allow_missing=self.recipe.missing == "pass")
-        return X
+            if is_number(self.recipe.frame[name]) and not is_number(frame[name]):
+                raise FormulaError(
+                    f"column {name!r} must be numeric, as in the training data; the "
+                    f"new data have {frame[name].dtype}."
+                )
 
     def typical(self, frame: pd.DataFrame) -> pd.DataFrame:
         """One row of medians and, for categories, most frequent levels."""
@@ -213,28 +237,31 @@ def parse(
     frame = as_frame(data)
     text = expand_dot(formula, list(frame.columns))
     description = _describe(text)
-    trusted = environment is not None
-    environment = environment if trusted else restricted_environment()
-    _check_names(description, frame.columns, environment)
-    if not trusted:
+    if environment is None:
+        environment = restricted_environment()
+        _check_names(description, frame.columns, environment)
         check_trusted(_all_codes(description), frame.columns)
-    plain = frame.reset_index(drop=True)
+    else:
+        _check_names(description, frame.columns, environment)
+        frame = _with_outside_columns(description, frame, environment)
     variables = _variables(description.rhs_termlist, frame.columns)
     used = [*variables, *_variables(description.lhs_termlist, frame.columns)]
-    check_infinite(plain, used)
-    complete = plain.dropna(subset=_stateful(description, frame.columns))
-    clean = complete if missing == "drop" and len(complete) else plain
-    left, right = _matrices(description, clean, environment, missing, variables)
+    used = list(dict.fromkeys(used))
+    check_infinite(frame, used)
+    check_dates(frame, [name for name in used if name in _bare_names(description)])
+    plain = frame.reset_index(drop=True)
+    left, right = _matrices(description, plain, environment, missing, variables)
     rows = right.index.to_numpy()
     if rows.size == 0:
         raise FormulaError(
             f"all {len(plain)} rows have missing values in the columns of the formula "
             f"({', '.join(map(str, used))}). Fill them in, or leave such columns out."
         )
-    y, classes = _response(left)
+    y, classes, unused_levels = _response(left)
+    info = right.design_info
     kept = [
         j
-        for j, name in enumerate(right.design_info.column_names)
+        for j, name in enumerate(info.column_names)
         if intercept or name != "Intercept"
     ]
     if not kept:
@@ -242,15 +269,8 @@ def parse(
             f"the formula {formula!r} has no predictors on its right-hand side. "
             "Name at least one, or use `.` for all columns."
         )
-    coding = Coding(
-        info=right.design_info,
-        columns=np.array(kept),
-        variables=tuple(variables),
-        categorical=_categorical(right.design_info, variables),
-        recipe=Recipe(text, plain[list(dict.fromkeys(used))], intercept, missing),
-    )
     X = right.to_numpy(dtype=np.float64)[:, kept]
-    names = tuple(plain_name(right.design_info.column_names[j]) for j in kept)
+    names = tuple(plain_name(info.column_names[j]) for j in kept)
     check_finite(X, names, allow_missing=missing == "pass")
     return Design(
         y=y,
@@ -258,19 +278,36 @@ def parse(
         names=names,
         response=plain_name(formula.partition("~")[0].strip()),
         classes=classes,
+        unused_levels=unused_levels,
         rows=rows,
         n_dropped=len(plain) - rows.size,
         frame=frame.iloc[rows][variables],
         data=frame.iloc[rows],
-        coding=coding,
+        coding=Coding(
+            info=info,
+            columns=np.array(kept),
+            variables=tuple(variables),
+            categorical=_categorical(info, frame, variables),
+            recipe=Recipe(text, plain[used], intercept, missing),
+        ),
     )
 
 
-def _describe(formula: str) -> patsy.ModelDesc:
+@contextmanager
+def _formula_errors(prefix: str = "", hint: str = "") -> Iterator[None]:
+    """Turn what patsy and the formula's own code raise into one kind of error."""
     try:
-        return patsy.ModelDesc.from_formula(formula)
+        yield
     except patsy.PatsyError as error:
-        raise FormulaError(f"cannot read the formula: {error}") from error
+        raise FormulaError(f"{prefix}{error}{hint}") from error
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        kind = type(error).__name__
+        raise FormulaError(f"{prefix}{kind}: {error}{hint}") from error
+
+
+def _describe(formula: str) -> patsy.ModelDesc:
+    with _formula_errors("cannot read the formula: "):
+        return patsy.ModelDesc.from_formula(formula)
 
 
 def _codes(terms: Sequence[Any]) -> list[str]:
@@ -306,14 +343,44 @@ def _stateful(description: patsy.ModelDesc, columns: pd.Index) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in columns]
 
 
-def _categorical(info: patsy.DesignInfo, variables: Sequence[str]) -> frozenset[str]:
-    names = {
-        name
+def _bare_names(description: patsy.ModelDesc) -> set[str]:
+    """Columns that stand in the formula by themselves, as `x` or `Q("x")`."""
+    found = (bare_name(code) for code in _all_codes(description))
+    return {name for name in found if name is not None}
+
+
+def _categorical(
+    info: patsy.DesignInfo, frame: pd.DataFrame, variables: Sequence[str]
+) -> frozenset[str]:
+    """Variables that are categories: by their kind, or made so by `C(...)`.
+
+    A number inside a condition, as in `I(x > 1)`, stays a number.
+    """
+    coded = {
+        category_name(factor.code)
         for factor, facts in info.factor_infos.items()
         if facts.type == "categorical"
-        for name in names_in(factor.code)
     }
-    return frozenset(names & set(variables))
+    return frozenset(
+        name for name in variables if name in coded or not is_number(frame[name])
+    )
+
+
+def _with_outside_columns(
+    description: patsy.ModelDesc, frame: pd.DataFrame, env: patsy.EvalEnvironment
+) -> pd.DataFrame:
+    """Take arrays of the caller's that run along the data as columns of it."""
+    outside = {}
+    for name in dict.fromkeys(
+        name for code in _all_codes(description) for name in names_in(code)
+    ):
+        if name not in frame.columns and name in env.namespace:
+            value = env.namespace[name]
+            if isinstance(value, np.ndarray | pd.Series | list | tuple):
+                array = np.asarray(value)
+                if array.ndim == 1 and array.size == len(frame):
+                    outside[name] = array
+    return frame.assign(**outside) if outside else frame
 
 
 def _check_names(
@@ -321,7 +388,7 @@ def _check_names(
 ) -> None:
     """Refuse names that are neither columns nor found where code looks them up."""
     for code in _all_codes(description):
-        for node in ast.walk(ast.parse(code, mode="eval")):
+        for node in ast.walk(parse_code(code)):
             for name in names_of(node):
                 elsewhere = not is_quoted(node) and (
                     name in PATSY_BUILTINS
@@ -344,21 +411,22 @@ def _matrices(
     missing: Missing,
     variables: Sequence[str],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Build both design matrices; their indexes are positions of rows kept."""
+    hint = ""
+    action = patsy.NAAction(on_NA=missing if missing != "pass" else "drop")
     if missing == "pass":
         _check_missing_categories(frame, variables)
         frame = _drop_missing_response(description, frame, environment)
         action = patsy.NAAction(on_NA="raise", NA_types=[])
+    elif missing == "raise":
+        hint = "\nUse missing='drop' to leave rows with missing values out."
     else:
-        action = patsy.NAAction(on_NA=missing)
-    try:
+        complete = frame.dropna(subset=_stateful(description, frame.columns))
+        frame = complete if len(complete) else frame
+    with _formula_errors(hint=hint):
         left, right = patsy.dmatrices(
             description, frame, environment, NA_action=action, return_type="dataframe"
         )
-    except patsy.PatsyError as error:
-        hint = ""
-        if missing == "raise" and "missing values" in str(error):
-            hint = "\nUse missing='drop' to leave rows with missing values out."
-        raise FormulaError(f"{error}{hint}") from error
     return left, right
 
 
@@ -378,25 +446,25 @@ def _drop_missing_response(
     environment: patsy.EvalEnvironment,
 ) -> pd.DataFrame:
     only_left = patsy.ModelDesc([], description.lhs_termlist)
-    try:
-        left: pd.DataFrame = patsy.dmatrix(
-            only_left, frame, environment, return_type="dataframe"
-        )
-    except patsy.PatsyError as error:
-        raise FormulaError(str(error)) from error
-    return frame.loc[left.index]
+    with _formula_errors():
+        left = patsy.dmatrix(only_left, frame, environment, return_type="dataframe")
+    kept: pd.DataFrame = frame.loc[left.index]
+    return kept
 
 
-def _response(left: pd.DataFrame) -> tuple[Floats, tuple[Any, ...] | None]:
+def _response(
+    left: pd.DataFrame,
+) -> tuple[Floats, tuple[Any, ...] | None, tuple[Any, ...]]:
+    """Read the response: numbers, or codes of the levels that occur.
+
+    Returns
+    -------
+    y, classes, unused levels
+    """
     info = left.design_info
     facts = list(info.factor_infos.values())
     if len(facts) == 1 and facts[0].type == "categorical":
-        levels = tuple(facts[0].categories)
-        if len(levels) < 2:
-            raise FormulaError(
-                f"a categorical response needs at least two levels; got {levels!r}."
-            )
-        return left.to_numpy().argmax(axis=1).astype(np.float64), levels
+        return _class_codes(left.to_numpy(), tuple(facts[0].categories))
     if left.shape[1] != 1:
         raise FormulaError(
             "the left-hand side must be one response; it has the columns "
@@ -404,7 +472,27 @@ def _response(left: pd.DataFrame) -> tuple[Floats, tuple[Any, ...] | None]:
         )
     y = left.to_numpy(dtype=np.float64)[:, 0]
     check_finite(y[:, None], info.column_names)
-    return y, None
+    return y, None, ()
+
+
+def _class_codes(
+    indicators: Floats, levels: tuple[Any, ...]
+) -> tuple[Floats, tuple[Any, ...], tuple[Any, ...]]:
+    plain = indicators.shape[1] == len(levels) and np.isin(indicators, (0, 1)).all()
+    if not plain or not (indicators.sum(axis=1) == 1).all():
+        raise FormulaError(
+            "a categorical response takes no contrast: write C(y), or y, on the "
+            "left-hand side."
+        )
+    occurs = np.asarray(indicators.any(axis=0))
+    classes = tuple(level for level, kept in zip(levels, occurs, strict=True) if kept)
+    unused = tuple(level for level in levels if level not in classes)
+    if len(classes) < 2:
+        raise FormulaError(
+            f"a categorical response needs at least two levels; got {classes!r}."
+        )
+    codes = indicators[:, occurs].argmax(axis=1)
+    return codes.astype(np.float64), classes, unused
 
 
 def linear_constraint(
@@ -414,7 +502,7 @@ def linear_constraint(
 
     Parameters
     ----------
-    R : str, matrix or mapping
+    R : str or matrix
         "x1 = x2, x3 = 0", or a matrix with a column for each parameter.
     names : sequence of str
         Parameters.
@@ -424,26 +512,25 @@ def linear_constraint(
     coefs, constants, labels
         `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
     """
-    info = patsy.DesignInfo([quote_free(name) for name in names])
-    if isinstance(R, str):
-        constraint = info.linear_constraint(R)
-    else:
-        matrix = np.atleast_2d(np.asarray(R, dtype=np.float64))
-        if matrix.shape[1] != len(names):
+    if not isinstance(R, str):
+        coefs = np.atleast_2d(np.asarray(R, dtype=np.float64))
+        if coefs.shape[1] != len(names):
             raise ValueError(
                 f"`R` must have a column for each of the {len(names)} estimates; "
-                f"got {matrix.shape[1]}."
+                f"got {coefs.shape[1]}."
             )
-        constraint = info.linear_constraint(matrix)
-    coefs = np.asarray(constraint.coefs, dtype=np.float64)
-    constants = np.asarray(constraint.constants, dtype=np.float64).ravel()
-    labels = [f"c{j}" for j in range(len(coefs))]
-    return coefs, constants, labels
-
-
-def quote_free(name: str) -> str:
-    """Name as patsy's constraint parser wants it: without surrounding space."""
-    return str(name).strip()
+        constants = np.zeros(len(coefs))
+    else:
+        if len(set(names)) < len(names):
+            raise ValueError(
+                "restrictions in words need estimates with different names; give a "
+                "matrix with a column for each estimate."
+            )
+        with _formula_errors("cannot read the restrictions: "):
+            constraint = patsy.DesignInfo(names).linear_constraint(R)
+        coefs = np.asarray(constraint.coefs, dtype=np.float64)
+        constants = np.asarray(constraint.constants, dtype=np.float64).ravel()
+    return coefs, constants, [f"c{j}" for j in range(len(coefs))]
 
 
 def restricted_environment() -> patsy.EvalEnvironment:

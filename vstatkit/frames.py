@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from vstatkit.exceptions import FormulaError
 def as_frame(data: DataLike) -> pd.DataFrame:
     """Read any accepted kind of data as a data frame.
 
-    Nullable and Arrow-backed columns become numpy ones, which patsy reads.
+    Nullable and Arrow-backed columns, and objects that are all numbers, become
+    numpy columns, which patsy reads.
     """
     if isinstance(data, pd.DataFrame):
         frame = data
@@ -43,8 +45,7 @@ def as_frame(data: DataLike) -> pd.DataFrame:
     plain = {
         name: _plain_column(frame[name])
         for name in frame.columns
-        if isinstance(frame[name].dtype, pd.api.extensions.ExtensionDtype)
-        and not isinstance(frame[name].dtype, pd.CategoricalDtype)
+        if _needs_conversion(frame[name])
     }
     return frame.assign(**plain) if plain else frame
 
@@ -55,13 +56,47 @@ def _frame_of_mapping(data: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(dict(data))
 
 
+def _needs_conversion(column: pd.Series) -> bool:
+    kind = column.dtype
+    if isinstance(kind, pd.CategoricalDtype | pd.DatetimeTZDtype):
+        return False
+    extension = isinstance(kind, pd.api.extensions.ExtensionDtype)
+    return extension or (kind.kind == "O" and _all_numbers(column))
+
+
+def _all_numbers(column: pd.Series) -> bool:
+    """Tell whether objects are numbers, such as decimals, or missing."""
+    known = column.dropna()
+    numbers = (isinstance(v, Number) and not isinstance(v, bool) for v in known)
+    return len(known) > 0 and all(numbers)
+
+
 def _plain_column(column: pd.Series) -> pd.Series:
     kind = column.dtype
     if pd.api.types.is_bool_dtype(kind) and not column.isna().any():
         return column.astype(bool)
     if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
         return column.astype(np.float64)
+    if not isinstance(kind, pd.api.extensions.ExtensionDtype):
+        return column.astype(np.float64)
     return column.astype(object).where(column.notna(), None)
+
+
+def is_number(column: pd.Series) -> bool:
+    """Tell numbers from categories; true and false are categories."""
+    kind = column.dtype
+    return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+
+
+def check_dates(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse dates and times: patsy would make every one a category."""
+    for name in names:
+        kind = frame[name].dtype
+        if pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m":
+            raise FormulaError(
+                f"column {name!r} holds dates or times. Convert it to a number first, "
+                f"for example days since a start, or write C({name}) for categories."
+            )
 
 
 def nearest(name: str, columns: Sequence[str] | pd.Index) -> str:

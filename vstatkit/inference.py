@@ -1,5 +1,6 @@
 """Standard errors that hold at practical B, intervals, bands and tests."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,9 @@ from vstatkit.variance import noise_variance, positive_mean
 
 MIN_DF = 3.0
 """Least degrees of freedom; below it a t interval is too wide to be of use."""
+
+CHUNK_ENTRIES = 8_000_000
+"""Numbers (observations x query points) held at a time."""
 
 BAND_DRAWS = 20_000
 """Gaussian draws behind a simultaneous critical value (error of about 0.3 %)."""
@@ -158,6 +162,9 @@ def stabilise(
 def estimate(design: SubsampleDesign, values: Floats, method: str) -> Estimates:
     """Estimate means, variances and degrees of freedom of an ensemble.
 
+    Query points are taken in chunks: memory does not grow with their number
+    times the number of observations.
+
     Parameters
     ----------
     design : SubsampleDesign
@@ -167,11 +174,36 @@ def estimate(design: SubsampleDesign, values: Floats, method: str) -> Estimates:
     method : str
         A resolved name of an estimator.
     """
+    step = max(1, CHUNK_ENTRIES // design.n)
+    chunks = [values[:, j : j + step] for j in range(0, values.shape[1], step)]
+    return join_estimates([_estimate_chunk(design, h, method) for h in chunks])
+
+
+def _estimate_chunk(design: SubsampleDesign, values: Floats, method: str) -> Estimates:
     components = estimate_components(method, design, values)
     weights = design.weights(0, len(values))
-    mean = np.average(values - values[0], axis=0, weights=weights) + values[0]
     B = float(len(values)) if weights is None else float(weights.sum())
-    return stabilise(mean, components, B)
+    return stabilise(ensemble_mean(design, values), components, B)
+
+
+def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
+    """Average the learners, by their weights in a complete design."""
+    weights = design.weights(0, len(values))
+    centred = values - values[0]
+    return np.asarray(np.average(centred, axis=0, weights=weights)) + values[0]
+
+
+def join_estimates(parts: Sequence[Estimates]) -> Estimates:
+    """Put estimates of several groups of query points together."""
+    if len(parts) == 1:
+        return parts[0]
+    return Estimates(
+        estimate=np.concatenate([part.estimate for part in parts]),
+        components=VarianceComponents.join([part.components for part in parts]),
+        sampling=np.concatenate([part.sampling for part in parts]),
+        df=np.concatenate([part.df for part in parts]),
+        n_learners=parts[0].n_learners,
+    )
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class ModelInfo:
         The typical row.
     ranges : dict
         Smallest and largest value of every numeric predictor.
+    unused_levels : tuple of str
+        Levels of the response that no observation has.
     """
 
     title: str
@@ -66,6 +68,7 @@ class ModelInfo:
     growth: Growth = field(default_factory=Growth)
     typical: pd.DataFrame | None = None
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    unused_levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,16 +81,28 @@ class EffectValues:
         Differences, learner by learner.
     frame : DataFrame of shape (e, 2)
         The settings: columns `from` and `to`, indexed by predictor (and class).
+    left_out : tuple of str
+        Predictors whose move is not finite with the others typical.
     """
 
     values: Floats
     frame: pd.DataFrame
+    left_out: tuple[str, ...] = ()
 
 
-def label_text(label: Any) -> str:
-    """Write a label of an estimate on one line; classes in brackets."""
+def label_texts(labels: Labels) -> list[str]:
+    """Write the labels of estimates on one line each; classes in brackets."""
+    if not isinstance(labels, pd.MultiIndex):
+        return [_join(label) for label in labels]
+    if labels.names[-1] != "class":
+        return [_join(label) for label in labels]
+    return [f"{_join(label[:-1])} [{label[-1]}]" for label in labels]
+
+
+def _join(label: Any) -> str:
+    """Write the levels of an index one after the other."""
     if isinstance(label, tuple):
-        return f"{label[0]} [{label[1]}]"
+        return ", ".join(_join(part) for part in label)
     return str(label)
 
 

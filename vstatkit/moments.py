@@ -237,6 +237,13 @@ class EnsembleMoments:
         return self.zeta_k * 0.0 if self.complete else self.zeta_k / self.n_learners
 
 
+def influence_values(sums: EnsembleSums) -> Floats:
+    """Influence of every observation, `cov_b(N[b, i], h_b)`, shape (n, m)."""
+    shift = sums.total / sums.n_learners
+    centred = sums.weighted - np.multiply.outer(sums.appearances, shift)
+    return centred / sums.n_learners
+
+
 def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> EnsembleMoments:
     """Reduce the sums to moments.
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference import estimate
-from vstatkit.info import label_text
+from vstatkit.info import label_texts
 from vstatkit.results import EnsembleResults
 
 POINT = "#0072B2"
@@ -49,7 +49,7 @@ def plot_estimates(
     """Draw the estimates with their intervals."""
     bounds = results.conf_int(alpha)
     ax = _axes(ax, len(bounds))
-    labels = [label_text(label) for label in results.labels]
+    labels = label_texts(results.labels)
     _intervals(ax, labels, results.params, bounds["lower"], bounds["upper"])
     ax.set_xlabel(f"{results.info.response}, {1 - alpha:.0%} confidence interval")
     return ax
@@ -64,9 +64,9 @@ def plot_effects(
         raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
     ax = _axes(ax, len(frame))
     labels = [
-        f"{label_text(label)}: {_short(start)} → {_short(end)}"
+        f"{label}: {_short(start)} → {_short(end)}"
         for label, start, end in zip(
-            frame.index, frame["from"], frame["to"], strict=True
+            label_texts(frame.index), frame["from"], frame["to"], strict=True
         )
     ]
     ax.axvline(0, color=GREY, linewidth=1)
@@ -157,7 +157,7 @@ def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
     ends = np.array([theory[0], theory[-1]])
     ax.plot(ends, start + slope * ends, color=ACCENT, linewidth=1.5)
     ax.set_xlabel("Normal quantile")
-    ax.set_ylabel(f"Influence on {label_text(results.labels[0])}")
+    ax.set_ylabel(f"Influence on {label_texts(results.labels)[0]}")
     _clean(ax)
     return ax
 
@@ -176,7 +176,9 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     ax.plot(sizes, bse, "o-", color=POINT, markersize=4)
     ax.set_xscale("log")
     ax.set_xlabel("Base learners B")
-    ax.set_ylabel(f"Std err of {label_text(results.labels[0])} ± its Monte Carlo error")
+    ax.set_ylabel(
+        f"Std err of {label_texts(results.labels)[0]} ± its Monte Carlo error"
+    )
     _clean(ax)
     return ax
 

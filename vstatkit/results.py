@@ -1,5 +1,6 @@
 """Results objects: labelled views of an ensemble's estimates."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -12,11 +13,14 @@ from vstatkit._typing import DataLike, Floats, Labels, Restrictions
 from vstatkit.components import VarianceComponents, resolve_method
 from vstatkit.formula import linear_constraint
 from vstatkit.inference import (
+    CHUNK_ENTRIES,
     Covariance,
     Estimates,
     WaldTest,
     covariance,
+    ensemble_mean,
     estimate,
+    join_estimates,
     simultaneous_critical_value,
     wald_test,
 )
@@ -24,10 +28,10 @@ from vstatkit.info import (
     EffectValues,
     ModelInfo,
     estimates_frame,
-    label_text,
+    label_texts,
     mean_frame,
 )
-from vstatkit.moments import sum_ensemble
+from vstatkit.moments import influence_values, sum_ensemble
 from vstatkit.normality import normality_tests
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores
@@ -187,15 +191,21 @@ class EnsembleResults:
             `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
             infinitesimal jackknife variance.
         """
-        sums = sum_ensemble(self.design, self.values)
-        shift = sums.total / sums.n_learners
-        D = sums.weighted - sums.appearances[:, None] * shift
-        return pd.DataFrame(D / sums.n_learners, self.units, self.labels)
+        blocks = list(self._influence_blocks())
+        return pd.DataFrame(np.concatenate(blocks, axis=1), self.units, self.labels)
+
+    def _influence_blocks(self) -> Iterator[Floats]:
+        """Influence on some estimates after others, to bound memory."""
+        step = max(1, CHUNK_ENTRIES // self.design.n)
+        for first in range(0, self.values.shape[1], step):
+            sums = sum_ensemble(self.design, self.values[:, first : first + step])
+            yield influence_values(sums)
 
     @cached_property
     def normality(self) -> pd.DataFrame:
         """Normality tests of the influence values, one row an estimate."""
-        return normality_tests(self.influence())
+        tables = [normality_tests(block) for block in self._influence_blocks()]
+        return pd.concat(tables).set_axis(self.labels)
 
     @property
     def effects(self) -> pd.DataFrame | None:
@@ -256,7 +266,7 @@ class EnsembleResults:
         est, bounds = self.estimates, self.conf_int(alpha)
         return pd.DataFrame(
             {
-                "term": [label_text(label) for label in self.labels],
+                "term": label_texts(self.labels),
                 "estimate": est.estimate,
                 "std_error": est.bse,
                 "statistic": est.zvalues,
@@ -329,7 +339,7 @@ class EnsembleResults:
         return wald_test(contrast.estimates.estimate, matrix, df, str(null))
 
     def _restrictions(self, R: Restrictions) -> tuple[Floats, Floats, list[str]]:
-        return linear_constraint(R, [label_text(label) for label in self.labels])
+        return linear_constraint(R, label_texts(self.labels))
 
     def predict(self, data: DataLike) -> pd.Series | pd.DataFrame:
         """Predict new data.
@@ -340,8 +350,8 @@ class EnsembleResults:
         """
         predictor = self._predictor()
         X, index = predictor.rows(data)
-        parts = [h.mean(axis=0) for h in predictor.chunks(X, self.design.n)]
-        mean = np.concatenate(parts) if parts else np.empty(0)
+        chunks = predictor.chunks(X, self.design.n)
+        mean = np.concatenate([ensemble_mean(self.design, h) for h in chunks])
         if predictor.classes is not None and len(predictor.classes) > 2:
             table = mean.reshape(-1, len(predictor.classes))
             return pd.DataFrame(table, index, list(predictor.classes))
@@ -351,13 +361,10 @@ class EnsembleResults:
         """Predict new data, with standard errors and intervals."""
         predictor = self._predictor()
         X, index = predictor.rows(data)
-        parts = tuple(
-            estimate(self.design, h, self.variance)
-            for h in predictor.chunks(X, self.design.n)
-        )
-        if not parts:
-            raise ValueError("the new data have no rows.")
-        return PredictionResults(self, X, predictor.labels(index), parts)
+        chunks = predictor.chunks(X, self.design.n)
+        parts = [estimate(self.design, h, self.variance) for h in chunks]
+        labels = predictor.labels(index)
+        return PredictionResults(self, X, labels, join_estimates(parts))
 
     def _predictor(self) -> Predictor:
         if self.predictor is None:
@@ -411,33 +418,29 @@ class PredictionResults:
         Coded query points.
     labels : Index of length m
         Row, or row and class, of every prediction.
-    parts : tuple of Estimates
-        Estimates, chunk after chunk.
+    estimates : Estimates
+        Estimates as arrays, with stabilised variances.
     """
 
     results: EnsembleResults
     X: Floats
     labels: Labels
-    parts: tuple[Estimates, ...]
-
-    def _gather(self, name: str) -> Floats:
-        return np.concatenate([getattr(part, name) for part in self.parts])
+    estimates: Estimates
 
     @property
     def predicted_mean(self) -> pd.Series:
         """Ensemble means."""
-        return pd.Series(self._gather("estimate"), self.labels, name="mean")
+        return pd.Series(self.estimates.estimate, self.labels, name="mean")
 
     @property
     def se_mean(self) -> pd.Series:
         """Standard errors of the means."""
-        return pd.Series(self._gather("bse"), self.labels, name="mean_se")
+        return pd.Series(self.estimates.bse, self.labels, name="mean_se")
 
-    @cached_property
-    def components(self) -> pd.DataFrame:
-        """Raw variance components, one row a prediction."""
-        frames = [part.components.to_frame() for part in self.parts]
-        return pd.concat(frames).set_axis(self.labels)
+    @property
+    def components(self) -> VarianceComponents:
+        """Raw variance components, as arrays; negative estimates are kept."""
+        return self.estimates.components
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the predictions.
@@ -451,9 +454,7 @@ class PredictionResults:
             few of them for the level); and `mc_se`, the Monte Carlo standard
             error of the raw total variance.
         """
-        frame = pd.concat(
-            [mean_frame(part, None, alpha) for part in self.parts]
-        ).set_axis(self.labels)
+        frame = mean_frame(self.estimates, self.labels, alpha)
         scores = self.results.scores
         offsets = None if scores is None else scores.interval_offsets(alpha)
         if offsets is not None:

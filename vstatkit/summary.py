@@ -13,7 +13,7 @@ from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit.components import ESTIMATORS
 from vstatkit.inference import MIN_DF
-from vstatkit.info import label_text
+from vstatkit.info import label_texts
 from vstatkit.normality import MIN_OBSERVATIONS
 from vstatkit.results import EnsembleResults
 
@@ -81,7 +81,7 @@ class _Section:
     def __init__(self, name: str, headers: Sequence[str], frame: pd.DataFrame) -> None:
         self.name = name
         self.headers = list(headers)
-        self.stubs = [label_text(label) for label in frame.index]
+        self.stubs = label_texts(frame.index)
         self.cells = frame.to_numpy(dtype=object).tolist()
 
     @property
