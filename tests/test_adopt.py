@@ -10,6 +10,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import LinearSVC
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
@@ -123,3 +124,21 @@ def test_the_training_data_must_be_given(data):
         vs.from_sklearn(forest, X.head(9), y.head(9), X.head(2))
     with pytest.raises(ValueError, match="one-dimensional with 70 values"):
         vs.from_sklearn(forest, X, y.head(9), X.head(2))
+
+
+def test_columns_are_found_by_their_names(data):
+    X, y = data
+    forest = RandomForestRegressor(50, random_state=1).fit(X, y)
+    straight = vs.from_sklearn(forest, X, y, X.head(3))
+    turned = vs.from_sklearn(forest, X[X.columns[::-1]], y, X[X.columns[::-1]].head(3))
+    np.testing.assert_array_equal(straight.values, turned.values)
+    with pytest.raises(ValueError, match="'x5' is missing"):
+        straight.predict(X.drop(columns="x5"))
+
+
+def test_learners_without_probabilities_are_refused(data):
+    X, y = data
+    bagging = BaggingClassifier(LinearSVC(), 10, max_samples=40, random_state=1)
+    bagging.fit(X, y > 14)
+    with pytest.raises(ValueError, match="no class probabilities"):
+        vs.from_sklearn(bagging, X, y > 14, X.head(2))

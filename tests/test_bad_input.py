@@ -271,3 +271,24 @@ def test_bad_levels(data, alpha):
     res = fit("y ~ x1", data)
     with pytest.raises(ValueError, match="`alpha` must lie strictly between 0 and 1"):
         res.conf_int(alpha)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"design": "two-level", "n_in": 2.5}, {"design": "balanced", "block": 20.0}],
+)
+def test_options_of_designs_are_whole_numbers(data, options):
+    with pytest.raises(TypeError, match="must be a whole number"):
+        fit("y ~ x1", data, **options)
+
+
+def test_data_of_a_statistic_have_rows():
+    with pytest.raises(ValueError, match="one or two dimensions; got 3"):
+        vs.statistic("mean", np.zeros((4, 2, 2)), k=2)
+    res = vs.statistic(lambda d: d["a"].mean(), {"a": [1.0, 2.0, 4.0]}, k=2, B=10)
+    assert 1 <= res.params.item() <= 4
+
+
+def test_a_predictor_that_is_all_missing_has_no_effect(data):
+    res = fit("y ~ x1 + x2", data.assign(x2=np.nan), missing="pass")
+    assert list(res.effects.index) == ["x1"]

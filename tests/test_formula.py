@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import patsy
@@ -220,3 +222,100 @@ def test_a_column_is_never_called(data):
     hostile = data.rename(columns={"x": "log"})
     with pytest.raises(vs.FormulaError, match="not allowed"):
         parse("y ~ log(log)", hostile, environment=None, intercept=False)
+
+
+def test_a_number_inside_a_condition_stays_a_number():
+    data = vs.datasets.mars(60, rng=1)
+    res = vs.fit("y ~ I(x1 > 0.5) + x2", data, B=20, rng=1)
+    assert list(res.effects.index) == ["x1", "x2"]
+    assert res.typical["x1"].item() == data["x1"].median()
+
+
+def test_a_response_takes_no_contrast(data):
+    with pytest.raises(vs.FormulaError, match="takes no contrast"):
+        read("C(g, Sum) ~ x", data)
+
+
+def test_levels_of_the_response_that_no_row_has_are_left_out(data):
+    frame = data.assign(g=data["g"].astype("category"))
+    design = read("g ~ x", frame[frame["g"] != "b"])
+    assert design.classes == ("a", "c")
+    assert design.unused_levels == ("b",)
+    np.testing.assert_array_equal(design.y, [0, 1, 0, 1])
+
+
+def test_unused_levels_are_noted():
+    data = vs.datasets.iris()
+    two = data[data["species"] != "setosa"]
+    res = vs.fit("species ~ petal_width", two, B=20, rng=1)
+    text = str(res.summary())
+    assert "that no row has: setosa" in text
+    assert "P(species = virginica)" in text
+
+
+@pytest.mark.parametrize("formula", ["class ~ .", "y ~ class"])
+def test_a_keyword_as_a_name_is_explained(data, formula):
+    frame = data.rename(columns={"x": "class"})
+    with pytest.raises(vs.FormulaError, match="Q"):
+        read(formula, frame)
+    assert read('y ~ Q("class")', frame).names == ("class",)
+
+
+def test_arrays_of_the_caller_run_along_the_data(data):
+    outside = np.linspace(0, 1, 6)
+    design = parse(
+        "y ~ x + outside",
+        data,
+        environment=caller_environment(0),
+        intercept=False,
+    )
+    np.testing.assert_array_equal(design.X[:, 1], outside)
+    assert "outside" in design.coding.variables
+
+
+def test_a_formula_that_fails_away_from_the_data_loses_that_effect_only():
+    rng = np.random.default_rng(1)
+    low = rng.uniform(0, 9, size=80)
+    data = pd.DataFrame({"low": low, "high": low + rng.uniform(0.1, 1, size=80)})
+    data = data.assign(y=rng.normal(size=80), z=rng.normal(size=80))
+    with np.errstate(invalid="ignore"):
+        res = vs.fit("y ~ np.log(high - low) + z", data, B=20, rng=1)
+    assert list(res.effects.index) == ["z"]
+    assert "No effect of high, low" in str(res.summary())
+
+
+def test_a_formula_that_fails_at_the_typical_row_asks_for_points():
+    data = pd.DataFrame({"x": [-1.0, 1.0] * 20, "y": np.arange(40.0)})
+    with np.errstate(divide="ignore"), pytest.raises(vs.FormulaError, match="`at`"):
+        vs.fit("y ~ np.log(np.abs(x))", data, B=10, rng=1)
+
+
+@pytest.mark.parametrize(
+    ("formula", "column", "message"),
+    [
+        ("y ~ when", pd.date_range("2020", periods=6), "holds dates or times"),
+        ("y ~ when", pd.to_timedelta(range(6), unit="D"), "holds dates or times"),
+        ("y ~ bs(x, df=2)", 1.0, "ValueError"),
+        ("y ~ np.log(g)", 1.0, "TypeError|UFuncTypeError|Error"),
+    ],
+)
+def test_other_errors_are_formula_errors_too(data, formula, column, message):
+    with pytest.raises(vs.FormulaError, match=message):
+        read(formula, data.assign(when=column))
+
+
+def test_new_data_must_be_of_the_same_kind(data):
+    design = read("y ~ x", data)
+    with pytest.raises(vs.FormulaError, match="'x' must be numeric, as in the"):
+        design.coding.matrix({"x": ["one", "two"]})
+
+
+def test_objects_that_are_numbers_are_numbers(data):
+    frame = data.assign(x=[Decimal(v) for v in data["x"]])
+    assert read("y ~ x", frame).names == ("x",)
+
+
+def test_booleans_as_numbers_have_effects():
+    data = vs.datasets.mars(60, rng=1).assign(b=lambda d: d["x1"] > 0.5)
+    res = vs.fit("y ~ I(b * 1) + x2", data, B=20, rng=1)
+    assert list(res.effects.loc["b", ["from", "to"]]) == [False, True]

@@ -210,3 +210,74 @@ def test_other_kernels_refuse_missing_values(data, kernel):
     data.loc[:9, "x1"] = np.nan
     with pytest.raises(ValueError, match="missing"):
         vs.fit("y ~ x1", data, kernel=kernel, missing="pass", B=5)
+
+
+def test_informative_missingness_is_learnt():
+    rng = np.random.default_rng(3)
+    gone = rng.uniform(size=300) < 0.4
+    frame = pd.DataFrame({"a": np.where(gone, np.nan, rng.uniform(size=300))})
+    frame["y"] = np.where(gone, 5.0, 0.0) + 0.01 * rng.normal(size=300)
+    ours = vs.fit("y ~ a", frame, kernel="tree", missing="pass", B=50, rng=1)
+    theirs = vs.fit(
+        "y ~ a", frame, kernel=DecisionTreeRegressor(), missing="pass", B=50, rng=1
+    )
+    assert ours.scores.table["OOB R-squared"] > 0.999
+    assert_allclose(ours.params, theirs.params, rtol=1e-2)
+
+
+def test_named_components_are_matched_by_name():
+    frame = pd.DataFrame({"g": ["a"] * 52 + ["b"] * 48})
+    options = {"k": 20, "B": 300, "rng": 1}
+    by_count = vs.statistic(lambda d: d["g"].value_counts(), frame, **options)
+    in_order = vs.statistic(
+        lambda d: d["g"].value_counts().reindex(["a", "b"]), frame, **options
+    )
+    assert_allclose(
+        by_count.params[["a", "b"]], in_order.params[["a", "b"]], **SAME_ALGEBRA
+    )
+    assert_allclose(by_count.bse[["a", "b"]], in_order.bse[["a", "b"]], rtol=1e-8)
+
+
+def test_components_with_other_names_are_an_error():
+    frame = pd.DataFrame({"g": list("aaaaaaabc")})
+
+    def common(d):
+        return d["g"].value_counts().head(1)
+
+    with pytest.raises(vs.KernelError, match=r"components [bc], but a on the first"):
+        vs.statistic(common, frame, k=2, B=200, rng=1)
+
+
+def test_a_function_must_return_something():
+    with pytest.raises(vs.KernelError, match="returned no numbers"):
+        vs.statistic(lambda x: [], np.arange(5.0), k=2, B=10, rng=1)
+
+
+def test_zero_weights_leave_rows_out_of_a_logit(data, rng):
+    X = np.column_stack([np.ones(80), data["x1"]])
+    y = data["high"].to_numpy(float)
+    weight = np.where(np.arange(80) < 60, 1.0, 0.0)
+    assert_allclose(
+        fit_logit(X, y, weight), fit_logit(X[:60], y[:60], np.ones(60)), rtol=1e-8
+    )
+
+
+def test_an_outlier_is_not_separation():
+    rng = np.random.default_rng(0)
+    x = np.append(rng.standard_t(2, size=500), 60.0)
+    y = np.append(rng.uniform(size=500) < 1 / (1 + np.exp(-x[:-1])), True).astype(float)
+    ours = fit_logit(np.column_stack([np.ones(501), x]), y, np.ones(501))
+    theirs = smf.logit("y ~ x", pd.DataFrame({"x": x, "y": y})).fit(disp=0)
+    assert_allclose(ours, theirs.params, rtol=1e-5)
+
+
+def test_a_random_state_object_does_not_make_learners_alike(data):
+    state = np.random.RandomState(3)
+    kernel = DecisionTreeRegressor(max_features=1, random_state=state)
+    res = vs.fit("y ~ x1 + x2 + x3", data, kernel=kernel, k=80, B=30, rng=1)
+    assert len(np.unique(res.values[:, 0])) > 5
+
+
+def test_a_class_is_not_an_estimator(data):
+    with pytest.raises(TypeError, match=r"write Ridge\(\)"):
+        vs.fit("y ~ x1", data, kernel=Ridge, B=5)

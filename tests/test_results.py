@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit import prediction
+from vstatkit import inference, prediction, results
 from vstatkit.components import ESTIMATORS
 
 
@@ -237,3 +237,56 @@ def test_the_seed_of_an_unseeded_fit_repeats_it(data):
 def test_results_describe_themselves(res):
     assert repr(res) == ("<EnsembleResults: forest, 4 estimates, n=90, k=37, B=300>")
     assert res._repr_html_().startswith("<table")
+
+
+def test_complete_designs_weigh_their_learners(data):
+    few = data.head(6)
+    res = vs.fit("y ~ x1", few, kernel="tree", k=3, B="complete", rng=1, at=few)
+    assert_allclose(res.predict(few), res.params, **SAME_ALGEBRA)
+    frame = res.get_prediction(few).summary_frame()
+    assert_allclose(frame["mean"], res.params, **SAME_ALGEBRA)
+
+
+def test_many_query_points_of_a_fit_are_taken_in_chunks(res, data, monkeypatch):
+    whole = vs.fit("y ~ x1", data, B=40, rng=1, at=data)
+    expected = whole.summary_frame(), whole.normality, whole.influence()
+    monkeypatch.setattr(inference, "CHUNK_ENTRIES", 7 * 90)
+    monkeypatch.setattr(results, "CHUNK_ENTRIES", 7 * 90)
+    again = vs.fit("y ~ x1", data, B=40, rng=1, at=data)
+    found = again.summary_frame(), again.normality, again.influence()
+    for one, two in zip(expected, found, strict=True):
+        pd.testing.assert_frame_equal(one, two, rtol=1e-9)
+
+
+@pytest.mark.parametrize("argument", ["weights", "groups"])
+def test_a_series_is_aligned_by_its_index(data, argument):
+    values = pd.Series(np.arange(90) // 3 + 1.0, data.index)
+    straight, turned = (
+        vs.fit("y ~ x1", data, B=20, rng=1, **{argument: one})
+        for one in (values, values.iloc[::-1])
+    )
+    np.testing.assert_array_equal(straight.values, turned.values)
+    with pytest.raises(ValueError, match="another index than the data's"):
+        vs.fit("y ~ x1", data, B=20, **{argument: values.set_axis(values.index + 1)})
+
+
+def test_equal_labels_take_a_matrix_but_no_words(data):
+    res = vs.fit("y ~ x1", data, B=40, rng=1, at=data.iloc[[0, 0, 1]])
+    contrast = res.t_test([[1, -1, 0]])
+    assert contrast.params.item() == 0
+    with pytest.raises(ValueError, match="estimates with different names"):
+        res.t_test("0 = 1")
+
+
+def test_labels_of_several_levels_are_all_shown(data):
+    index = pd.MultiIndex.from_tuples([("p", 1, "u"), ("p", 1, "v")])
+    res = vs.fit("y ~ x1", data, B=20, rng=1, at=data.head(2).set_axis(index))
+    text = str(res.summary())
+    assert "p, 1, u" in text
+    assert "p, 1, v" in text
+
+
+def test_known_values_are_rejected_for_certain(data):
+    with pytest.warns(vs.ConstantResponseWarning):
+        res = vs.fit("y ~ x1", data.assign(y=2.0), B=10, rng=1)
+    assert res.pvalues.item() == res.wald_test([[1.0]]).pvalue == 0.0

@@ -1,6 +1,7 @@
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import Ridge
@@ -99,3 +100,36 @@ def test_other_files_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.arange(3))
     with pytest.raises(vs.VstatkitError, match="does not hold saved results"):
         vs.load(tmp_path / "other.npz")
+
+
+def test_dates_intervals_and_tuples_travel(data, tmp_path):
+    path = tmp_path / "r.npz"
+    cut = data.assign(c=pd.cut(data["x2"], 3))
+    saved = vs.fit("y ~ x1 + c", cut, B=10, rng=1)
+    saved.save(path)
+    loaded = vs.load(path)
+    assert_array_equal(loaded.predict(cut), saved.predict(cut))
+    at = data.head(2).set_axis(pd.date_range("2020-01-01", periods=2))
+    dated = vs.fit("g ~ x1", data, B=10, rng=1, at=at)
+    dated.save(path)
+    assert vs.load(path).params.index.equals(dated.params.index)
+
+
+def test_numpy_integers_as_options_are_saved(data, tmp_path):
+    options = {"design": "balanced", "block": np.int64(25), "B": np.int64(50)}
+    vs.fit("y ~ x1", data, rng=np.int64(3), **options).save(tmp_path / "r.npz")
+    assert vs.load(tmp_path / "r.npz").design.block == 25
+
+
+def test_labels_of_other_kinds_say_that_they_cannot_be_saved(data, tmp_path):
+    at = data.head(1).set_axis([frozenset({1})])
+    res = vs.fit("y ~ x1", data, B=10, rng=1, at=at)
+    with pytest.raises(vs.VstatkitError, match="to be saved; got frozenset"):
+        res.save(tmp_path / "r.npz")
+
+
+def test_a_text_file_is_refused(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not results")
+    with pytest.raises(vs.VstatkitError, match="does not hold saved results"):
+        vs.load(path)

@@ -32,3 +32,8 @@ def test_no_seed_takes_fresh_entropy():
 def test_bad_seeds_are_refused(rng, error):
     with pytest.raises(error, match="`rng` must be"):
         resolve_seed(rng)
+
+
+def test_large_seeds_are_all_different():
+    seeds = [2**63, 2**63 + 1000, 2**64 - 1]
+    assert len({stream(seed, 0, Purpose.LEARNER).random() for seed in seeds}) == 3

@@ -164,3 +164,18 @@ def test_labels_of_query_points_are_shown(data):
     text = str(vs.fit("y ~ x1", data, B=30, rng=1, at=points).summary())
     assert "\nlow " in text
     assert "\nhigh " in text
+
+
+def test_names_are_escaped(data):
+    odd = data.assign(g=np.tile(["<b>&x", "50% {a}^_"], 40))
+    table = vs.fit("y ~ x1 + g", odd, B=30, rng=1).summary()
+    assert "<b>" not in table.as_html()
+    assert "&lt;b&gt;&amp;x" in table.as_html()
+    assert r"50\% \{a\}\textasciicircum{}\_" in table.as_latex()
+
+
+def test_stopping_short_of_a_tight_tolerance_is_noted(data):
+    with pytest.warns(vs.MonteCarloWarning):
+        res = vs.fit("y ~ x1", data, rng=1, tol=0.02, max_B=1500)
+    assert res.estimates.relative_mc_error.max() < 0.1
+    assert "learners would bring it to 2%" in words(res.summary())

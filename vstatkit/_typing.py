@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
 Counts: TypeAlias = Any
 """An array or sparse array of shape (B, n)."""

@@ -69,7 +69,7 @@ def check_units(n: int, what: str = "observations") -> None:
 
 
 def take_column(
-    argument: str, given: Any, data: pd.DataFrame, rows: Ints, n_rows: int
+    argument: str, given: Any, data: pd.DataFrame, rows: Ints, index: pd.Index
 ) -> pd.Series | None:
     """Read `weights` or `groups`: a column's name, or one value for each row.
 
@@ -83,8 +83,8 @@ def take_column(
         Rows that are used.
     rows : ndarray of shape (n,)
         Their positions in the data as given.
-    n_rows : int
-        Rows of the data as given.
+    index : Index
+        Index of the data as given; a Series must have the same.
     """
     if given is None:
         return None
@@ -96,16 +96,29 @@ def take_column(
             )
         column = data[given].reset_index(drop=True)
     else:
-        values = pd.Series(np.asarray(given))
-        if len(values) != n_rows:
+        if len(given) != len(index):
             raise ValueError(
-                f"`{argument}` must have one value for each of the {n_rows} rows of "
-                f"the data; got {len(values)}."
+                f"`{argument}` must have one value for each of the {len(index)} rows "
+                f"of the data; got {len(given)}."
             )
-        column = values.iloc[rows].reset_index(drop=True)
+        aligned = _align(argument, given, index)
+        column = pd.Series(np.asarray(aligned)).iloc[rows].reset_index(drop=True)
     if column.isna().any():
         raise ValueError(f"`{argument}` must not have missing values.")
     return column
+
+
+def _align(argument: str, given: Any, index: pd.Index) -> Any:
+    """Bring a Series into the order of the data, never by position alone."""
+    if not isinstance(given, pd.Series) or given.index.equals(index):
+        return given
+    unique = given.index.is_unique and index.is_unique
+    if unique and given.index.isin(index).all():
+        return given.reindex(index)
+    raise ValueError(
+        f"`{argument}` is a Series with another index than the data's. Give it the "
+        f"data's index, or its values alone: {argument}.to_numpy()."
+    )
 
 
 def observation_weights(column: pd.Series | None) -> Floats | None:

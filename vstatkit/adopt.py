@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels import class_columns, output_columns
+from vstatkit.prediction import feature_array
 from vstatkit.scores import Scores, score
 
 
@@ -73,6 +74,8 @@ class AdoptedEnsemble:
         Response, or class codes.
     classes : tuple or None
         Class labels.
+    columns : tuple of str or None
+        Names of the features, if the ensemble was fitted to a data frame.
     name : str
         Name of the response.
     """
@@ -83,6 +86,7 @@ class AdoptedEnsemble:
     replace: bool
     y: Floats
     classes: tuple[Any, ...] | None
+    columns: tuple[str, ...] | None
     name: str
 
     def scores(self) -> Scores:
@@ -114,7 +118,9 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
             f"`forest` must be a random forest or a bagging ensemble, whose learners "
             f"are fitted to subsamples; got {kind}."
         )
-    rows = np.asarray(X, dtype=np.float64)
+    names = getattr(forest, "feature_names_in_", None)
+    columns = None if names is None else tuple(str(name) for name in names)
+    rows = feature_array(X, columns)
     samples: Sequence[Ints] = forest.estimators_samples_
     n = len(rows)
     largest = max(int(drawn.max()) for drawn in samples)
@@ -135,6 +141,11 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
             f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
         )
     classes = tuple(forest.classes_) if is_classifier(forest) else None
+    if classes is not None and not hasattr(forest.estimators_[0], "predict_proba"):
+        raise ValueError(
+            f"the learners of this {kind} give no class probabilities (they have no "
+            "`predict_proba`). Refit with learners that do."
+        )
     codes = response if classes is None else np.searchsorted(forest.classes_, response)
     everything = np.arange(rows.shape[1])
     features = getattr(forest, "estimators_features_", None)
@@ -148,5 +159,6 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
         replace=bool(forest.bootstrap),
         y=np.asarray(codes, dtype=np.float64),
         classes=classes,
+        columns=columns,
         name=str(getattr(y, "name", None) or "y"),
     )

@@ -25,13 +25,14 @@ from vstatkit.assemble import (
     build_kernel,
     build_predictor,
     build_query,
-    check_observations,
     effect_values,
     given_ensemble,
     keeps_intercept,
     kernel_name,
     out_of_bag_scores,
     probe,
+    read_observations,
+    response_name,
     sized_index,
     unit_codes,
     warn_if_constant,
@@ -157,8 +158,8 @@ def fit(
         missing=missing,
     )
     warn_if_constant(parsed)
-    clusters = take_column("groups", groups, parsed.data, parsed.rows, len(frame))
-    column = take_column("weights", weights, parsed.data, parsed.rows, len(frame))
+    clusters = take_column("groups", groups, parsed.data, parsed.rows, frame.index)
+    column = take_column("weights", weights, parsed.data, parsed.rows, frame.index)
     design_options, options = split_options(kernel_options, ALL_DESIGN_OPTIONS)
     built = build_kernel(kernel, parsed, observation_weights(column), options)
     members, units = unit_codes(clusters, parsed.data.index)
@@ -188,7 +189,7 @@ def fit(
     )
     info = ModelInfo(
         title=TITLES.get(str(kernel), "Ensemble Results"),
-        response=parsed.response,
+        response=response_name(parsed),
         formula=formula,
         kernel=kernel_name(kernel),
         nobs=len(parsed.y),
@@ -198,6 +199,7 @@ def fit(
         growth=Growth(tol, max_B) if size == "auto" else Growth(),
         typical=parsed.coding.typical(parsed.frame),
         ranges=parsed.coding.ranges(parsed.frame),
+        unused_levels=tuple(map(str, parsed.unused_levels)),
     )
     return EnsembleResults(
         design=scheme,
@@ -259,12 +261,12 @@ def statistic(
     >>> bool(np.isclose(u.params.item(), x.var(ddof=1)))
     True
     """
-    table = data if isinstance(data, pd.DataFrame | pd.Series) else np.asarray(data)
+    table = read_observations(data)
     n = len(table)
     check_units(n)
-    check_observations(table)
     check_options(design_options, ALL_DESIGN_OPTIONS, "`statistic`")
-    clusters = take_column("groups", groups, pd.DataFrame(table), np.arange(n), n)
+    columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=range(n))
+    clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
     index = (
         table.index
         if isinstance(table, pd.DataFrame | pd.Series)
@@ -431,7 +433,12 @@ def from_sklearn(
     """
     adopted = adopt(forest, X, y)
     predictor = Predictor(
-        adopted.kernel, adopted.learners, None, adopted.classes, n_jobs
+        adopted.kernel,
+        adopted.learners,
+        None,
+        adopted.classes,
+        n_jobs,
+        adopted.columns,
     )
     rows, index = predictor.rows(at)
     results = from_arrays(

@@ -1,6 +1,7 @@
 """Assemble the stages of a fit from arguments."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, Literal
@@ -175,6 +176,9 @@ def build_design(
 ) -> tuple[SubsampleDesign, int | Literal["auto", "complete"]]:
     """Build the design, and settle B where the design's options imply it."""
     check_options(options, DESIGN_OPTIONS.get(name, ()), f"design {name!r}")
+    for option, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"`{option}` must be a whole number; got {value!r}.")
     halves = name == "matched" or (name == "little-bags" and not replace)
     size = subsample_size(k, n, at_most=n // 2 if halves else None)
     if B == "complete":
@@ -184,11 +188,11 @@ def build_design(
                 "apply. Leave `design` out."
             )
         return CompleteDesign(n, size, replace, seed), B
-    options = dict(options)
+    options = {option: int(value) for option, value in options.items()}
     n_out = options.pop("n_out", None)
     design = make_design(name, n, size, replace=replace, seed=seed, **options)
     if n_out is not None and isinstance(design, TwoLevelDesign):
-        implied = int(n_out) * design.n_in
+        implied = n_out * design.n_in
         if isinstance(B, int) and implied != B:
             raise ValueError(
                 f"`B` must be n_out * n_in = {implied}; got {B}. Leave `B` out."
@@ -209,7 +213,7 @@ def build_query(kernel: Kernel, parsed: Design, at: DataLike | None) -> Query:
             )
         return Query(pd.Index(parsed.names), None, None)
     points = parsed.coding.typical(parsed.frame) if at is None else as_frame(at)
-    if at is None and not np.isfinite(parsed.coding.raw_matrix(points)).all():
+    if at is None and not parsed.coding.usable(parsed.coding.raw_matrix(points)):
         raise FormulaError(
             "the formula is not finite at the typical row (medians, most frequent "
             f"levels): {points.iloc[0].to_dict()}. Give query points as `at`."
@@ -259,17 +263,34 @@ def out_of_bag_scores(
     return score(parsed.y, evaluation.oob.mean, kernel.n_classes)
 
 
-def check_observations(table: Any) -> None:
-    """Refuse missing and infinite numbers in the data of a statistic."""
-    numbers = (
-        table.select_dtypes("number") if hasattr(table, "select_dtypes") else table
-    )
-    array = np.asarray(numbers)
+def response_name(parsed: Design) -> str:
+    """Name what is estimated: the response, or the probability of its class."""
+    if parsed.classes is None or len(parsed.classes) != 2:
+        return parsed.response
+    return f"P({parsed.response} = {parsed.classes[1]})"
+
+
+def read_observations(data: Any) -> Any:
+    """Read the data of a statistic: a frame, a Series, or an array of rows."""
+    if isinstance(data, pd.DataFrame | pd.Series):
+        table: Any = data
+    elif isinstance(data, Mapping) or hasattr(data, "get_columns"):
+        table = as_frame(data)
+    else:
+        table = np.asarray(data)
+        if table.ndim not in (1, 2):
+            raise ValueError(
+                "`data` must have observations in rows: one or two dimensions; got "
+                f"{table.ndim}."
+            )
+    frame = isinstance(table, pd.DataFrame)
+    array = np.asarray(table.select_dtypes("number") if frame else table)
     if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise ValueError(
             f"`data` must be finite; row {row} is missing or infinite. Drop such rows."
         )
+    return table
 
 
 def given_ensemble(

@@ -91,7 +91,7 @@ class VarianceComponents:
 _TABLE = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
 
 
-def _join_arrays(arrays: Sequence[Floats | None]) -> Any:
+def _join_arrays(arrays: Sequence[Any]) -> Any:
     return None if arrays[0] is None else np.concatenate(arrays)
 
 

@@ -55,8 +55,7 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
     typical = coding.typical(frame)
     start = coding.raw_matrix(_moved(typical, [(name, a) for name, a, _ in moves]))
     end = coding.raw_matrix(_moved(typical, [(name, b) for name, _, b in moves]))
-    finite = np.isfinite(start) & np.isfinite(end)
-    usable = np.flatnonzero(np.all(finite, axis=1))
+    usable = np.flatnonzero(coding.usable(start) & coding.usable(end))
     table = pd.DataFrame(
         [[a, b] for _, a, b in moves],
         index=pd.Index([name for name, _, _ in moves], name="predictor"),

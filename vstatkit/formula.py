@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import patsy
 
-from vstatkit._typing import DataLike, Floats, Ints, Restrictions
+from vstatkit._typing import Bools, DataLike, Floats, Ints, Restrictions
 from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import (
     PATSY_BUILTINS,
@@ -159,6 +159,13 @@ class Coding:
         if len(X) != len(plain):  # a constant right-hand side
             X = np.repeat(X, len(plain), axis=0)
         return X[:, self.columns]
+
+    def usable(self, X: Floats) -> Bools:
+        """Rows that a learner can take: finite, or missing where that may pass."""
+        good = np.isfinite(X)
+        if self.recipe.missing == "pass":
+            good |= np.isnan(X)
+        return np.asarray(good.all(axis=1))
 
     def _check_columns(self, frame: pd.DataFrame) -> None:
         for name in self.variables:

@@ -190,7 +190,8 @@ def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
     """Average the learners, by their weights in a complete design."""
     weights = design.weights(0, len(values))
     centred = values - values[0]
-    return np.asarray(np.average(centred, axis=0, weights=weights)) + values[0]
+    mean: Floats = np.average(centred, axis=0, weights=weights) + values[0]
+    return mean
 
 
 def join_estimates(parts: Sequence[Estimates]) -> Estimates:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.formula import Coding
-from vstatkit.frames import as_frame
+from vstatkit.frames import as_frame, nearest
 from vstatkit.kernels import Predictive
 
 CHUNK_ENTRIES = 8_000_000
@@ -35,6 +35,8 @@ class Predictor:
         Levels of a categorical response.
     n_jobs : int or None
         Workers.
+    columns : tuple of str or None
+        Names of the features of a learner without a formula, if it has names.
     """
 
     kernel: Predictive
@@ -42,18 +44,20 @@ class Predictor:
     coding: Coding | None
     classes: tuple[Any, ...] | None
     n_jobs: int | None
+    columns: tuple[str, ...] | None = None
 
     def rows(self, data: DataLike) -> tuple[Floats, Labels]:
         """Code new data; the labels are its index."""
         if self.coding is None:
-            index = data.index if isinstance(data, pd.DataFrame) else None
-            X = np.asarray(data, dtype=np.float64)
+            X = feature_array(data, self.columns)
             if X.ndim != 2 or X.shape[1] != self.kernel.X.shape[1]:
                 raise ValueError(
                     f"new data must have shape (rows, {self.kernel.X.shape[1]}); "
                     f"got {X.shape}."
                 )
-            return X, pd.RangeIndex(len(X)) if index is None else index
+            if isinstance(data, pd.DataFrame):
+                return X, data.index
+            return X, pd.RangeIndex(len(X))
         frame = as_frame(data)
         return self.coding.matrix(frame), frame.index
 
@@ -79,6 +83,19 @@ class Predictor:
         step = max(1, CHUNK_ENTRIES // per_row)
         for first in range(0, len(X), step):
             yield self.values(X[first : first + step])
+
+
+def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:
+    """Read features; columns of a frame are found by their names."""
+    if isinstance(data, pd.DataFrame) and columns is not None:
+        missing = [name for name in columns if name not in data.columns]
+        if missing:
+            raise ValueError(
+                f"the data must have the columns {', '.join(columns)}; "
+                f"{missing[0]!r} is missing{nearest(missing[0], data.columns)}"
+            )
+        data = data[list(columns)]
+    return np.asarray(data, dtype=np.float64)
 
 
 def output_labels(index: Labels, classes: tuple[Any, ...] | None) -> Labels:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import warnings
+import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Floats, Labels
-from vstatkit.exceptions import FormulaError, VstatkitError, VstatkitWarning
+from vstatkit.exceptions import VstatkitError, VstatkitWarning
 from vstatkit.formula import Recipe
 from vstatkit.info import EffectValues, Growth, ModelInfo
 from vstatkit.kernels import LinearKernel, TreeKernel
@@ -46,7 +47,7 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         "scores": _pack_scores(results.scores, arrays),
         "predictor": _pack_predictor(results.predictor, arrays),
     }
-    arrays["document"] = np.array(json.dumps(document))
+    arrays["document"] = np.array(json.dumps(document, default=_pack))
     with Path(path).open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
@@ -65,6 +66,8 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
     -------
     EnsembleResults
     """
+    if not zipfile.is_zipfile(path):
+        raise VstatkitError(f"{path} does not hold saved results.")
     with np.load(path, allow_pickle=False) as archive:
         arrays = dict(archive)
     if "document" not in arrays:
@@ -87,28 +90,48 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
     )
 
 
-def _plain(value: Any) -> Any:
-    """Turn a numpy or pandas scalar into what JSON knows."""
+def _pack(value: Any) -> Any:
+    """Turn a scalar into what JSON knows; kinds that JSON lacks are tagged."""
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
+    if isinstance(value, pd.Timestamp):
+        return {"timestamp": value.isoformat()}
+    if isinstance(value, pd.Interval):
+        return {"interval": [_pack(value.left), _pack(value.right), value.closed]}
+    if isinstance(value, tuple):
+        return {"tuple": [_pack(part) for part in value]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return str(value)
+    raise VstatkitError(
+        f"labels and levels must be numbers, text, dates or intervals to be saved; got "
+        f"{type(value).__name__}."
+    )
+
+
+def _unpack(packed: Any) -> Any:
+    if not isinstance(packed, dict):
+        return packed
+    if "timestamp" in packed:
+        return pd.Timestamp(packed["timestamp"])
+    if "interval" in packed:
+        left, right, closed = packed["interval"]
+        return pd.Interval(_unpack(left), _unpack(right), closed)
+    return tuple(_unpack(part) for part in packed["tuple"])
 
 
 def _pack_index(index: Labels) -> dict[str, Any]:
     if isinstance(index, pd.MultiIndex):
-        rows = [[_plain(part) for part in row] for row in index]
-        return {"rows": rows, "names": list(index.names)}
-    return {"items": [_plain(item) for item in index], "name": _plain(index.name)}
+        return {"rows": [_pack(row) for row in index], "names": list(index.names)}
+    return {"items": [_pack(item) for item in index], "name": _pack(index.name)}
 
 
 def _unpack_index(packed: dict[str, Any]) -> Labels:
     if "rows" in packed:
-        tuples = [tuple(row) for row in packed["rows"]]
-        return pd.MultiIndex.from_tuples(tuples, names=packed["names"])
-    items: Labels = pd.Index(packed["items"], name=packed["name"])
-    return items
+        rows = [_unpack(row) for row in packed["rows"]]
+        return pd.MultiIndex.from_tuples(rows, names=packed["names"])
+    items = [_unpack(item) for item in packed["items"]]
+    kept: Labels = pd.Index(items, name=packed["name"], tupleize_cols=False)
+    return kept
 
 
 def _pack_frame(frame: pd.DataFrame) -> dict[str, Any]:
@@ -121,16 +144,16 @@ def _pack_frame(frame: pd.DataFrame) -> dict[str, Any]:
             "items": [_missing_as_none(v) for v in column],
         }
         if isinstance(kind, pd.CategoricalDtype):
-            packed["categories"] = [_plain(level) for level in kind.categories]
+            packed["categories"] = [_pack(level) for level in kind.categories]
             packed["ordered"] = bool(kind.ordered)
         else:
-            packed["dtype"] = "object" if kind.kind not in "biuf" else str(kind)
+            packed["dtype"] = str(kind) if kind.kind in "biufM" else "object"
         columns.append(packed)
     return {"columns": columns, "index": _pack_index(frame.index)}
 
 
 def _missing_as_none(value: Any) -> Any:
-    return None if pd.isna(value) else _plain(value)
+    return None if pd.isna(value) else _pack(value)
 
 
 def _unpack_frame(packed: dict[str, Any]) -> pd.DataFrame:
@@ -139,10 +162,13 @@ def _unpack_frame(packed: dict[str, Any]) -> pd.DataFrame:
     for column in packed["columns"]:
         if "categories" in column:
             values: Any = pd.Categorical(
-                column["items"], column["categories"], column["ordered"]
+                [_unpack(item) for item in column["items"]],
+                [_unpack(level) for level in column["categories"]],
+                column["ordered"],
             )
         else:
-            values = np.array(column["items"], dtype=column["dtype"])
+            items = [_unpack(item) for item in column["items"]]
+            values = pd.Series(items, index, dtype=column["dtype"])
         columns[column["name"]] = values
     return pd.DataFrame(columns, index)
 
@@ -158,6 +184,7 @@ def _unpack_info(packed: dict[str, Any]) -> ModelInfo:
     fields = {
         **packed,
         "growth": Growth(**packed["growth"]),
+        "unused_levels": tuple(packed["unused_levels"]),
         "typical": None if typical is None else _unpack_frame(typical),
         "ranges": {name: (low, high) for name, (low, high) in packed["ranges"].items()},
     }
@@ -199,11 +226,12 @@ def _pack_effects(
     if effects is None:
         return None
     arrays["effects"] = effects.values
-    settings = effects.frame.map(_plain)
+    settings = effects.frame.map(_pack)
     return {
         "from": settings["from"].to_list(),
         "to": settings["to"].to_list(),
         "index": _pack_index(effects.frame.index),
+        "left_out": list(effects.left_out),
     }
 
 
@@ -213,11 +241,11 @@ def _unpack_effects(
     if packed is None:
         return None
     frame = pd.DataFrame(
-        {"from": packed["from"], "to": packed["to"]},
+        {side: [_unpack(one) for one in packed[side]] for side in ("from", "to")},
         _unpack_index(packed["index"]),
         dtype=object,
     )
-    return EffectValues(arrays["effects"], frame)
+    return EffectValues(arrays["effects"], frame, tuple(packed["left_out"]))
 
 
 def _pack_scores(scores: Scores | None, arrays: Arrays) -> dict[str, Any] | None:
@@ -244,17 +272,18 @@ def _pack_predictor(
     recipe = predictor.coding.recipe
     try:
         recipe.rebuild()
-    except FormulaError as error:
+        frame = _pack_frame(recipe.frame)
+    except VstatkitError as error:
         _warn_left_out(str(error))
         return None
     packed = {
         "formula": recipe.formula,
-        "frame": _pack_frame(recipe.frame),
+        "frame": frame,
         "intercept": recipe.intercept,
         "missing": recipe.missing,
         "classes": None
         if predictor.classes is None
-        else [_plain(one) for one in predictor.classes],
+        else [_pack(one) for one in predictor.classes],
     }
     kernel = predictor.kernel
     if isinstance(kernel, LinearKernel):
@@ -294,7 +323,9 @@ def _unpack_predictor(
         packed["missing"],
     )
     coding = recipe.rebuild()
-    classes = None if packed["classes"] is None else tuple(packed["classes"])
+    classes = (
+        None if packed["classes"] is None else tuple(map(_unpack, packed["classes"]))
+    )
     nothing: Floats = np.empty((0, coding.columns.size))
     if packed["kind"] == "linear":
         linear = LinearKernel(nothing, np.empty(0), packed["logit"], None)

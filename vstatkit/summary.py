@@ -1,8 +1,9 @@
 """Show results in statsmodels' tables; nothing is computed here."""
 
 import copy
+import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,20 +26,52 @@ MAX_ROWS = 40
 
 
 class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
-    """statsmodels' Summary, with a tabular of its own for each table in LaTeX."""
+    """statsmodels' Summary, safe for any name of a column or level.
+
+    Names are escaped in HTML and LaTeX, and every table is a tabular of its own
+    in LaTeX, since they differ in columns.
+    """
+
+    def as_html(self) -> str:
+        """Return the tables and notes as HTML."""
+        tables = [_escaped(table, html.escape).as_html() for table in self.tables]
+        notes = html.escape(self.extra_txt or "").replace("\n", "<br/>")
+        return "\n".join([*tables, f"<br/><br/>{notes}"])
 
     def as_latex(self) -> str:
-        """Return the tables, which differ in columns, one after the other."""
-        tables = "\n\n".join(table.as_latex_tabular() for table in self.tables)
-        notes = [
-            f"\\par {_escape(line)}" for line in (self.extra_txt or "").split("\n")
+        """Return the tables and notes as LaTeX; it needs the booktabs package."""
+        tables = [
+            _escaped(table, _latex).as_latex_tabular(replacements={})
+            for table in self.tables
         ]
-        return "\n".join([tables, "", *notes])
+        notes = [f"\\par {_latex(line)}" for line in (self.extra_txt or "").split("\n")]
+        return "\n\n".join([*tables, "\n".join(notes)])
 
 
-def _escape(text: str) -> str:
-    special = {"_": r"\_", "%": r"\%", "&": r"\&", "|": r"$|$", "<": "$<$", ">": "$>$"}
-    return "".join(special.get(letter, letter) for letter in text)
+_LATEX = str.maketrans(
+    {letter: f"\\{letter}" for letter in "#$%&_{}"}
+    | {
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+    }
+)
+
+
+def _latex(text: str) -> str:
+    return text.translate(_LATEX)
+
+
+def _escaped(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTable:
+    """Copy a table with the text of every cell escaped."""
+    copied = copy.deepcopy(table)
+    for row in copied:
+        for cell in row:
+            cell.data = escape(str(cell.data))
+    return copied
 
 
 def summarise(results: EnsembleResults, alpha: float) -> Summary:
@@ -274,6 +307,8 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _test_note(results),
         _learners_note(results),
         _effects_note(results),
+        _unmoved_note(results),
+        _unused_note(results),
         _influence_note(results),
         _negative_note(results),
         _large_k_note(results),
@@ -310,13 +345,14 @@ def _learners_note(results: EnsembleResults) -> str | None:
             f"B was grown until the Monte Carlo error of the std err was below "
             f"{growth.tol:.0%}; {reached:.1%} was reached."
         )
-    if reached <= 0.1:
+    aim = 0.1 if growth.tol is None else growth.tol
+    if reached <= aim:
         return None
-    needed = results.estimates.learners_needed(0.1).max()
+    needed = results.estimates.learners_needed(aim).max()
     tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
-        f"The std err has a Monte Carlo error of {reached:.0%}; about "
-        f"{needed:,.0f} learners would bring it to 10%.{tail}"
+        f"The std err has a Monte Carlo error of {reached:.1%}; about "
+        f"{needed:,.0f} learners would bring it to {100 * aim:g}%.{tail}"
     )
 
 
@@ -327,6 +363,23 @@ def _effects_note(results: EnsembleResults) -> str | None:
         "Effects: change of the estimate when one predictor moves (10% to 90% "
         "quantile, or between levels), the others at typical values."
     )
+
+
+def _unmoved_note(results: EnsembleResults) -> str | None:
+    effects = results.effect_values
+    if effects is None or not effects.left_out:
+        return None
+    return (
+        f"No effect of {', '.join(effects.left_out)}: the formula is not finite when "
+        "it moves with the others at typical values."
+    )
+
+
+def _unused_note(results: EnsembleResults) -> str | None:
+    levels = results.info.unused_levels
+    if not levels:
+        return None
+    return f"Levels of the response that no row has: {', '.join(levels)}."
 
 
 def _influence_note(results: EnsembleResults) -> str:
