@@ -319,3 +319,28 @@ def test_booleans_as_numbers_have_effects():
     data = vs.datasets.mars(60, rng=1).assign(b=lambda d: d["x1"] > 0.5)
     res = vs.fit("y ~ I(b * 1) + x2", data, B=20, rng=1)
     assert list(res.effects.loc["b", ["from", "to"]]) == [False, True]
+
+
+def test_a_slip_in_a_subtracted_name_is_seen(data):
+    with pytest.raises(vs.FormulaError, match="'xx' is not a column"):
+        read("y ~ . - xx", data)
+    assert read('y ~ . - Q("my x")', data).names == ("g[T.b]", "g[T.c]", "x")
+
+
+def test_the_dot_leaves_out_groups_and_weights():
+    data = vs.datasets.mars(60, rng=1).assign(site=np.arange(60) // 4, w=1.0)
+    res = vs.fit("y ~ .", data, groups="site", weights="w", B=20, rng=1)
+    assert list(res.effects.index) == ["x1", "x2", "x3", "x4", "x5"]
+
+
+def test_elementwise_functions_need_no_prefix(data):
+    design = read("y ~ log(x)", data)
+    np.testing.assert_allclose(design.X[:, 0], np.log(data["x"]))
+
+
+def test_the_callers_own_function_comes_before_numpys(data):
+    def log(x):
+        return 0 * x + 7.0
+
+    np.testing.assert_array_equal(read("y ~ log(x)", data).X[:, 0], 7)
+    assert log(1) == 7

@@ -74,7 +74,7 @@ def test_least_squares_and_logit_are_statsmodels(data, rng):
     drawn = counts > 0
     ols = smf.ols("y ~ x1 + x4", rows).fit()
     assert_allclose(
-        fit_ols(X[drawn], data["y"].to_numpy()[drawn], counts[drawn]),
+        fit_ols(X[drawn], data["y"].to_numpy()[drawn], counts[drawn])[0],
         ols.params,
         rtol=1e-9,
     )
@@ -281,3 +281,15 @@ def test_a_random_state_object_does_not_make_learners_alike(data):
 def test_a_class_is_not_an_estimator(data):
     with pytest.raises(TypeError, match=r"write Ridge\(\)"):
         vs.fit("y ~ x1", data, kernel=Ridge, B=5)
+
+
+def test_a_subsample_that_does_not_determine_the_coefficients_is_an_error(data):
+    with pytest.raises(vs.KernelError, match="rank 2 in this subsample and 3 in the"):
+        vs.fit("y ~ x1 + x2", data, kernel="ols", k=2, replace=False, B=10, rng=1)
+    twins = data.assign(twin=data["x1"])  # collinear in the data as a whole
+    assert len(vs.fit("y ~ x1 + twin", twins, kernel="ols", B=10, rng=1).params) == 3
+
+
+def test_one_is_not_all(data):
+    with pytest.warns(vs.VstatkitWarning, match="k=1.0, the fraction, is all of them"):
+        vs.fit("y ~ x1", data, k=1, B=10, rng=1)

@@ -217,7 +217,7 @@ def test_coefficient_kernels_predict_too(data):
 
 def test_statistics_do_not_predict(data):
     res = vs.statistic("mean", data["y"], k=5, B=20, rng=1)
-    with pytest.raises(ValueError, match="'mean' does not predict new data"):
+    with pytest.raises(ValueError, match="'mean' is a statistic"):
         res.predict(data)
 
 
@@ -290,3 +290,13 @@ def test_known_values_are_rejected_for_certain(data):
     with pytest.warns(vs.ConstantResponseWarning):
         res = vs.fit("y ~ x1", data.assign(y=2.0), B=10, rng=1)
     assert res.pvalues.item() == res.wald_test([[1.0]]).pvalue == 0.0
+
+
+def test_a_hypothesised_value_moves_the_test_and_not_the_estimate(data):
+    res = vs.fit("y ~ x1", data, kernel="ols", B=200, rng=1)
+    single = res.t_test("x1 = 2")
+    assert list(single.params.index) == ["x1 = 2"]
+    assert_allclose(single.params.item(), res.params["x1"], **SAME_ALGEBRA)
+    expected = (res.params["x1"] - 2) / res.bse["x1"]
+    assert_allclose(single.zvalues.item(), expected, rtol=1e-8)
+    assert_allclose(res.wald_test("x1 = 2").statistic, expected**2, rtol=1e-8)

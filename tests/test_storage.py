@@ -83,7 +83,7 @@ def test_learners_that_need_pickling_are_left_out_with_a_warning(data, tmp_path)
     assert seen[0].filename == __file__
     loaded = vs.load(tmp_path / "r.npz")
     assert str(loaded.summary()) == str(saved.summary())
-    with pytest.raises(ValueError, match="does not predict new data"):
+    with pytest.raises(ValueError, match="saved without learners"):
         loaded.predict(data)
 
 

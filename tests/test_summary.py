@@ -96,7 +96,7 @@ def test_dropped_rows_and_clusters_are_reported(data):
     gaps.loc[:2, "x1"] = np.nan
     text = words(vs.fit("y ~ x1", gaps, groups="site", B=60, rng=1).summary())
     assert "Rows dropped: 3" in text
-    assert "3 rows with missing values were dropped." in text
+    assert "3 rows with missing values dropped." in text
     assert "No. Clusters: 20" in text
 
 
@@ -111,7 +111,8 @@ def test_negative_variances_are_shown_as_such(data):
 
 
 def test_large_subsamples_carry_a_note(data):
-    assert "exceeds n/2" in str(vs.fit("y ~ x1", data, k=60, B=30, rng=1).summary())
+    text = words(vs.fit("y ~ x1", data, k=60, B=30, rng=1).summary())
+    assert "k = 60 exceeds half of the 80 observations" in text
 
 
 def test_long_tables_are_cut_and_say_so(data):
@@ -179,3 +180,19 @@ def test_stopping_short_of_a_tight_tolerance_is_noted(data):
         res = vs.fit("y ~ x1", data, rng=1, tol=0.02, max_B=1500)
     assert res.estimates.relative_mc_error.max() < 0.1
     assert "learners would bring it to 2%" in words(res.summary())
+
+
+def test_agreement_of_all_learners_is_noted():
+    data = vs.datasets.iris()
+    res = vs.fit("species ~ .", data, B=30, rng=1, at=data.head(1))
+    assert (res.bse == 0).any()
+    assert "All learners agree" in words(res.summary())
+
+
+def test_coefficients_of_smaller_samples_are_not_the_full_ones(data):
+    small, whole = (
+        words(vs.fit("y ~ x1", data, kernel="ols", k=k, B=50, rng=1).summary())
+        for k in (0.5, 1.0)
+    )
+    assert "not centred at the full-sample estimate" in small
+    assert "not centred" not in whole

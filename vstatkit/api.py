@@ -36,6 +36,7 @@ from vstatkit.assemble import (
     sized_index,
     unit_codes,
     warn_if_constant,
+    warn_of_single_rows,
 )
 from vstatkit.classical import classical_kernel
 from vstatkit.components import (
@@ -91,8 +92,9 @@ def fit(
     Parameters
     ----------
     formula : str
-        A patsy formula; `y ~ .` stands for all other columns. A numeric response
-        is regression, a categorical one gives class probabilities.
+        A patsy formula; `y ~ .` stands for all other columns, but for those named
+        by `groups` and `weights`. A numeric response is regression, a categorical
+        one gives class probabilities.
     data : DataFrame, dict of columns, polars frame or Arrow table
         Observations in rows.
     kernel : str, scikit-learn estimator or callable
@@ -156,8 +158,10 @@ def fit(
         environment=environment,
         intercept=keeps_intercept(kernel),
         missing=missing,
+        not_in_dot=tuple(one for one in (groups, weights) if isinstance(one, str)),
     )
     warn_if_constant(parsed)
+    warn_of_single_rows(k)
     clusters = take_column("groups", groups, parsed.data, parsed.rows, frame.index)
     column = take_column("weights", weights, parsed.data, parsed.rows, frame.index)
     design_options, options = split_options(kernel_options, ALL_DESIGN_OPTIONS)

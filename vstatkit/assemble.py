@@ -21,7 +21,11 @@ from vstatkit._validation import (
 from vstatkit.components import ESTIMATORS
 from vstatkit.effects import Settings, effect_frame, effect_settings
 from vstatkit.ensemble import Evaluation, Task, evaluate
-from vstatkit.exceptions import ConstantResponseWarning, FormulaError
+from vstatkit.exceptions import (
+    ConstantResponseWarning,
+    FormulaError,
+    VstatkitWarning,
+)
 from vstatkit.formula import Design
 from vstatkit.frames import as_frame
 from vstatkit.info import EffectValues
@@ -80,6 +84,16 @@ class Query:
 def is_function(kernel: KernelLike) -> bool:
     """Tell a user's function from a name or an estimator."""
     return not isinstance(kernel, str | BaseEstimator) and callable(kernel)
+
+
+def warn_of_single_rows(k: Any) -> None:
+    """Warn when k is the number one, which is easily meant as the fraction."""
+    if isinstance(k, int | np.integer) and not isinstance(k, bool) and k == 1:
+        warnings.warn(
+            "k=1 is one observation a subsample; k=1.0, the fraction, is all of them.",
+            VstatkitWarning,
+            stacklevel=3,
+        )
 
 
 def keeps_intercept(kernel: KernelLike) -> bool:

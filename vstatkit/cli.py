@@ -70,7 +70,8 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="TABLE",
-        help=f"write the table: {', '.join(WRITERS)}",
+        help="write the summary (.html, .tex, .txt), or as .csv the predictions at "
+        "--at, else the estimates",
     )
     parser.set_defaults(run=_fit)
 

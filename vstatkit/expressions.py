@@ -53,12 +53,36 @@ def expand_dot(formula: str, columns: Sequence[str]) -> str:
     return f"{left}~{right}"
 
 
-def _standalone_dots(text: str) -> list[int]:
-    """Offsets of dots that are neither attribute access nor part of a number."""
+def added(formula: str) -> str:
+    """Write the formula with every minus as a plus: it names what was subtracted.
+
+    patsy never looks at terms that are taken out, so that a slip in their names
+    would go unseen.
+
+    Examples
+    --------
+    >>> added("y ~ a + b - c")
+    'y ~ a + b + c'
+    """
+    left, tilde, right = formula.partition("~")
+    letters = list(right)
+    offset = len(right) - len(right.lstrip())
+    for token in _tokens(right):
+        if token.string == "-":
+            letters[offset + token.start[1]] = "+"
+    return left + tilde + "".join(letters)
+
+
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text.strip()).readline))
+        return list(tokenize.generate_tokens(io.StringIO(text.strip()).readline))
     except (tokenize.TokenError, IndentationError, SyntaxError) as error:
         raise FormulaError(f"cannot read {text!r}: {error}") from error
+
+
+def _standalone_dots(text: str) -> list[int]:
+    """Offsets of dots that are neither attribute access nor part of a number."""
+    tokens = _tokens(text)
     offset = len(text) - len(text.lstrip())
     found = []
     for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):

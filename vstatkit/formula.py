@@ -16,6 +16,7 @@ from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
+    added,
     bare_name,
     category_name,
     check_trusted,
@@ -142,7 +143,12 @@ class Coding:
         """Code new data exactly as the training data was; refuse missing values."""
         X = self.raw_matrix(data)
         names = [plain_name(self.info.column_names[j]) for j in self.columns]
-        check_finite(X, names, allow_missing=self.recipe.missing == "pass")
+        check_finite(
+            X,
+            names,
+            allow_missing=self.recipe.missing == "pass",
+            where="the new data: ",
+        )
         return X
 
     def raw_matrix(self, data: DataLike) -> Floats:
@@ -213,6 +219,7 @@ def parse(
     environment: patsy.EvalEnvironment | None,
     intercept: bool,
     missing: Missing = "drop",
+    not_in_dot: tuple[str, ...] = (),
 ) -> Design:
     """Apply a formula to data.
 
@@ -224,14 +231,17 @@ def parse(
     data : DataFrame, mapping of columns, polars frame or Arrow table
         Observations in rows.
     environment : EvalEnvironment or None
-        Where names that are not columns are looked up. None trusts nobody: only
-        columns, patsy's built-ins and numpy's elementwise functions evaluate.
+        Where names that are not columns are looked up, before numpy's elementwise
+        functions (so that `log(x)` works as in R). None trusts nobody: only
+        columns, patsy's built-ins and those functions evaluate.
     intercept : bool
         Keep patsy's intercept column. It is built either way, so that factors
         are coded alike.
     missing : {"drop", "raise", "pass"}
         What to do with rows that have missing values. "pass" keeps missing
         predictors and drops rows without a response.
+    not_in_dot : tuple of str
+        Columns that `.` does not stand for.
 
     Returns
     -------
@@ -242,14 +252,15 @@ def parse(
             f"`missing` must be 'drop', 'raise' or 'pass'; got {missing!r}."
         )
     frame = as_frame(data)
-    text = expand_dot(formula, list(frame.columns))
+    text = expand_dot(formula, [c for c in frame.columns if c not in not_in_dot])
     description = _describe(text)
     if environment is None:
         environment = restricted_environment()
-        _check_names(description, frame.columns, environment)
+        _check_names(_describe(added(text)), frame.columns, environment)
         check_trusted(_all_codes(description), frame.columns)
     else:
-        _check_names(description, frame.columns, environment)
+        environment = environment.with_outer_namespace(SAFE_FUNCTIONS)
+        _check_names(_describe(added(text)), frame.columns, environment)
         frame = _with_outside_columns(description, frame, environment)
     variables = _variables(description.rhs_termlist, frame.columns)
     used = [*variables, *_variables(description.lhs_termlist, frame.columns)]
@@ -537,7 +548,10 @@ def linear_constraint(
             constraint = patsy.DesignInfo(names).linear_constraint(R)
         coefs = np.asarray(constraint.coefs, dtype=np.float64)
         constants = np.asarray(constraint.constants, dtype=np.float64).ravel()
-    return coefs, constants, [f"c{j}" for j in range(len(coefs))]
+    texts = [part.strip() for part in R.split(",")] if isinstance(R, str) else []
+    if len(texts) != len(coefs):
+        texts = [f"c{j}" for j in range(len(coefs))]
+    return coefs, constants, texts
 
 
 def restricted_environment() -> patsy.EvalEnvironment:

@@ -120,13 +120,13 @@ def check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
 
 
 def check_finite(
-    X: Floats, names: Sequence[str], *, allow_missing: bool = False
+    X: Floats, names: Sequence[str], *, allow_missing: bool = False, where: str = ""
 ) -> None:
     """Refuse a design matrix with infinite or, unless allowed, missing values."""
     bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise FormulaError(
-            f"{names[column]!r} must be finite in every row; row {row} has "
+            f"{where}{names[column]!r} must be finite in every row; row {row} has "
             f"{X[row, column]}. Remove such rows, or change the transformation."
         )

@@ -44,6 +44,8 @@ class Estimates:
         fewer units, and less than the number of units.
     n_learners : float
         Number B of learners.
+    null : ndarray of shape (m,) or float
+        Values that the tests hold the estimates against.
     """
 
     estimate: Floats
@@ -51,6 +53,7 @@ class Estimates:
     sampling: Floats
     df: Floats
     n_learners: float
+    null: Floats | float = 0.0
 
     @property
     def variance(self) -> Floats:
@@ -64,12 +67,12 @@ class Estimates:
 
     @property
     def zvalues(self) -> Floats:
-        """Estimates over standard errors; infinite where the error is zero."""
-        return ratio(self.estimate, self.bse)
+        """Distance from the null in standard errors; infinite where these are zero."""
+        return ratio(self.estimate - self.null, self.bse)
 
     @property
     def pvalues(self) -> Floats:
-        """Two-sided p-values of zero, by Student's t."""
+        """Two-sided p-values of the null, by Student's t."""
         return two_sided(self.zvalues, self.df)
 
     def half_width(self, alpha: float) -> Floats:

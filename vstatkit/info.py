@@ -117,6 +117,8 @@ def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.Dat
             "p_value": estimates.pvalues,
             "ci_lower": estimates.estimate - half,
             "ci_upper": estimates.estimate + half,
+            "df": estimates.df,
+            "relative_mc_error": estimates.relative_mc_error,
         },
         index,
     )

@@ -264,12 +264,15 @@ class LinearKernel:
         Logistic regression instead of least squares.
     weights : ndarray of shape (n,) or None
         Weight of every observation.
+    rank : int
+        Rank of the design matrix.
     """
 
     X: Floats
     y: Floats
     logit: bool
     weights: Floats | None
+    rank: int = 0
 
     coefficients: ClassVar[bool] = True
     n_outputs: ClassVar[int] = 1
@@ -286,7 +289,15 @@ class LinearKernel:
         if self.weights is not None:
             weight *= self.weights[drawn]
         X, y = self.X[drawn], self.y[drawn]
-        return fit_logit(X, y, weight) if self.logit else fit_ols(X, y, weight)
+        if self.logit:
+            return fit_logit(X, y, weight)
+        coefficients, rank = fit_ols(X, y, weight)
+        if rank < self.rank:
+            raise ValueError(
+                f"the design has rank {rank} in this subsample and {self.rank} in the "
+                "data, so the coefficients are not determined. Raise `k`."
+            )
+        return coefficients
 
     def predict(self, learner: Floats, X: Floats) -> Floats:
         """Predict means, or probabilities of the second class."""
@@ -298,10 +309,14 @@ class LinearKernel:
         return learner
 
 
-def fit_ols(X: Floats, y: Floats, weight: Floats) -> Floats:
-    """Weighted least squares; minimum norm where columns are collinear."""
+def fit_ols(X: Floats, y: Floats, weight: Floats) -> tuple[Floats, int]:
+    """Weighted least squares, and the rank of the design.
+
+    The solution has minimum norm where columns are collinear.
+    """
     root = np.sqrt(weight)
-    return np.asarray(np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0])
+    answer = np.linalg.lstsq(X * root[:, None], y * root, rcond=None)
+    return np.asarray(answer[0]), int(answer[2])
 
 
 LOGIT_STEPS = 50
@@ -476,7 +491,8 @@ def linear_kernel(
                 "kernel='logit' needs a response of zeros and ones or of two classes; "
                 f"got numbers from {y.min():g} to {y.max():g}."
             )
-    return LinearKernel(X, y, logit=name == "logit", weights=weights)
+    rank = int(np.linalg.matrix_rank(X))
+    return LinearKernel(X, y, logit=name == "logit", weights=weights, rank=rank)
 
 
 def estimator_kernel(

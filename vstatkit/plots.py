@@ -51,7 +51,12 @@ def plot_estimates(
     ax = _axes(ax, len(bounds))
     labels = label_texts(results.labels)
     _intervals(ax, labels, results.params, bounds["lower"], bounds["upper"])
-    ax.set_xlabel(f"{results.info.response}, {1 - alpha:.0%} confidence interval")
+    info = results.info
+    coefficients = info.coefficients and info.formula is not None
+    if coefficients:
+        ax.axvline(0, color=GREY, linewidth=1)
+    what = "Coefficient" if coefficients else info.response
+    ax.set_xlabel(f"{what}, {1 - alpha:.0%} confidence interval")
     return ax
 
 
@@ -71,7 +76,9 @@ def plot_effects(
     ]
     ax.axvline(0, color=GREY, linewidth=1)
     _intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
-    ax.set_xlabel(f"Change in {results.info.response}, {1 - alpha:.0%} interval")
+    several = isinstance(frame.index, pd.MultiIndex)
+    what = "probability" if several else results.info.response
+    ax.set_xlabel(f"Change in {what}, {1 - alpha:.0%} interval")
     return ax
 
 
@@ -141,7 +148,7 @@ def plot_profile(
         label=f"{level}, each point",
     )
     ax.plot(grid, prediction.predicted_mean, color=POINT, linewidth=2, label="mean")
-    ax.set_xlabel(variable)
+    ax.set_xlabel(f"{variable}, others at typical values")
     ax.set_ylabel(results.info.response)
     ax.legend(frameon=False)
     _clean(ax)

@@ -66,6 +66,8 @@ class EnsembleResults:
         Predicts new data, where the kernel can.
     scores : Scores or None
         Out-of-bag scores.
+    null : ndarray of shape (m,) or None
+        Values that the tests hold the estimates against; None for zero.
     """
 
     design: SubsampleDesign
@@ -77,11 +79,13 @@ class EnsembleResults:
     effect_values: EffectValues | None = None
     predictor: Predictor | None = None
     scores: Scores | None = None
+    null: Floats | None = None
 
     @cached_property
     def estimates(self) -> Estimates:
         """Estimates as arrays, with stabilised variances."""
-        return estimate(self.design, self.values, self.variance)
+        found = estimate(self.design, self.values, self.variance)
+        return found if self.null is None else replace(found, null=self.null)
 
     @property
     def nobs(self) -> int:
@@ -312,9 +316,9 @@ class EnsembleResults:
         Returns
         -------
         EnsembleResults
-            Its estimates are `R @ params` less the hypothesised values. A linear
-            combination of kernels is a kernel, so standard errors come from the
-            same learners.
+            Its estimates are `R @ params`; `zvalues` and `pvalues` hold them
+            against the hypothesised values. A linear combination of kernels is a
+            kernel, so standard errors come from the same learners.
         """
         coefs, constants, names = self._restrictions(R)
         info = replace(
@@ -322,8 +326,9 @@ class EnsembleResults:
         )
         return replace(
             self,
-            values=self.values @ coefs.T - constants,
+            values=self.values @ coefs.T,
             labels=pd.Index(names),
+            null=constants,
             info=info,
             effect_values=None,
             predictor=None,
@@ -336,7 +341,8 @@ class EnsembleResults:
         null = R if isinstance(R, str) else "R @ params = 0"
         matrix = contrast.cov_params().to_numpy()
         df = float(contrast.estimates.df.min())
-        return wald_test(contrast.estimates.estimate, matrix, df, str(null))
+        difference = contrast.estimates.estimate - contrast.estimates.null
+        return wald_test(difference, matrix, df, str(null))
 
     def _restrictions(self, R: Restrictions) -> tuple[Floats, Floats, list[str]]:
         return linear_constraint(R, label_texts(self.labels))
@@ -369,8 +375,9 @@ class EnsembleResults:
     def _predictor(self) -> Predictor:
         if self.predictor is None:
             raise ValueError(
-                f"the kernel {self.info.kernel!r} does not predict new data; its "
-                "estimates are in `params` and `summary()`."
+                f"these results hold no learners that predict: {self.info.kernel!r} is "
+                "a statistic, or they were saved without learners. The estimates are "
+                "in `params` and `summary()`."
             )
         return self.predictor
 

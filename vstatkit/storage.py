@@ -66,6 +66,8 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
     -------
     EnsembleResults
     """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"there is no file {path}.")
     if not zipfile.is_zipfile(path):
         raise VstatkitError(f"{path} does not hold saved results.")
     with np.load(path, allow_pickle=False) as archive:
@@ -267,14 +269,16 @@ def _pack_predictor(
     if predictor is None:
         return None
     if predictor.coding is None:
-        _warn_left_out("the ensemble was fitted by another package")
+        _warn_left_out("the ensemble was fitted by another package.")
         return None
     recipe = predictor.coding.recipe
     try:
         recipe.rebuild()
         frame = _pack_frame(recipe.frame)
     except VstatkitError as error:
-        _warn_left_out(str(error))
+        _warn_left_out(
+            f"the formula cannot be read again without this session: {error}"
+        )
         return None
     packed = {
         "formula": recipe.formula,
@@ -298,14 +302,14 @@ def _pack_predictor(
             name: getattr(kernel, name) for name in ("n_classes", "centre", "scale")
         }
         return {**packed, "kind": "trees", **kept}
-    _warn_left_out(f"learners of {type(kernel).__name__} need pickling")
+    _warn_left_out("they could only be pickled.")
     return None
 
 
 def _warn_left_out(reason: str) -> None:
     warnings.warn(
-        f"saved without the learners, because {reason}. All estimates are kept; the "
-        "loaded results cannot predict new data.",
+        f"saved without the learners: {reason} All estimates are kept; the loaded "
+        "results cannot predict new data.",
         VstatkitWarning,
         stacklevel=5,
     )

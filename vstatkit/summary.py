@@ -30,12 +30,19 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
 
     Names are escaped in HTML and LaTeX, and every table is a tabular of its own
     in LaTeX, since they differ in columns.
+
+    Attributes
+    ----------
+    notes : list of str
+        The numbered notes, not wrapped.
     """
+
+    notes: list[str]
 
     def as_html(self) -> str:
         """Return the tables and notes as HTML."""
         tables = [_escaped(table, html.escape).as_html() for table in self.tables]
-        notes = html.escape(self.extra_txt or "").replace("\n", "<br/>")
+        notes = "<br/>".join(html.escape(note) for note in ["Notes:", *self.notes])
         return "\n".join([*tables, f"<br/><br/>{notes}"])
 
     def as_latex(self) -> str:
@@ -44,7 +51,7 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
             _escaped(table, _latex).as_latex_tabular(replacements={})
             for table in self.tables
         ]
-        notes = [f"\\par {_latex(line)}" for line in (self.extra_txt or "").split("\n")]
+        notes = [f"\\par {_latex(note)}" for note in ["Notes:", *self.notes]]
         return "\n\n".join([*tables, "\n".join(notes)])
 
 
@@ -96,16 +103,15 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     summary = EnsembleSummary()
     summary.tables.append(_header_table(header, results.info.title, width))
     summary.tables.extend(section.table(width) for section in shown)
-    summary.add_extra_txt(["Notes:", *_numbered(_notes(results, alpha), width)])
-    return summary
-
-
-def _numbered(notes: Sequence[str], width: int) -> list[str]:
-    return [
+    notes = enumerate(_notes(results, alpha), start=1)
+    summary.notes = [f"[{j}] {note}" for j, note in notes]
+    lines = [
         line
-        for j, note in enumerate(notes, start=1)
-        for line in textwrap.wrap(f"[{j}] {note}", width, subsequent_indent="    ")
+        for note in summary.notes
+        for line in textwrap.wrap(note, width, subsequent_indent="    ")
     ]
+    summary.add_extra_txt(["Notes:", *lines])
+    return summary
 
 
 class _Section:
@@ -201,10 +207,12 @@ def _estimates_section(results: EnsembleResults, alpha: float) -> _Section:
             "ci_upper": bounds["upper"],
         }
     ).head(MAX_ROWS)
+    cells = _test_cells(frame)
+    cells.insert(2, "df", results.df.head(MAX_ROWS).map("{:.1f}".format))
     coefficients = results.info.coefficients
-    headers = ["coef" if coefficients else "mean", "std err", "z", "P>|z|"]
+    headers = ["coef" if coefficients else "mean", "std err", "df", "z", "P>|z|"]
     name = "" if coefficients else "Estimates"
-    return _Section(name, [*headers, *_interval_headers(alpha)], _test_cells(frame))
+    return _Section(name, [*headers, *_interval_headers(alpha)], cells)
 
 
 def _effects_section(results: EnsembleResults, alpha: float) -> _Section | None:
@@ -305,6 +313,8 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _target_note(results, alpha),
         _probability_note(results),
         _test_note(results),
+        _variance_note(results),
+        _exact_note(results),
         _learners_note(results),
         _effects_note(results),
         _unmoved_note(results),
@@ -320,19 +330,40 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
 
 
 def _target_note(results: EnsembleResults, alpha: float) -> str:
+    info = results.info
+    if info.formula is None:
+        target = "the expected value of the kernel on"
+        tail = "."
+    else:
+        target = "the mean of a base learner fitted to"
+        centre = "the full-sample estimate" if info.coefficients else "E[y|x]"
+        tail = f"; they are not centred at {centre}."
+    if info.formula is not None and info.coefficients and results.k >= results.design.n:
+        tail = "."
     return (
-        f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner fitted "
-        f"to k = {results.k:,} {results.info.units}"
-        + ("." if results.info.coefficients else "; they are not centred at E[y|x].")
+        f"The intervals cover, at {1 - alpha:.4g}, {target} k = {results.k:,} "
+        f"{info.units}{tail}"
     )
 
 
 def _test_note(results: EnsembleResults) -> str:
-    df = results.estimates.df
-    low, high = df.min(), df.max()
-    span = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-    floor = f" (bounded below by {MIN_DF:g})" if low <= MIN_DF else ""
-    return f"P>|z| and the intervals use Student's t with df = {span}{floor}."
+    effects = results.effects
+    tail = ""
+    if effects is not None:
+        low, high = effects["df"].min(), effects["df"].max()
+        tail = f" (Effects: {low:.1f} to {high:.1f})"
+    floor = results.estimates.df.min() <= MIN_DF < results.design.n - 1
+    bound = f"; it is bounded below by {MIN_DF:g}" if floor else ""
+    return f"P>|z| and the intervals use Student's t with the df shown{tail}{bound}."
+
+
+def _variance_note(results: EnsembleResults) -> str | None:
+    if ESTIMATORS[results.variance].nonnegative or results.design.complete:
+        return None
+    return (
+        "The Variance table is raw. std err squares to its monte carlo part plus the "
+        "sampling part made positive (a posterior mean); MC share is a share of that."
+    )
 
 
 def _learners_note(results: EnsembleResults) -> str | None:
@@ -342,8 +373,8 @@ def _learners_note(results: EnsembleResults) -> str | None:
     growth = results.info.growth
     if growth.tol is not None and reached <= growth.tol:
         return (
-            f"B was grown until the Monte Carlo error of the std err was below "
-            f"{growth.tol:.0%}; {reached:.1%} was reached."
+            "B was grown until the Monte Carlo error of the Estimates' std err was "
+            f"below {100 * growth.tol:g}%; {reached:.1%} was reached."
         )
     aim = 0.1 if growth.tol is None else growth.tol
     if reached <= aim:
@@ -351,8 +382,18 @@ def _learners_note(results: EnsembleResults) -> str | None:
     needed = results.estimates.learners_needed(aim).max()
     tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
-        f"The std err has a Monte Carlo error of {reached:.1%}; about "
+        f"The Estimates' std err has a Monte Carlo error of {reached:.1%}; about "
         f"{needed:,.0f} learners would bring it to {100 * aim:g}%.{tail}"
+    )
+
+
+def _exact_note(results: EnsembleResults) -> str | None:
+    count = int((results.components.zeta_k == 0).sum())
+    if count == 0:
+        return None
+    return (
+        f"All learners agree for {count} of {len(results.labels)} estimates: their std "
+        "err is zero, which says nothing about other data."
     )
 
 
@@ -410,8 +451,8 @@ def _large_k_note(results: EnsembleResults) -> str | None:
     if not large or results.info.coefficients:
         return None
     return (
-        f"k = {results.k:,} exceeds n/2: for trees, jackknife variances have been "
-        "measured to be 7 to 15% low when k is near n."
+        f"k = {results.k:,} exceeds half of the {_units(results)}: for trees, variance "
+        "estimates have been measured to be 7 to 15% low when k is near n."
     )
 
 
@@ -427,7 +468,9 @@ def _probability_note(results: EnsembleResults) -> str | None:
 def _dropped_note(results: EnsembleResults) -> str | None:
     if results.info.n_dropped == 0:
         return None
-    return f"{results.info.n_dropped:,} rows with missing values were dropped."
+    count = results.info.n_dropped
+    rows = "row" if count == 1 else "rows"
+    return f"{count:,} {rows} with missing values dropped."
 
 
 def _unscored_note(results: EnsembleResults) -> str | None:
