@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose
 import vstatkit as vs
 from vstatkit import ensemble
 from vstatkit.ensemble import Task, evaluate
-from vstatkit.kernels import FunctionKernel, tree_kernel
+from vstatkit.forest.trees import tree_kernel
+from vstatkit.kernels import FunctionKernel
 from vstatkit.subsample import make_design
 
 

@@ -63,3 +63,13 @@ def test_other_designs_grow_in_their_own_units(data, design, replace, multiple):
 def test_auto_serves_statistics(data):
     res = vs.statistic("gini", data["y"], k=10, rng=1)
     assert res.estimates.relative_mc_error.max() <= 0.1
+
+
+def test_stopping_early_does_not_flatter_the_standard_error():
+    """Root mean square Monte Carlo error over seeds stays below the tolerance."""
+    data = vs.datasets.mars(200, rng=1)
+    exact = vs.fit("y ~ x1 + x4", data, rng=99, B=30_000).bse.item()
+    found = [vs.fit("y ~ x1 + x4", data, rng=s, tol=0.15).bse.item() for s in range(40)]
+    error = np.sqrt(np.mean((np.array(found) / exact - 1) ** 2))
+    # The root of a mean of 40 squares is known to about 11 %.
+    assert error < 0.15

@@ -15,12 +15,9 @@ from tests.ensembles import SAME_ALGEBRA
 from vstatkit.kernels import (
     fit_logit,
     fit_ols,
-    learner_seed,
     n_positional,
     name_values,
-    tree_kernel,
 )
-from vstatkit.streams import Purpose, stream
 
 
 @pytest.fixture
@@ -31,25 +28,6 @@ def data():
         third=pd.qcut(frame["y"], 3, labels=["low", "mid", "top"]),
         w=np.linspace(0.5, 2, 80),
     )
-
-
-def test_tree_is_scikit_learns_with_counts_as_weights(data, rng):
-    X = data[["x1", "x2", "x3"]].to_numpy().astype(np.float32).astype(float)
-    y = data["y"].to_numpy()
-    kernel = tree_kernel("tree", X, y, n_classes=None, weights=None, options={})
-    for b in range(10):
-        counts = rng.multinomial(60, np.full(80, 1 / 80))
-        tree = kernel.fit(counts, stream(1, b, Purpose.LEARNER))
-        # All features tie in nodes of two rows: the seed breaks ties, and so does
-        # rounding, hence the oracle gets the response in the same units.
-        seed = learner_seed(stream(1, b, Purpose.LEARNER))
-        oracle = DecisionTreeRegressor(random_state=seed)
-        oracle.fit(X, (y - kernel.centre) / kernel.scale, sample_weight=counts)
-        assert_allclose(
-            kernel.predict(tree, X)[:, 0],
-            kernel.centre + kernel.scale * oracle.predict(X),
-            **SAME_ALGEBRA,
-        )
 
 
 @pytest.mark.parametrize(("c", "d"), [(1e-8, 0.0), (1e8, 0.0), (1.0, 1e8)])

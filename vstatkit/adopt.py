@@ -36,9 +36,10 @@ class AdoptedKernel:
         """One, or a column for each of more than two classes."""
         return output_columns(self.n_classes)
 
-    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
-        """Refuse: the learners are given."""
-        raise NotImplementedError("an adopted ensemble is not fitted again.")
+    @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+        return int(self.X.shape[1])
 
     def predict(self, learner: tuple[Any, Ints], X: Floats) -> Floats:
         """Predict means, or class probabilities, from a learner's own features."""
@@ -48,12 +49,6 @@ class AdoptedKernel:
             return np.asarray(estimator.predict(rows), dtype=np.float64)[:, None]
         share = estimator.predict_proba(rows)
         return class_columns(share, estimator.classes_, self.n_classes)
-
-    def value(self, learner: tuple[Any, Ints], at: Floats | None) -> Floats:
-        """Predict at the query points."""
-        if at is None:
-            raise ValueError("an adopted ensemble needs query points.")
-        return self.predict(learner, at).ravel()
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ def fit(
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
     tol, max_B
-        When "auto" is content, and when it gives up.
+        When "auto" is content (allowing for the noise in its own estimate of the
+        error), and when it gives up.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas of strangers: only

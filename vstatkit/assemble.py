@@ -20,25 +20,25 @@ from vstatkit._validation import (
 )
 from vstatkit.components import ESTIMATORS
 from vstatkit.effects import Settings, effect_frame, effect_settings
-from vstatkit.ensemble import Evaluation, Task, evaluate
+from vstatkit.ensemble import Task, evaluate
+from vstatkit.evaluation import Evaluation
 from vstatkit.exceptions import (
     ConstantResponseWarning,
     FormulaError,
     VstatkitWarning,
 )
+from vstatkit.forest.trees import TREE_OPTIONS, tree_kernel
 from vstatkit.formula import Design
 from vstatkit.frames import as_frame
 from vstatkit.info import EffectValues
 from vstatkit.kernels import (
-    TREE_OPTIONS,
+    AnyKernel,
     FunctionKernel,
-    Kernel,
     Predictive,
     estimator_kernel,
     linear_kernel,
     n_positional,
     name_values,
-    tree_kernel,
 )
 from vstatkit.prediction import Predictor, output_labels
 from vstatkit.scores import Scores, score
@@ -121,8 +121,11 @@ def warn_if_constant(parsed: Design) -> None:
 
 
 def build_kernel(
-    kernel: KernelLike, parsed: Design, weights: Floats | None, options: dict[str, Any]
-) -> Kernel:
+    kernel: KernelLike,
+    parsed: Design,
+    weights: Floats | None,
+    options: dict[str, Any],
+) -> AnyKernel:
     """Build the kernel that `kernel=` asks for, after checking its options."""
     X, y = parsed.X, parsed.y
     n_classes = None if parsed.classes is None else len(parsed.classes)
@@ -217,7 +220,7 @@ def build_design(
     return design, B
 
 
-def build_query(kernel: Kernel, parsed: Design, at: DataLike | None) -> Query:
+def build_query(kernel: AnyKernel, parsed: Design, at: DataLike | None) -> Query:
     """Code the query points, and the settings of the effects after them."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         if at is not None:
@@ -260,7 +263,7 @@ def effect_values(
 
 
 def build_predictor(
-    kernel: Kernel, evaluation: Evaluation, parsed: Design, n_jobs: int | None
+    kernel: AnyKernel, evaluation: Evaluation, parsed: Design, n_jobs: int | None
 ) -> Predictor | None:
     """Keep what predicts new data, where the kernel can."""
     if not isinstance(kernel, Predictive):
@@ -269,7 +272,7 @@ def build_predictor(
 
 
 def out_of_bag_scores(
-    kernel: Kernel, evaluation: Evaluation, parsed: Design
+    kernel: AnyKernel, evaluation: Evaluation, parsed: Design
 ) -> Scores | None:
     """Score the out-of-bag predictions, where the kernel predicts."""
     if not isinstance(kernel, Predictive) or evaluation.oob is None:

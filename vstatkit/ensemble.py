@@ -1,7 +1,9 @@
 """Evaluate a kernel over a design: batches, workers, progress, errors."""
 
+import functools
+import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
@@ -9,9 +11,10 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.evaluation import Evaluation, OutOfBag
 from vstatkit.exceptions import KernelError
-from vstatkit.kernels import Kernel, Predictive
-from vstatkit.streams import Purpose, stream
+from vstatkit.kernels import AnyKernel, BatchKernel, Kernel, PredictiveKernel
+from vstatkit.streams import Purpose, learner_keys, stream
 from vstatkit.subsample import SubsampleDesign, dense
 
 BATCH_SIZE = 64
@@ -27,7 +30,7 @@ class Task:
 
     Attributes
     ----------
-    kernel : Kernel
+    kernel : Kernel or BatchKernel
         What is evaluated on each subsample.
     design : SubsampleDesign
         Which units each subsample holds.
@@ -39,62 +42,11 @@ class Task:
         Whether to keep the learners, to predict new data later.
     """
 
-    kernel: Kernel
+    kernel: AnyKernel
     design: SubsampleDesign
     at: Floats | None
     rows: Ints | None
     keep: bool
-
-
-@dataclass(frozen=True)
-class OutOfBag:
-    """Sums of predictions by learners that did not see an observation.
-
-    Attributes
-    ----------
-    total : ndarray of shape (n_rows, c)
-        Summed predictions.
-    times : ndarray of shape (n_rows,)
-        Number (in a complete design: weight) of learners in each sum.
-    """
-
-    total: Floats
-    times: Floats
-
-    def __add__(self, other: "OutOfBag") -> "OutOfBag":
-        return OutOfBag(self.total + other.total, self.times + other.times)
-
-    @property
-    def mean(self) -> Floats:
-        """Out-of-bag predictions; NaN where every learner saw the observation."""
-        times = np.where(self.times > 0, self.times, np.nan)
-        return self.total / times[:, None]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Values of a run of learners.
-
-    Attributes
-    ----------
-    values : ndarray of shape (L, m)
-        Kernel values, learners first.
-    learners : list
-        The fitted learners, if they were kept.
-    oob : OutOfBag or None
-        Out-of-bag sums of predictive kernels.
-    """
-
-    values: Floats
-    learners: list[Any]
-    oob: OutOfBag | None
-
-    def __add__(self, other: "Evaluation") -> "Evaluation":
-        oob = self.oob
-        if oob is not None and other.oob is not None:
-            oob = oob + other.oob
-        values = np.concatenate([self.values, other.values])
-        return Evaluation(values, self.learners + other.learners, oob)
 
 
 def evaluate(
@@ -149,17 +101,39 @@ def evaluate(
     return Evaluation(np.concatenate(values), learners, oob)
 
 
+def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:
+    design = task.design
+    units = dense(design.counts(start, stop))
+    counts = units if task.rows is None else units[:, task.rows]
+    keys = learner_keys(design.seed, start, stop)
+    at = np.empty((0, 0)) if task.at is None else task.at
+    weights = design.weights(start, stop)
+    if weights is None:
+        return kernel.grow(counts, keys, at, oob=True, keep=task.keep)
+    ones = [
+        kernel.grow(counts[[j]], keys[[j]], at, oob=True, keep=task.keep)
+        for j in range(stop - start)
+    ]
+    weighed = [
+        replace(one, oob=None if one.oob is None else one.oob.times_weight(weight))
+        for one, weight in zip(ones, weights, strict=True)
+    ]
+    return functools.reduce(operator.add, weighed)
+
+
 def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
+    if isinstance(task.kernel, BatchKernel):
+        return _grow_batch(task, task.kernel, start, stop)
     kernel = task.kernel
     values, learners = [], []
     oob = _empty_oob(task)
     weights = task.design.weights(start, stop)
     for b, counts in enumerate(_row_counts(task, start, stop), start):
-        learner, value = _evaluate_learner(task, b, counts)
+        learner, value = _evaluate_learner(task, kernel, b, counts)
         values.append(value)
         if task.keep:
             learners.append(learner)
-        if oob is not None and isinstance(kernel, Predictive):
+        if oob is not None and isinstance(kernel, PredictiveKernel):
             outside = np.flatnonzero(counts == 0)
             if outside.size:
                 weight = 1.0 if weights is None else weights[b - start]
@@ -171,7 +145,7 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
 
 def _empty_oob(task: Task) -> OutOfBag | None:
     kernel = task.kernel
-    if not isinstance(kernel, Predictive):
+    if not isinstance(kernel, PredictiveKernel | BatchKernel):
         return None
     n = len(kernel.X)
     return OutOfBag(np.zeros((n, kernel.n_outputs)), np.zeros(n))
@@ -184,11 +158,13 @@ def _row_counts(task: Task, start: int, stop: int) -> Iterator[Ints]:
         yield unit if task.rows is None else unit[task.rows]
 
 
-def _evaluate_learner(task: Task, b: int, counts: Ints) -> tuple[Any, Floats]:
+def _evaluate_learner(
+    task: Task, kernel: Kernel, b: int, counts: Ints
+) -> tuple[Any, Floats]:
     rng = stream(task.design.seed, b, Purpose.LEARNER)
     try:
-        learner = task.kernel.fit(counts, rng)
-        value = task.kernel.value(learner, task.at)
+        learner = kernel.fit(counts, rng)
+        value = kernel.value(learner, task.at)
     except Exception as error:
         raise KernelError(
             f"the kernel failed on learner {b} (a subsample of {counts.sum()} rows, "

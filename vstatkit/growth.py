@@ -12,7 +12,8 @@ from vstatkit.components import (
     estimate_components,
     moment_components,
 )
-from vstatkit.ensemble import BATCH_SIZE, Evaluation, Task, evaluate
+from vstatkit.ensemble import BATCH_SIZE, Task, evaluate
+from vstatkit.evaluation import Evaluation
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference import Estimates, stabilise
 from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
@@ -81,17 +82,20 @@ def grow(
     if isinstance(B, int):
         return design.sized(B), run(0, B)
     check_growth(tol, max_B)
+    aim = cautious(tol)
     size = design.rounded(FIRST_B, at_most=max_B)
     evaluation = run(0, size)
     watch = _Watch(method)
     while True:
         estimates = watch.look(design.sized(size), evaluation.values[:, :n_query])
         reached = float(estimates.relative_mc_error.max())
-        needed = float(estimates.learners_needed(tol).max())
-        if reached <= tol:
+        needed = float(estimates.learners_needed(aim).max())
+        if reached <= aim:
             break
         target = design.rounded(_next_size(size, needed), at_most=max_B)
         if target <= size:
+            if reached <= tol:
+                break
             warnings.warn(
                 f"the ensemble stopped at {size} learners (`max_B` = {max_B}) with a "
                 f"relative Monte Carlo error of the standard error of {reached:.2g}; "
@@ -104,6 +108,16 @@ def grow(
         evaluation = evaluation + run(size, target)
         size = target
     return design.sized(size), evaluation
+
+
+def cautious(tol: float) -> float:
+    """Tighten the tolerance, because the variance is estimated too.
+
+    An ensemble that happens to overestimate its variance V looks precise early.
+    So the error s of V is held against V - 2 s: `s / (2 (V - 2 s)) <= tol` is
+    `s / (2 V) <= tol / (1 + 4 tol)`.
+    """
+    return tol / (1 + 4 * tol)
 
 
 def check_growth(tol: float, max_B: int) -> None:

@@ -7,15 +7,16 @@ observation, so the same design serves all of them.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.evaluation import Evaluation
 
 
 @runtime_checkable
@@ -30,13 +31,11 @@ class Kernel(Protocol):
 
 
 @runtime_checkable
-class Predictive(Kernel, Protocol):
-    """A kernel whose learners predict at new rows of the design matrix.
+class Predictive(Protocol):
+    """Something whose learners predict at rows of the design matrix.
 
     Attributes
     ----------
-    X : ndarray of shape (n, p)
-        Design matrix.
     n_classes : int or None
         Classes of the response; None for regression.
     n_outputs : int
@@ -44,10 +43,6 @@ class Predictive(Kernel, Protocol):
     coefficients : bool
         Whether the kernel's value is its coefficients, not its predictions.
     """
-
-    @property
-    def X(self) -> Floats:  # noqa: N802
-        """Design matrix."""
 
     @property
     def n_classes(self) -> int | None:
@@ -58,6 +53,10 @@ class Predictive(Kernel, Protocol):
         """Columns of a prediction."""
 
     @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+
+    @property
     def coefficients(self) -> bool:
         """Whether the value is coefficients."""
 
@@ -65,113 +64,41 @@ class Predictive(Kernel, Protocol):
         """Predict at rows of the design matrix, shape (rows, n_outputs)."""
 
 
+@runtime_checkable
+class PredictiveKernel(Kernel, Predictive, Protocol):
+    """A kernel that fits one learner at a time, and whose learners predict."""
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Design matrix."""
+
+
+@runtime_checkable
+class BatchKernel(Predictive, Protocol):
+    """A predictive kernel that evaluates many subsamples in one compiled call."""
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Design matrix."""
+
+    def grow(
+        self,
+        counts: Floats,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        *,
+        oob: bool,
+        keep: bool,
+    ) -> Evaluation:
+        """Evaluate one learner for each row of counts."""
+
+
+AnyKernel: TypeAlias = Kernel | BatchKernel
+
+
 def learner_seed(rng: np.random.Generator) -> int:
     """Draw a seed for a library that wants a legacy 32-bit one."""
     return int(rng.integers(2**31 - 1))
-
-
-@dataclass(frozen=True)
-class TreeKernel:
-    """A (randomised) regression or classification tree.
-
-    The response is centred and scaled by a power of two first: scikit-learn
-    stops splitting at an absolute impurity and loses digits to an offset.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Design matrix, float32 as scikit-learn's trees use it.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    n_classes : int or None
-        None for regression.
-    options : dict
-        Options of scikit-learn's tree.
-    weights : ndarray of shape (n,) or None
-        Weight of every observation.
-    centre, scale : float
-        What the response is standardised by.
-    has_missing : bool
-        Whether predictors are missing; scikit-learn looks for them only when it
-        checks its input.
-    """
-
-    X: Floats
-    y: Floats
-    n_classes: int | None
-    options: Mapping[str, Any]
-    weights: Floats | None
-    centre: float
-    scale: float
-    has_missing: bool
-
-    coefficients: ClassVar[bool] = False
-
-    @classmethod
-    def create(
-        cls,
-        X: Floats,
-        y: Floats,
-        *,
-        n_classes: int | None,
-        options: Mapping[str, Any],
-        weights: Floats | None,
-    ) -> "TreeKernel":
-        """Standardise the response and cast the design once."""
-        centre, scale = (0.0, 1.0) if n_classes else (float(y.mean()), power_of_two(y))
-        return cls(
-            X=np.ascontiguousarray(X, dtype=np.float32),
-            y=np.ascontiguousarray((y - centre) / scale),
-            n_classes=n_classes,
-            options=dict(options),
-            weights=weights,
-            centre=centre,
-            scale=scale,
-            has_missing=bool(np.isnan(X).any()),
-        )
-
-    @property
-    def n_outputs(self) -> int:
-        """One, or a column for each of more than two classes."""
-        return output_columns(self.n_classes)
-
-    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
-        """Grow a tree on the observations that were drawn."""
-        drawn = np.flatnonzero(counts)
-        weight = counts[drawn].astype(np.float64)
-        if self.weights is not None:
-            weight *= self.weights[drawn]
-        kind = (
-            DecisionTreeRegressor
-            if self.n_classes is None
-            else (DecisionTreeClassifier)
-        )
-        tree = kind(random_state=learner_seed(rng), **self.options)
-        return tree.fit(
-            self.X[drawn],
-            self.y[drawn],
-            sample_weight=weight,
-            check_input=self.has_missing,
-        )
-
-    def predict(self, learner: Any, X: Floats) -> Floats:
-        """Predict means, or class probabilities."""
-        rows = np.ascontiguousarray(X, dtype=np.float32)
-        if self.n_classes is None:
-            mean = learner.predict(rows, check_input=False)
-            return np.asarray(self.centre + self.scale * mean)[:, None]
-        share = learner.predict_proba(rows, check_input=False)
-        return class_columns(share, learner.classes_, self.n_classes)
-
-    def value(self, learner: Any, at: Floats | None) -> Floats:
-        """Predict at the query points."""
-        return self.predict(learner, _points(at)).ravel()
-
-
-def power_of_two(y: Floats) -> float:
-    """Power of two nearest the spread of y, so that scaling is exact."""
-    spread = float(np.std(y))
-    return float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
 
 
 def output_columns(n_classes: int | None) -> int:
@@ -222,6 +149,11 @@ class EstimatorKernel:
     def n_outputs(self) -> int:
         """One, or a column for each of more than two classes."""
         return output_columns(self.n_classes)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+        return int(self.X.shape[1])
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Fit a clone; every `random_state` that is no number comes from the stream."""
@@ -281,6 +213,11 @@ class LinearKernel:
     def n_classes(self) -> int | None:
         """Two for the logit."""
         return 2 if self.logit else None
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+        return int(self.X.shape[1])
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:
         """Estimate the coefficients, counts as frequency weights."""
@@ -436,34 +373,6 @@ def n_positional(function: Callable[..., Any]) -> int:
     )
     required = [p for p in parameters if p.kind in positional and p.default is p.empty]
     return max(1, len(required))
-
-
-TREE_OPTIONS = ("max_features", "min_samples_split", "min_samples_leaf", "max_depth")
-"""Options of the kernels "forest" and "tree", under scikit-learn's names."""
-
-
-def tree_kernel(
-    name: str,
-    X: Floats,
-    y: Floats,
-    *,
-    n_classes: int | None,
-    weights: Floats | None,
-    options: Mapping[str, Any],
-) -> TreeKernel:
-    """Build the kernel "forest" (randomised trees) or "tree".
-
-    A forest tries p/3 of the features at each split in regression and sqrt(p) in
-    classification; a tree tries all of them.
-    """
-    p = X.shape[1]
-    default: Any = None
-    if name == "forest":
-        default = max(1, p // 3) if n_classes is None else "sqrt"
-    settings = {"max_features": default, **options}
-    return TreeKernel.create(
-        X, y, n_classes=n_classes, options=settings, weights=weights
-    )
 
 
 def linear_kernel(

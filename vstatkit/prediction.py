@@ -50,9 +50,9 @@ class Predictor:
         """Code new data; the labels are its index."""
         if self.coding is None:
             X = feature_array(data, self.columns)
-            if X.ndim != 2 or X.shape[1] != self.kernel.X.shape[1]:
+            if X.ndim != 2 or X.shape[1] != self.kernel.n_features:
                 raise ValueError(
-                    f"new data must have shape (rows, {self.kernel.X.shape[1]}); "
+                    f"new data must have shape (rows, {self.kernel.n_features}); "
                     f"got {X.shape}."
                 )
             if isinstance(data, pd.DataFrame):
@@ -67,6 +67,7 @@ class Predictor:
 
     def values(self, X: Floats) -> Floats:
         """Predict with every learner, shape (B, rows * outputs)."""
+        X = np.asfortranarray(X)  # as compiled trees read it
         blocks = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")(
             joblib.delayed(self._block)(first, X)
             for first in range(0, len(self.learners), LEARNERS_PER_TASK)

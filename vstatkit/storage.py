@@ -14,14 +14,14 @@ from scipy import sparse
 
 from vstatkit._typing import Floats, Labels
 from vstatkit.exceptions import VstatkitError, VstatkitWarning
+from vstatkit.forest.trees import StoredTreeKernel, Tree
 from vstatkit.formula import Recipe
 from vstatkit.info import EffectValues, Growth, ModelInfo
-from vstatkit.kernels import LinearKernel, TreeKernel
+from vstatkit.kernels import LinearKernel
 from vstatkit.prediction import Predictor
 from vstatkit.results import EnsembleResults
 from vstatkit.scores import Scores
 from vstatkit.subsample import DESIGNS, CompleteDesign, GivenDesign, SubsampleDesign
-from vstatkit.trees import FlatTree, StoredTreeKernel
 
 FORMAT = 1
 """Version of the file layout."""
@@ -293,11 +293,8 @@ def _pack_predictor(
     if isinstance(kernel, LinearKernel):
         arrays["coefficients"] = np.stack(predictor.learners)
         return {**packed, "kind": "linear", "logit": kernel.logit}
-    if isinstance(kernel, TreeKernel | StoredTreeKernel):
-        flat = [
-            FlatTree.of(learner, kernel.n_classes) for learner in predictor.learners
-        ]
-        arrays.update(FlatTree.stack(flat))
+    if isinstance(kernel, StoredTreeKernel):
+        arrays.update(Tree.stack(predictor.learners))
         kept = {
             name: getattr(kernel, name) for name in ("n_classes", "centre", "scale")
         }
@@ -335,6 +332,6 @@ def _unpack_predictor(
         linear = LinearKernel(nothing, np.empty(0), packed["logit"], None)
         return Predictor(linear, list(arrays["coefficients"]), coding, classes, None)
     kernel = StoredTreeKernel(
-        nothing, packed["n_classes"], packed["centre"], packed["scale"]
+        coding.columns.size, packed["n_classes"], packed["centre"], packed["scale"]
     )
-    return Predictor(kernel, FlatTree.unstack(arrays), coding, classes, None)
+    return Predictor(kernel, Tree.unstack(arrays), coding, classes, None)

@@ -3,6 +3,7 @@
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vstatkit._typing import Seed
 
@@ -48,6 +49,22 @@ def resolve_seed(rng: Seed) -> int:
     if not 0 <= rng < 2**64:
         raise ValueError(f"`rng` must be a seed in [0, 2**64); got {rng}.")
     return int(rng)
+
+
+def learner_keys(seed: int, start: int, stop: int) -> NDArray[np.uint64]:
+    """Seeds of learners `start` to `stop` for a compiled kernel.
+
+    Each is a hash of (seed, learner): two rounds of the splitmix64 finaliser.
+    """
+    learners = np.arange(start, stop, dtype=np.uint64)
+    return _mix(learners + _mix(np.full(1, seed, dtype=np.uint64)))
+
+
+def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def stream(seed: int, index: int, purpose: Purpose) -> np.random.Generator:

@@ -1,0 +1,289 @@
+"""The compiled tree grower against scikit-learn, brute force and itself."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from tests.ensembles import SAME_ALGEBRA
+from vstatkit.forest.table import RankedTable
+from vstatkit.forest.trees import (
+    NODE_BYTES,
+    feature_count,
+    grower_options,
+    tree_kernel,
+)
+from vstatkit.streams import learner_keys
+
+
+def grow(X, y, counts, *, at=None, n_classes=None, oob=False, keep=True, **options):
+    """Grow one tree for each row of counts, all features tried by default."""
+    kernel = tree_kernel(
+        options.pop("name", "tree"),
+        np.asarray(X, dtype=float),
+        np.asarray(y, dtype=float),
+        n_classes=n_classes,
+        weights=options.pop("weights", None),
+        options=options,
+    )
+    counts = np.atleast_2d(counts)
+    keys = learner_keys(options.get("seed", 1), 0, len(counts))
+    points = np.asarray(X if at is None else at, dtype=float)
+    return kernel, kernel.grow(counts, keys, points, oob=oob, keep=keep)
+
+
+@pytest.fixture
+def sample(rng):
+    X = rng.normal(size=(120, 4))
+    y = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=120)
+    counts = rng.multinomial(120, np.full(120, 1 / 120), size=20)
+    return X, y, counts
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_regression_trees_are_scikit_learns_on_their_own_rows(seed):
+    """Off the subsample they may differ: features that part rows alike tie."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(5, 120)), int(rng.integers(1, 6))
+    X = rng.normal(size=(n, p)).astype(np.float32).astype(float)
+    y = rng.normal(size=n)
+    counts = rng.multinomial(n, np.full(n, 1 / n))
+    options = {
+        "min_samples_leaf": int(rng.choice([1, 3])),
+        "min_samples_split": int(rng.choice([2, 6])),
+        "max_depth": [None, 4][int(rng.integers(2))],
+    }
+    _, ours = grow(X, y, counts, **options)
+    drawn = counts > 0
+    theirs = DecisionTreeRegressor(random_state=0, **options)
+    theirs.fit(X, y, sample_weight=counts)
+    rows = drawn if p > 1 else np.full(n, True)
+    assert_allclose(ours.values[0][rows], theirs.predict(X)[rows], **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(20))
+def test_classification_trees_are_scikit_learns_on_their_own_rows(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 3)).astype(np.float32).astype(float)
+    y = rng.integers(n_classes, size=80).astype(float)
+    counts = rng.multinomial(80, np.full(80, 1 / 80))
+    drawn = counts > 0
+    _, ours = grow(X, y, counts, n_classes=n_classes)
+    theirs = DecisionTreeClassifier(random_state=0).fit(X, y, sample_weight=counts)
+    share = ours.values[0].reshape(80, -1)
+    expected = theirs.predict_proba(X)
+    expected = expected[:, 1:] if n_classes == 2 else expected
+    assert_allclose(share[drawn], expected[drawn], rtol=1e-12, atol=1e-12)
+
+
+def best_stump(x, y, w, n_classes):
+    """Least impurity over all splits of one feature, by brute force."""
+
+    def impurity(rows):
+        if n_classes is None:
+            mean = np.average(y[rows], weights=w[rows])
+            return (w[rows] * (y[rows] - mean) ** 2).sum()
+        shares = np.array([w[rows][y[rows] == c].sum() for c in range(n_classes)])
+        return shares.sum() - (shares**2).sum() / shares.sum()
+
+    found = []
+    known = x[~np.isnan(x)]
+    for threshold, missing_left in itertools.product(np.unique(known), (True, False)):
+        left = np.where(np.isnan(x), missing_left, x <= threshold)
+        if left.any() and not left.all():
+            found.append(impurity(left) + impurity(~left))
+    return min(found)
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 4])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_stump_is_the_best_of_all_splits(seed, missing, n_classes):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(9, size=(40, 3)).astype(float)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    y = rng.normal(size=40) if n_classes is None else rng.integers(n_classes, size=40)
+    counts = rng.multinomial(40, np.full(40, 1 / 40))
+    drawn = counts > 0
+    _, ours = grow(X, y, counts, n_classes=n_classes, max_depth=1)
+    w, value = counts[drawn], ours.values[0].reshape(40, -1)[drawn]
+    if n_classes is None:
+        reached = (w * (y[drawn] - value[:, 0]) ** 2).sum()
+    else:
+        full = np.column_stack([1 - value, value]) if n_classes == 2 else value
+        reached = (w * (1 - full[np.arange(len(w)), y[drawn].astype(int)])).sum()
+    best = min(
+        best_stump(X[drawn, j], np.asarray(y, float)[drawn], w, n_classes)
+        for j in range(3)
+    )
+    assert_allclose(reached, best, rtol=1e-9, atol=1e-9)
+
+
+small = st.integers(2, 25)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_full_trees_give_the_mean_of_equal_rows(data):
+    """Splitting goes on until rows are equal, whatever ties and weights there are."""
+    n, p = data.draw(small), data.draw(st.integers(1, 3))
+    values = st.one_of(st.integers(0, 3).map(float), st.just(np.nan), st.just(1e300))
+    X = data.draw(hnp.arrays(float, (n, p), elements=values))
+    y = data.draw(hnp.arrays(float, n, elements=st.floats(-1e6, 1e6)))
+    counts = data.draw(hnp.arrays(np.int64, n, elements=st.integers(0, 3)))
+    counts[0] = max(counts[0], 1)
+    _, ours = grow(X, y, counts)
+    alike = [
+        [np.array_equal(X[i], X[j], equal_nan=True) for j in range(n)] for i in range(n)
+    ]
+    scale = np.abs(y).max() + 1
+    for i in np.flatnonzero(counts):
+        same = np.array(alike[i]) & (counts > 0)
+        expected = np.average(y[same], weights=counts[same])
+        assert_allclose(ours.values[0, i], expected, rtol=1e-9, atol=1e-9 * scale)
+
+
+@settings(deadline=None)
+@given(
+    hnp.arrays(float, (12, 2), elements=st.floats(allow_infinity=False, width=64)),
+    st.integers(1, 6),
+)
+def test_leaves_hold_at_least_their_rows(X, least):
+    y = np.arange(12.0)
+    counts = np.ones(12)
+    _, ours = grow(X, y, counts, min_samples_leaf=least)
+    _, sizes = np.unique(ours.values[0], return_counts=True)
+    assert sizes.min() >= least
+
+
+def test_stored_trees_predict_what_was_evaluated(sample):
+    X, y, counts = sample
+    for n_classes in (None, 2, 5):
+        response = y if n_classes is None else np.arange(120) % n_classes
+        options = {"max_depth": 3, "name": "forest"}
+        kernel, ours = grow(X, response, counts, n_classes=n_classes, **options)
+        for tree, value in zip(ours.learners, ours.values, strict=True):
+            assert_array_equal(kernel.predict(tree, X).ravel(), value)
+
+
+def test_nodes_are_small(sample):
+    X, y, counts = sample
+    _, ours = grow(X, y, counts)
+    assert ours.learners[0].nodes.itemsize == NODE_BYTES <= 24
+    _, pure = grow(X, np.arange(120) % 10, counts, n_classes=10)
+    assert pure.learners[0].shares.size == 0  # full trees have pure leaves
+
+
+def test_growing_only_what_is_asked_for_changes_nothing(sample):
+    X, y, counts = sample
+    for name in ("forest", "tree"):
+        _, whole = grow(X, y, counts, at=X[:3], name=name)
+        _, part = grow(X, y, counts, at=X[:3], name=name, keep=False)
+        assert_array_equal(whole.values, part.values)
+        assert part.learners == []
+
+
+def test_out_of_bag_sums_are_predictions_of_the_trees_that_missed_the_row(sample):
+    X, y, counts = sample
+    kernel, ours = grow(X, y, counts, oob=True)
+    total, times = np.zeros((120, 1)), np.zeros(120)
+    for tree, row in zip(ours.learners, counts, strict=True):
+        outside = row == 0
+        total[outside] += kernel.predict(tree, X[outside])
+        times[outside] += 1
+    assert_array_equal(ours.oob.times, times)
+    assert_allclose(ours.oob.total, total, **SAME_ALGEBRA)
+
+
+def test_batches_do_not_matter(sample):
+    X, y, counts = sample
+    kernel, whole = grow(X, y, counts, name="forest")
+    keys = learner_keys(1, 0, 20)
+    parts = [kernel.grow(counts[[b]], keys[[b]], X) for b in range(20)]
+    assert_array_equal(whole.values, np.concatenate([part.values for part in parts]))
+
+
+def test_trees_of_a_forest_differ_and_repeat(sample):
+    X, y, counts = sample
+    kernel, _ = grow(X, y, counts, name="forest")
+    same = np.repeat(counts[:1], 5, axis=0)
+    first, again = (kernel.grow(same, learner_keys(1, 0, 5), X) for _ in range(2))
+    assert_array_equal(first.values, again.values)
+    assert len(np.unique(first.values[:, 0])) > 1
+
+
+@pytest.mark.parametrize(("c", "d"), [(2.0**40, 0), (1e-8, 0), (1e8, 0), (3.0, 1e6)])
+def test_trees_do_not_depend_on_units(sample, c, d):
+    X, y, counts = sample
+    _, plain = grow(X, y, counts, name="forest")
+    _, moved = grow(X, c * y + d, counts, name="forest")
+    assert_allclose(moved.values, c * plain.values + d, rtol=1e-9)
+
+
+def test_a_monotone_change_of_a_feature_changes_no_value_on_its_rows(sample):
+    X, y, counts = sample
+    _, plain = grow(X, y, counts, name="forest")
+    _, bent = grow(np.exp(X), y, counts, name="forest")
+    drawn = counts > 0
+    assert_array_equal(plain.values[drawn], bent.values[drawn])
+
+
+def test_weights_of_observations_act_as_counts(sample):
+    X, y, counts = sample
+    weights = np.arange(120) % 3 + 1.0
+    _, by_weight = grow(X, y, counts, weights=weights, max_depth=3)
+    _, by_count = grow(X, y, counts * weights.astype(int), max_depth=3)
+    assert_array_equal(by_weight.values, by_count.values)
+
+
+def test_memory_layouts_and_types_of_features_do_not_matter(sample):
+    X, y, counts = sample
+    exact = X.astype(np.float32)
+    _, plain = grow(exact, y, counts)
+    wide = np.repeat(exact, 2, axis=1)
+    for other in (np.asfortranarray(exact), wide[:, ::2], exact.astype(float)):
+        _, again = grow(other, y, counts)
+        assert_array_equal(plain.values, again.values)
+
+
+def test_one_row_one_column_one_value():
+    _, ours = grow([[1.0], [2.0]], [3.0, 5.0], [[0, 1]])
+    assert_array_equal(ours.values, [[5.0, 5.0]])
+    _, flat = grow(np.ones((6, 2)), np.arange(6.0), np.ones(6))
+    assert_array_equal(flat.values, np.full((1, 6), 2.5))
+
+
+def test_ranks_put_missing_values_last():
+    table = RankedTable.of(np.array([[2.0], [np.nan], [1.0]]))
+    assert_array_equal(table.order, [[2, 0, 1]])
+    assert_array_equal(table.rank, [[1, 2, 0]])
+    assert_array_equal(table.n_known, [2])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_features": 0}, ValueError, "between 1 and 4"),
+        ({"max_features": 5}, ValueError, "between 1 and 4"),
+        ({"max_features": 1.5}, ValueError, r"lie in \(0, 1\]"),
+        ({"max_features": "all"}, TypeError, "'sqrt', 'log2' or None"),
+        ({"max_depth": 0}, ValueError, "`max_depth` must be at least 1"),
+        ({"min_samples_leaf": 0}, ValueError, "`min_samples_leaf` must be at least 1"),
+        ({"min_samples_split": 2.5}, TypeError, "`min_samples_split` must be a whole"),
+    ],
+)
+def test_bad_options_say_what_must_hold(options, error, message):
+    with pytest.raises(error, match=message):
+        grower_options(options, 4)
+
+
+def test_feature_counts_are_scikit_learns():
+    assert feature_count(0.5, 7) == 3
+    assert feature_count(np.int64(2), 7) == 2

@@ -1,0 +1,1 @@
+"""The native forest engine: a compiled grower and what surrounds it."""

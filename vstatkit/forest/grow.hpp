@@ -1,0 +1,505 @@
+// Grow classification and regression trees on weighted rows.
+//
+// A node's rows are sorted by one feature at a time through their ranks: ranks are
+// unique, so setting one bit a row in a two-level bitmap and reading the bits back
+// sorts in time proportional to the rows, whatever their number. Only the features
+// that a node tries are ever sorted, and nothing is kept in order between nodes.
+//
+// All random choices of a node come from a key that depends on the tree's seed and
+// on the path to the node. The order of growth is free, and subtrees that hold no
+// query point can be left out without changing any other.
+
+#ifndef VSTATKIT_GROW_HPP
+#define VSTATKIT_GROW_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace vstatkit {
+
+struct Options {
+    int max_features;
+    int min_samples_split;
+    int min_samples_leaf;
+    int max_depth;
+    int n_classes;      // 0 for regression
+    bool only_queried;  // leave out subtrees without a query point
+};
+
+// Features in ranked form, shared by all trees. Missing values rank last.
+struct Table {
+    int n_rows;
+    int n_features;
+    const double* sorted;   // (n_features, n_rows) values in ascending order
+    const int32_t* order;   // (n_features, n_rows) row of every rank
+    const int32_t* rank;    // (n_features, n_rows) rank of every row
+    const int32_t* n_known; // (n_features) rows that are not missing
+};
+
+// 16 bytes. The left child follows its parent; `feature` is negative in leaves.
+// In an inner node the lowest bit of `right` says where missing values go.
+struct Node {
+    int32_t feature;
+    int32_t right;  // index of the right child, shifted by one; class row in leaves
+    double value;   // threshold, or the leaf's mean (regression, two classes)
+};
+
+inline uint64_t mix(uint64_t z) {
+    z += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+struct Split {
+    double gain = 0.0;
+    int feature = -1;
+    int rank = -1;  // rows up to this rank go left
+    bool missing_left = false;
+    bool saw_missing = false;
+    double threshold = 0.0;
+};
+
+// Where a tree's predictions and nodes go.
+struct Sink {
+    const double* points;
+    int n_points;
+    int n_at;
+    double* out;
+    double* oob;
+    double* times;
+    std::vector<Node>* nodes;
+    std::vector<double>* shares;
+};
+
+class Sorter {
+  public:
+    explicit Sorter(int n_rows)
+        : words_((n_rows >> 6) + 1, 0), summary_((n_rows >> 12) + 1, 0) {}
+
+    void insert(int32_t rank) {
+        words_[rank >> 6] |= 1ULL << (rank & 63);
+        summary_[rank >> 12] |= 1ULL << ((rank >> 6) & 63);
+    }
+
+    // Write the ranks in ascending order and leave the bitmap empty.
+    void drain(std::vector<int32_t>& ranks) {
+        size_t count = 0;
+        for (size_t s = 0; s < summary_.size(); ++s) {
+            uint64_t outer = summary_[s];
+            summary_[s] = 0;
+            while (outer) {
+                const size_t w = (s << 6) + __builtin_ctzll(outer);
+                outer &= outer - 1;
+                uint64_t inner = words_[w];
+                words_[w] = 0;
+                const int32_t base = static_cast<int32_t>(w << 6);
+                while (inner) {
+                    ranks[count++] = base + __builtin_ctzll(inner);
+                    inner &= inner - 1;
+                }
+            }
+        }
+    }
+
+  private:
+    std::vector<uint64_t> words_;
+    std::vector<uint64_t> summary_;
+};
+
+class Grower {
+  public:
+    Grower(const Table& table, const double* y, const Options& options)
+        : table_(table),
+          y_(y),
+          options_(options),
+          sorter_(table.n_rows),
+          ranks_(table.n_rows),
+          scratch_(table.n_rows),
+          features_(table.n_features),
+          classes_(std::max(1, options.n_classes)) {
+        left_.resize(classes_);
+        right_.resize(classes_);
+        total_.resize(classes_);
+    }
+
+    // Grow one tree. Rows with positive weight are in the subsample. `points` is
+    // column-major: `n_at` query points, whose predictions are written to `out`
+    // (n_at, n_outputs), then, if `oob` is not null, the rows of the table. Rows out
+    // of the subsample add their prediction to `oob` (n_rows, n_outputs) and one to
+    // `times`. Nodes are appended to `nodes`, and the leaf shares of three or more
+    // classes to `shares`, unless `nodes` is null.
+    void grow(const double* weight, uint64_t seed, const Sink& sink) {
+        weight_ = weight;
+        sink_ = sink;
+        rows_.clear();
+        queries_.clear();
+        for (int q = 0; q < sink.n_at; ++q) queries_.push_back(q);
+        for (int i = 0; i < table_.n_rows; ++i) {
+            if (weight[i] > 0)
+                rows_.push_back(i);
+            else if (sink.oob)
+                queries_.push_back(sink.n_at + i);
+        }
+        const int n_queries = static_cast<int>(queries_.size());
+        query_scratch_.resize(n_queries);
+        build(0, static_cast<int>(rows_.size()), 0, n_queries, mix(seed), 0);
+    }
+
+  private:
+    void build(int begin, int end, int q_begin, int q_end, uint64_t key, int depth) {
+        summarise(begin, end);
+        Split split;
+        const bool may_split = end - begin >= std::max(2, options_.min_samples_split) &&
+                               (options_.max_depth <= 0 || depth < options_.max_depth) &&
+                               !pure_;
+        if (may_split) split = best_split(begin, end, key);
+        if (split.feature < 0) {
+            leaf(q_begin, q_end);
+            return;
+        }
+        const int middle = partition_rows(begin, end, split);
+        // Where nothing was missing, later missing values follow the majority.
+        if (!split.saw_missing) split.missing_left = middle - begin > end - middle;
+        const int q_middle = partition_queries(q_begin, q_end, split);
+        const bool all = !options_.only_queried;
+        size_t self = 0;
+        if (sink_.nodes) {
+            self = sink_.nodes->size();
+            sink_.nodes->push_back({split.feature, 0, split.threshold});
+        }
+        if (all || q_middle > q_begin)
+            build(begin, middle, q_begin, q_middle, mix(key ^ 0x6c65667400000001ULL),
+                  depth + 1);
+        if (sink_.nodes)
+            (*sink_.nodes)[self].right =
+                static_cast<int32_t>((sink_.nodes->size() << 1) | (split.missing_left ? 1 : 0));
+        if (all || q_end > q_middle)
+            build(middle, end, q_middle, q_end, mix(key ^ 0x7269676874000002ULL),
+                  depth + 1);
+    }
+
+    void summarise(int begin, int end) {
+        weight_sum_ = 0;
+        const int first = rows_[begin];
+        pure_ = true;
+        if (options_.n_classes) {
+            std::fill(total_.begin(), total_.end(), 0.0);
+            for (int j = begin; j < end; ++j) {
+                const int i = rows_[j];
+                total_[static_cast<int>(y_[i])] += weight_[i];
+                weight_sum_ += weight_[i];
+                pure_ &= y_[i] == y_[first];
+            }
+            return;
+        }
+        double sum = 0;
+        for (int j = begin; j < end; ++j) {
+            const int i = rows_[j];
+            sum += weight_[i] * y_[i];
+            weight_sum_ += weight_[i];
+            pure_ &= y_[i] == y_[first];
+        }
+        mean_ = pure_ ? y_[first] : sum / weight_sum_;
+    }
+
+    void leaf(int q_begin, int q_end) {
+        const int K = options_.n_classes;
+        const int width = K > 2 ? K : 1;
+        if (K > 2)
+            for (int c = 0; c < K; ++c) left_[c] = total_[c] / weight_sum_;
+        else
+            left_[0] = K == 2 ? total_[1] / weight_sum_ : mean_;
+        for (int q = q_begin; q < q_end; ++q) {
+            const size_t at = queries_[q];
+            if (at < static_cast<size_t>(sink_.n_at)) {
+                for (int c = 0; c < width; ++c) sink_.out[at * width + c] = left_[c];
+                continue;
+            }
+            const size_t row = at - sink_.n_at;
+            for (int c = 0; c < width; ++c) sink_.oob[row * width + c] += left_[c];
+            sink_.times[row] += 1;
+        }
+        if (!sink_.nodes) return;
+        if (K > 2)
+            leaf_of_classes();
+        else
+            sink_.nodes->push_back({-1, 0, left_[0]});
+    }
+
+    // Pure leaves name their class; only mixed ones keep a row of shares.
+    void leaf_of_classes() {
+        if (pure_) {
+            const auto it = std::max_element(total_.begin(), total_.end());
+            sink_.nodes->push_back({-2, static_cast<int32_t>(it - total_.begin()), 0.0});
+            return;
+        }
+        const int K = options_.n_classes;
+        sink_.nodes->push_back({-3, static_cast<int32_t>(sink_.shares->size() / K), 0.0});
+        for (int c = 0; c < K; ++c) sink_.shares->push_back(total_[c] / weight_sum_);
+    }
+
+    // Try features in random order, at least `max_features` of them, and on until
+    // one can be split.
+    Split best_split(int begin, int end, uint64_t key) {
+        const int p = table_.n_features;
+        for (int f = 0; f < p; ++f) features_[f] = f;
+        Split best;
+        for (int tried = 0; tried < p; ++tried) {
+            if (tried >= options_.max_features && best.feature >= 0) break;
+            key = mix(key);
+            const int pick =
+                tried + static_cast<int>((static_cast<unsigned __int128>(key) *
+                                          static_cast<uint64_t>(p - tried)) >> 64);
+            std::swap(features_[tried], features_[pick]);
+            try_feature(begin, end, features_[tried], best);
+        }
+        return best;
+    }
+
+    void try_feature(int begin, int end, int f, Split& best) {
+        const int32_t* rank = table_.rank + static_cast<size_t>(f) * table_.n_rows;
+        const int known = table_.n_known[f];
+        int count = 0;
+        int missing = 0;
+        if (end - begin <= kSmall) {
+            for (int j = begin; j < end; ++j) {
+                const int32_t r = rank[rows_[j]];
+                if (r >= known) {
+                    ++missing;
+                    continue;
+                }
+                int place = count++;
+                while (place > 0 && ranks_[place - 1] > r) {
+                    ranks_[place] = ranks_[place - 1];
+                    --place;
+                }
+                ranks_[place] = r;
+            }
+        } else {
+            for (int j = begin; j < end; ++j) {
+                const int32_t r = rank[rows_[j]];
+                if (r >= known) {
+                    ++missing;
+                    continue;
+                }
+                sorter_.insert(r);
+                ++count;
+            }
+            sorter_.drain(ranks_);
+        }
+        if (count == 0) return;
+        const double* value = table_.sorted + static_cast<size_t>(f) * table_.n_rows;
+        if (!missing && value[ranks_[0]] == value[ranks_[count - 1]]) return;
+        for (int side = 0; side < (missing ? 2 : 1); ++side) {
+            if (options_.n_classes)
+                scan_classes(f, count, missing, side == 1, best);
+            else
+                scan_means(f, count, missing, side == 1, best);
+        }
+    }
+
+    // Sum of centred responses and of weights of the rows that are missing.
+    void missing_sums(int f, int count, double& sum, double& weight) {
+        const int32_t* order = table_.order + static_cast<size_t>(f) * table_.n_rows;
+        double s = 0, w = 0;
+        for (int j = 0; j < count; ++j) {
+            const int i = order[ranks_[j]];
+            s += weight_[i] * (y_[i] - mean_);
+            w += weight_[i];
+        }
+        sum = -s;
+        weight = weight_sum_ - w;
+    }
+
+    void scan_means(int f, int count, int missing, bool missing_left, Split& best) {
+        const size_t base = static_cast<size_t>(f) * table_.n_rows;
+        const int32_t* order = table_.order + base;
+        const double* value = table_.sorted + base;
+        const int least = options_.min_samples_leaf;
+        double sum = 0, weight = 0;
+        int start = 0;
+        if (missing && missing_left) {
+            missing_sums(f, count, sum, weight);
+            start = missing;
+        }
+        const int total = count + missing;
+        // With missing values on the right even "all known left" is a split.
+        const int last = missing && !missing_left ? count : count - 1;
+        for (int j = 0; j < last; ++j) {
+            const int i = order[ranks_[j]];
+            sum += weight_[i] * (y_[i] - mean_);
+            weight += weight_[i];
+            const int n_left = start + j + 1;
+            if (n_left < least || total - n_left < least) continue;
+            if (j + 1 < count && value[ranks_[j + 1]] == value[ranks_[j]]) continue;
+            const double gain =
+                sum * sum * weight_sum_ / (weight * (weight_sum_ - weight));
+            if (beats(gain, best))
+                accept(f, j, count, gain, missing ? 1 + missing_left : 0, best);
+        }
+    }
+
+    void scan_classes(int f, int count, int missing, bool missing_left, Split& best) {
+        const size_t base = static_cast<size_t>(f) * table_.n_rows;
+        const int32_t* order = table_.order + base;
+        const double* value = table_.sorted + base;
+        const int least = options_.min_samples_leaf;
+        std::fill(left_.begin(), left_.end(), 0.0);
+        std::copy(total_.begin(), total_.end(), right_.begin());
+        double weight = 0;
+        int start = 0;
+        if (missing && missing_left) {
+            std::copy(total_.begin(), total_.end(), left_.begin());
+            std::fill(right_.begin(), right_.end(), 0.0);
+            weight = weight_sum_;
+            for (int j = 0; j < count; ++j) {
+                const int i = order[ranks_[j]];
+                const int c = static_cast<int>(y_[i]);
+                left_[c] -= weight_[i];
+                right_[c] += weight_[i];
+                weight -= weight_[i];
+            }
+            start = missing;
+        }
+        double square_left = 0, square_right = 0, square_total = 0;
+        for (int c = 0; c < classes_; ++c) {
+            square_left += left_[c] * left_[c];
+            square_right += right_[c] * right_[c];
+            square_total += total_[c] * total_[c];
+        }
+        const double before = square_total / weight_sum_;
+        const int total = count + missing;
+        const int last = missing && !missing_left ? count : count - 1;
+        for (int j = 0; j < last; ++j) {
+            const int i = order[ranks_[j]];
+            const int c = static_cast<int>(y_[i]);
+            const double w = weight_[i];
+            square_left += w * (2 * left_[c] + w);
+            square_right -= w * (2 * right_[c] - w);
+            left_[c] += w;
+            right_[c] -= w;
+            weight += w;
+            const int n_left = start + j + 1;
+            if (n_left < least || total - n_left < least) continue;
+            if (j + 1 < count && value[ranks_[j + 1]] == value[ranks_[j]]) continue;
+            const double gain = square_left / weight +
+                                square_right / (weight_sum_ - weight) - before;
+            if (beats(gain, best))
+                accept(f, j, count, gain, missing ? 1 + missing_left : 0, best);
+        }
+    }
+
+    // Features that part a node's rows alike tie but for rounding. The first one
+    // tried keeps the split, so that trees do not depend on the units of y.
+    static bool beats(double gain, const Split& best) {
+        return best.feature < 0 || gain > best.gain * (1 + kTie);
+    }
+
+    // `missing` is 0 where nothing is missing, 1 for missing right, 2 for left.
+    void accept(int f, int j, int count, double gain, int missing, Split& best) {
+        const double* value = table_.sorted + static_cast<size_t>(f) * table_.n_rows;
+        best.gain = gain;
+        best.feature = f;
+        best.rank = ranks_[j];
+        best.missing_left = missing == 2;
+        best.saw_missing = missing != 0;
+        const double low = value[ranks_[j]];
+        if (j + 1 == count) {
+            best.threshold = INFINITY;
+            return;
+        }
+        const double high = value[ranks_[j + 1]];
+        const double middle = low / 2 + high / 2;
+        best.threshold = middle < high ? middle : low;
+    }
+
+    // Stable on both sides, so that a node's rows stay in ascending order.
+    int partition_rows(int begin, int end, const Split& split) {
+        const size_t base = static_cast<size_t>(split.feature) * table_.n_rows;
+        const int32_t* rank = table_.rank + base;
+        const int known = table_.n_known[split.feature];
+        int middle = begin, spare = 0;
+        for (int j = begin; j < end; ++j) {
+            const int i = rows_[j];
+            const int32_t r = rank[i];
+            const bool left = r >= known ? split.missing_left : r <= split.rank;
+            if (left)
+                rows_[middle++] = i;
+            else
+                scratch_[spare++] = i;
+        }
+        std::copy(scratch_.begin(), scratch_.begin() + spare, rows_.begin() + middle);
+        return middle;
+    }
+
+    int partition_queries(int begin, int end, const Split& split) {
+        const double* x =
+            sink_.points + static_cast<size_t>(split.feature) * sink_.n_points;
+        int middle = begin, spare = 0;
+        for (int j = begin; j < end; ++j) {
+            const int q = queries_[j];
+            const bool left =
+                std::isnan(x[q]) ? split.missing_left : x[q] <= split.threshold;
+            if (left)
+                queries_[middle++] = q;
+            else
+                query_scratch_[spare++] = q;
+        }
+        std::copy(query_scratch_.begin(), query_scratch_.begin() + spare,
+                  queries_.begin() + middle);
+        return middle;
+    }
+
+    static constexpr int kSmall = 12;
+    static constexpr double kTie = 1e-10;
+
+    const Table& table_;
+    const double* y_;
+    const Options options_;
+    Sorter sorter_;
+    std::vector<int32_t> ranks_;
+    std::vector<int32_t> scratch_;
+    std::vector<int> features_;
+    const int classes_;
+    std::vector<double> left_, right_, total_;
+
+    const double* weight_ = nullptr;
+    Sink sink_ = {};
+    std::vector<int32_t> rows_;
+    std::vector<int32_t> queries_, query_scratch_;
+    double weight_sum_ = 0, mean_ = 0;
+    bool pure_ = false;
+};
+
+// Predict with a stored tree at column-major points.
+inline void predict_tree(const Node* nodes, const double* shares, int n_classes,
+                         const double* points, int n_points, double* out) {
+    const int width = n_classes > 2 ? n_classes : 1;
+    for (int q = 0; q < n_points; ++q) {
+        size_t at = 0;
+        while (nodes[at].feature >= 0) {
+            const Node& node = nodes[at];
+            const double x = points[static_cast<size_t>(node.feature) * n_points + q];
+            const bool left = std::isnan(x) ? (node.right & 1) : x <= node.value;
+            at = left ? at + 1 : static_cast<size_t>(node.right >> 1);
+        }
+        const Node& leaf = nodes[at];
+        double* row = out + static_cast<size_t>(q) * width;
+        if (width == 1) {
+            row[0] = leaf.value;
+        } else if (leaf.feature == -2) {
+            std::fill(row, row + width, 0.0);
+            row[leaf.right] = 1.0;
+        } else {
+            const double* share = shares + static_cast<size_t>(leaf.right) * width;
+            std::copy(share, share + width, row);
+        }
+    }
+}
+
+}  // namespace vstatkit
+
+#endif

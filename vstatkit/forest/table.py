@@ -1,0 +1,52 @@
+"""Features in ranked form, computed once and shared by all trees."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vstatkit._typing import Floats
+
+Ranks = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class RankedTable:
+    """A design matrix with every column's order.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, p), column-major
+        The matrix itself.
+    values : ndarray of shape (p, n)
+        Every column in ascending order, missing values last.
+    order : ndarray of shape (p, n)
+        Row of every rank.
+    rank : ndarray of shape (p, n)
+        Rank of every row.
+    n_known : ndarray of shape (p,)
+        Values that are not missing.
+    """
+
+    rows: Floats
+    values: Floats
+    order: Ranks
+    rank: Ranks
+    n_known: Ranks
+
+    @classmethod
+    def of(cls, X: Floats) -> "RankedTable":
+        """Rank the columns of a matrix."""
+        rows = np.asfortranarray(X, dtype=np.float64)
+        order = np.argsort(rows.T, axis=1, kind="stable")  # NaN sorts last
+        rank = np.empty(order.shape, dtype=np.int32)
+        np.put_along_axis(
+            rank, order, np.arange(len(rows), dtype=np.int32)[None], axis=1
+        )
+        return cls(
+            rows=rows,
+            values=np.ascontiguousarray(np.take_along_axis(rows.T, order, axis=1)),
+            order=order.astype(np.int32),
+            rank=rank,
+            n_known=np.count_nonzero(~np.isnan(rows), axis=0).astype(np.int32),
+        )
