@@ -8,7 +8,7 @@ EXTENSIONS = [
         "vstatkit.forest._engine",
         ["vstatkit/forest/_engine.pyx"],
         include_dirs=["vstatkit/forest"],
-        depends=["vstatkit/forest/grow.hpp"],
+        depends=["vstatkit/forest/draw.hpp", "vstatkit/forest/grow.hpp"],
         language="c++",
         extra_compile_args=["-O3", "-std=c++17"],
     )

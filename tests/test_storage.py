@@ -22,7 +22,7 @@ CASES = [
     ("y ~ center(x1) + bs(x2, df=4)", {"kernel": "tree", "design": "balanced"}),
     ("kind ~ x1 + g", {"replace": False}),
     ("g ~ x1 + x2", {"design": "little-bags"}),
-    ("y ~ x1 * g", {"kernel": "ols"}),
+    ("y ~ x1 * g", {"kernel": "ols", "k": 1.0}),
     ("kind ~ x3", {"kernel": "logit"}),
     ("y ~ x1", {"design": "two-level", "n_in": 5}),
 ]

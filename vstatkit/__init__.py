@@ -17,6 +17,7 @@ from vstatkit.exceptions import (
     VstatkitError,
     VstatkitWarning,
 )
+from vstatkit.forest.estimators import ForestClassifier, ForestRegressor
 from vstatkit.normality import normality_tests
 from vstatkit.results import EnsembleResults, PredictionResults
 from vstatkit.storage import load
@@ -26,6 +27,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ConstantResponseWarning",
     "EnsembleResults",
+    "ForestClassifier",
+    "ForestRegressor",
     "FormulaError",
     "KernelError",
     "MonteCarloWarning",

@@ -20,6 +20,12 @@ from vstatkit.subsample import SubsampleDesign, dense
 BATCH_SIZE = 64
 """Learners evaluated by one task."""
 
+BATCH_TASKS = 8
+"""Tasks that the learners of a compiled kernel are split into, if they are many."""
+
+BATCH_ENTRIES = 4_000_000
+"""Counts that one task of a compiled kernel holds at most."""
+
 PROGRESS_DELAY = 1.0
 """Seconds of work after which a progress bar appears."""
 
@@ -40,6 +46,8 @@ class Task:
         Unit of every observation when units are clusters.
     keep : bool
         Whether to keep the learners, to predict new data later.
+    oob : bool
+        Whether predictive kernels predict the rows that a subsample leaves out.
     """
 
     kernel: AnyKernel
@@ -47,6 +55,7 @@ class Task:
     at: Floats | None
     rows: Ints | None
     keep: bool
+    oob: bool = True
 
 
 def evaluate(
@@ -55,7 +64,7 @@ def evaluate(
     stop: int,
     *,
     n_jobs: int | None = None,
-    batch_size: int = BATCH_SIZE,
+    batch_size: int | None = None,
     progress: bool | None = None,
 ) -> Evaluation:
     """Evaluate learners `start` to `stop`.
@@ -71,11 +80,13 @@ def evaluate(
     n_jobs : int, optional
         Workers, as joblib counts them; the active `joblib.parallel_config`
         decides on the backend (threads by default, processes, Dask).
-    batch_size : int
-        Learners in one task.
+    batch_size : int, optional
+        Learners in one task; by default chosen by the kernel.
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
     """
+    if batch_size is None:
+        batch_size = _batch_size(task, stop - start)
     edges = range(start, stop, batch_size)
     run = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     batches = run(
@@ -101,6 +112,14 @@ def evaluate(
     return Evaluation(np.concatenate(values), learners, oob)
 
 
+def _batch_size(task: Task, n_learners: int) -> int:
+    """Few large tasks for compiled kernels, whose learners take microseconds."""
+    if not isinstance(task.kernel, BatchKernel):
+        return BATCH_SIZE
+    bound = max(BATCH_SIZE, BATCH_ENTRIES // len(task.kernel.X))
+    return int(np.clip(n_learners // BATCH_TASKS, BATCH_SIZE, bound))
+
+
 def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:
     design = task.design
     units = dense(design.counts(start, stop))
@@ -109,9 +128,9 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
     at = np.empty((0, 0)) if task.at is None else task.at
     weights = design.weights(start, stop)
     if weights is None:
-        return kernel.grow(counts, keys, at, oob=True, keep=task.keep)
+        return kernel.grow(counts, keys, at, oob=task.oob, keep=task.keep)
     ones = [
-        kernel.grow(counts[[j]], keys[[j]], at, oob=True, keep=task.keep)
+        kernel.grow(counts[[j]], keys[[j]], at, oob=task.oob, keep=task.keep)
         for j in range(stop - start)
     ]
     weighed = [
@@ -145,7 +164,7 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
 
 def _empty_oob(task: Task) -> OutOfBag | None:
     kernel = task.kernel
-    if not isinstance(kernel, PredictiveKernel | BatchKernel):
+    if not task.oob or not isinstance(kernel, PredictiveKernel | BatchKernel):
         return None
     n = len(kernel.X)
     return OutOfBag(np.zeros((n, kernel.n_outputs)), np.zeros(n))

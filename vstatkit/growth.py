@@ -37,7 +37,7 @@ def grow(
     tol: float,
     max_B: int,
     n_jobs: int | None = None,
-    batch_size: int = BATCH_SIZE,
+    batch_size: int | None = None,
     progress: bool | None = None,
 ) -> tuple[SubsampleDesign, Evaluation]:
     """Evaluate as many learners as `B` asks for.

@@ -15,7 +15,7 @@ from scipy import sparse
 from vstatkit._typing import Counts, Floats
 from vstatkit.subsample import SubsampleDesign, dense
 
-BATCH_ENTRIES = 2_000_000
+BATCH_ENTRIES = 6_000_000
 """Counts held at a time while summing over learners."""
 
 ROW_BLOCK = 128
@@ -124,11 +124,18 @@ def _count_squares(N: Counts, weights: Floats | None) -> float:
 
 
 def add_sums(batches: Iterable[EnsembleSums]) -> EnsembleSums:
-    """Add up batches; only the running sum and one batch are held."""
+    """Add up batches; only the running sum and one batch are held.
+
+    The largest array is added to in place: it belongs to the first batch.
+    """
     iterator = iter(batches)
     result = next(iterator)
+    weighted = result.weighted
     for batch in iterator:
-        result = result + batch
+        np.add(weighted, batch.weighted, out=weighted)
+        empty = np.zeros((0, 0))
+        rest = replace(result, weighted=empty) + replace(batch, weighted=empty)
+        result = replace(rest, weighted=weighted)
     return result
 
 

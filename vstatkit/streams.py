@@ -51,13 +51,16 @@ def resolve_seed(rng: Seed) -> int:
     return int(rng)
 
 
-def learner_keys(seed: int, start: int, stop: int) -> NDArray[np.uint64]:
-    """Seeds of learners `start` to `stop` for a compiled kernel.
+def learner_keys(
+    seed: int, start: int, stop: int, purpose: Purpose = Purpose.LEARNER
+) -> NDArray[np.uint64]:
+    """Seeds of learners `start` to `stop` for compiled code.
 
-    Each is a hash of (seed, learner): two rounds of the splitmix64 finaliser.
+    Each is a hash of (seed, purpose, learner), by the splitmix64 finaliser.
     """
     learners = np.arange(start, stop, dtype=np.uint64)
-    return _mix(learners + _mix(np.full(1, seed, dtype=np.uint64)))
+    root = _mix(np.full(1, seed, dtype=np.uint64)) + np.uint64(purpose)
+    return _mix(learners + _mix(root))
 
 
 def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.streams import Purpose, stream
+from vstatkit.forest._engine import draw_members
+from vstatkit.streams import Purpose, learner_keys, stream
 
 COMPLETE_LIMIT = 1_000_000
 """Evaluations beyond which `B="complete"` is refused."""
@@ -149,11 +150,8 @@ class IidDesign(SubsampleDesign):
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
-        drawn = np.empty((stop - start, self.k), dtype=np.int64)
-        for row, b in enumerate(range(start, stop)):
-            rng = stream(self.seed, b, Purpose.SUBSAMPLE)
-            drawn[row] = _draw(rng, self.n, self.k, replace=self.replace)
-        return drawn
+        keys = learner_keys(self.seed, start, stop, Purpose.SUBSAMPLE)
+        return np.asarray(draw_members(keys, self.n, self.k, self.replace))
 
 
 @dataclass(frozen=True)

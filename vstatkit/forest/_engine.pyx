@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Bind the tree grower: batches of trees, without the interpreter's lock."""
 
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
@@ -39,6 +39,7 @@ cdef extern from "grow.hpp" namespace "vstatkit" nogil:
         double* out
         double* oob
         double* times
+        double* gains
         vector[Node]* nodes
         vector[double]* shares
 
@@ -47,6 +48,11 @@ cdef extern from "grow.hpp" namespace "vstatkit" nogil:
         void grow(const double*, uint64_t, const Sink&) except +
 
     void predict_tree(const Node*, const double*, int, const double*, int, double*)
+
+
+cdef extern from "draw.hpp" namespace "vstatkit" nogil:
+    void c_draw_members "vstatkit::draw_members"(
+        const uint64_t*, int, int64_t, int64_t, cbool, int64_t*) except +
 
 
 NODE = np.dtype([("feature", np.int32), ("right", np.int32), ("value", np.float64)])
@@ -63,6 +69,7 @@ def grow_trees(
     const double[::1, :] points,
     int n_at,
     double[:, ::1] out,
+    double[:, ::1] gains,
     oob_total,
     oob_times,
     dict options,
@@ -70,9 +77,9 @@ def grow_trees(
 ):
     """Grow one tree for each row of `weights`.
 
-    Predictions at the first `n_at` points are written to `out`; with `oob_total`
-    the points go on with the training rows, and rows with weight zero add their
-    predictions to it.
+    Predictions at the first `n_at` points are written to `out`, and what each
+    feature's splits gained to `gains`; with `oob_total` the points go on with the
+    training rows, and rows with weight zero add their predictions to it.
 
     Returns
     -------
@@ -111,35 +118,43 @@ def grow_trees(
         sink.oob = &total[0, 0]
         sink.times = &times[0]
     cdef Grower* grower = new Grower(table, &y[0], choice)
-    cdef Py_ssize_t b
-    cdef list kept = []
+    cdef Py_ssize_t b, n_trees = weights.shape[0]
+    cdef bint has_out = out.shape[1] > 0
+    cdef vector[size_t] node_ends, share_ends
     try:
-        for b in range(weights.shape[0]):
-            sink.out = &out[b, 0] if out.shape[1] else NULL
-            nodes.clear()
-            shares.clear()
-            with nogil:
+        with nogil:
+            for b in range(n_trees):
+                sink.out = &out[b, 0] if has_out else NULL
+                sink.gains = &gains[b, 0]
                 grower.grow(&weights[b, 0], seeds[b], sink)
-            if keep:
-                kept.append((_copy_nodes(nodes), _copy_shares(shares)))
+                node_ends.push_back(nodes.size())
+                share_ends.push_back(shares.size())
     finally:
         del grower
-    return kept if keep else None
+    return _split_trees(nodes, node_ends, shares, share_ends) if keep else None
 
 
-cdef _copy_nodes(vector[Node]& nodes):
-    copied = np.empty(nodes.size(), dtype=NODE)
-    cdef char[::1] view = copied.view(np.int8)
-    memcpy(&view[0], nodes.data(), nodes.size() * sizeof(Node))
-    return copied
-
-
-cdef _copy_shares(vector[double]& shares):
-    copied = np.empty(shares.size())
-    cdef double[::1] view = copied
-    if shares.size():
-        memcpy(&view[0], shares.data(), shares.size() * sizeof(double))
-    return copied
+cdef list _split_trees(vector[Node]& nodes, vector[size_t]& node_ends,
+                       vector[double]& shares, vector[size_t]& share_ends):
+    """Copy every tree's nodes and shares into arrays of their own."""
+    cdef list trees = []
+    cdef size_t first = 0, first_share = 0, count, b
+    cdef char[::1] view
+    cdef double[::1] share_view
+    for b in range(node_ends.size()):
+        count = node_ends[b] - first
+        tree = np.empty(count, dtype=NODE)
+        view = tree.view(np.int8)
+        memcpy(&view[0], nodes.data() + first, count * sizeof(Node))
+        first = node_ends[b]
+        count = share_ends[b] - first_share
+        share = np.empty(count)
+        if count:
+            share_view = share
+            memcpy(&share_view[0], shares.data() + first_share, count * sizeof(double))
+        first_share = share_ends[b]
+        trees.append((tree, share))
+    return trees
 
 
 def predict_tree_at(nodes, const double[::1] shares, int n_classes,
@@ -153,3 +168,13 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
         return
     with nogil:
         predict_tree(first, share, n_classes, &points[0, 0], n_points, &out[0, 0])
+
+
+def draw_members(const uint64_t[::1] keys, int64_t n, int64_t k, bint replace):
+    """Draw k of n units for every key, shape (keys, k)."""
+    drawn = np.empty((keys.shape[0], k), dtype=np.int64)
+    cdef int64_t[:, ::1] view = drawn
+    if keys.shape[0]:
+        with nogil:
+            c_draw_members(&keys[0], keys.shape[0], n, k, replace, &view[0, 0])
+    return drawn

@@ -70,6 +70,7 @@ struct Sink {
     double* out;
     double* oob;
     double* times;
+    double* gains;
     std::vector<Node>* nodes;
     std::vector<double>* shares;
 };
@@ -130,10 +131,13 @@ class Grower {
     // (n_at, n_outputs), then, if `oob` is not null, the rows of the table. Rows out
     // of the subsample add their prediction to `oob` (n_rows, n_outputs) and one to
     // `times`. Nodes are appended to `nodes`, and the leaf shares of three or more
-    // classes to `shares`, unless `nodes` is null.
+    // classes to `shares`, unless `nodes` is null; `gains` (n_features) adds up what
+    // the splits of each feature gained.
     void grow(const double* weight, uint64_t seed, const Sink& sink) {
         weight_ = weight;
         sink_ = sink;
+        base_ = sink.nodes ? sink.nodes->size() : 0;
+        share_base_ = sink.shares ? sink.shares->size() : 0;
         rows_.clear();
         queries_.clear();
         for (int q = 0; q < sink.n_at; ++q) queries_.push_back(q);
@@ -160,6 +164,7 @@ class Grower {
             leaf(q_begin, q_end);
             return;
         }
+        sink_.gains[split.feature] += split.gain;
         const int middle = partition_rows(begin, end, split);
         // Where nothing was missing, later missing values follow the majority.
         if (!split.saw_missing) split.missing_left = middle - begin > end - middle;
@@ -175,7 +180,8 @@ class Grower {
                   depth + 1);
         if (sink_.nodes)
             (*sink_.nodes)[self].right =
-                static_cast<int32_t>((sink_.nodes->size() << 1) | (split.missing_left ? 1 : 0));
+                static_cast<int32_t>(((sink_.nodes->size() - base_) << 1) |
+                                     (split.missing_left ? 1 : 0));
         if (all || q_end > q_middle)
             build(middle, end, q_middle, q_end, mix(key ^ 0x7269676874000002ULL),
                   depth + 1);
@@ -237,7 +243,7 @@ class Grower {
             return;
         }
         const int K = options_.n_classes;
-        sink_.nodes->push_back({-3, static_cast<int32_t>(sink_.shares->size() / K), 0.0});
+        sink_.nodes->push_back({-3, static_cast<int32_t>((sink_.shares->size() - share_base_) / K), 0.0});
         for (int c = 0; c < K; ++c) sink_.shares->push_back(total_[c] / weight_sum_);
     }
 
@@ -468,6 +474,7 @@ class Grower {
 
     const double* weight_ = nullptr;
     Sink sink_ = {};
+    size_t base_ = 0, share_base_ = 0;  // where this tree's nodes and shares start
     std::vector<int32_t> rows_;
     std::vector<int32_t> queries_, query_scratch_;
     double weight_sum_ = 0, mean_ = 0;

@@ -28,10 +28,14 @@ class Tree:
         follows it.
     shares : ndarray
         Class shares of mixed leaves, for three or more classes.
+    gains : ndarray of shape (p,)
+        What the splits of each feature gained: weighted squared error, or weighted
+        Gini impurity, of the standardised response.
     """
 
     nodes: NDArray[Any]
     shares: Floats
+    gains: Floats
 
     @staticmethod
     def stack(trees: Sequence["Tree"]) -> dict[str, Any]:
@@ -41,6 +45,7 @@ class Tree:
             "tree_sizes": np.array([tree.nodes.size for tree in trees]),
             "tree_shares": np.concatenate([tree.shares for tree in trees]),
             "tree_share_sizes": np.array([tree.shares.size for tree in trees]),
+            "tree_gains": np.stack([tree.gains for tree in trees]),
         }
 
     @staticmethod
@@ -49,7 +54,8 @@ class Tree:
         nodes = np.split(arrays["tree_nodes"], np.cumsum(arrays["tree_sizes"])[:-1])
         edges = np.cumsum(arrays["tree_share_sizes"])[:-1]
         shares = np.split(arrays["tree_shares"], edges)
-        return [Tree(*pair) for pair in zip(nodes, shares, strict=True)]
+        gains = arrays["tree_gains"]
+        return [Tree(*parts) for parts in zip(nodes, shares, gains, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,7 @@ class TreeKernel(StoredTreeKernel):
             weights = weights * self.weights
         n, L, c = len(self.y), len(weights), self.n_outputs
         out = np.empty((L, len(at) * c))
+        gains = np.zeros((L, self.n_features))
         total, times = (np.zeros((n, c)), np.zeros(n)) if oob else (None, None)
         points = np.concatenate([at, self.X]) if oob else at
         kept = grow_trees(
@@ -181,12 +188,16 @@ class TreeKernel(StoredTreeKernel):
             np.asfortranarray(points, dtype=np.float64),
             len(at),
             out,
+            gains,
             total,
             times,
             dict(self.options),
             keep,
         )
-        trees = [Tree(*pair) for pair in kept] if keep else []
+        trees = [
+            Tree(nodes, shares, gain)
+            for (nodes, shares), gain in zip(kept or [], gains, strict=False)
+        ]
         values = out if self.n_classes else self.centre + self.scale * out
         if total is None or times is None:
             return Evaluation(values, trees, None)

@@ -1,0 +1,179 @@
+"""The forests as scikit-learn estimators."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import vstatkit as vs
+from tests.ensembles import SAME_ALGEBRA
+
+SUBSAMPLING = "rows are subsampled before they are weighted, as in RandomForest*"
+
+
+@pytest.fixture(scope="module")
+def data():
+    frame = vs.datasets.mars(150, rng=3)
+    return frame.drop(columns="y"), frame["y"]
+
+
+@pytest.mark.parametrize("kind", [vs.ForestRegressor, vs.ForestClassifier])
+@pytest.mark.global_generator
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_own_checks_pass(kind):
+    answers = check_estimator(
+        kind(n_estimators=20),
+        expected_failed_checks={
+            "check_sample_weight_equivalence_on_dense_data": SUBSAMPLING
+        },
+        on_skip=None,
+    )
+    assert sum(answer["status"] == "passed" for answer in answers) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["diabetes", "mars", "breast_cancer", "digits"])
+def test_scores_are_scikit_learns_within_one_standard_error(name):
+    frame = vs.datasets.mars(500, rng=1) if name == "mars" else None
+    frame = vs.datasets.LOADERS[name]() if frame is None else frame
+    response = frame.columns[-1]
+    X, y = frame.drop(columns=response).to_numpy(), frame[response].to_numpy()
+    options = {"n_estimators": 200, "random_state": 1}
+    if isinstance(frame[response].dtype, pd.CategoricalDtype):
+        pair = [vs.ForestClassifier(**options), RandomForestClassifier(**options)]
+    else:
+        options["max_features"] = 1 / 3
+        pair = [vs.ForestRegressor(**options), RandomForestRegressor(**options)]
+    order = np.random.default_rng(0).permutation(len(y))
+    ours, theirs = (cross_val_score(one, X[order], y[order], cv=5) for one in pair)
+    assert abs(ours.mean() - theirs.mean()) < theirs.std(ddof=1) / np.sqrt(5)
+
+
+def test_threads_change_nothing(data):
+    X, y = data
+    one, two = (
+        vs.ForestRegressor(80, random_state=1, n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 2)
+    )
+    for a, b in zip(one.estimators_, two.estimators_, strict=True):
+        assert_array_equal(a.nodes, b.nodes)
+    assert_array_equal(one.predict(X), two.predict(X))
+
+
+def test_standard_errors_are_those_of_the_same_ensemble(data):
+    X, y = data
+    forest = vs.ForestRegressor(200, max_samples=50, random_state=1).fit(X, y)
+    mean, std = forest.predict(X.head(5), return_std=True)
+    counts = np.asarray(forest.design_.counts(0, 200))
+    values = forest._predictor.values(X.head(5).to_numpy())
+    expected = vs.from_arrays(counts, values, replace=True)
+    assert_allclose(mean, expected.params, **SAME_ALGEBRA)
+    assert_allclose(std, expected.bse, rtol=1e-8)
+    bounds = forest.predict_interval(X.head(5), alpha=0.1)
+    assert_allclose(bounds, expected.conf_int(0.1), rtol=1e-8)
+
+
+def test_classes_have_probabilities_with_errors(data):
+    X, y = data
+    for labels in (np.where(y > 14, "hi", "lo"), np.digitize(y, [12, 16])):
+        forest = vs.ForestClassifier(200, max_samples=60, random_state=1)
+        forest.fit(X, labels)
+        share, std = forest.predict_proba(X, return_std=True)
+        assert_allclose(share.sum(axis=1), 1, rtol=1e-12)
+        assert std.shape == share.shape == (150, len(forest.classes_))
+        bounds = forest.predict_interval(X.head(3))
+        assert bounds.shape == (3, len(forest.classes_), 2)
+        assert_array_equal(forest.predict(X), forest.classes_[share.argmax(axis=1)])
+
+
+def test_out_of_bag_scores_match_a_fit_of_the_same_subsamples(data):
+    X, y = data
+    forest = vs.ForestRegressor(100, oob_score=True, random_state=1).fit(X, y)
+    counts = np.asarray(forest.design_.counts(0, 100))
+    h = forest._predictor.values(X.to_numpy())
+    out = counts == 0
+    by_hand = (h * out).sum(axis=0) / out.sum(axis=0)
+    assert_allclose(forest.oob_prediction_, by_hand, **SAME_ALGEBRA)
+    r2 = 1 - ((y - by_hand) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    assert forest.oob_score_ == pytest.approx(r2)
+    classes = vs.ForestClassifier(100, oob_score=True, random_state=1)
+    classes.fit(X, y > 14)
+    assert classes.oob_decision_function_.shape == (150, 2)
+    assert 0.5 < classes.oob_score_ < 1
+
+
+def test_importances_find_the_signal(data):
+    X, y = data
+    forest = vs.ForestRegressor(200, random_state=1).fit(X, y)
+    assert forest.feature_importances_.sum() == pytest.approx(1)
+    assert forest.feature_importances_.argmin() == 2  # x3 matters least here
+    theirs = RandomForestRegressor(200, max_features=1 / 3, random_state=1).fit(X, y)
+    assert_allclose(forest.feature_importances_, theirs.feature_importances_, atol=0.05)
+
+
+def test_pickles_clones_and_pipelines(data):
+    X, y = data
+    forest = vs.ForestRegressor(50, max_depth=4, random_state=1)
+    assert clone(forest).get_params() == forest.get_params()
+    forest.fit(X, y)
+    again = pickle.loads(pickle.dumps(forest))
+    assert_array_equal(again.predict(X), forest.predict(X))
+    pipe = make_pipeline(StandardScaler(), clone(forest)).fit(X, y)
+    assert pipe.score(X, y) > 0.5
+
+
+def test_a_random_state_object_moves_on(data):
+    X, y = data
+    state = np.random.RandomState(3)
+    first, second = (
+        vs.ForestRegressor(10, random_state=state).fit(X, y).predict(X)
+        for _ in range(2)
+    )
+    assert not np.array_equal(first, second)
+
+
+def test_every_row_once_has_predictions_but_no_errors(data):
+    X, y = data
+    forest = vs.ForestRegressor(30, bootstrap=False, random_state=1).fit(X, y)
+    assert_allclose(forest.predict(X), y, rtol=1e-12)  # full trees of all rows
+    with pytest.raises(ValueError, match="needs k < n without replacement"):
+        forest.predict(X, return_std=True)
+    with pytest.raises(ValueError, match="rows that some tree has not seen"):
+        vs.ForestRegressor(30, bootstrap=False, oob_score=True).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_estimators": 0}, "`n_estimators` must be a whole number"),
+        ({"max_features": 9}, "`max_features` must lie between 1 and 5"),
+        ({"max_samples": 1.5}, r"must lie in \(0, 1\]"),
+        ({"max_samples": 200, "bootstrap": False}, "at most n = 150"),
+    ],
+)
+def test_bad_parameters_are_refused_at_fit(data, options, message):
+    X, y = data
+    with pytest.raises(ValueError, match=message):
+        vs.ForestRegressor(**options).fit(X, y)
+
+
+def test_one_tree_has_no_standard_error(data):
+    X, y = data
+    forest = vs.ForestRegressor(1, random_state=1).fit(X, y)
+    with pytest.raises(ValueError, match="at least two trees"):
+        forest.predict(X, return_std=True)
+
+
+def test_missing_values_are_taken(data):
+    X, y = data
+    holes = X.mask(np.random.default_rng(0).uniform(size=X.shape) < 0.1)
+    forest = vs.ForestRegressor(100, random_state=1).fit(holes, y)
+    assert forest.score(holes, y) > 0.8

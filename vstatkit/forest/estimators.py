@@ -1,0 +1,373 @@
+"""scikit-learn estimators on the compiled grower, with standard errors."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from vstatkit._typing import Floats
+from vstatkit._validation import subsample_size
+from vstatkit.components import resolve_method
+from vstatkit.ensemble import Task, evaluate
+from vstatkit.forest.trees import StoredTreeKernel, grower_options, tree_kernel
+from vstatkit.inference import Estimates, ensemble_mean, estimate, join_estimates
+from vstatkit.prediction import Predictor
+from vstatkit.scores import Scores, score
+from vstatkit.subsample import IidDesign
+
+
+class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What both forests share; the parameters are documented in each."""
+
+    def __init__(
+        self,
+        n_estimators: int,
+        *,
+        bootstrap: bool,
+        max_samples: int | float | None,
+        max_features: int | float | str | None,
+        min_samples_split: int,
+        min_samples_leaf: int,
+        max_depth: int | None,
+        oob_score: bool,
+        variance: str,
+        random_state: Any,
+        n_jobs: int | None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_depth = max_depth
+        self.oob_score = oob_score
+        self.variance = variance
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _tree_options(self) -> Mapping[str, Any]:
+        return {
+            "max_features": self.max_features,
+            "min_samples_split": self.min_samples_split,
+            "min_samples_leaf": self.min_samples_leaf,
+            "max_depth": self.max_depth,
+        }
+
+    def _fit(
+        self, X: Floats, y: Floats, weights: Floats | None, n_classes: int | None
+    ) -> None:
+        if not isinstance(self.n_estimators, int | np.integer) or self.n_estimators < 1:
+            raise ValueError(
+                f"`n_estimators` must be a whole number, at least 1; got "
+                f"{self.n_estimators!r}."
+            )
+        n = len(y)
+        size = n if self.max_samples is None else subsample_size(self.max_samples, n)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.design_ = IidDesign(n, size, bool(self.bootstrap), seed)
+        grower_options(self._tree_options(), X.shape[1])
+        kernel = tree_kernel(
+            "tree",
+            X,
+            y,
+            n_classes=n_classes,
+            weights=weights,
+            options=self._tree_options(),
+        )
+        task = Task(kernel, self.design_, X[:0], None, keep=True, oob=self.oob_score)
+        grown = evaluate(
+            task, 0, int(self.n_estimators), n_jobs=self.n_jobs, progress=False
+        )
+        self.estimators_ = grown.learners
+        self._kernel = StoredTreeKernel(
+            X.shape[1], n_classes, kernel.centre, kernel.scale
+        )
+        if self.oob_score and grown.oob is not None:
+            self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
+
+    def _keep_scores(self, predicted: Floats, scores: Scores) -> None:
+        if not scores.table:
+            raise ValueError(
+                "`oob_score=True` needs rows that some tree has not seen; use "
+                "bootstrap=True or max_samples below the number of rows."
+            )
+        self.oob_prediction_ = predicted
+        self.oob_scores_ = scores
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of the impurity that splits on each feature take away."""
+        check_is_fitted(self)
+        gains = np.stack([tree.gains for tree in self.estimators_])
+        totals = gains.sum(axis=1, keepdims=True)
+        shares = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)
+        mean = shares.mean(axis=0)
+        return np.asarray(mean / mean.sum()) if mean.any() else mean
+
+    def _rows(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return np.asarray(
+            validate_data(
+                self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
+            )
+        )
+
+    @property
+    def _predictor(self) -> Predictor:
+        return Predictor(self._kernel, self.estimators_, None, None, self.n_jobs)
+
+    def _mean(self, X: Floats) -> Floats:
+        chunks = self._predictor.chunks(X, self.design_.n)
+        mean = np.concatenate([ensemble_mean(self.design_, h) for h in chunks])
+        return mean.reshape(len(X), -1)
+
+    def _estimate(self, X: Floats) -> Estimates:
+        if len(self.estimators_) < 2:
+            raise ValueError("standard errors need at least two trees.")
+        method = resolve_method(
+            self.variance,
+            replace=self.design_.replace,
+            design=self.design_.name,
+            k=self.design_.k,
+            n=self.design_.n,
+        )
+        chunks = self._predictor.chunks(X, self.design_.n)
+        return join_estimates([estimate(self.design_, h, method) for h in chunks])
+
+
+class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
+    """A random forest for regression, with standard errors.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Trees. Standard errors need more of them than predictions do.
+    bootstrap : bool
+        Subsample with replacement, or without.
+    max_samples : int, float or None
+        Subsample size, or a fraction of the rows; None for as many as there are.
+        Without replacement None lets every tree see every row once, and no
+        standard error can be had.
+    max_features : int, float, "sqrt", "log2" or None
+        Features tried at a split; None for all.
+    min_samples_split, min_samples_leaf : int
+        Fewest rows of a node that is split, and of a leaf.
+    max_depth : int or None
+        Deepest level.
+    oob_score : bool
+        Whether to score out-of-bag predictions.
+    variance : str
+        Variance estimator, as in `fit`.
+    random_state : int, RandomState or None
+        Seed. The same seed gives the same forest for any `n_jobs`.
+    n_jobs : int, optional
+        Threads.
+
+    Attributes
+    ----------
+    estimators_ : list of Tree
+        Fitted trees.
+    design_ : IidDesign
+        Which rows each tree saw.
+    oob_score_ : float
+        Out-of-bag R-squared, if asked for.
+    oob_prediction_ : ndarray of shape (n,)
+        Out-of-bag predictions, if asked for.
+    feature_importances_ : ndarray of shape (p,)
+        Impurity-based importances.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(200, rng=1)
+    >>> X, y = data.drop(columns="y"), data["y"]
+    >>> forest = vs.ForestRegressor(500, max_samples=70, random_state=1).fit(X, y)
+    >>> mean, std = forest.predict(X.head(2), return_std=True)
+    >>> bool((std > 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 500,
+        *,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        max_features: int | float | str | None = 1 / 3,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        oob_score: bool = False,
+        variance: str = "corrected",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            bootstrap=bootstrap,
+            max_samples=max_samples,
+            max_features=max_features,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            max_depth=max_depth,
+            oob_score=oob_score,
+            variance=variance,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the forest."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            y_numeric=True,
+            ensure_all_finite="allow-nan",
+        )
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self._fit(X, np.asarray(y, dtype=np.float64), weights, None)
+        if self.oob_score:
+            self.oob_prediction_ = self.oob_prediction_[:, 0]
+            self.oob_score_ = self.oob_scores_.table.get("OOB R-squared", np.nan)
+        return self
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Predict means, with their standard errors on request."""
+        rows = self._rows(X)
+        if not return_std:
+            return self._mean(rows)[:, 0]
+        found = self._estimate(rows)
+        return found.estimate, found.bse
+
+    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
+        """Confidence intervals of the means, shape (rows, 2)."""
+        found = self._estimate(self._rows(X))
+        half = found.half_width(alpha)
+        return np.column_stack([found.estimate - half, found.estimate + half])
+
+
+class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
+    """A random forest for classes, with standard errors of the probabilities.
+
+    Parameters
+    ----------
+    n_estimators, bootstrap, max_samples, min_samples_split, min_samples_leaf
+        See `ForestRegressor`.
+    max_features : int, float, "sqrt", "log2" or None
+        Features tried at a split; None for all.
+    max_depth, oob_score, variance, random_state, n_jobs
+        See `ForestRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Class labels.
+    estimators_, design_, feature_importances_
+        See `ForestRegressor`.
+    oob_score_ : float
+        Out-of-bag accuracy, if asked for.
+    oob_decision_function_ : ndarray of shape (n, K)
+        Out-of-bag probabilities, if asked for.
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 500,
+        *,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        max_features: int | float | str | None = "sqrt",
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        oob_score: bool = False,
+        variance: str = "corrected",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            bootstrap=bootstrap,
+            max_samples=max_samples,
+            max_features=max_features,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            max_depth=max_depth,
+            oob_score=oob_score,
+            variance=variance,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the forest."""
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self._fit(X, codes.astype(np.float64), weights, max(2, len(self.classes_)))
+        if self.oob_score:
+            self.oob_decision_function_ = self._all_classes(self.oob_prediction_)
+            self.oob_score_ = self.oob_scores_.table["OOB accuracy"]
+        return self
+
+    def _all_classes(self, share: Floats) -> Floats:
+        """Write out the class that two classes leave unsaid."""
+        if len(self.classes_) > 2:
+            return share
+        both = np.column_stack([1 - share, share])
+        return both[:, : len(self.classes_)]
+
+    def predict_proba(
+        self, X: Any, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Predict class probabilities, with their standard errors on request."""
+        rows = self._rows(X)
+        if not return_std:
+            return self._all_classes(self._mean(rows))
+        found = self._estimate(rows)
+        share = found.estimate.reshape(len(rows), -1)
+        std = found.bse.reshape(len(rows), -1)
+        if len(self.classes_) <= 2:
+            std = np.column_stack([std, std])[:, : len(self.classes_)]
+        return self._all_classes(share), std
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class."""
+        share = self._all_classes(self._mean(self._rows(X)))
+        return np.asarray(self.classes_[share.argmax(axis=1)])
+
+    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
+        """Confidence intervals of the probabilities, shape (rows, K, 2)."""
+        rows = self._rows(X)
+        found = self._estimate(rows)
+        half = found.half_width(alpha).reshape(len(rows), -1)
+        if len(self.classes_) == 2:
+            half = np.column_stack([half, half])
+        share = self._all_classes(found.estimate.reshape(len(rows), -1))
+        return np.stack([share - half, share + half], axis=2)
