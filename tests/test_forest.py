@@ -287,3 +287,43 @@ def test_bad_options_say_what_must_hold(options, error, message):
 def test_feature_counts_are_scikit_learns():
     assert feature_count(0.5, 7) == 3
     assert feature_count(np.int64(2), 7) == 2
+
+
+def test_honest_leaves_are_estimated_from_the_other_half(rng):
+    """A nudge of a response moves its own leaf, or, in the other half, nothing."""
+    X, y = rng.normal(size=(41, 2)), rng.normal(size=41)
+    once = np.ones((1, 41))
+    _, plain = grow(X, y, once, honest=True)
+    step = 1e-6  # too small to change a split
+    held = []
+    for i in range(41):
+        nudged = y.copy()
+        nudged[i] += step
+        _, moved = grow(X, nudged, once, honest=True)
+        change = moved.values[0] - plain.values[0]
+        if np.abs(change).max() < 1e-12:
+            continue
+        held.append(i)
+        leaf = plain.values[0] == plain.values[0][i]
+        assert_allclose(change[~leaf], 0, atol=1e-12)
+        assert_allclose(change[leaf], change[i], rtol=1e-6)
+        members = step / change[i]
+        assert members == pytest.approx(round(members), abs=1e-3)
+    assert len(held) == 41 // 2
+
+
+def test_honest_trees_grow_only_what_is_asked_for_too(sample):
+    X, y, counts = sample
+    for n_classes in (None, 3):
+        response = y if n_classes is None else np.arange(120) % 3
+        options = {"honest": True, "name": "forest", "n_classes": n_classes}
+        kernel, whole = grow(X, response, counts, at=X[:3], **options)
+        _, part = grow(X, response, counts, at=X[:3], keep=False, **options)
+        assert_array_equal(whole.values, part.values)
+        for tree, value in zip(whole.learners, whole.values, strict=True):
+            assert_array_equal(kernel.predict(tree, X[:3]).ravel(), value)
+
+
+def test_an_honest_tree_of_one_row_uses_it():
+    _, ours = grow([[1.0], [2.0]], [3.0, 5.0], [[0, 1]], honest=True)
+    assert_array_equal(ours.values, [[5.0, 5.0]])

@@ -17,6 +17,7 @@ cdef extern from "grow.hpp" namespace "vstatkit" nogil:
         int min_samples_leaf
         int max_depth
         int n_classes
+        cbool honest
         cbool only_queried
 
     struct Table:
@@ -92,6 +93,7 @@ def grow_trees(
     choice.min_samples_leaf = options["min_samples_leaf"]
     choice.max_depth = options["max_depth"]
     choice.n_classes = options["n_classes"]
+    choice.honest = options["honest"]
     choice.only_queried = oob_total is None and not keep
     cdef Table table
     table.n_rows = order.shape[1]

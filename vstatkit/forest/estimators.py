@@ -38,6 +38,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         min_samples_split: int,
         min_samples_leaf: int,
         max_depth: int | None,
+        honest: bool,
         oob_score: bool,
         variance: str,
         random_state: Any,
@@ -50,6 +51,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = max_depth
+        self.honest = honest
         self.oob_score = oob_score
         self.variance = variance
         self.random_state = random_state
@@ -66,6 +68,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             "min_samples_split": self.min_samples_split,
             "min_samples_leaf": self.min_samples_leaf,
             "max_depth": self.max_depth,
+            "honest": self.honest,
         }
 
     def _fit(
@@ -169,6 +172,8 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
         Fewest rows of a node that is split, and of a leaf.
     max_depth : int or None
         Deepest level.
+    honest : bool
+        Split with one half of the subsample and estimate with the other.
     oob_score : bool
         Whether to score out-of-bag predictions.
     variance : str
@@ -212,6 +217,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
         min_samples_split: int = 2,
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
+        honest: bool = False,
         oob_score: bool = False,
         variance: str = "corrected",
         random_state: Any = None,
@@ -225,6 +231,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
             min_samples_split=min_samples_split,
             min_samples_leaf=min_samples_leaf,
             max_depth=max_depth,
+            honest=honest,
             oob_score=oob_score,
             variance=variance,
             random_state=random_state,
@@ -276,7 +283,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         See `ForestRegressor`.
     max_features : int, float, "sqrt", "log2" or None
         Features tried at a split; None for all.
-    max_depth, oob_score, variance, random_state, n_jobs
+    max_depth, honest, oob_score, variance, random_state, n_jobs
         See `ForestRegressor`.
 
     Attributes
@@ -301,6 +308,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         min_samples_split: int = 2,
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
+        honest: bool = False,
         oob_score: bool = False,
         variance: str = "corrected",
         random_state: Any = None,
@@ -314,6 +322,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
             min_samples_split=min_samples_split,
             min_samples_leaf=min_samples_leaf,
             max_depth=max_depth,
+            honest=honest,
             oob_score=oob_score,
             variance=variance,
             random_state=random_state,

@@ -25,6 +25,7 @@ struct Options {
     int min_samples_leaf;
     int max_depth;
     int n_classes;      // 0 for regression
+    bool honest;        // split with one half of the rows, estimate with the other
     bool only_queried;  // leave out subtrees without a query point
 };
 
@@ -140,6 +141,7 @@ class Grower {
         share_base_ = sink.shares ? sink.shares->size() : 0;
         rows_.clear();
         queries_.clear();
+        held_.clear();
         for (int q = 0; q < sink.n_at; ++q) queries_.push_back(q);
         for (int i = 0; i < table_.n_rows; ++i) {
             if (weight[i] > 0)
@@ -147,54 +149,103 @@ class Grower {
             else if (sink.oob)
                 queries_.push_back(sink.n_at + i);
         }
-        const int n_queries = static_cast<int>(queries_.size());
-        query_scratch_.resize(n_queries);
-        build(0, static_cast<int>(rows_.size()), 0, n_queries, mix(seed), 0);
+        uint64_t key = mix(seed);
+        if (options_.honest && rows_.size() > 1) key = hold_out_half(key);
+        query_scratch_.resize(queries_.size());
+        Span span;
+        span.rows_end = static_cast<int>(rows_.size());
+        span.held_end = static_cast<int>(held_.size());
+        span.queries_end = static_cast<int>(queries_.size());
+        build(span, key, 0);
     }
 
   private:
-    void build(int begin, int end, int q_begin, int q_end, uint64_t key, int depth) {
-        summarise(begin, end);
+    // A node's share of the rows, of the rows held out, and of the query points.
+    struct Span {
+        int rows_begin = 0, rows_end = 0;
+        int held_begin = 0, held_end = 0;
+        int queries_begin = 0, queries_end = 0;
+    };
+
+    // Move a random half of the rows, each row with all its weight, to `held_`.
+    uint64_t hold_out_half(uint64_t key) {
+        const size_t m = rows_.size();
+        for (size_t j = 0; j < m / 2; ++j) {
+            key = mix(key);
+            const size_t pick =
+                j + static_cast<size_t>(
+                        (static_cast<unsigned __int128>(key) * (m - j)) >> 64);
+            std::swap(rows_[j], rows_[pick]);
+        }
+        held_.assign(rows_.begin(), rows_.begin() + m / 2);
+        rows_.erase(rows_.begin(), rows_.begin() + m / 2);
+        std::sort(rows_.begin(), rows_.end());
+        std::sort(held_.begin(), held_.end());
+        return key;
+    }
+
+    void build(const Span& span, uint64_t key, int depth) {
+        summarise(rows_, span.rows_begin, span.rows_end);
         Split split;
-        const bool may_split = end - begin >= std::max(2, options_.min_samples_split) &&
+        const int size = span.rows_end - span.rows_begin;
+        const bool may_split = size >= std::max(2, options_.min_samples_split) &&
                                (options_.max_depth <= 0 || depth < options_.max_depth) &&
                                !pure_;
-        if (may_split) split = best_split(begin, end, key);
+        if (may_split) split = best_split(span.rows_begin, span.rows_end, key);
         if (split.feature < 0) {
-            leaf(q_begin, q_end);
+            if (!held_.empty()) summarise(held_, span.held_begin, span.held_end);
+            leaf(span.queries_begin, span.queries_end);
             return;
         }
-        sink_.gains[split.feature] += split.gain;
-        const int middle = partition_rows(begin, end, split);
+        Span left = span, right = span;
+        left.rows_end = right.rows_begin =
+            partition_rows(rows_, span.rows_begin, span.rows_end, split);
         // Where nothing was missing, later missing values follow the majority.
-        if (!split.saw_missing) split.missing_left = middle - begin > end - middle;
-        const int q_middle = partition_queries(q_begin, q_end, split);
+        if (!split.saw_missing)
+            split.missing_left =
+                left.rows_end - left.rows_begin > right.rows_end - right.rows_begin;
+        const uint64_t left_key = mix(key ^ 0x6c65667400000001ULL);
+        const uint64_t right_key = mix(key ^ 0x7269676874000002ULL);
+        if (!held_.empty()) {
+            left.held_end = right.held_begin =
+                partition_rows(held_, span.held_begin, span.held_end, split);
+            // A side without rows to estimate from is pruned: the other one stands.
+            if (left.held_begin == left.held_end) {
+                build(right, right_key, depth + 1);
+                return;
+            }
+            if (right.held_begin == right.held_end) {
+                build(left, left_key, depth + 1);
+                return;
+            }
+        }
+        sink_.gains[split.feature] += split.gain;
+        left.queries_end = right.queries_begin =
+            partition_queries(span.queries_begin, span.queries_end, split);
         const bool all = !options_.only_queried;
         size_t self = 0;
         if (sink_.nodes) {
             self = sink_.nodes->size();
             sink_.nodes->push_back({split.feature, 0, split.threshold});
         }
-        if (all || q_middle > q_begin)
-            build(begin, middle, q_begin, q_middle, mix(key ^ 0x6c65667400000001ULL),
-                  depth + 1);
+        if (all || left.queries_end > left.queries_begin)
+            build(left, left_key, depth + 1);
         if (sink_.nodes)
             (*sink_.nodes)[self].right =
                 static_cast<int32_t>(((sink_.nodes->size() - base_) << 1) |
                                      (split.missing_left ? 1 : 0));
-        if (all || q_end > q_middle)
-            build(middle, end, q_middle, q_end, mix(key ^ 0x7269676874000002ULL),
-                  depth + 1);
+        if (all || right.queries_end > right.queries_begin)
+            build(right, right_key, depth + 1);
     }
 
-    void summarise(int begin, int end) {
+    void summarise(const std::vector<int32_t>& rows, int begin, int end) {
         weight_sum_ = 0;
-        const int first = rows_[begin];
+        const int first = rows[begin];
         pure_ = true;
         if (options_.n_classes) {
             std::fill(total_.begin(), total_.end(), 0.0);
             for (int j = begin; j < end; ++j) {
-                const int i = rows_[j];
+                const int i = rows[j];
                 total_[static_cast<int>(y_[i])] += weight_[i];
                 weight_sum_ += weight_[i];
                 pure_ &= y_[i] == y_[first];
@@ -203,7 +254,7 @@ class Grower {
         }
         double sum = 0;
         for (int j = begin; j < end; ++j) {
-            const int i = rows_[j];
+            const int i = rows[j];
             sum += weight_[i] * y_[i];
             weight_sum_ += weight_[i];
             pure_ &= y_[i] == y_[first];
@@ -423,21 +474,22 @@ class Grower {
     }
 
     // Stable on both sides, so that a node's rows stay in ascending order.
-    int partition_rows(int begin, int end, const Split& split) {
+    int partition_rows(std::vector<int32_t>& rows, int begin, int end,
+                       const Split& split) {
         const size_t base = static_cast<size_t>(split.feature) * table_.n_rows;
         const int32_t* rank = table_.rank + base;
         const int known = table_.n_known[split.feature];
         int middle = begin, spare = 0;
         for (int j = begin; j < end; ++j) {
-            const int i = rows_[j];
+            const int i = rows[j];
             const int32_t r = rank[i];
             const bool left = r >= known ? split.missing_left : r <= split.rank;
             if (left)
-                rows_[middle++] = i;
+                rows[middle++] = i;
             else
                 scratch_[spare++] = i;
         }
-        std::copy(scratch_.begin(), scratch_.begin() + spare, rows_.begin() + middle);
+        std::copy(scratch_.begin(), scratch_.begin() + spare, rows.begin() + middle);
         return middle;
     }
 
@@ -476,6 +528,7 @@ class Grower {
     Sink sink_ = {};
     size_t base_ = 0, share_base_ = 0;  // where this tree's nodes and shares start
     std::vector<int32_t> rows_;
+    std::vector<int32_t> held_;  // rows that honest leaves are estimated from
     std::vector<int32_t> queries_, query_scratch_;
     double weight_sum_ = 0, mean_ = 0;
     bool pure_ = false;

@@ -212,8 +212,17 @@ def power_of_two(y: Floats) -> float:
     return float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
 
 
-TREE_OPTIONS = ("max_features", "min_samples_split", "min_samples_leaf", "max_depth")
-"""Options of the kernels "forest" and "tree", under scikit-learn's names."""
+TREE_OPTIONS = (
+    "max_features",
+    "min_samples_split",
+    "min_samples_leaf",
+    "max_depth",
+    "honest",
+)
+"""Options of the kernels "forest" and "tree", under scikit-learn's names.
+
+`honest` trees split with one half of their rows and estimate with the other.
+"""
 
 
 def tree_kernel(
@@ -257,6 +266,10 @@ def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int
             raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
         if value < bound:
             raise ValueError(f"`{name}` must be at least {bound}; got {value}.")
+    honest = options.get("honest", False)
+    if not isinstance(honest, bool | np.bool_):
+        raise TypeError(f"`honest` must be True or False; got {honest!r}.")
+    settings["honest"] = honest
     return {name: int(value) for name, value in settings.items()}
 
 
