@@ -57,7 +57,6 @@ inline uint64_t mix(uint64_t z) {
 struct Split {
     double gain = 0.0;
     int feature = -1;
-    int rank = -1;  // rows up to this rank go left
     bool missing_left = false;
     bool saw_missing = false;
     double threshold = 0.0;
@@ -460,7 +459,6 @@ class Grower {
         const double* value = table_.sorted + static_cast<size_t>(f) * table_.n_rows;
         best.gain = gain;
         best.feature = f;
-        best.rank = ranks_[j];
         best.missing_left = missing == 2;
         best.saw_missing = missing != 0;
         const double low = value[ranks_[j]];
@@ -473,17 +471,20 @@ class Grower {
         best.threshold = middle < high ? middle : low;
     }
 
-    // Stable on both sides, so that a node's rows stay in ascending order.
+    // Stable on both sides, so that a node's rows stay in ascending order. Rows held
+    // out lie anywhere between those that made the split: only the threshold tells.
     int partition_rows(std::vector<int32_t>& rows, int begin, int end,
                        const Split& split) {
         const size_t base = static_cast<size_t>(split.feature) * table_.n_rows;
         const int32_t* rank = table_.rank + base;
+        const double* value = table_.sorted + base;
         const int known = table_.n_known[split.feature];
         int middle = begin, spare = 0;
         for (int j = begin; j < end; ++j) {
             const int i = rows[j];
             const int32_t r = rank[i];
-            const bool left = r >= known ? split.missing_left : r <= split.rank;
+            const bool left =
+                r >= known ? split.missing_left : value[r] <= split.threshold;
             if (left)
                 rows[middle++] = i;
             else
