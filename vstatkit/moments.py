@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
-from vstatkit.subsample import SubsampleDesign, dense
+from vstatkit.subsample import SPARSE_BELOW, SubsampleDesign, dense
 
 BATCH_ENTRIES = 6_000_000
 """Counts held at a time while summing over learners."""
@@ -167,12 +167,14 @@ def sum_ensemble(
     """
     step = int(np.clip(BATCH_ENTRIES // design.n, 16, 1024))
     origin = values.mean(axis=0) if origin is None else origin
+    dense_share = SPARSE_BELOW * design.n <= design.k
+    buffer = np.empty((min(step, len(values)), design.n)) if dense_share else None
 
     def batches() -> Iterable[EnsembleSums]:
         for first in range(0, len(values), step):
             block = values[first : first + step]
             begin, end = start + first, start + first + len(block)
-            counts = design.counts(begin, end)
+            counts = design.counts(begin, end, buffer)
             if presence:
                 counts = (counts > 0).astype(np.float64)
             yield EnsembleSums.from_learners(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.forest._engine import draw_members
+from vstatkit.forest._engine import count_dense, draw_members
 from vstatkit.streams import Purpose, learner_keys, stream
 
 COMPLETE_LIMIT = 1_000_000
@@ -34,7 +34,7 @@ short blocks would bias them.
 """
 
 
-def count_members(members: Ints, n: int) -> Counts:
+def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
     """Count how often each of `n` units occurs in every row of `members`.
 
     Parameters
@@ -43,6 +43,8 @@ def count_members(members: Ints, n: int) -> Counts:
         Unit indices drawn by each learner.
     n : int
         Number of units.
+    out : ndarray of shape (at least L, n), optional
+        Where dense counts are written: batches that share it save allocations.
 
     Returns
     -------
@@ -57,8 +59,9 @@ def count_members(members: Ints, n: int) -> Counts:
         counts = sparse.csr_array(parts, shape=(L, n))
         counts.sum_duplicates()
         return counts
-    flat = (members + n * np.arange(L)[:, None]).ravel()
-    return np.bincount(flat, minlength=L * n).reshape(L, n)
+    counts = np.empty((L, n)) if out is None else out[:L]
+    count_dense(np.ascontiguousarray(members), counts)
+    return counts
 
 
 def dense(counts: Counts) -> NDArray[Any]:
@@ -97,9 +100,9 @@ class SubsampleDesign(ABC):
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`, shape (stop - start, k)."""
 
-    def counts(self, start: int, stop: int) -> Counts:
+    def counts(self, start: int, stop: int, out: Floats | None = None) -> Counts:
         """Count the units of learners `start` to `stop`, shape (stop - start, n)."""
-        return count_members(self.members(start, stop), self.n)
+        return count_members(self.members(start, stop), self.n, out)
 
     def weights(self, start: int, stop: int) -> Floats | None:
         """Weight each learner's value; None where all weigh the same."""
@@ -477,7 +480,12 @@ class GivenDesign(SubsampleDesign):
         units = np.arange(self.n)
         return np.stack([np.repeat(units, row) for row in block])
 
-    def counts(self, start: int, stop: int) -> Counts:
+    def counts(
+        self,
+        start: int,
+        stop: int,
+        out: Floats | None = None,
+    ) -> Counts:
         """Give the counts of learners `start` to `stop`."""
         return self.table[start:stop]
 
@@ -533,7 +541,7 @@ def make_design(
     --------
     >>> design = make_design("balanced", 4, 2, replace=False, seed=1).sized(6)
     >>> design.counts(0, 6).sum(axis=0)
-    array([3, 3, 3, 3])
+    array([3., 3., 3., 3.])
     """
     if name not in DESIGNS:
         raise ValueError(

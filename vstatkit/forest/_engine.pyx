@@ -119,6 +119,9 @@ def grow_trees(
         times = oob_times
         sink.oob = &total[0, 0]
         sink.times = &times[0]
+    if keep and weights.shape[0]:
+        # Full trees have about twice as many nodes as rows: one allocation.
+        nodes.reserve(2 * <size_t> weights.shape[0] * _rows_of(weights))
     cdef Grower* grower = new Grower(table, &y[0], choice)
     cdef Py_ssize_t b, n_trees = weights.shape[0]
     cdef bint has_out = out.shape[1] > 0
@@ -134,6 +137,15 @@ def grow_trees(
     finally:
         del grower
     return _split_trees(nodes, node_ends, shares, share_ends) if keep else None
+
+
+cdef size_t _rows_of(const double[:, ::1] weights):
+    """Rows of the first subsample."""
+    cdef size_t count = 0
+    cdef Py_ssize_t i
+    for i in range(weights.shape[1]):
+        count += weights[0, i] > 0
+    return count
 
 
 cdef list _split_trees(vector[Node]& nodes, vector[size_t]& node_ends,
@@ -180,3 +192,13 @@ def draw_members(const uint64_t[::1] keys, int64_t n, int64_t k, bint replace):
         with nogil:
             c_draw_members(&keys[0], keys.shape[0], n, k, replace, &view[0, 0])
     return drawn
+
+
+def count_dense(const int64_t[:, ::1] members, double[:, ::1] out):
+    """Count how often each unit occurs in every row of `members`."""
+    cdef Py_ssize_t b, j, L = members.shape[0], k = members.shape[1]
+    with nogil:
+        for b in range(L):
+            out[b, :] = 0
+            for j in range(k):
+                out[b, members[b, j]] += 1
