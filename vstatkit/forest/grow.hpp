@@ -2,8 +2,9 @@
 //
 // A node's rows are sorted by one feature at a time through their ranks: ranks are
 // unique, so setting one bit a row in a two-level bitmap and reading the bits back
-// sorts in time proportional to the rows, whatever their number. Only the features
-// that a node tries are ever sorted, and nothing is kept in order between nodes.
+// sorts in time proportional to the rows; a few rows are placed by counting those that
+// rank lower. Only the features that a node tries are ever sorted, and nothing is kept
+// in order between nodes.
 //
 // All random choices of a node come from a key that depends on the tree's seed and
 // on the path to the node. The order of growth is free, and subtrees that hold no
@@ -120,6 +121,9 @@ class Grower {
           ranks_(table.n_rows),
           scratch_(table.n_rows),
           features_(table.n_features),
+          place_(table.n_rows),
+          local_known_(table.n_features),
+          compact_(table.n_features),
           classes_(std::max(1, options.n_classes)) {
         left_.resize(classes_);
         right_.resize(classes_);
@@ -138,16 +142,17 @@ class Grower {
         sink_ = sink;
         base_ = sink.nodes ? sink.nodes->size() : 0;
         share_base_ = sink.shares ? sink.shares->size() : 0;
-        rows_.clear();
+        own_.clear();
         queries_.clear();
         held_.clear();
         for (int q = 0; q < sink.n_at; ++q) queries_.push_back(q);
         for (int i = 0; i < table_.n_rows; ++i) {
             if (weight[i] > 0)
-                rows_.push_back(i);
+                own_.push_back(i);
             else if (sink.oob)
                 queries_.push_back(sink.n_at + i);
         }
+        start_local_table();
         uint64_t key = mix(seed);
         if (options_.honest && rows_.size() > 1) key = hold_out_half(key);
         query_scratch_.resize(queries_.size());
@@ -159,6 +164,53 @@ class Grower {
     }
 
   private:
+    // Number the subsample's rows anew. Its own table is small enough to stay in the
+    // cache; a feature's columns are filled when the feature is first tried.
+    void start_local_table() {
+        const size_t m = own_.size(), p = table_.n_features;
+        data_.resize(m);
+        rows_.resize(m);
+        for (size_t j = 0; j < m; ++j) {
+            const int i = own_[j];
+            data_[j] = {y_[i], weight_[i]};
+            place_[i] = static_cast<int32_t>(j);
+            rows_[j] = static_cast<int32_t>(j);
+        }
+        if (local_rank_.size() < m * p) {
+            local_rank_.resize(m * p);
+            local_order_.resize(m * p);
+            local_sorted_.resize(m * p);
+        }
+        std::fill(compact_.begin(), compact_.end(), 0);
+        local_ = {static_cast<int>(m), table_.n_features, local_sorted_.data(),
+                  local_order_.data(), local_rank_.data(), local_known_.data()};
+    }
+
+    void compact(int f) {
+        const size_t m = own_.size();
+        const size_t base = static_cast<size_t>(f) * table_.n_rows;
+        const int32_t* rank = table_.rank + base;
+        const int32_t* order = table_.order + base;
+        const double* value = table_.sorted + base;
+        for (size_t j = 0; j < m; ++j) sorter_.insert(rank[own_[j]]);
+        sorter_.drain(ranks_);
+        int known = 0;
+        for (size_t r = 0; r < m; ++r) {
+            const int32_t global = ranks_[r];
+            const int32_t j = place_[order[global]];
+            local_order_[f * m + r] = j;
+            local_rank_[f * m + j] = static_cast<int32_t>(r);
+            local_sorted_[f * m + r] = value[global];
+            known += global < table_.n_known[f];
+        }
+        local_known_[f] = known;
+        compact_[f] = 1;
+    }
+
+    struct Datum {
+        double y, weight;
+    };
+
     // A node's share of the rows, of the rows held out, and of the query points.
     struct Span {
         int rows_begin = 0, rows_end = 0;
@@ -245,20 +297,20 @@ class Grower {
             std::fill(total_.begin(), total_.end(), 0.0);
             for (int j = begin; j < end; ++j) {
                 const int i = rows[j];
-                total_[static_cast<int>(y_[i])] += weight_[i];
-                weight_sum_ += weight_[i];
-                pure_ &= y_[i] == y_[first];
+                total_[static_cast<int>(data_[i].y)] += data_[i].weight;
+                weight_sum_ += data_[i].weight;
+                pure_ &= data_[i].y == data_[first].y;
             }
             return;
         }
         double sum = 0;
         for (int j = begin; j < end; ++j) {
             const int i = rows[j];
-            sum += weight_[i] * y_[i];
-            weight_sum_ += weight_[i];
-            pure_ &= y_[i] == y_[first];
+            sum += data_[i].weight * data_[i].y;
+            weight_sum_ += data_[i].weight;
+            pure_ &= data_[i].y == data_[first].y;
         }
-        mean_ = pure_ ? y_[first] : sum / weight_sum_;
+        mean_ = pure_ ? data_[first].y : sum / weight_sum_;
     }
 
     void leaf(int q_begin, int q_end) {
@@ -316,23 +368,24 @@ class Grower {
     }
 
     void try_feature(int begin, int end, int f, Split& best) {
-        const int32_t* rank = table_.rank + static_cast<size_t>(f) * table_.n_rows;
-        const int known = table_.n_known[f];
+        if (!compact_[f]) compact(f);
+        const int32_t* rank = local_.rank + static_cast<size_t>(f) * local_.n_rows;
+        const int known = local_.n_known[f];
         int count = 0;
         int missing = 0;
         if (end - begin <= kSmall) {
+            int32_t keys[kSmall];
             for (int j = begin; j < end; ++j) {
                 const int32_t r = rank[rows_[j]];
-                if (r >= known) {
-                    ++missing;
-                    continue;
-                }
-                int place = count++;
-                while (place > 0 && ranks_[place - 1] > r) {
-                    ranks_[place] = ranks_[place - 1];
-                    --place;
-                }
-                ranks_[place] = r;
+                keys[count] = r;
+                count += r < known;
+            }
+            missing = end - begin - count;
+            // Count the smaller ones: no branch that could be mispredicted.
+            for (int j = 0; j < count; ++j) {
+                int place = 0;
+                for (int i = 0; i < count; ++i) place += keys[i] < keys[j];
+                ranks_[place] = keys[j];
             }
         } else {
             for (int j = begin; j < end; ++j) {
@@ -347,7 +400,7 @@ class Grower {
             sorter_.drain(ranks_);
         }
         if (count == 0) return;
-        const double* value = table_.sorted + static_cast<size_t>(f) * table_.n_rows;
+        const double* value = local_.sorted + static_cast<size_t>(f) * local_.n_rows;
         if (!missing && value[ranks_[0]] == value[ranks_[count - 1]]) return;
         for (int side = 0; side < (missing ? 2 : 1); ++side) {
             if (options_.n_classes)
@@ -359,21 +412,21 @@ class Grower {
 
     // Sum of centred responses and of weights of the rows that are missing.
     void missing_sums(int f, int count, double& sum, double& weight) {
-        const int32_t* order = table_.order + static_cast<size_t>(f) * table_.n_rows;
+        const int32_t* order = local_.order + static_cast<size_t>(f) * local_.n_rows;
         double s = 0, w = 0;
         for (int j = 0; j < count; ++j) {
             const int i = order[ranks_[j]];
-            s += weight_[i] * (y_[i] - mean_);
-            w += weight_[i];
+            s += data_[i].weight * (data_[i].y - mean_);
+            w += data_[i].weight;
         }
         sum = -s;
         weight = weight_sum_ - w;
     }
 
     void scan_means(int f, int count, int missing, bool missing_left, Split& best) {
-        const size_t base = static_cast<size_t>(f) * table_.n_rows;
-        const int32_t* order = table_.order + base;
-        const double* value = table_.sorted + base;
+        const size_t base = static_cast<size_t>(f) * local_.n_rows;
+        const int32_t* order = local_.order + base;
+        const double* value = local_.sorted + base;
         const int least = options_.min_samples_leaf;
         double sum = 0, weight = 0;
         int start = 0;
@@ -386,22 +439,24 @@ class Grower {
         const int last = missing && !missing_left ? count : count - 1;
         for (int j = 0; j < last; ++j) {
             const int i = order[ranks_[j]];
-            sum += weight_[i] * (y_[i] - mean_);
-            weight += weight_[i];
+            sum += data_[i].weight * (data_[i].y - mean_);
+            weight += data_[i].weight;
             const int n_left = start + j + 1;
             if (n_left < least || total - n_left < least) continue;
             if (j + 1 < count && value[ranks_[j + 1]] == value[ranks_[j]]) continue;
-            const double gain =
-                sum * sum * weight_sum_ / (weight * (weight_sum_ - weight));
-            if (beats(gain, best))
-                accept(f, j, count, gain, missing ? 1 + missing_left : 0, best);
+            // gain = squares / product, compared without dividing.
+            const double squares = sum * sum * weight_sum_;
+            const double product = weight * (weight_sum_ - weight);
+            if (best.feature < 0 || squares > best.gain * (1 + kTie) * product)
+                accept(f, j, count, squares / product, missing ? 1 + missing_left : 0,
+                       best);
         }
     }
 
     void scan_classes(int f, int count, int missing, bool missing_left, Split& best) {
-        const size_t base = static_cast<size_t>(f) * table_.n_rows;
-        const int32_t* order = table_.order + base;
-        const double* value = table_.sorted + base;
+        const size_t base = static_cast<size_t>(f) * local_.n_rows;
+        const int32_t* order = local_.order + base;
+        const double* value = local_.sorted + base;
         const int least = options_.min_samples_leaf;
         std::fill(left_.begin(), left_.end(), 0.0);
         std::copy(total_.begin(), total_.end(), right_.begin());
@@ -413,10 +468,10 @@ class Grower {
             weight = weight_sum_;
             for (int j = 0; j < count; ++j) {
                 const int i = order[ranks_[j]];
-                const int c = static_cast<int>(y_[i]);
-                left_[c] -= weight_[i];
-                right_[c] += weight_[i];
-                weight -= weight_[i];
+                const int c = static_cast<int>(data_[i].y);
+                left_[c] -= data_[i].weight;
+                right_[c] += data_[i].weight;
+                weight -= data_[i].weight;
             }
             start = missing;
         }
@@ -431,8 +486,8 @@ class Grower {
         const int last = missing && !missing_left ? count : count - 1;
         for (int j = 0; j < last; ++j) {
             const int i = order[ranks_[j]];
-            const int c = static_cast<int>(y_[i]);
-            const double w = weight_[i];
+            const int c = static_cast<int>(data_[i].y);
+            const double w = data_[i].weight;
             square_left += w * (2 * left_[c] + w);
             square_right -= w * (2 * right_[c] - w);
             left_[c] += w;
@@ -456,7 +511,7 @@ class Grower {
 
     // `missing` is 0 where nothing is missing, 1 for missing right, 2 for left.
     void accept(int f, int j, int count, double gain, int missing, Split& best) {
-        const double* value = table_.sorted + static_cast<size_t>(f) * table_.n_rows;
+        const double* value = local_.sorted + static_cast<size_t>(f) * local_.n_rows;
         best.gain = gain;
         best.feature = f;
         best.missing_left = missing == 2;
@@ -475,20 +530,20 @@ class Grower {
     // out lie anywhere between those that made the split: only the threshold tells.
     int partition_rows(std::vector<int32_t>& rows, int begin, int end,
                        const Split& split) {
-        const size_t base = static_cast<size_t>(split.feature) * table_.n_rows;
-        const int32_t* rank = table_.rank + base;
-        const double* value = table_.sorted + base;
-        const int known = table_.n_known[split.feature];
+        const size_t base = static_cast<size_t>(split.feature) * local_.n_rows;
+        const int32_t* rank = local_.rank + base;
+        const double* value = local_.sorted + base;
+        const int known = local_.n_known[split.feature];
         int middle = begin, spare = 0;
         for (int j = begin; j < end; ++j) {
             const int i = rows[j];
             const int32_t r = rank[i];
             const bool left =
                 r >= known ? split.missing_left : value[r] <= split.threshold;
-            if (left)
-                rows[middle++] = i;
-            else
-                scratch_[spare++] = i;
+            rows[middle] = i;  // both are written: which one counts is not predictable
+            scratch_[spare] = i;
+            middle += left;
+            spare += !left;
         }
         std::copy(scratch_.begin(), scratch_.begin() + spare, rows.begin() + middle);
         return middle;
@@ -502,17 +557,17 @@ class Grower {
             const int q = queries_[j];
             const bool left =
                 std::isnan(x[q]) ? split.missing_left : x[q] <= split.threshold;
-            if (left)
-                queries_[middle++] = q;
-            else
-                query_scratch_[spare++] = q;
+            queries_[middle] = q;
+            query_scratch_[spare] = q;
+            middle += left;
+            spare += !left;
         }
         std::copy(query_scratch_.begin(), query_scratch_.begin() + spare,
                   queries_.begin() + middle);
         return middle;
     }
 
-    static constexpr int kSmall = 12;
+    static constexpr int kSmall = 32;
     static constexpr double kTie = 1e-10;
 
     const Table& table_;
@@ -522,12 +577,20 @@ class Grower {
     std::vector<int32_t> ranks_;
     std::vector<int32_t> scratch_;
     std::vector<int> features_;
+    std::vector<int32_t> place_;  // row of the table -> row of the subsample
+    std::vector<int32_t> local_known_;
+    std::vector<char> compact_;  // features whose local columns are filled
     const int classes_;
     std::vector<double> left_, right_, total_;
 
     const double* weight_ = nullptr;
     Sink sink_ = {};
     size_t base_ = 0, share_base_ = 0;  // where this tree's nodes and shares start
+    std::vector<int32_t> own_;  // rows of the table in the subsample
+    std::vector<Datum> data_;   // their responses and weights
+    std::vector<int32_t> local_rank_, local_order_;
+    std::vector<double> local_sorted_;
+    Table local_ = {};
     std::vector<int32_t> rows_;
     std::vector<int32_t> held_;  // rows that honest leaves are estimated from
     std::vector<int32_t> queries_, query_scratch_;
