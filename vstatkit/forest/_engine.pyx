@@ -2,6 +2,7 @@
 # distutils: language = c++
 """Bind the tree grower: batches of trees, without the interpreter's lock."""
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
@@ -55,6 +56,9 @@ cdef extern from "draw.hpp" namespace "vstatkit" nogil:
     void c_draw_members "vstatkit::draw_members"(
         const uint64_t*, int, int64_t, int64_t, cbool, int64_t*) except +
 
+
+# Rows grown between two looks at pending signals, so that Ctrl-C is quick.
+cdef size_t ROWS_PER_CHECK = 200_000
 
 NODE = np.dtype([("feature", np.int32), ("right", np.int32), ("value", np.float64)])
 
@@ -126,9 +130,15 @@ def grow_trees(
     cdef Py_ssize_t b, n_trees = weights.shape[0]
     cdef bint has_out = out.shape[1] > 0
     cdef vector[size_t] node_ends, share_ends
+    cdef size_t rows = _rows_of(weights) if n_trees else 0, since_check = 0
     try:
         with nogil:
             for b in range(n_trees):
+                since_check += rows
+                if since_check > ROWS_PER_CHECK:
+                    since_check = 0
+                    with gil:
+                        PyErr_CheckSignals()
                 sink.out = &out[b, 0] if has_out else NULL
                 sink.gains = &gains[b, 0]
                 grower.grow(&weights[b, 0], seeds[b], sink)
