@@ -6,7 +6,6 @@ linear function of its fields, so that fields of shape (m,) give variances and
 fields of shape (m, m) give covariances by the same code.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy import sparse
 from vstatkit._typing import Counts, Floats
 from vstatkit.subsample import SPARSE_BELOW, SubsampleDesign, dense
 
-BATCH_ENTRIES = 6_000_000
+BATCH_ENTRIES = 4_000_000
 """Counts held at a time while summing over learners."""
 
 ROW_BLOCK = 128
@@ -83,24 +82,9 @@ class EnsembleSums:
         joint : bool
             Whether to keep outer products, for covariances.
         """
-        N = counts if sparse.issparse(counts) else np.asarray(counts, dtype=np.float64)
-        m = values.shape[1]
-        # A column of ones rides along, so that the product gives N_i as well.
-        extended = np.ones((len(values), m + 1))
-        h = np.subtract(values, origin, out=extended[:, :m])
-        weighted = extended if weights is None else extended * weights[:, None]
-        sums = np.asarray(N.T @ weighted)
-        wh = weighted[:, :m]
-        return cls(
-            size=size,
-            origin=origin,
-            n_learners=float(weighted[:, m].sum()),
-            appearances=sums[:, m].copy(),
-            count_squares=_count_squares(N, weights),
-            weighted=sums[:, :m],
-            total=wh.sum(axis=0),
-            squares=h.T @ wh if joint else np.einsum("bj,bj->j", h, wh),
-        )
+        running = _RunningSums.start(counts.shape[1], size, origin, joint=joint)
+        running.add(counts, values, weights)
+        return running.freeze()
 
     def __add__(self, other: "EnsembleSums") -> "EnsembleSums":
         return EnsembleSums(
@@ -123,20 +107,76 @@ def _count_squares(N: Counts, weights: Floats | None) -> float:
     return float(np.asarray(squared.sum(axis=1)) @ weights)
 
 
-def add_sums(batches: Iterable[EnsembleSums]) -> EnsembleSums:
-    """Add up batches; only the running sum and one batch are held.
+@dataclass
+class _RunningSums:
+    """Sums that batches are added to in place: nothing of size n x m is copied.
 
-    The largest array is added to in place: it belongs to the first batch.
+    Attributes
+    ----------
+    table : ndarray of shape (n, m + 1)
+        `weighted`, and `appearances` as its last column.
+    scratch : ndarray of shape (n, m + 1) or None
+        Product of the latest batch.
     """
-    iterator = iter(batches)
-    result = next(iterator)
-    weighted = result.weighted
-    for batch in iterator:
-        np.add(weighted, batch.weighted, out=weighted)
-        empty = np.zeros((0, 0))
-        rest = replace(result, weighted=empty) + replace(batch, weighted=empty)
-        result = replace(rest, weighted=weighted)
-    return result
+
+    size: int
+    origin: Floats
+    joint: bool
+    table: Floats
+    total: Floats
+    squares: Floats
+    n_learners: float = 0.0
+    count_squares: float = 0.0
+    scratch: Floats | None = None
+
+    @classmethod
+    def start(cls, n: int, size: int, origin: Floats, *, joint: bool) -> "_RunningSums":
+        """Begin with nothing."""
+        m = origin.size
+        squares = np.zeros((m, m) if joint else m)
+        return cls(size, origin, joint, np.zeros((n, m + 1)), np.zeros(m), squares)
+
+    def add(self, counts: Counts, values: Floats, weights: Floats | None) -> None:
+        """Add one batch of learners."""
+        m = values.shape[1]
+        # A column of ones rides along, so that the product gives N_i as well.
+        extended = np.ones((len(values), m + 1))
+        h = np.subtract(values, self.origin, out=extended[:, :m])
+        weighted = extended if weights is None else extended * weights[:, None]
+        wh = weighted[:, :m]
+        if sparse.issparse(counts):
+            N = counts
+            self.table += N.T @ weighted
+        else:
+            N = np.ascontiguousarray(counts, dtype=np.float64)
+            self._add_product(N, weighted)
+        self.n_learners += float(weighted[:, m].sum())
+        self.count_squares += _count_squares(N, weights)
+        self.total += wh.sum(axis=0)
+        self.squares += h.T @ wh if self.joint else np.einsum("bj,bj->j", h, wh)
+
+    def _add_product(self, N: Floats, weighted: Floats) -> None:
+        """Add `N.T @ weighted`; fresh pages would cost more than the product."""
+        if self.n_learners == 0:
+            np.matmul(N.T, weighted, out=self.table)
+            return
+        if self.scratch is None:
+            self.scratch = np.empty_like(self.table)
+        np.matmul(N.T, weighted, out=self.scratch)
+        self.table += self.scratch
+
+    def freeze(self) -> EnsembleSums:
+        """Give the sums."""
+        return EnsembleSums(
+            size=self.size,
+            origin=self.origin,
+            n_learners=self.n_learners,
+            appearances=self.table[:, -1].copy(),
+            count_squares=self.count_squares,
+            weighted=self.table[:, :-1],
+            total=self.total,
+            squares=self.squares,
+        )
 
 
 def sum_ensemble(
@@ -170,23 +210,15 @@ def sum_ensemble(
     dense_share = SPARSE_BELOW * design.n <= design.k
     buffer = np.empty((min(step, len(values)), design.n)) if dense_share else None
 
-    def batches() -> Iterable[EnsembleSums]:
-        for first in range(0, len(values), step):
-            block = values[first : first + step]
-            begin, end = start + first, start + first + len(block)
-            counts = design.counts(begin, end, buffer)
-            if presence:
-                counts = (counts > 0).astype(np.float64)
-            yield EnsembleSums.from_learners(
-                counts,
-                block,
-                size=design.k,
-                origin=origin,
-                weights=design.weights(begin, end),
-                joint=joint,
-            )
-
-    return add_sums(batches())
+    running = _RunningSums.start(design.n, design.k, origin, joint=joint)
+    for first in range(0, len(values), step):
+        block = values[first : first + step]
+        begin, end = start + first, start + first + len(block)
+        counts = design.counts(begin, end, buffer)
+        if presence:
+            counts = (counts > 0).astype(np.float64)
+        running.add(counts, block, design.weights(begin, end))
+    return running.freeze()
 
 
 @dataclass(frozen=True, slots=True)
