@@ -38,7 +38,7 @@ class RankedTable:
     def of(cls, X: Floats) -> "RankedTable":
         """Rank the columns of a matrix."""
         rows = np.asfortranarray(X, dtype=np.float64)
-        order = np.argsort(rows.T, axis=1, kind="stable")  # NaN sorts last
+        order = np.argsort(rows.T, axis=1)  # NaN sorts last; equal values in any order
         rank = np.empty(order.shape, dtype=np.int32)
         np.put_along_axis(
             rank, order, np.arange(len(rows), dtype=np.int32)[None], axis=1
