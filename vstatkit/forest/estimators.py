@@ -18,7 +18,7 @@ from vstatkit._typing import Floats
 from vstatkit._validation import subsample_size
 from vstatkit.components import resolve_method
 from vstatkit.ensemble import Task, evaluate
-from vstatkit.forest.trees import StoredTreeKernel, grower_options, tree_kernel
+from vstatkit.forest.trees import StoredTreeKernel, tree_kernel
 from vstatkit.inference import Estimates, ensemble_mean, estimate, join_estimates
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
@@ -83,7 +83,6 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         size = n if self.max_samples is None else subsample_size(self.max_samples, n)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.design_ = IidDesign(n, size, bool(self.bootstrap), seed)
-        grower_options(self._tree_options(), X.shape[1])
         kernel = tree_kernel(
             "tree",
             X,
