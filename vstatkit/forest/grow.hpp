@@ -4,7 +4,8 @@
 // unique, so setting one bit a row in a two-level bitmap and reading the bits back
 // sorts in time proportional to the rows; a few rows are placed by counting those that
 // rank lower. Only the features that a node tries are ever sorted, and nothing is kept
-// in order between nodes.
+// in order between nodes. The inner loops avoid branches on the data: a branch that
+// cannot be predicted costs more than the work for a row.
 //
 // All random choices of a node come from a key that depends on the tree's seed and
 // on the path to the node. The order of growth is free, and subtrees that hold no
@@ -61,6 +62,7 @@ struct Split {
     bool missing_left = false;
     bool saw_missing = false;
     double threshold = 0.0;
+    int32_t cut = 0;  // first local rank on the right
 };
 
 // Where a tree's predictions and nodes go.
@@ -86,9 +88,9 @@ class Sorter {
         summary_[rank >> 12] |= 1ULL << ((rank >> 6) & 63);
     }
 
-    // Write the ranks in ascending order and leave the bitmap empty.
-    void drain(std::vector<int32_t>& ranks) {
-        size_t count = 0;
+    // Visit the ranks in ascending order and leave the bitmap empty.
+    template <class Visit>
+    void drain(Visit visit) {
         for (size_t s = 0; s < summary_.size(); ++s) {
             uint64_t outer = summary_[s];
             summary_[s] = 0;
@@ -99,7 +101,7 @@ class Sorter {
                 words_[w] = 0;
                 const int32_t base = static_cast<int32_t>(w << 6);
                 while (inner) {
-                    ranks[count++] = base + __builtin_ctzll(inner);
+                    visit(base + __builtin_ctzll(inner));
                     inner &= inner - 1;
                 }
             }
@@ -118,11 +120,13 @@ class Grower {
           y_(y),
           options_(options),
           sorter_(table.n_rows),
-          ranks_(table.n_rows),
+          sorted_(table.n_rows),
+          gain_(table.n_rows),
           scratch_(table.n_rows),
           features_(table.n_features),
           place_(table.n_rows),
           local_known_(table.n_features),
+          tied_(table.n_features),
           compact_(table.n_features),
           classes_(std::max(1, options.n_classes)) {
         left_.resize(classes_);
@@ -173,7 +177,6 @@ class Grower {
         for (size_t j = 0; j < m; ++j) {
             const int i = own_[j];
             data_[j] = {y_[i], weight_[i]};
-            place_[i] = static_cast<int32_t>(j);
             rows_[j] = static_cast<int32_t>(j);
         }
         if (local_rank_.size() < m * p) {
@@ -190,20 +193,31 @@ class Grower {
         const size_t m = own_.size();
         const size_t base = static_cast<size_t>(f) * table_.n_rows;
         const int32_t* rank = table_.rank + base;
-        const int32_t* order = table_.order + base;
         const double* value = table_.sorted + base;
-        for (size_t j = 0; j < m; ++j) sorter_.insert(rank[own_[j]]);
-        sorter_.drain(ranks_);
-        int known = 0;
-        for (size_t r = 0; r < m; ++r) {
-            const int32_t global = ranks_[r];
-            const int32_t j = place_[order[global]];
-            local_order_[f * m + r] = j;
-            local_rank_[f * m + j] = static_cast<int32_t>(r);
-            local_sorted_[f * m + r] = value[global];
-            known += global < table_.n_known[f];
+        for (size_t j = 0; j < m; ++j) {
+            const int32_t r = rank[own_[j]];
+            sorter_.insert(r);
+            place_[r] = static_cast<int32_t>(j);
         }
+        int32_t* local_rank = local_rank_.data() + f * m;
+        int32_t* local_order = local_order_.data() + f * m;
+        double* local_sorted = local_sorted_.data() + f * m;
+        const int32_t n_known = table_.n_known[f];
+        int32_t r = 0, known = 0;
+        bool tied = false;
+        double last = NAN;
+        sorter_.drain([&](int32_t global) {
+            const int32_t j = place_[global];
+            local_order[r] = j;
+            local_rank[j] = r;
+            local_sorted[r] = value[global];
+            tied |= value[global] == last;
+            last = value[global];
+            known += global < n_known;
+            ++r;
+        });
         local_known_[f] = known;
+        tied_[f] = tied;
         compact_[f] = 1;
     }
 
@@ -250,7 +264,7 @@ class Grower {
         }
         Span left = span, right = span;
         left.rows_end = right.rows_begin =
-            partition_rows(rows_, span.rows_begin, span.rows_end, split);
+            partition_rows(span.rows_begin, span.rows_end, split);
         // Where nothing was missing, later missing values follow the majority.
         if (!split.saw_missing)
             split.missing_left =
@@ -259,7 +273,7 @@ class Grower {
         const uint64_t right_key = mix(key ^ 0x7269676874000002ULL);
         if (!held_.empty()) {
             left.held_end = right.held_begin =
-                partition_rows(held_, span.held_begin, span.held_end, split);
+                partition_held(span.held_begin, span.held_end, split);
             // A side without rows to estimate from is pruned: the other one stands.
             if (left.held_begin == left.held_end) {
                 build(right, right_key, depth + 1);
@@ -356,7 +370,9 @@ class Grower {
         for (int f = 0; f < p; ++f) features_[f] = f;
         Split best;
         for (int tried = 0; tried < p; ++tried) {
-            if (tried >= options_.max_features && best.feature >= 0) break;
+            // Two rows can be parted in one way only: the first feature to do so wins.
+            if (best.feature >= 0 && (tried >= options_.max_features || end - begin == 2))
+                break;
             key = mix(key);
             const int pick =
                 tried + static_cast<int>((static_cast<unsigned __int128>(key) *
@@ -367,113 +383,131 @@ class Grower {
         return best;
     }
 
+    // A node's rows in ascending order of one feature; missing ones are left out.
+    struct Order {
+        const int32_t* rows;
+        int count;
+        int missing;
+    };
+
+    Order sort_rows(int begin, int end, int f) {
+        const int size = end - begin;
+        const int known = local_.n_known[f];
+        const int32_t* order = local_.order + static_cast<size_t>(f) * local_.n_rows;
+        const int32_t* rank = local_.rank + static_cast<size_t>(f) * local_.n_rows;
+        if (size == local_.n_rows) return {order, known, size - known};  // the root
+        const int32_t* rows = rows_.data() + begin;
+        int count = 0;
+        if (size <= kSmall) {
+            count = place_by_counting(rows, size, rank, known);
+        } else {
+            for (int j = 0; j < size; ++j) {
+                const int32_t r = rank[rows[j]];
+                if (r < known) sorter_.insert(r);
+            }
+            sorter_.drain([&](int32_t r) { sorted_[count++] = order[r]; });
+        }
+        return {sorted_.data(), count, size - count};
+    }
+
+    // The place of a row is the number of rows that rank lower.
+    int place_by_counting(const int32_t* rows, int size, const int32_t* rank, int known) {
+        int32_t keys[kSmall], own[kSmall];
+        int count = 0;
+        for (int j = 0; j < size; ++j) {
+            const int32_t r = rank[rows[j]];
+            keys[count] = r;
+            own[count] = rows[j];
+            count += r < known;
+        }
+        for (int j = 0; j < count; ++j) {
+            int place = 0;
+            for (int i = 0; i < count; ++i) place += keys[i] < keys[j];
+            sorted_[place] = own[j];
+        }
+        return count;
+    }
+
     void try_feature(int begin, int end, int f, Split& best) {
         if (!compact_[f]) compact(f);
-        const int32_t* rank = local_.rank + static_cast<size_t>(f) * local_.n_rows;
-        const int known = local_.n_known[f];
-        int count = 0;
-        int missing = 0;
-        if (end - begin <= kSmall) {
-            int32_t keys[kSmall];
-            for (int j = begin; j < end; ++j) {
-                const int32_t r = rank[rows_[j]];
-                keys[count] = r;
-                count += r < known;
-            }
-            missing = end - begin - count;
-            // Count the smaller ones: no branch that could be mispredicted.
-            for (int j = 0; j < count; ++j) {
-                int place = 0;
-                for (int i = 0; i < count; ++i) place += keys[i] < keys[j];
-                ranks_[place] = keys[j];
-            }
-        } else {
-            for (int j = begin; j < end; ++j) {
-                const int32_t r = rank[rows_[j]];
-                if (r >= known) {
-                    ++missing;
-                    continue;
-                }
-                sorter_.insert(r);
-                ++count;
-            }
-            sorter_.drain(ranks_);
-        }
-        if (count == 0) return;
-        const double* value = local_.sorted + static_cast<size_t>(f) * local_.n_rows;
-        if (!missing && value[ranks_[0]] == value[ranks_[count - 1]]) return;
-        for (int side = 0; side < (missing ? 2 : 1); ++side) {
+        const Order order = sort_rows(begin, end, f);
+        if (order.count == 0) return;
+        if (!order.missing && tied_[f] &&
+            value_of(f, order.rows[0]) == value_of(f, order.rows[order.count - 1]))
+            return;
+        for (int side = 0; side < (order.missing ? 2 : 1); ++side) {
             if (options_.n_classes)
-                scan_classes(f, count, missing, side == 1, best);
+                scan_classes(f, order, side == 1, best);
             else
-                scan_means(f, count, missing, side == 1, best);
+                scan_means(f, order, side == 1, best);
         }
     }
 
+    double value_of(int f, int32_t row) const {
+        const size_t base = static_cast<size_t>(f) * local_.n_rows;
+        return local_.sorted[base + local_.rank[base + row]];
+    }
+
+    // Whether the split after the j-th known row leaves enough rows on both sides and
+    // parts no equal values.
+    bool allowed(int f, const Order& order, int j, bool missing_left) const {
+        const int n_left = j + 1 + (missing_left ? order.missing : 0);
+        const int least = options_.min_samples_leaf;
+        if (n_left < least || order.count + order.missing - n_left < least) return false;
+        return !tied_[f] || j + 1 == order.count ||
+               value_of(f, order.rows[j]) != value_of(f, order.rows[j + 1]);
+    }
+
+    // With missing values on the right even "all known left" is a split.
+    static int n_splits(const Order& order, bool missing_left) {
+        return order.missing && !missing_left ? order.count : order.count - 1;
+    }
+
     // Sum of centred responses and of weights of the rows that are missing.
-    void missing_sums(int f, int count, double& sum, double& weight) {
-        const int32_t* order = local_.order + static_cast<size_t>(f) * local_.n_rows;
+    void missing_sums(const Order& order, double& sum, double& weight) {
         double s = 0, w = 0;
-        for (int j = 0; j < count; ++j) {
-            const int i = order[ranks_[j]];
-            s += data_[i].weight * (data_[i].y - mean_);
-            w += data_[i].weight;
+        for (int j = 0; j < order.count; ++j) {
+            const Datum& datum = data_[order.rows[j]];
+            s += datum.weight * (datum.y - mean_);
+            w += datum.weight;
         }
         sum = -s;
         weight = weight_sum_ - w;
     }
 
-    void scan_means(int f, int count, int missing, bool missing_left, Split& best) {
-        const size_t base = static_cast<size_t>(f) * local_.n_rows;
-        const int32_t* order = local_.order + base;
-        const double* value = local_.sorted + base;
-        const int least = options_.min_samples_leaf;
+    void scan_means(int f, const Order& order, bool missing_left, Split& best) {
         double sum = 0, weight = 0;
-        int start = 0;
-        if (missing && missing_left) {
-            missing_sums(f, count, sum, weight);
-            start = missing;
-        }
-        const int total = count + missing;
-        // With missing values on the right even "all known left" is a split.
-        const int last = missing && !missing_left ? count : count - 1;
+        if (missing_left) missing_sums(order, sum, weight);
+        const int last = n_splits(order, missing_left);
+        const bool all = !tied_[f] && options_.min_samples_leaf <= 1;
+        const double mean = mean_, whole = weight_sum_;
+        double top = 0;
         for (int j = 0; j < last; ++j) {
-            const int i = order[ranks_[j]];
-            sum += data_[i].weight * (data_[i].y - mean_);
-            weight += data_[i].weight;
-            const int n_left = start + j + 1;
-            if (n_left < least || total - n_left < least) continue;
-            if (j + 1 < count && value[ranks_[j + 1]] == value[ranks_[j]]) continue;
-            // gain = squares / product, compared without dividing.
-            const double squares = sum * sum * weight_sum_;
-            const double product = weight * (weight_sum_ - weight);
-            if (best.feature < 0 || squares > best.gain * (1 + kTie) * product)
-                accept(f, j, count, squares / product, missing ? 1 + missing_left : 0,
-                       best);
+            const Datum& datum = data_[order.rows[j]];
+            sum += datum.weight * (datum.y - mean);
+            weight += datum.weight;
+            double gain = sum * sum * whole / (weight * (whole - weight));
+            if (!all && !allowed(f, order, j, missing_left)) gain = -1;
+            gain_[j] = gain;
+            top = gain > top ? gain : top;
         }
+        take_first(f, order, missing_left, last, top, best);
     }
 
-    void scan_classes(int f, int count, int missing, bool missing_left, Split& best) {
-        const size_t base = static_cast<size_t>(f) * local_.n_rows;
-        const int32_t* order = local_.order + base;
-        const double* value = local_.sorted + base;
-        const int least = options_.min_samples_leaf;
+    void scan_classes(int f, const Order& order, bool missing_left, Split& best) {
         std::fill(left_.begin(), left_.end(), 0.0);
         std::copy(total_.begin(), total_.end(), right_.begin());
         double weight = 0;
-        int start = 0;
-        if (missing && missing_left) {
-            std::copy(total_.begin(), total_.end(), left_.begin());
-            std::fill(right_.begin(), right_.end(), 0.0);
+        if (missing_left) {
+            std::swap(left_, right_);
             weight = weight_sum_;
-            for (int j = 0; j < count; ++j) {
-                const int i = order[ranks_[j]];
-                const int c = static_cast<int>(data_[i].y);
-                left_[c] -= data_[i].weight;
-                right_[c] += data_[i].weight;
-                weight -= data_[i].weight;
+            for (int j = 0; j < order.count; ++j) {
+                const Datum& datum = data_[order.rows[j]];
+                const int c = static_cast<int>(datum.y);
+                left_[c] -= datum.weight;
+                right_[c] += datum.weight;
+                weight -= datum.weight;
             }
-            start = missing;
         }
         double square_left = 0, square_right = 0, square_total = 0;
         for (int c = 0; c < classes_; ++c) {
@@ -482,64 +516,60 @@ class Grower {
             square_total += total_[c] * total_[c];
         }
         const double before = square_total / weight_sum_;
-        const int total = count + missing;
-        const int last = missing && !missing_left ? count : count - 1;
+        const int last = n_splits(order, missing_left);
+        const bool all = !tied_[f] && options_.min_samples_leaf <= 1;
+        double top = 0;
         for (int j = 0; j < last; ++j) {
-            const int i = order[ranks_[j]];
-            const int c = static_cast<int>(data_[i].y);
-            const double w = data_[i].weight;
+            const Datum& datum = data_[order.rows[j]];
+            const int c = static_cast<int>(datum.y);
+            const double w = datum.weight;
             square_left += w * (2 * left_[c] + w);
             square_right -= w * (2 * right_[c] - w);
             left_[c] += w;
             right_[c] -= w;
             weight += w;
-            const int n_left = start + j + 1;
-            if (n_left < least || total - n_left < least) continue;
-            if (j + 1 < count && value[ranks_[j + 1]] == value[ranks_[j]]) continue;
-            const double gain = square_left / weight +
-                                square_right / (weight_sum_ - weight) - before;
-            if (beats(gain, best))
-                accept(f, j, count, gain, missing ? 1 + missing_left : 0, best);
+            double gain = square_left / weight + square_right / (weight_sum_ - weight) -
+                          before;
+            gain = gain > 0 ? gain : 0;  // below zero by rounding only
+            if (!all && !allowed(f, order, j, missing_left)) gain = -1;
+            gain_[j] = gain;
+            top = gain > top ? gain : top;
         }
+        take_first(f, order, missing_left, last, top, best);
     }
 
-    // Features that part a node's rows alike tie but for rounding. The first one
-    // tried keeps the split, so that trees do not depend on the units of y.
-    static bool beats(double gain, const Split& best) {
-        return best.feature < 0 || gain > best.gain * (1 + kTie);
-    }
-
-    // `missing` is 0 where nothing is missing, 1 for missing right, 2 for left.
-    void accept(int f, int j, int count, double gain, int missing, Split& best) {
-        const double* value = local_.sorted + static_cast<size_t>(f) * local_.n_rows;
-        best.gain = gain;
+    // Take the first of the best splits of a feature, if it beats those before it.
+    // Splits that part a node's rows alike tie but for rounding; the first one keeps
+    // its place, so that trees do not depend on the units of y.
+    void take_first(int f, const Order& order, bool missing_left, int last, double top,
+                    Split& best) {
+        if (best.feature >= 0 && top <= best.gain * (1 + kTie)) return;
+        int j = 0;
+        while (j < last && (gain_[j] < 0 || gain_[j] * (1 + kTie) < top)) ++j;
+        if (j == last) return;  // no split is allowed
+        best.gain = gain_[j];
         best.feature = f;
-        best.missing_left = missing == 2;
-        best.saw_missing = missing != 0;
-        const double low = value[ranks_[j]];
-        if (j + 1 == count) {
+        best.missing_left = missing_left;
+        best.saw_missing = order.missing > 0;
+        if (j + 1 == order.count) {
             best.threshold = INFINITY;
+            best.cut = local_.n_known[f];
             return;
         }
-        const double high = value[ranks_[j + 1]];
+        const double low = value_of(f, order.rows[j]);
+        const double high = value_of(f, order.rows[j + 1]);
         const double middle = low / 2 + high / 2;
         best.threshold = middle < high ? middle : low;
+        best.cut = local_.rank[static_cast<size_t>(f) * local_.n_rows + order.rows[j + 1]];
     }
 
-    // Stable on both sides, so that a node's rows stay in ascending order. Rows held
-    // out lie anywhere between those that made the split: only the threshold tells.
-    int partition_rows(std::vector<int32_t>& rows, int begin, int end,
-                       const Split& split) {
-        const size_t base = static_cast<size_t>(split.feature) * local_.n_rows;
-        const int32_t* rank = local_.rank + base;
-        const double* value = local_.sorted + base;
-        const int known = local_.n_known[split.feature];
+    // Stable on both sides, so that a node's rows stay in ascending order.
+    template <class GoesLeft>
+    int partition(std::vector<int32_t>& rows, int begin, int end, GoesLeft goes_left) {
         int middle = begin, spare = 0;
         for (int j = begin; j < end; ++j) {
-            const int i = rows[j];
-            const int32_t r = rank[i];
-            const bool left =
-                r >= known ? split.missing_left : value[r] <= split.threshold;
+            const int32_t i = rows[j];
+            const bool left = goes_left(i);
             rows[middle] = i;  // both are written: which one counts is not predictable
             scratch_[spare] = i;
             middle += left;
@@ -547,6 +577,28 @@ class Grower {
         }
         std::copy(scratch_.begin(), scratch_.begin() + spare, rows.begin() + middle);
         return middle;
+    }
+
+    int partition_rows(int begin, int end, const Split& split) {
+        const int32_t* rank =
+            local_.rank + static_cast<size_t>(split.feature) * local_.n_rows;
+        const int known = local_.n_known[split.feature];
+        return partition(rows_, begin, end, [&](int32_t i) {
+            const int32_t r = rank[i];
+            return (r < split.cut) | ((r >= known) & split.missing_left);
+        });
+    }
+
+    // Rows held out lie anywhere between those that made the split: only the
+    // threshold tells.
+    int partition_held(int begin, int end, const Split& split) {
+        const int32_t* rank =
+            local_.rank + static_cast<size_t>(split.feature) * local_.n_rows;
+        const int known = local_.n_known[split.feature];
+        return partition(held_, begin, end, [&](int32_t i) {
+            return rank[i] >= known ? split.missing_left
+                                    : value_of(split.feature, i) <= split.threshold;
+        });
     }
 
     int partition_queries(int begin, int end, const Split& split) {
@@ -574,11 +626,13 @@ class Grower {
     const double* y_;
     const Options options_;
     Sorter sorter_;
-    std::vector<int32_t> ranks_;
+    std::vector<int32_t> sorted_;  // a node's rows in ascending order of a feature
+    std::vector<double> gain_;     // what the split after each of them gains
     std::vector<int32_t> scratch_;
     std::vector<int> features_;
-    std::vector<int32_t> place_;  // row of the table -> row of the subsample
+    std::vector<int32_t> place_;  // rank in the table -> row of the subsample
     std::vector<int32_t> local_known_;
+    std::vector<char> tied_;  // features with equal values in the subsample
     std::vector<char> compact_;  // features whose local columns are filled
     const int classes_;
     std::vector<double> left_, right_, total_;
