@@ -1,11 +1,10 @@
 // Grow classification and regression trees on weighted rows.
 //
-// A node's rows are sorted by one feature at a time through their ranks: ranks are
-// unique, so setting one bit a row in a two-level bitmap and reading the bits back
-// sorts in time proportional to the rows; a few rows are placed by counting those that
-// rank lower. Only the features that a node tries are ever sorted, and nothing is kept
-// in order between nodes. The inner loops avoid branches on the data: a branch that
-// cannot be predicted costs more than the work for a row.
+// A node's rows are sorted by one feature at a time through their ranks, digit by
+// digit; a few rows are placed by counting those that rank lower. Only the features
+// that a node tries are ever sorted, and nothing is kept in order between nodes. The
+// inner loops avoid branches on the data: a branch that cannot be predicted costs more
+// than the work for a row.
 //
 // All random choices of a node come from a key that depends on the tree's seed and
 // on the path to the node. The order of growth is free, and subtrees that hold no
@@ -17,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace vstatkit {
@@ -78,17 +78,18 @@ struct Sink {
     std::vector<double>* shares;
 };
 
-class Sorter {
+// Sorts many unique numbers below a bound: one bit each in a two-level bitmap.
+class BitSorter {
   public:
-    explicit Sorter(int n_rows)
-        : words_((n_rows >> 6) + 1, 0), summary_((n_rows >> 12) + 1, 0) {}
+    explicit BitSorter(int bound)
+        : words_((bound >> 6) + 1, 0), summary_((bound >> 12) + 1, 0) {}
 
-    void insert(int32_t rank) {
-        words_[rank >> 6] |= 1ULL << (rank & 63);
-        summary_[rank >> 12] |= 1ULL << ((rank >> 6) & 63);
+    void insert(int32_t number) {
+        words_[number >> 6] |= 1ULL << (number & 63);
+        summary_[number >> 12] |= 1ULL << ((number >> 6) & 63);
     }
 
-    // Visit the ranks in ascending order and leave the bitmap empty.
+    // Visit the numbers in ascending order and leave the bitmap empty.
     template <class Visit>
     void drain(Visit visit) {
         for (size_t s = 0; s < summary_.size(); ++s) {
@@ -113,13 +114,65 @@ class Sorter {
     std::vector<uint64_t> summary_;
 };
 
+// Sorts some whole numbers below a bound by their lower digit, then by their upper one.
+class DigitSorter {
+  public:
+    // Begin anew with numbers below `bound`.
+    void set_bound(size_t bound) {
+        bits_ = 1;
+        while ((size_t{1} << (2 * bits_)) < bound) ++bits_;
+        lower_.assign(size_t{1} << bits_, 0);
+        upper_.assign(size_t{1} << bits_, 0);
+        if (numbers_.size() < bound) {
+            numbers_.resize(bound);
+            half_sorted_.resize(bound);
+        }
+    }
+
+    // Sort those of `size` numbers that are below `known` and call
+    // `emit(place, number)` for each. Returns how many there are.
+    template <class Number, class Emit>
+    int sort(int size, int32_t known, Number number, Emit emit) {
+        const int bits = bits_;
+        const int32_t mask = (1 << bits) - 1;
+        int32_t *lower = lower_.data(), *upper = upper_.data();
+        int32_t *numbers = numbers_.data(), *half_sorted = half_sorted_.data();
+        const size_t n_digits = lower_.size();
+        std::fill(lower, lower + n_digits, 0);
+        std::fill(upper, upper + n_digits, 0);
+        int count = 0;
+        for (int j = 0; j < size; ++j) {
+            const int32_t r = number(j);
+            const bool counts = r < known;
+            numbers[count] = r;
+            count += counts;
+            lower[r & mask] += counts;
+            upper[r >> bits] += counts;
+        }
+        int32_t below_lower = 0, below_upper = 0;
+        for (size_t d = 0; d < n_digits; ++d) {
+            below_lower += std::exchange(lower[d], below_lower);
+            below_upper += std::exchange(upper[d], below_upper);
+        }
+        for (int j = 0; j < count; ++j) half_sorted[lower[numbers[j] & mask]++] = numbers[j];
+        for (int j = 0; j < count; ++j)
+            emit(upper[half_sorted[j] >> bits]++, half_sorted[j]);
+        return count;
+    }
+
+  private:
+    int bits_ = 1;
+    std::vector<int32_t> lower_, upper_;  // where the next number of a digit goes
+    std::vector<int32_t> numbers_, half_sorted_;
+};
+
 class Grower {
   public:
     Grower(const Table& table, const double* y, const Options& options)
         : table_(table),
           y_(y),
           options_(options),
-          sorter_(table.n_rows),
+          table_sorter_(table.n_rows),
           sorted_(table.n_rows),
           gain_(table.n_rows),
           scratch_(table.n_rows),
@@ -184,6 +237,7 @@ class Grower {
             local_order_.resize(m * p);
             local_sorted_.resize(m * p);
         }
+        sorter_.set_bound(m);
         std::fill(compact_.begin(), compact_.end(), 0);
         local_ = {static_cast<int>(m), table_.n_features, local_sorted_.data(),
                   local_order_.data(), local_rank_.data(), local_known_.data()};
@@ -196,7 +250,7 @@ class Grower {
         const double* value = table_.sorted + base;
         for (size_t j = 0; j < m; ++j) {
             const int32_t r = rank[own_[j]];
-            sorter_.insert(r);
+            table_sorter_.insert(r);
             place_[r] = static_cast<int32_t>(j);
         }
         int32_t* local_rank = local_rank_.data() + f * m;
@@ -206,7 +260,7 @@ class Grower {
         int32_t r = 0, known = 0;
         bool tied = false;
         double last = NAN;
-        sorter_.drain([&](int32_t global) {
+        table_sorter_.drain([&](int32_t global) {
             const int32_t j = place_[global];
             local_order[r] = j;
             local_rank[j] = r;
@@ -401,11 +455,10 @@ class Grower {
         if (size <= kSmall) {
             count = place_by_counting(rows, size, rank, known);
         } else {
-            for (int j = 0; j < size; ++j) {
-                const int32_t r = rank[rows[j]];
-                if (r < known) sorter_.insert(r);
-            }
-            sorter_.drain([&](int32_t r) { sorted_[count++] = order[r]; });
+            int32_t* sorted = sorted_.data();
+            count = sorter_.sort(
+                size, known, [&](int j) { return rank[rows[j]]; },
+                [&](int place, int32_t r) { sorted[place] = order[r]; });
         }
         return {sorted_.data(), count, size - count};
     }
@@ -419,6 +472,17 @@ class Grower {
             keys[count] = r;
             own[count] = rows[j];
             count += r < known;
+        }
+        if (count <= kTiny) {
+            int place[kTiny] = {0};
+            for (int j = 1; j < count; ++j)
+                for (int i = 0; i < j; ++i) {
+                    const int lower = keys[i] < keys[j];
+                    place[j] += lower;
+                    place[i] += 1 - lower;
+                }
+            for (int j = 0; j < count; ++j) sorted_[place[j]] = own[j];
+            return count;
         }
         for (int j = 0; j < count; ++j) {
             int place = 0;
@@ -619,13 +683,15 @@ class Grower {
         return middle;
     }
 
+    static constexpr int kTiny = 8;
     static constexpr int kSmall = 32;
     static constexpr double kTie = 1e-10;
 
     const Table& table_;
     const double* y_;
     const Options options_;
-    Sorter sorter_;
+    BitSorter table_sorter_;  // of the subsample's ranks in the table
+    DigitSorter sorter_;      // of a node's ranks in the subsample
     std::vector<int32_t> sorted_;  // a node's rows in ascending order of a feature
     std::vector<double> gain_;     // what the split after each of them gains
     std::vector<int32_t> scratch_;
