@@ -199,16 +199,8 @@ class Grower {
         sink_ = sink;
         base_ = sink.nodes ? sink.nodes->size() : 0;
         share_base_ = sink.shares ? sink.shares->size() : 0;
-        own_.clear();
-        queries_.clear();
         held_.clear();
-        for (int q = 0; q < sink.n_at; ++q) queries_.push_back(q);
-        for (int i = 0; i < table_.n_rows; ++i) {
-            if (weight[i] > 0)
-                own_.push_back(i);
-            else if (sink.oob)
-                queries_.push_back(sink.n_at + i);
-        }
+        divide_rows();
         start_local_table();
         uint64_t key = mix(seed);
         if (options_.honest && rows_.size() > 1) key = hold_out_half(key);
@@ -221,6 +213,24 @@ class Grower {
     }
 
   private:
+    // List the rows of the subsample, and the points to predict.
+    void divide_rows() {
+        const int n = table_.n_rows;
+        own_.resize(n);
+        queries_.resize(sink_.n_at + (sink_.oob ? n : 0));
+        for (int q = 0; q < sink_.n_at; ++q) queries_[q] = q;
+        int32_t count = 0;
+        for (int i = 0; i < n; ++i) {
+            const bool in = weight_[i] > 0;
+            own_[count] = i;
+            place_[i] = in ? count : -1;
+            if (sink_.oob) queries_[sink_.n_at + i - count] = sink_.n_at + i;
+            count += in;
+        }
+        own_.resize(count);
+        if (sink_.oob) queries_.resize(sink_.n_at + n - count);
+    }
+
     // Number the subsample's rows anew. Its own table is small enough to stay in the
     // cache; a feature's columns are filled when the feature is first tried.
     void start_local_table() {
@@ -247,29 +257,33 @@ class Grower {
         const size_t m = own_.size();
         const size_t base = static_cast<size_t>(f) * table_.n_rows;
         const int32_t* rank = table_.rank + base;
+        const int32_t* order = table_.order + base;
         const double* value = table_.sorted + base;
-        for (size_t j = 0; j < m; ++j) {
-            const int32_t r = rank[own_[j]];
-            table_sorter_.insert(r);
-            place_[r] = static_cast<int32_t>(j);
-        }
         int32_t* local_rank = local_rank_.data() + f * m;
         int32_t* local_order = local_order_.data() + f * m;
         double* local_sorted = local_sorted_.data() + f * m;
-        const int32_t n_known = table_.n_known[f];
-        int32_t r = 0, known = 0;
+        size_t r = 0;
+        if (2 * m > static_cast<size_t>(table_.n_rows)) {
+            // Most rows are in the subsample: pass over the others.
+            for (size_t global = 0; r < m; ++global) {
+                const int32_t j = place_[order[global]];
+                local_order[r] = j;
+                local_sorted[r] = value[global];
+                r += j >= 0;
+            }
+        } else {
+            for (size_t j = 0; j < m; ++j) table_sorter_.insert(rank[own_[j]]);
+            table_sorter_.drain([&](int32_t global) {
+                local_order[r] = place_[order[global]];
+                local_sorted[r] = value[global];
+                ++r;
+            });
+        }
         bool tied = false;
-        double last = NAN;
-        table_sorter_.drain([&](int32_t global) {
-            const int32_t j = place_[global];
-            local_order[r] = j;
-            local_rank[j] = r;
-            local_sorted[r] = value[global];
-            tied |= value[global] == last;
-            last = value[global];
-            known += global < n_known;
-            ++r;
-        });
+        for (r = 1; r < m; ++r) tied |= local_sorted[r] == local_sorted[r - 1];
+        int32_t known = static_cast<int32_t>(m);
+        while (known > 0 && std::isnan(local_sorted[known - 1])) --known;
+        for (r = 0; r < m; ++r) local_rank[local_order[r]] = static_cast<int32_t>(r);
         local_known_[f] = known;
         tied_[f] = tied;
         compact_[f] = 1;
@@ -696,7 +710,7 @@ class Grower {
     std::vector<double> gain_;     // what the split after each of them gains
     std::vector<int32_t> scratch_;
     std::vector<int> features_;
-    std::vector<int32_t> place_;  // rank in the table -> row of the subsample
+    std::vector<int32_t> place_;  // row of the table -> row of the subsample, or -1
     std::vector<int32_t> local_known_;
     std::vector<char> tied_;  // features with equal values in the subsample
     std::vector<char> compact_;  // features whose local columns are filled
