@@ -8,7 +8,7 @@ EXTENSIONS = [
         "vstatkit.forest._engine",
         ["vstatkit/forest/_engine.pyx"],
         include_dirs=["vstatkit/forest"],
-        depends=["vstatkit/forest/draw.hpp", "vstatkit/forest/grow.hpp"],
+        depends=[f"vstatkit/forest/{name}.hpp" for name in ("counts", "draw", "grow")],
         language="c++",
         extra_compile_args=["-O3", "-std=c++17"],
     )

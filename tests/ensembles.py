@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from vstatkit.subsample import make_design
+from vstatkit.subsample import dense, make_design
 
 SAME_ALGEBRA = {"rtol": 1e-10, "atol": 1e-12}
 """The two sides differ in the order of summation only."""
@@ -25,7 +25,7 @@ class Ensemble:
 def make_ensemble(name="iid", *, n=12, k=5, B=60, m=3, replace=True, seed=1, **options):
     """Counts of a design, and values that depend on them and on noise."""
     design = make_design(name, n, k, replace=replace, seed=seed, **options).sized(B)
-    counts = np.asarray(design.counts(0, B))
+    counts = dense(design.counts(0, B))
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, m))
     values = counts @ z / k + rng.normal(size=(B, m))

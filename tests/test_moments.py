@@ -5,8 +5,10 @@ import operator
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
+from vstatkit.forest._engine import add_product
 
 from tests.ensembles import SAME_ALGEBRA, ensembles, make_ensemble
 from vstatkit.moments import (
@@ -131,3 +133,21 @@ def test_moments_are_immutable():
     moments = moments_from_sums(sums(case.counts, case.values, 5))
     with pytest.raises(dataclasses.FrozenInstanceError):
         moments.n = 3
+
+
+@given(st.integers(0, 6), st.integers(1, 11), st.integers(1, 9), st.integers(0, 99))
+def test_sparse_product_is_the_dense_one(B, n, m, seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(0.7, size=(B, n)).astype(float)
+    values = rng.normal(size=(B, m))
+    start = rng.normal(size=(n, m))
+    packed = sparse.csr_array(counts)
+    table = start.copy()
+    add_product(
+        packed.indptr.astype(np.int64),
+        packed.indices.astype(np.int32),
+        packed.data,
+        values,
+        table,
+    )
+    assert_allclose(table, start + counts.T @ values, **SAME_ALGEBRA)

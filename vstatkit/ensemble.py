@@ -23,7 +23,7 @@ BATCH_SIZE = 64
 BATCH_TASKS = 8
 """Tasks that the learners of a compiled kernel are split into, if they are many."""
 
-BATCH_ENTRIES = 4_000_000
+BATCH_ENTRIES = 500_000
 """Counts that one task of a compiled kernel holds at most."""
 
 PROGRESS_DELAY = 1.0
@@ -116,8 +116,8 @@ def _batch_size(task: Task, n_learners: int) -> int:
     """Few large tasks for compiled kernels, whose learners take microseconds."""
     if not isinstance(task.kernel, BatchKernel):
         return BATCH_SIZE
-    bound = max(BATCH_SIZE, BATCH_ENTRIES // len(task.kernel.X))
-    return int(np.clip(n_learners // BATCH_TASKS, BATCH_SIZE, bound))
+    bound = max(1, BATCH_ENTRIES // len(task.kernel.X))
+    return min(max(n_learners // BATCH_TASKS, BATCH_SIZE), bound)
 
 
 def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:

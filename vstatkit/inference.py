@@ -20,7 +20,7 @@ from vstatkit.variance import noise_variance, positive_mean
 MIN_DF = 3.0
 """Least degrees of freedom; below it a t interval is too wide to be of use."""
 
-CHUNK_ENTRIES = 8_000_000
+CHUNK_ENTRIES = 2_000_000
 """Numbers (observations x query points) held at a time."""
 
 BAND_DRAWS = 20_000

@@ -12,10 +12,14 @@ import numpy as np
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
+from vstatkit.forest._engine import add_product
 from vstatkit.subsample import SPARSE_BELOW, SubsampleDesign, dense
 
-BATCH_ENTRIES = 4_000_000
+BATCH_ENTRIES = 2_000_000
 """Counts held at a time while summing over learners."""
+
+SPARSE_BATCH_ENTRIES = 250_000
+"""The same for sparse counts, which take four times the memory, and are gathered."""
 
 ROW_BLOCK = 128
 """Observations reduced at a time, so that the working block stays in cache."""
@@ -146,7 +150,7 @@ class _RunningSums:
         wh = weighted[:, :m]
         if sparse.issparse(counts):
             N = counts
-            self.table += N.T @ weighted
+            _add_sparse_product(N, weighted, self.table)
         else:
             N = np.ascontiguousarray(counts, dtype=np.float64)
             self._add_product(N, weighted)
@@ -179,6 +183,17 @@ class _RunningSums:
         )
 
 
+def _add_sparse_product(N: Counts, weighted: Floats, table: Floats) -> None:
+    """Add `N.T @ weighted` to the table in place."""
+    add_product(
+        np.asarray(N.indptr, dtype=np.int64),
+        np.asarray(N.indices, dtype=np.int32),
+        np.asarray(N.data, dtype=np.float64),
+        np.ascontiguousarray(weighted),
+        table,
+    )
+
+
 def sum_ensemble(
     design: SubsampleDesign,
     values: Floats,
@@ -205,9 +220,12 @@ def sum_ensemble(
     presence : bool
         Whether to count an observation once, however often it was drawn.
     """
-    step = int(np.clip(BATCH_ENTRIES // design.n, 16, 1024))
-    origin = values.mean(axis=0) if origin is None else origin
     dense_share = SPARSE_BELOW * design.n <= design.k
+    at_once = (
+        BATCH_ENTRIES // design.n if dense_share else SPARSE_BATCH_ENTRIES // design.k
+    )
+    step = int(np.clip(at_once, 16, 1024))
+    origin = values.mean(axis=0) if origin is None else origin
     buffer = np.empty((min(step, len(values)), design.n)) if dense_share else None
 
     running = _RunningSums.start(design.n, design.k, origin, joint=joint)

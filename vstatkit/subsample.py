@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.forest._engine import count_dense, draw_members
+from vstatkit.forest._engine import count_dense, count_sparse, draw_members
 from vstatkit.streams import Purpose, learner_keys, stream
 
 COMPLETE_LIMIT = 1_000_000
 """Evaluations beyond which `B="complete"` is refused."""
 
-SPARSE_BELOW = 1 / 25
-"""Share of non-zero counts below which a sparse product beats a dense one."""
+SPARSE_BELOW = 1 / 9
+"""Share k/n below which a sparse product of the counts beats a dense one."""
 
 BLOCK = 1000
 """Learners that are balanced together.
@@ -53,12 +53,8 @@ def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
     """
     L, k = members.shape
     if k < SPARSE_BELOW * n:
-        indptr = np.arange(0, L * k + 1, k)
-        # A copy: merging duplicates reorders the indices in place.
-        parts = (np.ones(L * k), members.flatten(), indptr)
-        counts = sparse.csr_array(parts, shape=(L, n))
-        counts.sum_duplicates()
-        return counts
+        units, times, bounds = count_sparse(np.ascontiguousarray(members), n)
+        return sparse.csr_array((times, units, bounds), shape=(L, n))
     counts = np.empty((L, n)) if out is None else out[:L]
     count_dense(np.ascontiguousarray(members), counts)
     return counts

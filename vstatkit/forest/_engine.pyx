@@ -57,6 +57,14 @@ cdef extern from "draw.hpp" namespace "vstatkit" nogil:
         const uint64_t*, int, int64_t, int64_t, cbool, int64_t*) except +
 
 
+cdef extern from "counts.hpp" namespace "vstatkit" nogil:
+    void c_count_sparse "vstatkit::count_sparse"(
+        const int64_t*, int64_t, int64_t, int64_t, int32_t*, double*, int64_t*) except +
+    void c_add_product "vstatkit::add_product"(
+        const int64_t*, const int32_t*, const double*, int64_t, const double*, int64_t,
+        int64_t, double*) except +
+
+
 # Rows grown between two looks at pending signals, so that Ctrl-C is quick.
 cdef size_t ROWS_PER_CHECK = 200_000
 
@@ -212,3 +220,37 @@ def count_dense(const int64_t[:, ::1] members, double[:, ::1] out):
             out[b, :] = 0
             for j in range(k):
                 out[b, members[b, j]] += 1
+
+
+def count_sparse(const int64_t[:, ::1] members, int64_t n):
+    """Count how often each unit occurs in every row of `members`.
+
+    Returns
+    -------
+    units, counts : ndarray
+        Units that occur and how often, row after row.
+    bounds : ndarray of shape (L + 1,)
+        Where the rows begin and end.
+    """
+    cdef int64_t L = members.shape[0], k = members.shape[1]
+    units, counts = np.empty(L * k, dtype=np.int32), np.empty(L * k)
+    bounds = np.zeros(L + 1, dtype=np.int64)
+    cdef int32_t[::1] unit_view = units
+    cdef double[::1] count_view = counts
+    cdef int64_t[::1] bound_view = bounds
+    if L:
+        with nogil:
+            c_count_sparse(&members[0, 0], L, k, n, &unit_view[0], &count_view[0],
+                           &bound_view[1])
+    return units[: bounds[L]], counts[: bounds[L]], bounds
+
+
+def add_product(const int64_t[::1] bounds, const int32_t[::1] units,
+                const double[::1] counts, const double[:, ::1] values,
+                double[:, ::1] table):
+    """Add the transposed sparse counts times `values` to `table`."""
+    cdef int64_t L = values.shape[0], m = values.shape[1], n = table.shape[0]
+    if L and m and units.shape[0]:
+        with nogil:
+            c_add_product(&bounds[1], &units[0], &counts[0], L, &values[0, 0], m, n,
+                          &table[0, 0])
