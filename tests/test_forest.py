@@ -82,6 +82,33 @@ def test_classification_trees_are_scikit_learns_on_their_own_rows(n_classes, see
     assert_allclose(share[drawn], expected[drawn], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+def test_trees_are_scikit_learns_everywhere_where_nothing_ties(n_classes, seed):
+    """Large leaves: no two features part a node alike; weights tell classes apart."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(100, 300)), int(rng.integers(2, 6))
+    X = rng.normal(size=(n, p)).astype(np.float32).astype(float)
+    y = rng.normal(size=n) if n_classes is None else rng.integers(n_classes, size=n)
+    weights = rng.uniform(0.5, 2, size=n)
+    counts = rng.multinomial(n, np.full(n, 1 / n))
+    at = rng.normal(size=(200, p)).astype(np.float32).astype(float)
+    options = {
+        "min_samples_leaf": int(rng.choice([6, 9])),
+        "min_samples_split": int(rng.choice([2, 30])),
+        "max_depth": [None, 3][int(rng.integers(2))],
+    }
+    _, ours = grow(X, y, counts, at=at, n_classes=n_classes, weights=weights, **options)
+    peer = DecisionTreeRegressor if n_classes is None else DecisionTreeClassifier
+    theirs = peer(random_state=0, **options).fit(X, y, sample_weight=counts * weights)
+    if n_classes is None:
+        assert_allclose(ours.values[0], theirs.predict(at), **SAME_ALGEBRA)
+        return
+    expected = theirs.predict_proba(at)[:, 1 if n_classes == 2 else 0 :]
+    share = ours.values[0].reshape(200, -1)
+    assert_allclose(share, expected, rtol=1e-12, atol=1e-12)
+
+
 def best_stump(x, y, w, n_classes):
     """Least impurity over all splits of one feature, by brute force."""
 
