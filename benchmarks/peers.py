@@ -345,7 +345,7 @@ def as_markdown(report: dict[str, Any]) -> str:
         lines += ["", f"Exponent of our cost in each size, doubled alone: {shown}."]
         lines += [f"Two threads over one, growing W2: {report['threads']:.2f} x."]
         lines += [
-            "Growing only the paths of three query points (W1, all features tried) over "
+            "Growing only the paths of three query points (W1, all features) over "
             f"whole trees: {report['restricted']:.2f} x, the same values bit by bit."
         ]
     return "\n".join(lines) + "\n"
