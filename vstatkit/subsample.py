@@ -276,16 +276,20 @@ class TwoLevelDesign(SubsampleDesign):
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`; the pin stands first."""
-        drawn = np.empty((stop - start, self.k), dtype=np.int64)
-        for row, b in enumerate(range(start, stop)):
-            cycle, place = divmod(b // self.n_in, self.n)
-            pin = _pins(self.n, self.seed, cycle)[place]
-            rng = stream(self.seed, b, Purpose.SUBSAMPLE)
-            pool = self.n if self.replace else self.n - 1
-            rest = _draw(rng, pool, self.k - 1, replace=self.replace)
-            drawn[row, 0] = pin
-            drawn[row, 1:] = rest if self.replace else rest + (rest >= pin)
-        return drawn
+        cycles, places = np.divmod(np.arange(start, stop) // self.n_in, self.n)
+        orders = {int(c): _pins(self.n, self.seed, int(c)) for c in np.unique(cycles)}
+        pins = np.array(
+            [orders[int(c)][p] for c, p in zip(cycles, places, strict=True)],
+            dtype=np.int64,
+        )[:, None]
+        if self.k == 1:
+            return pins
+        keys = learner_keys(self.seed, start, stop, Purpose.SUBSAMPLE)
+        pool = self.n if self.replace else self.n - 1
+        rest = np.asarray(draw_members(keys, pool, self.k - 1, self.replace))
+        if not self.replace:
+            rest = rest + (rest >= pins)
+        return np.concatenate([pins, rest], axis=1)
 
     def groups(self, B: int) -> Ints:
         """Index the pin of every learner."""
