@@ -1,6 +1,6 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
-from vstatkit import classical, datasets, exact
+from vstatkit import classical, datasets, exact, studies
 from vstatkit.api import (
     fit,
     from_arrays,
@@ -46,5 +46,6 @@ __all__ = [
     "load",
     "normality_tests",
     "statistic",
+    "studies",
     "variance_components",
 ]

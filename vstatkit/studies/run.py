@@ -1,0 +1,97 @@
+"""Run the iterations of an experiment: workers, progress, checkpoints."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import joblib
+from threadpoolctl import threadpool_limits
+from tqdm.auto import tqdm
+
+from vstatkit.studies.checkpoint import Checkpoints, stack
+from vstatkit.studies.experiment import Experiment, Record
+
+SAVE_SECONDS = 5.0
+"""Work that a kill may cost at most, beside the iterations under way."""
+
+
+def run_experiment(
+    experiment: Experiment,
+    iterations: int,
+    *,
+    seed: int,
+    directory: Path | None = None,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> Record:
+    """Run iterations that are not finished yet, and give all of them.
+
+    The numbers depend on (seed, experiment, iteration) alone: not on `n_jobs`, on
+    the order, or on how often the run was interrupted.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to run.
+    iterations : int
+        Number of iterations.
+    seed : int
+        Seed of the study.
+    directory : Path, optional
+        Where finished iterations are kept; nowhere by default.
+    n_jobs : int, optional
+        Threads, as joblib counts them.
+    progress : bool, optional
+        Show progress with the time remaining; by default on a terminal.
+
+    Returns
+    -------
+    dict of ndarray
+        Arrays with iterations as their first axis.
+    """
+    if iterations < 2:
+        raise ValueError(
+            f"`iterations` must be at least 2, to see how they vary; got {iterations}."
+        )
+    kept = None if directory is None else Checkpoints(directory, experiment, seed)
+    records = {} if kept is None else kept.load()
+    missing = [one for one in range(iterations) if one not in records]
+    fresh: dict[int, Record] = {}
+    saved = time.monotonic()
+    bar = tqdm(
+        desc=experiment.name,
+        total=iterations,
+        initial=iterations - len(missing),
+        unit="it",
+        disable=None if progress is None else not progress,
+        mininterval=0.5 if sys.stderr.isatty() else 20,
+    )
+    try:
+        with bar:
+            for iteration, record in _finished(experiment, missing, seed, n_jobs):
+                records[iteration] = fresh[iteration] = record
+                bar.update()
+                if kept is not None and time.monotonic() - saved > SAVE_SECONDS:
+                    kept.save(fresh)
+                    fresh, saved = {}, time.monotonic()
+    finally:
+        if kept is not None:
+            kept.save(fresh)
+    return stack([records[iteration] for iteration in range(iterations)])
+
+
+def _finished(
+    experiment: Experiment, missing: list[int], seed: int, n_jobs: int | None
+) -> Iterator[tuple[int, Record]]:
+    """Yield iterations as they finish."""
+
+    def one(iteration: int) -> tuple[int, Record]:
+        return iteration, experiment.run(seed, iteration)
+
+    # One thread a product: the iterations fill the cores, and sums come out the
+    # same to the last bit for any number of them.
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield from joblib.Parallel(
+            n_jobs=n_jobs, prefer="threads", return_as="generator_unordered"
+        )(joblib.delayed(one)(iteration) for iteration in missing)
