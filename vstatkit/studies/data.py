@@ -1,0 +1,187 @@
+"""The seven data sets of the paper's Table 1, and how to get what is missing."""
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.io import arff
+
+from vstatkit import datasets
+from vstatkit._typing import Floats
+from vstatkit.exceptions import VstatkitError
+from vstatkit.studies.generators import Mars
+
+ENVIRONMENT = "VSTATKIT_DATA"
+R_SECONDS = 60
+"""Time given to R to write a data set."""
+
+
+class MissingDataError(VstatkitError):
+    """A data set is not there; the message says how to get it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """A fixed table of predictors and responses.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Predictors.
+    y : ndarray of shape (n,)
+        Responses, or class codes.
+    n_classes : int or None
+        None for regression.
+    """
+
+    X: Floats
+    y: Floats
+    n_classes: int | None
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Give the table, whatever the stream."""
+        return self.X, self.y
+
+    def fingerprint(self) -> str:
+        """Tell tables apart, so that checkpoints of another one are refused."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
+        digest.update(np.ascontiguousarray(self.y).tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Law:
+    """A table drawn anew for every split.
+
+    Attributes
+    ----------
+    generator : Mars
+        Law of the observations; the response is `y`.
+    """
+
+    generator: Mars
+    n_classes: None = None
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw a table."""
+        frame = self.generator(rng)
+        return _numbers(frame.drop(columns="y")), _numbers(frame["y"])
+
+    def fingerprint(self) -> str:
+        """Describe the law."""
+        return repr(self.generator)
+
+
+Source = Observations | Law
+
+
+def load(name: str, path: Path | None = None) -> Source:
+    """Load a data set of Table 1.
+
+    Parameters
+    ----------
+    name : str
+        As printed.
+    path : Path, optional
+        A directory with `boston.csv` and `retinopathy.arff`, or one of the two
+        files; by default what the environment variable `VSTATKIT_DATA` names.
+
+    Raises
+    ------
+    MissingDataError
+        If the data set cannot be found; the message says how to get it.
+    """
+    return SOURCES[name](path)
+
+
+def _fixed(loader: Callable[[], pd.DataFrame]) -> Callable[[Path | None], Source]:
+    return lambda path: _from_frame(loader())
+
+
+def _from_frame(frame: pd.DataFrame) -> Observations:
+    """Take the last column as the response."""
+    X, response = _numbers(frame.iloc[:, :-1]), frame.iloc[:, -1]
+    if isinstance(response.dtype, pd.CategoricalDtype):
+        codes = np.asarray(response.cat.codes, dtype=np.float64)
+        return Observations(X, codes, len(response.cat.categories))
+    return Observations(X, _numbers(response), None)
+
+
+def _numbers(frame: pd.DataFrame | pd.Series) -> Floats:
+    return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
+
+
+def _find(path: Path | None, names: tuple[str, ...]) -> Path | None:
+    """Find a file of one of these names, or of their suffix if it was given."""
+    if path is None and ENVIRONMENT in os.environ:
+        path = Path(os.environ[ENVIRONMENT])
+    if path is None:
+        return None
+    if path.is_file():
+        return path if path.suffix == Path(names[0]).suffix else None
+    return next((path / name for name in names if (path / name).is_file()), None)
+
+
+def _boston(path: Path | None) -> Observations:
+    found = _find(path, ("boston.csv", "Boston.csv"))
+    frame = _boston_from_r() if found is None else pd.read_csv(found)
+    if "medv" not in frame or frame.shape != (506, 14):
+        raise MissingDataError(
+            f"boston must have 506 rows and 14 columns, `medv` among them, as R's "
+            f"MASS::Boston; {found} has {frame.shape[0]} and {frame.shape[1]}."
+        )
+    return _from_frame(frame[[*frame.columns.drop("medv"), "medv"]])
+
+
+def _boston_from_r() -> pd.DataFrame:
+    """Let R write MASS::Boston."""
+    with tempfile.TemporaryDirectory() as directory:
+        target = Path(directory) / "boston.csv"
+        code = "write.csv(MASS::Boston, commandArgs(TRUE)[1], row.names = FALSE)"
+        command = ["Rscript", "--vanilla", "-e", code, str(target)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=R_SECONDS)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise MissingDataError(
+                "boston is not there: install R with its package MASS (Debian: "
+                "r-cran-mass), or put MASS::Boston as boston.csv into the directory "
+                f"that --data or {ENVIRONMENT} names."
+            ) from error
+        return pd.read_csv(target)
+
+
+def _retinopathy(path: Path | None) -> Observations:
+    found = _find(path, ("retinopathy.arff", "messidor_features.arff"))
+    if found is None:
+        raise MissingDataError(
+            "retinopathy is not there: download the file messidor_features.arff of "
+            "UCI's data set 329, Diabetic Retinopathy Debrecen "
+            "(https://archive.ics.uci.edu/dataset/329), and name it, or its "
+            f"directory, by --data or {ENVIRONMENT}."
+        )
+    frame = pd.DataFrame(arff.loadarff(found)[0])
+    if frame.shape != (1151, 20):
+        raise MissingDataError(
+            f"retinopathy must have 1151 rows and 20 columns; {found} has "
+            f"{frame.shape[0]} and {frame.shape[1]}."
+        )
+    response = pd.Categorical(frame.iloc[:, -1].astype(float))
+    return _from_frame(frame.iloc[:, :-1].assign(response=response))
+
+
+SOURCES: dict[str, Callable[[Path | None], Source]] = {
+    "boston": _boston,
+    "diabetes": _fixed(datasets.diabetes),
+    "MARS": lambda path: Law(Mars()),
+    "iris": _fixed(datasets.iris),
+    "digits": _fixed(datasets.digits),
+    "retinopathy": _retinopathy,
+    "breast_cancer": _fixed(datasets.breast_cancer),
+}
+"""Data sets in the order of the table."""

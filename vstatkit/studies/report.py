@@ -1,0 +1,88 @@
+"""Tables and pictures of a study, as CSV, Markdown and PNG."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+DPI = 150
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an experiment has to say.
+
+    Attributes
+    ----------
+    name : str
+        Name of the Markdown file.
+    markdown : str
+        Tables and sentences, with links to the pictures.
+    tables : mapping of str to DataFrame
+        Numbers by the name of their CSV file.
+    pictures : mapping of str to Figure
+        Pictures by the name of their PNG file.
+    """
+
+    name: str
+    markdown: str
+    tables: Mapping[str, pd.DataFrame]
+    pictures: Mapping[str, Figure] = field(default_factory=dict)
+
+    def write(self, out: Path) -> list[Path]:
+        """Write all files, and give their paths."""
+        out.mkdir(parents=True, exist_ok=True)
+        text = out / f"{self.name}.md"
+        text.write_text(self.markdown + "\n", encoding="utf-8")
+        written = [text]
+        for name, frame in self.tables.items():
+            written.append(out / f"{name}.csv")
+            # Fifteen digits, so that another machine's last bit makes no new file.
+            frame.to_csv(written[-1], index=False, float_format="%.15g")
+        for name, figure in self.pictures.items():
+            written.append(out / f"{name}.png")
+            # Without the writer's version the same picture is the same file.
+            figure.savefig(written[-1], dpi=DPI, metadata={"Software": None})
+        return written
+
+
+def markdown_table(frame: pd.DataFrame) -> str:
+    """Lay out a frame of strings and numbers as an aligned Markdown table.
+
+    Examples
+    --------
+    >>> print(markdown_table(pd.DataFrame({"k": [100, 5], "what": ["a", "long"]})))
+    |   k | what |
+    |----:|:-----|
+    | 100 | a    |
+    |   5 | long |
+    """
+    columns = []
+    for name in frame.columns:
+        right = pd.api.types.is_numeric_dtype(frame[name])
+        cells = [str(value) for value in frame[name]]
+        width = max(3, len(str(name)), *map(len, cells)) if cells else len(str(name))
+        rule = "-" * (width + 1)
+        column = [str(name), *cells]
+        padded = [cell.rjust(width) if right else cell.ljust(width) for cell in column]
+        columns.append([padded[0], f"{rule}:" if right else f":{rule}", *padded[1:]])
+    rows = zip(*columns, strict=True)
+    return "\n".join(
+        "|" + "|".join(row if rule else (f" {cell} " for cell in row)) + "|"
+        for row, rule in ((row, row[0].strip(":-") == "") for row in rows)
+    )
+
+
+def decimals(value: float, digits: int) -> str:
+    """Print a number, or a dash where there is none."""
+    return "–" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def read_printed(name: str) -> pd.DataFrame:
+    """Read a table as the paper prints it; the package carries it."""
+    path = resources.files("vstatkit.studies") / "printed" / f"{name}.csv"
+    with path.open(encoding="utf-8") as file:
+        return pd.read_csv(file)
