@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from vstatkit.api import fit
 from vstatkit.components import ESTIMATORS
 from vstatkit.exceptions import VstatkitError
 from vstatkit.results import EnsembleResults
+from vstatkit.studies.reproduce import PARTS, reproduce
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
 
@@ -42,6 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(run=_demo)
     _add_fit(commands.add_parser("fit", help="fit a formula to a CSV file"))
+    _add_reproduce(
+        commands.add_parser("reproduce", help="repeat the paper's tables and figures")
+    )
     return parser
 
 
@@ -74,6 +79,57 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "--at, else the estimates",
     )
     parser.set_defaults(run=_fit)
+
+
+def _add_reproduce(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument(
+        "--iterations",
+        type=int,
+        help="data sets (table1: splits), instead of the paper's number; with "
+        "'figures' and 'all' at most the paper's",
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("vstatkit-paper"),
+        metavar="DIR",
+        help="CSV, Markdown and PNG files; and checkpoints, from which a run that "
+        "was stopped goes on",
+    )
+    parser.add_argument("--n-jobs", type=int, default=-1, help="threads; all cores")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="PATH",
+        help="directory with boston.csv and retinopathy.arff, or one of them; by "
+        "default $VSTATKIT_DATA",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small studies, to check the machinery"
+    )
+    parser.set_defaults(run=_reproduce)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    start = time.monotonic()
+    reports = reproduce(
+        options.part,
+        options.out,
+        iterations=options.iterations,
+        seed=options.seed,
+        n_jobs=options.n_jobs,
+        data=options.data,
+        quick=options.quick,
+        progress=True,
+    )
+    for report in reports:
+        print(f"# {report.name}\n\n{report.markdown}\n", flush=True)
+        elapsed = time.monotonic() - start
+        print(f"{report.name}: {elapsed:.0f} s since the start", file=sys.stderr)
+    print(f"Files written to {options.out.resolve()}")
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -197,7 +197,8 @@ def _marks(ax: Axes, rows: pd.DataFrame, quantity: str) -> None:
         ax.errorbar(
             x,
             one["measured"],
-            yerr=np.minimum(error, 0.95 * one["measured"]),
+            # A bar to zero or below has no end on a logarithmic axis.
+            yerr=np.clip(error, 0, 0.95 * np.maximum(one["measured"], 0)),
             fmt=marker,
             color=COLOURS[colour],
             markersize=4.5,

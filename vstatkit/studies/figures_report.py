@@ -1,0 +1,212 @@
+"""The paper's figures: grouped boxes of estimates, and the variance's two parts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from vstatkit.studies import bias, transition
+from vstatkit.studies.bias import LABELS, SIZES, SUBSAMPLES, Cell
+from vstatkit.studies.experiment import Record
+from vstatkit.studies.palette import COLOURS, clean, panels
+from vstatkit.studies.report import Report, decimals, markdown_table
+from vstatkit.studies.simulation import Simulation
+
+FILL = {
+    "im": COLOURS["purple"],
+    "bm": COLOURS["sky"],
+    "ij": COLOURS["orange"],
+    "corrected_v": COLOURS["blue"],
+    "corrected_ij": COLOURS["blue"],
+    "corrected_u": COLOURS["blue"],
+}
+SAMPLING = {
+    "V": "with replacement (V-statistics)",
+    "U": "without replacement (U-statistics)",
+}
+VARIANCE = "Estimated variance"
+PANELS = {
+    "corrected-v": ("V", "corrected_v", "Corrected-V on V-statistics"),
+    "wager-athey": ("U", "corrected_ij", "Wager and Athey's factor on U-statistics"),
+    "corrected-v-on-u": ("U", "corrected_v", "Corrected-V on U-statistics"),
+    "corrected-u": ("U", "corrected_u", "Corrected-U on U-statistics"),
+}
+"""Pictures of one correction beside BM and IJ: sampling, method, caption."""
+
+
+def bias_report(record: Record, study: Simulation) -> Report:
+    """Write up the figures of sections 5.1 and 5.2 and of the appendices."""
+    found = bias.cells(record, study)
+    table = bias.summary(found)
+    pictures: dict[str, Figure] = {}
+    captions: dict[str, str] = {}
+    for k in SUBSAMPLES:
+        pictures[f"bias-k{k}"] = draw_samplings(found, k, "variance")
+        captions[f"bias-k{k}"] = f"IM, BM and IJ, k = {k}"
+    for name, (letter, method, caption) in PANELS.items():
+        pictures[name] = draw_sizes(found, letter, method)
+        captions[name] = caption
+    for field, symbol in (("zeta_1", "zeta-1"), ("zeta_k", "zeta-k")):
+        pictures[symbol] = draw_samplings(found, SUBSAMPLES[0], field)
+        captions[symbol] = f"{field} by IM, BM and IJ, k = {SUBSAMPLES[0]}"
+    pieces = [
+        f"{len(found[0].mean)} data sets of n = 500 (print: 100). Shown in the "
+        "pictures are all data sets' estimates of the variance of an ensemble of "
+        "1000 trees, from B trees; the line is the true variance.",
+        "**Mean estimated variance over true variance**, with 95 % bounds of its "
+        "sampling error; in parentheses the share of negative estimates, if any:",
+        markdown_table(_ratio_table(table)),
+        *(f"![{caption}]({name}.png)" for name, caption in captions.items()),
+    ]
+    return Report("figures", "\n\n".join(pieces), {"figures": table}, pictures)
+
+
+def _ratio_table(table: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for (letter, k, method), group in table.groupby(
+        ["statistic", "k", "method"], sort=False
+    ):
+        row: dict[str, object] = {"statistic": letter, "k": k, "method": method}
+        for cell in group.to_dict("records"):
+            share = cell["negative"]
+            negative = f" ({share:.0%} < 0)" if share else ""
+            value = f"{cell['ratio']:.2f} ± {cell['ratio_bound']:.2f}"
+            row[f"B = {cell['B']}"] = value + negative
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def draw_samplings(found: Sequence[Cell], k: int, field: str) -> Figure:
+    """Draw IM, BM and IJ for both samplings."""
+    figure, axes = panels(1, 2, height=3.6)
+    methods = ("im", "bm", "ij")
+    for ax, letter in zip(axes[0], SAMPLING, strict=True):
+        chosen = [cell for cell in found if (cell.statistic, cell.k) == (letter, k)]
+        _boxes(ax, chosen, methods, field)
+        ax.set_title(f"Subsamples {SAMPLING[letter]}, k = {k}", fontsize=11)
+    what = {"variance": VARIANCE, "zeta_1": r"$\hat\zeta_{1,k}$"}
+    axes[0][0].set_ylabel(what.get(field, r"$\hat\zeta_{k,k}$"))
+    _legend(figure, methods, truth=field == "variance")
+    return figure
+
+
+def draw_sizes(found: Sequence[Cell], letter: str, method: str) -> Figure:
+    """Draw a correction beside BM and IJ, for the three subsample sizes."""
+    figure, axes = panels(1, len(SUBSAMPLES), height=3.6)
+    methods = (method, "bm", "ij")
+    for ax, k in zip(axes[0], SUBSAMPLES, strict=True):
+        chosen = [cell for cell in found if (cell.statistic, cell.k) == (letter, k)]
+        _boxes(ax, chosen, methods, "variance")
+        ax.set_title(f"k = {k}", fontsize=11)
+    axes[0][0].set_ylabel(f"{VARIANCE}, subsamples\n{SAMPLING[letter]}")
+    _legend(figure, methods, truth=True)
+    return figure
+
+
+def _boxes(
+    ax: Axes, chosen: Sequence[Cell], methods: Sequence[str], field: str
+) -> None:
+    """Draw a box for every method and B; below it the share that a log hides."""
+    width = 0.26
+    for cell in chosen:
+        if cell.method not in methods:
+            continue
+        values = np.asarray(getattr(cell, field))
+        place = SIZES.index(cell.B) + width * (methods.index(cell.method) - 1)
+        shown = values[values > 0]
+        if shown.size:
+            boxes = ax.boxplot(
+                shown,
+                positions=[place],
+                widths=0.8 * width,
+                patch_artist=True,
+                manage_ticks=False,
+                medianprops={"color": "black"},
+                flierprops={"marker": ".", "markersize": 3, "markeredgecolor": "0.4"},
+            )
+            boxes["boxes"][0].set_facecolor(FILL[cell.method])
+        hidden = 1 - shown.size / values.size
+        if hidden > 0:
+            ax.text(
+                place,
+                0.015,
+                f"{hidden:.0%}\n< 0",
+                transform=ax.get_xaxis_transform(),
+                ha="center",
+                fontsize=7.5,
+                color=FILL[cell.method],
+            )
+    if field == "variance":
+        ax.axhline(chosen[0].truth, color=COLOURS["red"], linewidth=1.6)
+    ax.set_yscale("log")
+    ax.set_xlim(-0.5, len(SIZES) - 0.5)
+    ax.set_xticks(range(len(SIZES)), [f"{B}" for B in SIZES])
+    ax.set_xlabel("Trees B")
+    clean(ax)
+
+
+def _legend(figure: Figure, methods: Sequence[str], *, truth: bool) -> None:
+    handles = [
+        Patch(facecolor=FILL[method], edgecolor="black", label=LABELS[method])
+        for method in methods
+    ]
+    if truth:
+        handles.append(Patch(color=COLOURS["red"], label="true variance"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+
+
+def transition_report(record: Record, study: Simulation) -> Report:
+    """Write up the figure of appendix F."""
+    table = transition.parts(record, study)
+    shown = table.set_index("B").map(lambda value: decimals(value, 4)).reset_index()
+    pieces = [
+        f"{len(record['V/mean'])} data sets (print: ten times 100), n = 1000, k = 10. "
+        "The components are corrected-V's and the learners' variance from B = 1000, "
+        "averaged over data sets.",
+        markdown_table(shown),
+        "![Variance components against B](variance-components.png)",
+    ]
+    return Report(
+        "variance-components",
+        "\n\n".join(pieces),
+        {"variance-components": table},
+        {"variance-components": draw_parts(table)},
+    )
+
+
+def draw_parts(table: pd.DataFrame) -> Figure:
+    """Draw the empirical variance, the two parts, and their sum against B."""
+    figure, axes = panels(1, 1, height=4.2)
+    ax = axes[0][0]
+    lines = {
+        "empirical": ("Empirical variance", "black", "-", "o"),
+        "total": ("Estimated: sum of both parts", "black", ":", "s"),
+        "sampling": (r"Estimated: $k^2/n\;\zeta_{1,k}$", "blue", "-", "^"),
+        "monte_carlo": (r"Estimated: $\zeta_{k,k}/B$", "orange", "-", "D"),
+    }
+    for column, (label, colour, style, marker) in lines.items():
+        ax.plot(
+            table["B"],
+            table[column],
+            linestyle=style,
+            marker=marker,
+            color=COLOURS[colour],
+            label=label,
+        )
+    error = 1.96 * table["error"]
+    ax.fill_between(
+        table["B"],
+        table["empirical"] - error,
+        table["empirical"] + error,
+        color="0.8",
+        linewidth=0,
+    )
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("Trees B")
+    ax.set_ylabel("Variance of the ensemble at x = 10")
+    ax.legend(frameon=False)
+    clean(ax)
+    return figure
