@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from vstatkit.studies import bias, transition
@@ -18,7 +20,7 @@ from vstatkit.studies.simulation import Simulation
 FILL = {
     "im": COLOURS["purple"],
     "bm": COLOURS["sky"],
-    "ij": COLOURS["orange"],
+    "ij": COLOURS["yellow"],
     "corrected_v": COLOURS["blue"],
     "corrected_ij": COLOURS["blue"],
     "corrected_u": COLOURS["blue"],
@@ -149,12 +151,12 @@ def _boxes(
 
 
 def _legend(figure: Figure, methods: Sequence[str], *, truth: bool) -> None:
-    handles = [
+    handles: list[Artist] = [
         Patch(facecolor=FILL[method], edgecolor="black", label=LABELS[method])
         for method in methods
     ]
     if truth:
-        handles.append(Patch(color=COLOURS["red"], label="true variance"))
+        handles.append(Line2D([], [], color=COLOURS["red"], label="true variance"))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
 
 
@@ -182,7 +184,7 @@ def draw_parts(table: pd.DataFrame) -> Figure:
     figure, axes = panels(1, 1, height=4.2)
     ax = axes[0][0]
     lines = {
-        "empirical": ("Empirical variance", "black", "-", "o"),
+        "empirical": ("Empirical variance, ± 1.96 standard errors", "black", "-", "o"),
         "total": ("Estimated: sum of both parts", "black", ":", "s"),
         "sampling": (r"Estimated: $k^2/n\;\zeta_{1,k}$", "blue", "-", "^"),
         "monte_carlo": (r"Estimated: $\zeta_{k,k}/B$", "orange", "-", "D"),

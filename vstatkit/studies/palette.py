@@ -12,6 +12,7 @@ COLOURS = {
     "sky": "#56B4E9",
     "green": "#009E73",
     "orange": "#E69F00",
+    "yellow": "#F0E442",
     "red": "#D55E00",
     "purple": "#CC79A7",
 }

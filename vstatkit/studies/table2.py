@@ -177,12 +177,23 @@ def compare(record: Record, study: Simulation) -> pd.DataFrame:
     return table[[*order, "bound", "beyond"]]
 
 
-def candidates_frame(record: Record, study: Simulation) -> pd.DataFrame:
+def candidates_frame(
+    record: Record, study: Simulation, sizes: tuple[int, ...] = SIZES
+) -> pd.DataFrame:
     """Hold the readings of the correction against print, at p1.
 
     Compared is the mean corrected variance over the mean IJ variance: print's own
     quotient of the two does not depend on the true variance, so its sampling
     error is far smaller than that of a variance ratio.
+
+    Parameters
+    ----------
+    record : dict of ndarray
+        Results, iterations first.
+    study : Simulation
+        What they are results of.
+    sizes : tuple of int
+        The paper's B that the arms' sizes stand for.
 
     Returns
     -------
@@ -196,7 +207,7 @@ def candidates_frame(record: Record, study: Simulation) -> pd.DataFrame:
     rows = []
     for k, arm in zip(SUBSAMPLES, study.arms, strict=True):
         variance = record[f"{arm.label}/variance"][..., 0]  # iterations, sizes, methods
-        for i, B in enumerate(SIZES):
+        for i, B in enumerate(sizes):
             raw = variance[:, i, METHODS.index(IJ)]
             for method in CANDIDATES:
                 corrected = variance[:, i, METHODS.index(method)]
