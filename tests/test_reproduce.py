@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, root_mean_squared_error
 import vstatkit as vs
 from vstatkit.cli import main
 from vstatkit.studies import bias, data, table1, table1_report, table2, transition
+from vstatkit.studies.claims import check_claims
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.report import markdown_table, read_printed
 from vstatkit.studies.run import run_experiment
@@ -293,6 +294,37 @@ def test_cells_of_the_figures_add_the_monte_carlo_part():
             # mean of 200 or more values is off by its share of draws, some 7 %.
             bm = balanced[cell.statistic, cell.k, cell.B]
             assert_allclose(bm.zeta_1.mean(), cell.zeta_1.mean(), rtol=0.15)
+
+
+def test_claims_are_counted_by_their_bounds():
+    """Cells in which all holds, but for one of each kind."""
+    ratios = {
+        "V": {"IM": 9, "BM": 3, "IJ": 3, "corrected-V": 1.1},
+        "U": {
+            "IM": 9,
+            "BM": 3,
+            "IJ": 3,
+            "corrected-IJ": 4,
+            "corrected-V": 0.2,
+            "corrected-U": 0.9,
+        },
+    }
+    rows = [
+        {"statistic": letter, "k": k, "B": B, "method": method, "ratio": ratio}
+        for letter, methods in ratios.items()
+        for k in bias.SUBSAMPLES
+        for B in bias.SIZES
+        for method, ratio in methods.items()
+    ]
+    table = pd.DataFrame(rows).assign(ratio_bound=0.3)
+    raw = table["method"].isin(["BM", "IJ"])
+    table.loc[raw, "ratio"] /= table.loc[raw, "B"].map({100: 1, 1000: 2, 10000: 6})
+    odd = (table["k"] == 250) & (table["B"] == 10000) & (table["statistic"] == "U")
+    table.loc[odd & (table["method"] == "IM"), "ratio"] = 0.1
+    table.loc[odd & (table["method"] == "BM"), "ratio"] *= 1.2
+    table.loc[odd & (table["method"] == "corrected-U"), "ratio"] = 2
+    found = check_claims(table).set_index("claim")["holds"].to_dict()
+    assert list(found.values()) == [17, 11, 12, 3, 2, 9, 3, 9, 8]
 
 
 def test_the_empirical_variance_is_taken_over_groups():

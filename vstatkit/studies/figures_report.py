@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 
 from vstatkit.studies import bias, transition
 from vstatkit.studies.bias import LABELS, SIZES, SUBSAMPLES, Cell
+from vstatkit.studies.claims import check_claims
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.palette import COLOURS, clean, panels
 from vstatkit.studies.report import Report, decimals, markdown_table
@@ -43,6 +44,7 @@ def bias_report(record: Record, study: Simulation) -> Report:
     """Write up the figures of sections 5.1 and 5.2 and of the appendices."""
     found = bias.cells(record, study)
     table = bias.summary(found)
+    checked = check_claims(table)
     pictures: dict[str, Figure] = {}
     captions: dict[str, str] = {}
     for k in SUBSAMPLES:
@@ -61,9 +63,23 @@ def bias_report(record: Record, study: Simulation) -> Report:
         "**Mean estimated variance over true variance**, with 95 % bounds of its "
         "sampling error; in parentheses the share of negative estimates, if any:",
         markdown_table(_ratio_table(table)),
+        "**What the paper reads from its figures**, and the cells in which it holds "
+        "here (a ratio is one, or above or below it, by its bound):",
+        markdown_table(_claim_table(checked)),
         *(f"![{caption}]({name}.png)" for name, caption in captions.items()),
     ]
-    return Report("figures", "\n\n".join(pieces), {"figures": table}, pictures)
+    tables = {"figures": table, "figures-claims": checked}
+    return Report("figures", "\n\n".join(pieces), tables, pictures)
+
+
+def _claim_table(checked: pd.DataFrame) -> pd.DataFrame:
+    cells = zip(checked["holds"], checked["cells"], strict=True)
+    return pd.DataFrame(
+        {
+            "claim": checked["claim"],
+            "holds in": [f"{holds} of {count}" for holds, count in cells],
+        }
+    )
 
 
 def _ratio_table(table: pd.DataFrame) -> pd.DataFrame:
