@@ -95,7 +95,7 @@ def test_other_settings_in_the_same_place_are_an_error_of_one_line(tmp_path, cap
     assert "seed (was 1, now 2)" in error
 
 
-def test_with_several_parts_iterations_only_lower_the_papers(tmp_path, monkeypatch):
+def test_with_several_parts_iterations_are_only_lowered(tmp_path, monkeypatch):
     monkeypatch.setattr(transition, "ITERATIONS", 3)
     monkeypatch.setattr(bias, "ITERATIONS", 2)
     reports = vs.studies.reproduce(

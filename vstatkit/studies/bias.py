@@ -12,7 +12,9 @@ from vstatkit.studies.metrics import true_variance, variance_ratio
 from vstatkit.studies.simulation import Arm, Components, Simulation
 from vstatkit.studies.table2 import Scale
 
-ITERATIONS = 100
+ITERATIONS = 300
+"""Data sets; the paper has 100, which know a true variance to 14 % only."""
+
 NOBS = 500
 SUBSAMPLES = (100, 250, 400)
 SIZES = (100, 1000, 10000)

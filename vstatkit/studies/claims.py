@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Bools
+from vstatkit._typing import Bools, Floats
 from vstatkit.studies.bias import SIZES, SUBSAMPLES
 
 AGREE = 0.05
@@ -46,8 +46,8 @@ class Claim:
             & table["k"].isin(self.subsamples)
             & table["B"].isin(self.sizes)
         ]
-        distance = rows["ratio"].to_numpy(dtype=np.float64) - 1
-        bound = rows["ratio_bound"].to_numpy(dtype=np.float64)
+        distance: Floats = rows["ratio"].to_numpy(dtype=np.float64) - 1
+        bound: Floats = rows["ratio_bound"].to_numpy(dtype=np.float64)
         if self.verdict == "above":
             return distance > bound
         if self.verdict == "below":
