@@ -108,34 +108,23 @@ class Cell:
 
 
 def cells(record: Record, study: Simulation) -> list[Cell]:
-    """Take the record apart."""
-    n = study.generator.n if isinstance(study.generator, Line) else NOBS
-    arms = {arm.label: arm for arm in study.arms}
+    """Take the record apart; its arrays are iterations, sizes, methods, points."""
+    learners = study.arms[0].sizes[REFERENCE]
     found: list[Cell] = []
     for letter in STATISTICS:
         for k in SUBSAMPLES:
             name = _name(letter, k)
-            arm = arms[name]
             mean = record[f"{name}/mean"][:, REFERENCE, 0]
-            factor = int(arm.k or 0) ** 2 / n
-            learners = arm.sizes[REFERENCE]
             for i, B in enumerate(SIZES):
-                # iterations, sizes, methods, points
-                rows = [
-                    (
-                        "im",
-                        record[f"{name}/IM/{B}/zeta_1"][:, 0, 0, 0],
-                        f"{name}/IM/{B}",
-                        0,
-                    )
+                places = [("im", f"{name}/IM/{B}", 0, 0)]
+                places += [
+                    (method, name, i, j) for j, method in enumerate(METHODS[letter])
                 ]
-                rows += [
-                    (method, record[f"{name}/zeta_1"][:, i, j, 0], name, i)
-                    for j, method in enumerate(METHODS[letter])
-                ]
-                for method, zeta_1, source, place in rows:
-                    zeta_k = record[f"{source}/zeta_k"][:, place, 0]
-                    variance = factor * zeta_1 + zeta_k / learners
+                for method, arm, size, place in places:
+                    zeta_k = record[f"{arm}/zeta_k"][:, size, 0]
+                    sampling = record[f"{arm}/sampling"][:, size, place, 0]
+                    zeta_1 = record[f"{arm}/zeta_1"][:, size, place, 0]
+                    variance = sampling + zeta_k / learners
                     found.append(
                         Cell(letter, method, k, B, variance, zeta_1, zeta_k, mean)
                     )

@@ -119,6 +119,8 @@ def draw_sizes(found: Sequence[Cell], letter: str, method: str) -> Figure:
         chosen = [cell for cell in found if (cell.statistic, cell.k) == (letter, k)]
         _boxes(ax, chosen, methods, "variance")
         ax.set_title(f"k = {k}", fontsize=11)
+    bottom, _ = axes[0][0].get_ylim()
+    axes[0][0].set_ylim(bottom=bottom / 6)  # room for the shares of negatives
     axes[0][0].set_ylabel(f"{VARIANCE}, subsamples\n{SAMPLING[letter]}")
     _legend(figure, methods, truth=True)
     return figure

@@ -106,7 +106,7 @@ class Components:
     Attributes
     ----------
     methods : tuple of str
-        The second to last axis of `zeta_1`.
+        The second to last axis of `sampling` and `zeta_1`.
     """
 
     methods: tuple[str, ...]
@@ -114,10 +114,11 @@ class Components:
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
         n, k = prefix.design.n, prefix.design.k
-        sampling = [sampling_variance(method, prefix) for method in self.methods]
+        sampling = np.stack([sampling_variance(name, prefix) for name in self.methods])
         return {
             "mean": prefix.mean,
-            "zeta_1": n / k**2 * np.stack(sampling),
+            "sampling": sampling,
+            "zeta_1": n / k**2 * sampling,
             "zeta_k": learner_variance(prefix),
         }
 

@@ -180,8 +180,9 @@ def draw(table: pd.DataFrame) -> Figure:
         ratio.set_title(f"k = {k}")
         _marks(coverage, here, "coverage")
         coverage.axhline(95, color=COLOURS["black"], linewidth=0.8)
-        coverage.set_ylim(top=101)
         coverage.set_xlabel("Trees B")
+    coverages = at_p1[at_p1["quantity"] == "coverage"]
+    axes[1][0].set_ylim(coverages["measured"].min() - 3, 101)
     axes[0][0].set_ylabel("Estimated / true variance")
     axes[1][0].set_ylabel("Coverage, %")
     handles, labels = axes[0][0].get_legend_handles_labels()

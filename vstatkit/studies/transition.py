@@ -42,13 +42,11 @@ def parts(record: Record, study: Simulation) -> pd.DataFrame:
     100 data sets; `error` is its standard error over groups.
     """
     arm = study.arms[0]
-    n = study.generator.n if isinstance(study.generator, Line) else NOBS
-    k = int(arm.k or 0)
     mean = record["V/mean"][:, :, 0]  # data sets, sizes
     groups = np.array_split(mean, max(1, len(mean) // GROUP))
     empirical = np.stack([group.var(axis=0, ddof=1) for group in groups])
     single = len(groups) == 1
-    sampling = k**2 / n * float(record["V/zeta_1"][:, -1, 0, 0].mean())
+    sampling = float(record["V/sampling"][:, -1, 0, 0].mean())
     zeta_k = float(record["V/zeta_k"][:, -1, 0].mean())
     learners = np.array(arm.sizes)
     return pd.DataFrame(
