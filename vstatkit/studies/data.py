@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.io import arff
 
 from vstatkit import datasets
 from vstatkit._typing import Floats
@@ -165,6 +164,8 @@ def _retinopathy(path: Path | None) -> Observations:
             "(https://archive.ics.uci.edu/dataset/329), and name it, or its "
             f"directory, by --data or {ENVIRONMENT}."
         )
+    from scipy.io import arff  # noqa: PLC0415 slow import
+
     frame = pd.DataFrame(arff.loadarff(found)[0])
     if frame.shape != (1151, 20):
         raise MissingDataError(

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DPI = 150
 
@@ -30,7 +33,7 @@ class Report:
     name: str
     markdown: str
     tables: Mapping[str, pd.DataFrame]
-    pictures: Mapping[str, Figure] = field(default_factory=dict)
+    pictures: Mapping[str, "Figure"] = field(default_factory=dict)
 
     def write(self, out: Path) -> list[Path]:
         """Write all files, and give their paths."""

@@ -4,15 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vstatkit.studies import (
-    bias,
-    figures_report,
-    table1,
-    table1_report,
-    table2,
-    table2_report,
-    transition,
-)
+from vstatkit.studies import bias, table1, table2, transition
 from vstatkit.studies import data as sources
 from vstatkit.studies.experiment import Experiment, Record
 from vstatkit.studies.report import Report
@@ -142,6 +134,8 @@ def _noted(report: Report, *, quick: bool) -> Report:
 
 
 def _table1(plan: Plan) -> Report:
+    from vstatkit.studies import table1_report  # noqa: PLC0415 only pictures need it
+
     records: dict[str, Record] = {}
     missing: dict[str, str] = {}
     for name in sources.SOURCES:
@@ -157,17 +151,23 @@ def _table1(plan: Plan) -> Report:
 
 
 def _table2(plan: Plan) -> Report:
+    from vstatkit.studies import table2_report  # noqa: PLC0415 only pictures need it
+
     study = table2.simulation(plan.seed, table2.QUICK if plan.quick else None)
     return table2_report.report(plan.run(study, table2.ITERATIONS), study)
 
 
 def _bias(plan: Plan) -> Report:
+    from vstatkit.studies import figures_report  # noqa: PLC0415 only pictures need it
+
     study = bias.simulation(bias.QUICK if plan.quick else None)
     record = plan.run(study, bias.ITERATIONS)
     return figures_report.bias_report(record, study)
 
 
 def _transition(plan: Plan) -> Report:
+    from vstatkit.studies import figures_report  # noqa: PLC0415 only pictures need it
+
     study = transition.simulation(transition.QUICK if plan.quick else None)
     record = plan.run(study, transition.ITERATIONS)
     return figures_report.transition_report(record, study)
