@@ -118,9 +118,9 @@ def _spread_sentence(spread: pd.DataFrame) -> str:
     against = ", ".join(spread[spread["gain"] < -2]["dataset"]) or "none"
     return (
         "Largest less smallest mean score over fractions: U's exceeds V's in "
-        f"{larger} of {len(spread)} data sets (print: {printed}); beyond twice "
-        f"the paired standard error over splits: {clear}; the other way round: "
-        f"{against}."
+        f"{larger} of {len(spread)} data sets (print: {printed}). Taken within each "
+        "split, where noise widens both, U's is larger by more than twice its paired "
+        f"standard error over splits on {clear}; smaller on {against}."
     )
 
 
