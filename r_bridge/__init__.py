@@ -1,5 +1,18 @@
 """Bridge between vstatkit and R; importing it does not start R."""
 
 from r_bridge.availability import available
+from r_bridge.check_ranger import compare_ranger
+from r_bridge.data import dataset
+from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
+from r_bridge.formula import translate_formula
 
-__all__ = ["available"]
+__all__ = [
+    "RError",
+    "ROutputWarning",
+    "RUnavailableError",
+    "RWarning",
+    "available",
+    "compare_ranger",
+    "dataset",
+    "translate_formula",
+]

@@ -1,11 +1,36 @@
 """What of R is installed, found out without starting R in this process."""
 
 import importlib.metadata
+import importlib.util
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from r_bridge.exceptions import RUnavailableError
 
 R_PACKAGES = ("ranger", "grf", "randomForest", "MASS")
 """Packages of R that the bridge can use."""
+
+HOW_TO_INSTALL = {
+    "R": "apt-get install r-base-core",
+    "rpy2": 'pip install "rpy2>=3.6,<3.7" "rpy2-rinterface<3.6.6"',
+    "ranger": "apt-get install r-cran-ranger, or in R: install.packages('ranger')",
+    "grf": "in R: install.packages('grf')",
+    "randomForest": (
+        "apt-get install r-cran-randomforest, or in R: install.packages('randomForest')"
+    ),
+    "MASS": "apt-get install r-cran-mass, or in R: install.packages('MASS')",
+}
+"""Commands that install what is missing; apt-get is Debian's and Ubuntu's."""
+
+RPY2_FOR_OLDER_R = (
+    "rpy2-rinterface {rinterface} needs R 4.5 or newer; this is R {r}. Run "
+    '`pip install "rpy2-rinterface<3.6.6"`, or install a newer R.'
+)
+
+_NEEDS_NEWER_R = (3, 6, 6)
+"""First version of rpy2-rinterface that does not load with R before 4.5."""
 
 _ASK = """
 cat("R", format(getRversion()), "\\n")
@@ -16,29 +41,117 @@ for (name in commandArgs(trailingOnly = TRUE)) {
 """
 
 
-def available() -> dict[str, str | None]:
+@dataclass(frozen=True)
+class Availability(Mapping[str, str | None]):
+    """Versions of R, rpy2 and R's packages, by name; None where missing.
+
+    Attributes
+    ----------
+    versions : dict
+        Version, or None, of every part.
+    conflict : str or None
+        Why the parts do not work together, where they do not.
+    """
+
+    versions: dict[str, str | None]
+    conflict: str | None = None
+
+    def __getitem__(self, name: str) -> str | None:
+        return self.versions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.versions)
+
+    def __len__(self) -> int:
+        return len(self.versions)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the parts that are not installed."""
+        return tuple(name for name, found in self.versions.items() if found is None)
+
+    def require(self, *names: str) -> None:
+        """Raise an error that says how to install the first of `names` missing."""
+        for name in names:
+            if self.versions[name] is None:
+                raise RUnavailableError(
+                    f"{name} is needed and not installed. Install it by: "
+                    f"{HOW_TO_INSTALL[name]}. `r_bridge.available()` lists all parts."
+                )
+        if self.conflict is not None:
+            raise RUnavailableError(self.conflict)
+
+    def __str__(self) -> str:
+        width = max(map(len, self.versions))
+        rows = [
+            f"{name:<{width}}  {found or f'missing; {HOW_TO_INSTALL[name]}'}"
+            for name, found in self.versions.items()
+        ]
+        return "\n".join([*rows, *([self.conflict] if self.conflict else [])])
+
+    __repr__ = __str__
+
+
+def available() -> Availability:
     """Say which parts of the bridge are installed.
 
     Returns
     -------
-    dict
-        Version of R, rpy2 and each R package, or None where it is missing.
+    Availability
+        A mapping from "R", "rpy2", "ranger", "grf", "randomForest" and "MASS" to
+        versions, None where missing. Printed, it says how to install the rest.
+
+    Examples
+    --------
+    >>> import r_bridge
+    >>> list(r_bridge.available())
+    ['R', 'rpy2', 'ranger', 'grf', 'randomForest', 'MASS']
     """
     found: dict[str, str | None] = dict.fromkeys(("R", "rpy2", *R_PACKAGES))
+    found["rpy2"] = _distribution("rpy2")
+    found |= _installed_in_r()
+    return Availability(found, _conflict(found["R"], _distribution("rpy2-rinterface")))
+
+
+def _distribution(name: str) -> str | None:
+    """Version of an importable Python package, or None."""
+    if importlib.util.find_spec("rpy2") is None:
+        return None
     try:
-        found["rpy2"] = importlib.metadata.version("rpy2")
+        return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        found["rpy2"] = None
+        return None
+
+
+def _installed_in_r() -> dict[str, str]:
+    """Versions of R and of the packages that it has."""
     rscript = shutil.which("Rscript")
     if rscript is None:
-        return found
+        return {}
     answer = subprocess.run(
         [rscript, "--vanilla", "-e", _ASK, *R_PACKAGES],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    for line in answer.stdout.splitlines():
-        name, version = line.split()
-        found[name] = version
-    return found
+    lines = [line.split() for line in answer.stdout.splitlines()]
+    return {words[0]: words[1] for words in lines if len(words) == 2}
+
+
+def _conflict(r: str | None, rinterface: str | None) -> str | None:
+    """Say why this rpy2 cannot load this R, or None where it can."""
+    if r is None or rinterface is None:
+        return None
+    if _numbers(rinterface) >= _NEEDS_NEWER_R and _numbers(r) < (4, 5):
+        return RPY2_FOR_OLDER_R.format(r=r, rinterface=rinterface)
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Read `4.2.2` as (4, 2, 2), up to the first part that is no number."""
+    parts = []
+    for part in version.split("."):
+        if not part.isdigit():
+            break
+        parts.append(int(part))
+    return tuple(parts)

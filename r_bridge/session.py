@@ -1,41 +1,310 @@
-"""The only importer of rpy2: start R, convert arrays, call functions."""
+"""The only importer of rpy2: start R, call its functions, carry values across.
+
+R starts with the first call. It is one interpreter for the whole process, so
+calls take turns; they may come from any thread.
+"""
 
 import os
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-_LIBRARY_PATH = os.environ.get("LD_LIBRARY_PATH")
+import numpy as np
 
-import rpy2.robjects as ro  # noqa: E402 R starts here and changes the environment
-from rpy2.robjects import default_converter, numpy2ri  # noqa: E402
+from r_bridge.availability import available
+from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
 
-# R puts its own folders first on the library path. The loader of this process has
-# read the path already; children would find another libpython there.
-if _LIBRARY_PATH is None:
-    os.environ.pop("LD_LIBRARY_PATH", None)
-else:
-    os.environ["LD_LIBRARY_PATH"] = _LIBRARY_PATH
+_CALLER = """
+function(f, arguments) {
+  warned <- character()
+  noted <- character()
+  value <- NULL
+  failed <- NULL
+  printed <- utils::capture.output(
+    tryCatch(
+      withCallingHandlers(
+        value <- do.call(f, arguments, quote = TRUE),
+        warning = function(w) {
+          warned <<- c(warned, conditionMessage(w))
+          invokeRestart("muffleWarning")
+        },
+        message = function(m) {
+          noted <<- c(noted, conditionMessage(m))
+          invokeRestart("muffleMessage")
+        }
+      ),
+      error = function(e) failed <<- conditionMessage(e)
+    )
+  )
+  list(value = value, failed = failed, warned = unique(warned),
+       printed = c(noted, printed))
+}
+"""
+"""Call a function in R and give back its value with all that it said."""
 
-_CONVERTER = default_converter + numpy2ri.converter
+
+@dataclass(frozen=True)
+class RObject:
+    """An object that stays in R, such as a fitted forest.
+
+    Attributes
+    ----------
+    sexp : Any
+        rpy2's handle of it.
+    classes : tuple of str
+        Its classes in R.
+    """
+
+    sexp: Any
+    classes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<R object of class {' '.join(self.classes)}>"
 
 
-def call(function: str, *arguments: Any, **options: Any) -> Any:
-    """Call an R function on numpy arrays.
+@contextmanager
+def _library_path_kept() -> Iterator[None]:
+    """Keep the library path of this process to itself while R starts.
+
+    R puts its own folders first on it. The loader has read the path already;
+    children would find another libpython there.
+    """
+    before = os.environ.get("LD_LIBRARY_PATH")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("LD_LIBRARY_PATH", None)
+        else:
+            os.environ["LD_LIBRARY_PATH"] = before
+
+
+class _R:
+    """A running R."""
+
+    def __init__(self) -> None:
+        with _library_path_kept(), warnings.catch_warnings():
+            # R started from a worker thread warns that Ctrl-C may not reach it.
+            warnings.filterwarnings("ignore", message="R is not initialized by the")
+            import rpy2.robjects as ro  # noqa: PLC0415 starts R
+            from rpy2.rinterface_lib import callbacks, openrlib  # noqa: PLC0415
+            from rpy2.robjects import numpy2ri  # noqa: PLC0415
+
+        self.ro = ro
+        self.ri = ro.rinterface
+        self.lock = openrlib.rlock
+        self.callbacks = callbacks
+        self.converter = ro.default_converter + numpy2ri.converter
+        with self.lock:
+            self.caller = self.ri.evalr(_CALLER)
+
+
+_STARTING = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _started() -> _R:
+    available().require("R", "rpy2")
+    try:
+        return _R()
+    except (ImportError, OSError, AttributeError, RuntimeError, ValueError) as error:
+        raise RUnavailableError(
+            f"rpy2 is installed but could not start R: {error}. Run "
+            "`python -m rpy2.situation`; rpy2 must fit the version of R."
+        ) from error
+
+
+def start() -> _R:
+    """Start R, once for the process; say what is missing where that fails."""
+    with _STARTING:
+        return _started()
+
+
+def call(function: str | RObject, *arguments: Any, **options: Any) -> Any:
+    """Call an R function and bring its value to Python.
 
     Parameters
     ----------
-    function : str
-        An R expression that gives a function, such as `ranger:::rInfJack`.
+    function : str or RObject
+        R code that gives a function, such as `ranger:::rInfJack`.
     *arguments, **options
-        Arrays and scalars.
+        Arrays, numbers, text, lists, dicts and objects of R.
 
     Returns
     -------
-    numpy array; an R data frame becomes a record array
+    Arrays, text, lists and dicts; an `RObject` for what is none of them
 
     Notes
     -----
-    rpy2's global conversion rules are lost in threads, so the converter is set
-    for this call alone.
+    R's warnings come as `RWarning`, what it prints as `ROutputWarning`, its
+    errors as `RError`.
     """
-    with _CONVERTER.context():
-        return ro.r(function)(*arguments, **options)
+    r = start()
+    with r.lock:
+        return _from_r(r, _invoke(r, function, arguments, options))
+
+
+def keep(function: str | RObject, *arguments: Any, **options: Any) -> RObject:
+    """Call an R function and leave its value in R; see `call`."""
+    r = start()
+    with r.lock:
+        return _handle(_invoke(r, function, arguments, options))
+
+
+def find(given: Any) -> RObject:
+    """Find an object of R.
+
+    Parameters
+    ----------
+    given : RObject, rpy2 object, str or path
+        A handle, the name of an object in the running R's global environment, or
+        an `.rds` file.
+    """
+    if isinstance(given, RObject):
+        return given
+    if isinstance(given, str | Path) and str(given).lower().endswith(".rds"):
+        if not Path(given).exists():
+            raise FileNotFoundError(f"there is no file {given}.")
+        return keep("readRDS", str(Path(given)))
+    if isinstance(given, str):
+        if not call("exists", given, envir=keep("globalenv"), inherits=False)[0]:
+            raise RError(
+                f"the running R has no object {given!r}. Give the name of an object in "
+                "its global environment, or the path of an .rds file."
+            )
+        return keep("get", given, envir=keep("globalenv"))
+    if hasattr(given, "__sexp__"):
+        return _handle(given)
+    raise TypeError(
+        "the model must be an object of R, the name of one, or the path of an .rds "
+        f"file; got {type(given).__name__}."
+    )
+
+
+def _invoke(
+    r: _R,
+    function: str | RObject,
+    arguments: tuple[Any, ...],
+    options: Mapping[str, Any],
+) -> Any:
+    """Call, show what R said, and give rpy2's handle of the value."""
+    f = function.sexp if isinstance(function, RObject) else r.ri.evalr(function)
+    values = [_to_r(r, value) for value in (*arguments, *options.values())]
+    names = ["" for _ in arguments] + list(options)
+    with _console(r) as console:
+        value, failed, warned, printed = r.caller(f, _named_list(r, values, names))
+    for text in warned:
+        warnings.warn(f"R: {text}", RWarning, stacklevel=4)
+    said = "\n".join([*console, *(str(line) for line in printed)]).strip()
+    if failed != r.ri.NULL:
+        raise RError(f"R stopped: {failed[0]}" + (f"\n{said}" if said else ""))
+    if said:
+        warnings.warn(f"R printed: {said}", ROutputWarning, stacklevel=4)
+    return value
+
+
+@contextmanager
+def _console(r: _R) -> Iterator[list[str]]:
+    """Collect what compiled code of R writes to its error console."""
+    written: list[str] = []
+    before = r.callbacks.consolewrite_warnerror
+    r.callbacks.consolewrite_warnerror = written.append
+    try:
+        yield written
+    finally:
+        r.callbacks.consolewrite_warnerror = before
+
+
+def _handle(sexp: Any) -> RObject:
+    return RObject(sexp, tuple(sexp.rclass))
+
+
+def _named_list(r: _R, values: list[Any], names: list[str]) -> Any:
+    made = r.ri.ListSexpVector(values)
+    made.names = r.ri.StrSexpVector(names)
+    return made
+
+
+def _to_r(r: _R, value: Any) -> Any:
+    """Make an R vector, list or array of a Python value."""
+    if value is None:
+        return r.ri.NULL
+    if isinstance(value, RObject):
+        return value.sexp
+    if hasattr(value, "__sexp__"):
+        return value
+    if isinstance(value, str):
+        return r.ri.StrSexpVector([value])
+    if isinstance(value, bool | np.bool_):
+        return r.ri.BoolSexpVector([bool(value)])
+    if isinstance(value, int | np.integer):
+        return r.ri.IntSexpVector([int(value)])
+    if isinstance(value, float | np.floating):
+        return r.ri.FloatSexpVector([float(value)])
+    if isinstance(value, Mapping):
+        return _named_list(r, [_to_r(r, one) for one in value.values()], list(value))
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        return _array_to_r(r, value)
+    if all(one is None or isinstance(one, str) for one in value):
+        na = r.ri.NA_Character
+        return r.ri.StrSexpVector([na if one is None else str(one) for one in value])
+    return r.ri.ListSexpVector([_to_r(r, one) for one in value])
+
+
+_VECTORS = {"f": "FloatSexpVector", "i": "IntSexpVector", "b": "BoolSexpVector"}
+
+
+def _array_to_r(r: _R, array: Any) -> Any:
+    """Make an R vector or matrix; R's whole numbers have 32 bits."""
+    kind = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int32)
+    whole = np.asfortranarray(array, dtype=kind)
+    if whole.ndim == 1:  # rpy2 would make it an array of one dimension
+        make = getattr(r.ri, _VECTORS[whole.dtype.kind])
+        return make(whole.tolist())
+    # rpy2's global conversion rules are lost in threads, so they are local.
+    with r.converter.context() as rules:
+        return rules.py2rpy(whole)
+
+
+def _from_r(r: _R, sexp: Any) -> Any:
+    """Make a Python value of an R vector, list or array."""
+    ri = r.ri
+    if sexp == ri.NULL:
+        return None
+    if isinstance(sexp, ri.ListSexpVector):
+        values = [_from_r(r, one) for one in sexp]
+        names = sexp.names
+        return values if names == ri.NULL else dict(zip(names, values, strict=True))
+    if isinstance(sexp, ri.StrSexpVector):
+        texts = [None if one is ri.NA_Character else one for one in sexp]
+        flat: Any = np.array(texts, dtype=object)
+    elif isinstance(sexp, ri.FloatSexpVector):
+        flat = _read(sexp, np.float64)
+    elif isinstance(sexp, ri.IntSexpVector | ri.BoolSexpVector):
+        truth = isinstance(sexp, ri.BoolSexpVector)
+        flat = _whole_from_r(sexp, np.bool_ if truth else np.int64)
+    else:
+        return _handle(sexp)
+    shape = sexp.do_slot("dim") if "dim" in sexp.list_attrs() else [len(flat)]
+    return flat.reshape(tuple(shape), order="F")
+
+
+NA_INTEGER = np.iinfo(np.int32).min
+"""How R writes a missing whole number or truth value."""
+
+
+def _read(sexp: Any, kind: Any) -> Any:
+    """Copy the numbers of a vector; rpy2 has no view of an empty one."""
+    return np.array(sexp.memoryview() if len(sexp) else [], dtype=kind)
+
+
+def _whole_from_r(sexp: Any, kind: Any) -> Any:
+    """Read whole numbers or truth values; floats where some are missing."""
+    raw = _read(sexp, np.int64)
+    missing = raw == NA_INTEGER
+    return np.where(missing, np.nan, raw) if missing.any() else raw.astype(kind)

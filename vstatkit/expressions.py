@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
+from vstatkit.polynomials import poly
 
 PATSY_BUILTINS = frozenset(
     {"I", "Q", "C", "ContrastMatrix", "Treatment", "Poly", "Sum", "Helmert", "Diff"}
@@ -181,8 +182,8 @@ SAFE_FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in dir(np)
     if isinstance(getattr(np, name), np.ufunc)
-} | {"where": np.where, "clip": np.clip, "round": np.round}
-"""numpy's elementwise functions: they compute and touch nothing else."""
+} | {"where": np.where, "clip": np.clip, "round": np.round, "poly": poly}
+"""numpy's elementwise functions and `poly`: they compute and touch nothing else."""
 
 
 _SAFE_NODES = (

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -208,7 +209,14 @@ class Coding:
 
 
 def caller_environment(depth: int) -> patsy.EvalEnvironment:
-    """Capture the names visible `depth` calls up; 1 is the caller's caller."""
+    """Capture the names visible `depth` calls up; 1 is the caller's caller.
+
+    There are none where no Python code called, as from R through reticulate.
+    """
+    try:
+        sys._getframe(depth + 1)
+    except ValueError:
+        return patsy.EvalEnvironment([{}])
     return patsy.EvalEnvironment.capture(depth + 1)
 
 
@@ -343,7 +351,9 @@ def _variables(terms: Sequence[Any], columns: pd.Index) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in columns]
 
 
-_STATEFUL = frozenset({"center", "standardize", "scale", "bs", "cr", "cc", "te"})
+_STATEFUL = frozenset(
+    {"center", "standardize", "scale", "bs", "cr", "cc", "te", "poly"}
+)
 
 
 def _stateful(description: patsy.ModelDesc, columns: pd.Index) -> list[str]:

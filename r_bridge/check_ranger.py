@@ -1,0 +1,220 @@
+"""Grow the same forest in ranger, and compare quantity by quantity."""
+
+from typing import Any
+
+import numpy as np
+
+import vstatkit as vs
+from r_bridge.availability import available
+from r_bridge.columns import ForestData, read_columns
+from r_bridge.compare import TOLERANCE, Comparison, Quantity
+from r_bridge.identities import (
+    corrected_from_ij_u,
+    is_balanced,
+    rangers_ij_u,
+    rangers_jackknife,
+    rows_ranger_keeps,
+)
+from r_bridge.ranger import CALIBRATED_ABOVE, RangerForest, grow, uncalibrated
+from vstatkit._typing import DataLike, Floats, Ints
+from vstatkit._validation import check_units, subsample_size
+from vstatkit.components import ESTIMATORS
+from vstatkit.frames import as_frame
+from vstatkit.subsample import dense, make_design
+
+WHY_CALIBRATED_DIFFERS = (
+    "above 20 points ranger replaces each variance by an empirical Bayes estimate from "
+    "all points of the call and a random half of the trees, so its answer changes with "
+    "the other points, the random numbers and the unit of the response; there is no "
+    "such number here."
+)
+
+WHY_JACKKNIFE = (
+    "ranger takes off (e - 1) n v/B, which fits bootstrap samples of size n, and sets "
+    "negative values to 0; ours takes off (1 - q)/q n v/B with the share q of trees "
+    "without an observation. Compared after exchanging the two constants."
+)
+
+WHY_FILTER = (
+    "ranger leaves out rows that every tree has seen; compared after taking off their "
+    "share of ours."
+)
+
+WHY_CORRECTED = (
+    "in a balanced design it is a linear function of ranger's number and of the trees' "
+    "variance, with known factors."
+)
+
+
+def compare_ranger(
+    formula: str,
+    data: DataLike,
+    newdata: DataLike | None = None,
+    *,
+    k: int | float | None = None,
+    B: int = 200,
+    replace: bool = True,
+    design: str = "balanced",
+    rng: int = 0,
+    threads: int = 1,
+    tolerance: float = TOLERANCE,
+    **options: Any,
+) -> Comparison:
+    """Compare vstatkit with R's ranger on one forest.
+
+    ranger grows a forest on subsamples drawn here (its `inbag` argument); its
+    trees' predictions come back, and every quantity is computed on both sides.
+
+    Parameters
+    ----------
+    formula : str
+        Response and columns, as in R or as in patsy. A numeric response is a
+        regression forest, any other a probability forest.
+    data : DataFrame or dict of columns
+        Training data.
+    newdata : DataFrame or dict of columns, optional
+        Query points; the first 20 rows of the data by default. Above 20 points
+        ranger calibrates, and its calibrated values are shown as information.
+    k : int or float, optional
+        Subsample size, or a fraction of n; `ceil(n**0.8)` by default.
+    B : int
+        Trees.
+    replace : bool
+        Subsample with replacement or without.
+    design : {"balanced", "iid"}
+        How subsamples are drawn. Corrected-V and corrected-U are compared where
+        every observation occurs equally often: balanced, and n divides B k.
+    rng : int
+        Seed of the design and of ranger.
+    threads : int
+        Threads that R uses.
+    tolerance : float
+        Largest relative difference that counts as equal.
+    **options
+        Options of ranger, such as `mtry` or `max_depth`; an underscore stands
+        for R's dot.
+
+    Returns
+    -------
+    Comparison
+        Printed, a table: quantity, points, largest relative difference,
+        tolerance, verdict.
+
+    Examples
+    --------
+    >>> import r_bridge, vstatkit as vs
+    >>> data = vs.datasets.mars(60, rng=1)
+    >>> r_bridge.compare_ranger("y ~ .", data, k=0.5).ok  # doctest: +SKIP
+    True
+    """
+    found = available()
+    found.require("R", "rpy2", "ranger")
+    columns = read_columns(formula, data, _points(data, newdata))
+    n = len(columns.x)
+    check_units(n)
+    size = subsample_size(k, n)
+    scheme = make_design(design, n, size, replace=replace, seed=rng).sized(B)
+    counts = dense(scheme.counts(0, B)).astype(np.int64)
+    r_options = {name.replace("_", "."): value for name, value in options.items()}
+    forest = grow(columns, counts, seed=rng + 1, threads=threads, options=r_options)
+    quantities = compared(
+        forest, counts, columns, replace=replace, tolerance=tolerance
+    )
+    way = "with" if replace else "without"
+    kind = "regression" if columns.parsed.classes is None else "probability"
+    return Comparison(
+        title=f"vstatkit and ranger: {formula}",
+        setting=(
+            f"{kind}, {way} replacement, n = {n}, k = {size}, B = {B}, {design} design"
+        ),
+        quantities=tuple(quantities),
+        versions={
+            "vstatkit": vs.__version__,
+            "R": str(found["R"]),
+            "ranger": str(found["ranger"]),
+        },
+    )
+
+
+def _points(data: DataLike, newdata: DataLike | None) -> DataLike:
+    """Query points: those given, or the first rows of the data that are complete."""
+    if newdata is not None:
+        return newdata
+    return as_frame(data).dropna().head(CALIBRATED_ABOVE)
+
+
+def compared(
+    forest: RangerForest,
+    counts: Ints,
+    columns: ForestData,
+    *,
+    replace: bool,
+    tolerance: float,
+) -> list[Quantity]:
+    """Compute every quantity on both sides."""
+    values = forest.tree_values()
+    theirs = uncalibrated(values, counts)
+    plain = vs.from_arrays(counts, values, replace=replace, variance="ij_u")
+    everything = np.ones(counts.shape[1], dtype=bool)
+    ours = rangers_ij_u(counts, values, replace=replace, rows=everything)
+    found = [
+        Quantity("in-bag counts", counts, forest.counts(), 0.0),
+        Quantity("ensemble mean", plain.params.to_numpy(), forest.mean(), tolerance),
+        Quantity("IJ-U, rInfJack", ours, theirs, tolerance),
+    ]
+    if len(columns.new) > CALIBRATED_ABOVE:
+        found.append(_calibrated(forest, plain.components.sampling))
+    else:
+        found.append(_squared_se(forest, counts, values, replace, tolerance))
+    if columns.parsed.classes is None:
+        jackknife = rangers_jackknife(counts, values, replace=replace)
+        squares = forest.squared_se("jack")
+        name = "J-U, predict(se)^2"
+        found.append(Quantity(name, jackknife, squares, tolerance, WHY_JACKKNIFE))
+    if is_balanced(counts):
+        found += _corrected(theirs, counts, values, replace, tolerance)
+    return found
+
+
+def _calibrated(forest: RangerForest, ours: Floats) -> Quantity:
+    """Show what ranger's calibration makes of the variances."""
+    theirs = forest.squared_se("infjack")
+    name = "IJ-U, calibrated"
+    return Quantity(name, ours, theirs, None, WHY_CALIBRATED_DIFFERS)
+
+
+def _squared_se(
+    forest: RangerForest,
+    counts: Ints,
+    values: Floats,
+    replace: bool,
+    tolerance: float,
+) -> Quantity:
+    """Compare with `predict(type = "se")`, which has no value below zero."""
+    rows = rows_ranger_keeps(counts)
+    variance = rangers_ij_u(counts, values, replace=replace, rows=rows)
+    ours = np.where(variance < 0, np.nan, variance)
+    reason = "" if rows.all() else WHY_FILTER
+    theirs = forest.squared_se("infjack")
+    return Quantity("IJ-U, predict(se)^2", ours, theirs, tolerance, reason)
+
+
+def _corrected(
+    theirs: Floats, counts: Ints, values: Floats, replace: bool, tolerance: float
+) -> list[Quantity]:
+    """Compare the corrected estimators by their factors in a balanced design."""
+    repeated = counts.max() > 1
+    plain = theirs * (1.0 if repeated else (1 - counts.mean()) ** 2)
+    methods = ("corrected_v", "corrected_v_simple") if replace else ("corrected_u",)
+    return [
+        Quantity(
+            ESTIMATORS[method].label,
+            vs.variance_components(
+                counts, values, method=method, replace=replace
+            ).sampling,
+            corrected_from_ij_u(plain, counts, values, method=method),
+            tolerance,
+            WHY_CORRECTED,
+        )
+        for method in methods
+    ]

@@ -1,0 +1,124 @@
+"""From a formula to the columns that R's forests take."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from r_bridge import session
+from r_bridge.convert import to_r_frame
+from r_bridge.formula import translate_formula
+from r_bridge.session import RObject
+from vstatkit._typing import DataLike, Floats
+from vstatkit.exceptions import FormulaError
+from vstatkit.expressions import bare_name
+from vstatkit.formula import Design, parse
+from vstatkit.frames import as_frame, is_number
+
+_ALIGN = """
+function(new, train) {
+  for (name in intersect(names(new), names(train))) {
+    known <- train[[name]]
+    if (is.character(known)) known <- factor(known)
+    if (!is.factor(known)) next
+    given <- as.character(new[[name]])
+    strange <- setdiff(given, c(levels(known), NA))
+    if (length(strange)) {
+      stop("column '", name, "' of `newdata` has levels that the training data lack: ",
+           paste(strange, collapse = ", "))
+    }
+    new[[name]] <- factor(given, levels = levels(known), ordered = is.ordered(known))
+  }
+  new
+}
+"""
+"""Give new data the factor levels of the training data.
+
+ranger and randomForest code a factor by the levels that the new data happen to
+have, and would silently predict another category.
+"""
+
+
+@dataclass(frozen=True)
+class ForestData:
+    """Training data and query points as columns.
+
+    Attributes
+    ----------
+    parsed : Design
+        The formula applied to the training data.
+    x : DataFrame
+        Predictors of the training data, rows with missing values left out.
+    new : DataFrame
+        Predictors of the query points.
+    """
+
+    parsed: Design
+    x: pd.DataFrame
+    new: pd.DataFrame
+
+    @property
+    def response(self) -> pd.Series:
+        """Numbers, or classes as a category."""
+        y, classes = self.parsed.y, self.parsed.classes
+        if classes is None:
+            return pd.Series(y)
+        levels = [str(one) for one in classes]
+        return pd.Series(pd.Categorical.from_codes(y.astype(np.int64), levels))
+
+
+def read_columns(formula: str, data: DataLike, newdata: DataLike) -> ForestData:
+    """Apply a formula of plain columns to the data and to the query points.
+
+    Parameters
+    ----------
+    formula : str
+        Written as in R or as in patsy; the right-hand side names columns, or is
+        `.`, since R's forests take columns as they are.
+    data, newdata : DataFrame or dict of columns
+        Training data and query points.
+    """
+    parsed = parse(translate_formula(formula), data, environment=None, intercept=False)
+    check_plain(parsed)
+    points = as_query(newdata)
+    parsed.coding.matrix(points)  # says what is wrong with the new data
+    names = list(parsed.coding.variables)
+    x = parsed.frame[names]
+    kinds = {name: "category" for name in names if not is_number(x[name])}
+    x = x.astype(kinds)
+    new = points[names].astype({name: x[name].dtype for name in kinds})
+    return ForestData(parsed, x, new)
+
+
+def check_plain(parsed: Design) -> None:
+    """Refuse terms that are more than a column."""
+    for term in parsed.coding.info.terms:
+        codes = [factor.code for factor in term.factors]
+        if len(codes) > 1 or any(bare_name(code) is None for code in codes):
+            raise FormulaError(
+                f"R's forests take columns as they are; {term.name()!r} is more than a "
+                "column. Add it to the data as a column of its own."
+            )
+
+
+def as_query(newdata: DataLike) -> pd.DataFrame:
+    """Read query points; there must be at least one."""
+    if isinstance(newdata, pd.DataFrame) and len(newdata) == 0:
+        raise ValueError("`newdata` must have at least one row; it has none.")
+    return as_frame(newdata)
+
+
+def aligned_frame(newdata: pd.DataFrame, data: pd.DataFrame) -> RObject:
+    """Make an R data frame of query points, with the levels of the training data."""
+    return session.keep(_ALIGN, to_r_frame(newdata), to_r_frame(data))
+
+
+def matrix(x: pd.DataFrame) -> Floats:
+    """Columns as numbers, for forests that take nothing else."""
+    wrong = [name for name in x.columns if not is_number(x[name])]
+    if wrong:
+        raise FormulaError(
+            f"grf takes numbers only; column {wrong[0]!r} is {x[wrong[0]].dtype}. "
+            "Code it as numbers, for example by pandas.get_dummies."
+        )
+    return x.to_numpy(dtype=np.float64)

@@ -1,0 +1,188 @@
+"""Hold numbers of ours against R's: quantities, comparisons, their tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats
+
+TOLERANCE = 1e-10
+"""Largest relative difference of numbers that differ in rounding only."""
+
+Verdict = Literal["equal", "DIFFERENT", "information"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One quantity, computed here and in R.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    ours, theirs : ndarray
+        Numbers of the same shape; missing where the estimate is negative and a
+        standard error does not exist.
+    tolerance : float or None
+        Largest relative difference allowed; None where the two must differ.
+    reason : str
+        How ours was made comparable, or why the two must differ.
+    """
+
+    name: str
+    ours: Floats
+    theirs: Floats
+    tolerance: float | None = TOLERANCE
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if np.shape(self.ours) != np.shape(self.theirs):
+            raise ValueError(
+                f"{self.name!r}: both sides must have one shape; ours is "
+                f"{np.shape(self.ours)}, R's {np.shape(self.theirs)}."
+            )
+
+    @property
+    def points(self) -> int:
+        """Numbers compared."""
+        return int(np.size(self.ours))
+
+    @property
+    def n_missing(self) -> int:
+        """Numbers that are missing in R."""
+        return int(np.isnan(self.theirs).sum())
+
+    @property
+    def same_missing(self) -> bool:
+        """Whether the same numbers are missing on both sides."""
+        return bool(np.array_equal(np.isnan(self.ours), np.isnan(self.theirs)))
+
+    @property
+    def difference(self) -> float:
+        """Largest relative difference; infinite where one side is missing."""
+        if self.tolerance is not None and not self.same_missing:
+            return float("inf")
+        return largest_relative_difference(self.ours, self.theirs)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the two agree within the tolerance."""
+        if self.tolerance is None:
+            return "information"
+        return "equal" if self.difference <= self.tolerance else "DIFFERENT"
+
+
+def largest_relative_difference(a: Floats, b: Floats) -> float:
+    """Largest `|a - b| / max(|a|, |b|)`, over numbers that neither side misses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest_relative_difference(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    0.5
+    """
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    scale = np.maximum(np.abs(a), np.abs(b))
+    gap = np.abs(a - b) / np.where(scale > 0, scale, 1.0)
+    known = gap[np.isfinite(gap)]
+    return float(known.max()) if known.size else 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Quantities that were held against R's, for one forest.
+
+    Attributes
+    ----------
+    title : str
+        Which packages, and which data.
+    setting : str
+        How the forest was grown.
+    quantities : tuple of Quantity
+        What was compared.
+    versions : dict
+        Versions of R, of the package and of vstatkit.
+    """
+
+    title: str
+    setting: str
+    quantities: tuple[Quantity, ...]
+    versions: dict[str, str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that must agree does."""
+        return all(quantity.verdict != "DIFFERENT" for quantity in self.quantities)
+
+    @property
+    def difference(self) -> float:
+        """Largest relative difference of all that must agree."""
+        return max(
+            (q.difference for q in self.quantities if q.tolerance is not None),
+            default=0.0,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Tabulate, one row a quantity."""
+        return pd.DataFrame([row(quantity) for quantity in self.quantities])
+
+    def assert_close(self) -> None:
+        """Raise an `AssertionError` with the table where something differs."""
+        if not self.ok:
+            raise AssertionError(f"vstatkit and R differ.\n{self}")
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        head = [f"{self.title}", f"{self.setting}; {found}"]
+        return "\n".join([*head, table(self.quantities), *notes(self.quantities)])
+
+    __repr__ = __str__
+
+
+def row(quantity: Quantity) -> dict[str, object]:
+    """One quantity as a row of a table."""
+    return {
+        "quantity": quantity.name,
+        "points": quantity.points,
+        "missing": quantity.n_missing,
+        "largest relative difference": quantity.difference,
+        "tolerance": quantity.tolerance,
+        "verdict": quantity.verdict,
+    }
+
+
+def table(quantities: Sequence[Quantity]) -> str:
+    """Write a table of quantities for a terminal."""
+    widths = (28, 8, 8, 12, 10, 12)
+    heads = ("quantity", "points", "missing", "largest rel.", "tolerance", "verdict")
+    rows = [_aligned(heads, widths)]
+    rows += [_aligned(_cells(quantity), widths) for quantity in quantities]
+    rule = "-" * len(rows[0])
+    return "\n".join([rule, rows[0], rule, *rows[1:], rule])
+
+
+def _cells(quantity: Quantity) -> tuple[str, ...]:
+    bound = "" if quantity.tolerance is None else f"{quantity.tolerance:.0e}"
+    return (
+        quantity.name,
+        str(quantity.points),
+        str(quantity.n_missing),
+        f"{quantity.difference:.1e}",
+        bound,
+        quantity.verdict,
+    )
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first = f"{cells[0]:<{widths[0]}}"
+    rest = [f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)]
+    return " ".join([first, *rest])
+
+
+def notes(quantities: Sequence[Quantity]) -> list[str]:
+    """Write the reasons below a table, each once."""
+    given = dict.fromkeys((q.name, q.reason) for q in quantities if q.reason)
+    return [f"{name}: {reason}" for name, reason in given]

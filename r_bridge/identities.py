@@ -1,0 +1,114 @@
+"""Exact relations between our estimates and the numbers that ranger prints.
+
+ranger leaves rows out that every tree has seen, inflates by the share of the rows
+left, and corrects the jackknife after bootstrap by a constant that fits bootstrap
+samples of size n only. Each function here gives what ranger would print, from our
+estimate and the exact difference of the formulas; nothing is fitted.
+"""
+
+import math
+
+import numpy as np
+
+import vstatkit as vs
+from vstatkit._typing import Bools, Floats, Ints
+
+
+def rows_ranger_keeps(counts: Ints) -> Bools:
+    """Rows that at least one tree has not seen, shape (n,)."""
+    return np.asarray((counts == 0).any(axis=0))
+
+
+def rangers_ij_u(counts: Ints, values: Floats, *, replace: bool, rows: Bools) -> Floats:
+    """What ranger's infinitesimal jackknife gives, from our `ij_u`.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (B, n)
+        In-bag counts.
+    values : ndarray of shape (B, m)
+        Every tree's predictions.
+    replace : bool
+        Whether subsamples were drawn with replacement.
+    rows : ndarray of shape (n,)
+        Rows that enter; see `rows_ranger_keeps`.
+
+    Notes
+    -----
+    Our inflation is undone, the share of the rows left out taken off, and
+    ranger's inflation put on: `1 / (1 - mean(N))**2` over the rows kept, whenever
+    no count exceeds one.
+    """
+    n, k = counts.shape[1], int(counts[0].sum())
+    ours = vs.variance_components(counts, values, method="ij_u", replace=replace)
+    plain = ours.sampling * (1.0 if replace else (1 - k / n) ** 2)
+    kept = counts[:, rows]
+    inflation = 1 / (1 - kept.mean()) ** 2 if kept.max() == 1 else 1.0
+    return inflation * (plain - _share_of_rows(counts[:, ~rows], values))
+
+
+def _share_of_rows(counts: Ints, values: Floats) -> Floats:
+    """Squared influence of some rows less its Monte Carlo bias, summed."""
+    B = len(values)
+    centred = values - values.mean(axis=0)
+    influence = (counts - counts.mean(axis=0)).T @ centred / B
+    bias = counts.var(axis=0).sum() * centred.var(axis=0) / B
+    return np.asarray((influence**2).sum(axis=0) - bias)
+
+
+def rangers_jackknife(counts: Ints, values: Floats, *, replace: bool) -> Floats:
+    """What ranger's `se.method = "jack"` squares to, from our `jackknife`.
+
+    Notes
+    -----
+    ranger takes off `(e - 1) n v / B` whatever the subsamples, we
+    `(1 - q) / q n v / B` with the share q of trees without an observation; and
+    ranger sets what is negative to zero.
+    """
+    B = len(values)
+    rows = rows_ranger_keeps(counts)
+    q = float((counts[:, rows] == 0).mean())
+    ours = vs.variance_components(counts, values, method="jackknife", replace=replace)
+    change = ((1 - q) / q - (math.e - 1)) * rows.sum() * values.var(axis=0) / B
+    return np.maximum(ours.sampling + change, 0.0)
+
+
+def is_balanced(counts: Ints) -> bool:
+    """Whether every observation occurs equally often."""
+    return bool(np.ptp(counts.sum(axis=0)) == 0)
+
+
+def corrected_from_ij_u(
+    ij_u: Floats, counts: Ints, values: Floats, *, method: str
+) -> Floats:
+    """Corrected estimates of a balanced design, from an IJ-U without inflation.
+
+    Parameters
+    ----------
+    ij_u : ndarray of shape (m,)
+        Infinitesimal jackknife less its Monte Carlo bias, not inflated.
+    counts : ndarray of shape (B, n)
+        In-bag counts of a balanced design.
+    values : ndarray of shape (B, m)
+        Every tree's predictions.
+    method : {"corrected_v", "corrected_v_simple", "corrected_u"}
+        Which estimate.
+
+    Notes
+    -----
+    With `IJ` the raw jackknife and `v` the variance of the trees (divisor B), a
+    balanced design has `BM = (n/k)**2 IJ / (n-1)`, so that the corrected
+    estimators are linear in `IJ` and `v`, with known factors.
+    """
+    B, n = counts.shape
+    k = int(counts[0].sum())
+    C = B * k
+    v = values.var(axis=0)
+    raw = ij_u + counts.var(axis=0).sum() * v / B
+    if method == "corrected_v_simple":
+        return n / (n - 1) * raw - k / (B - 1) * v
+    if method == "corrected_u":
+        return (n / (n - k)) ** 2 * (raw - (n - 1) * k * (n - k) / (n**2 * (B - 1)) * v)
+    between = C * n / k**2 * raw
+    within = (C * v - between) / (C - n)
+    return k**2 / n * (between - (n - 1) * within) / (C - C / n)

@@ -1,0 +1,128 @@
+"""R's ranger: grow a forest on a given design, and read what it computes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from r_bridge import session
+from r_bridge.columns import ForestData
+from r_bridge.convert import counts_to_inbag, to_r_frame, trees_first
+from r_bridge.session import RObject
+from vstatkit._typing import Floats, Ints
+
+CALIBRATED_ABOVE = 20
+"""Query points above which ranger's `predict(type = "se")` calibrates."""
+
+_GROW = """
+function(x, y, inbag, options) {
+  given <- list(x = x, y = y, num.trees = length(inbag), inbag = inbag,
+                probability = is.factor(y), keep.inbag = TRUE, verbose = FALSE)
+  do.call(ranger::ranger, c(given, options), quote = TRUE)
+}
+"""
+
+# A seed keeps `predict` from drawing from the generator of the running R.
+_TREES = """
+function(forest, x, threads) {
+  predict(forest, data = x, predict.all = TRUE, num.threads = threads,
+          seed = 1)$predictions
+}
+"""
+
+_MEAN = """
+function(forest, x, threads) {
+  predict(forest, data = x, num.threads = threads, seed = 1)$predictions
+}
+"""
+
+# ranger warns of every NaN, and that it does not calibrate few points; here both
+# are part of what is compared. Calibration draws from R's generator, whose state
+# is put back.
+_SE = """
+function(forest, x, method, threads) {
+  state <- get0(".Random.seed", envir = globalenv(), inherits = FALSE)
+  on.exit(if (is.null(state)) rm(".Random.seed", envir = globalenv())
+          else assign(".Random.seed", state, envir = globalenv()))
+  set.seed(1)
+  suppressWarnings(
+    predict(forest, data = x, type = "se", se.method = method,
+            num.threads = threads, seed = 1)$se
+  )
+}
+"""
+
+_INBAG = "function(forest) simplify2array(forest$inbag.counts)"
+
+
+@dataclass(frozen=True)
+class RangerForest:
+    """A forest that ranger has grown, at some query points.
+
+    Attributes
+    ----------
+    forest : RObject
+        The fitted model, in R.
+    points : RObject
+        Query points as an R data frame.
+    threads : int
+        Threads that R uses.
+    """
+
+    forest: RObject
+    points: RObject
+    threads: int = 1
+
+    def counts(self) -> Ints:
+        """Times each observation occurs in each tree's subsample, (B, n)."""
+        return trees_first(session.call(_INBAG, self.forest)).astype(np.int64)
+
+    def tree_values(self) -> Floats:
+        """Every tree's predictions, (B, m) or (B, m x classes)."""
+        values = trees_first(session.call(_TREES, self.forest, self.points, self.threads))
+        return values.reshape(len(values), -1)
+
+    def mean(self) -> Floats:
+        """The forest's predictions, (m,) or (m x classes)."""
+        found = session.call(_MEAN, self.forest, self.points, self.threads)
+        return np.asarray(found, dtype=np.float64).ravel()
+
+    def squared_se(self, method: str) -> Floats:
+        """Square what `predict(type = "se")` gives; NaN where it is NaN."""
+        found = session.call(_SE, self.forest, self.points, method, self.threads)
+        return np.asarray(found, dtype=np.float64).ravel() ** 2
+
+
+def grow(
+    data: ForestData, counts: Ints, *, seed: int, threads: int, options: dict[str, Any]
+) -> RangerForest:
+    """Grow a ranger forest on the subsamples given as counts (B, n).
+
+    A factor as response makes it a probability forest.
+    """
+    given = {"seed": seed, "num.threads": threads, **options}
+    answers = to_r_frame(data.response.to_frame("y"))
+    response = session.keep("function(frame) frame$y", answers)
+    forest = session.keep(
+        _GROW, to_r_frame(data.x), response, counts_to_inbag(counts), given
+    )
+    return RangerForest(forest, to_r_frame(data.new), threads)
+
+
+def uncalibrated(values: Floats, counts: Ints) -> Floats:
+    """ranger's infinitesimal jackknife before calibration, (m,).
+
+    Parameters
+    ----------
+    values : ndarray of shape (B, m)
+        Every tree's predictions.
+    counts : ndarray of shape (B, n)
+        In-bag counts.
+    """
+    found = session.call(
+        "ranger:::rInfJack",
+        np.asfortranarray(values.T),
+        np.asfortranarray(counts.T, dtype=np.float64),
+        calibrate=False,
+    )
+    return np.asarray(found["var.hat"], dtype=np.float64)
