@@ -1,6 +1,7 @@
 """Bridge between vstatkit and R; importing it does not start R."""
 
 from r_bridge.availability import available
+from r_bridge.check_grf import compare_grf, compare_recorded
 from r_bridge.check_ranger import compare_ranger
 from r_bridge.data import dataset
 from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
@@ -12,7 +13,9 @@ __all__ = [
     "RUnavailableError",
     "RWarning",
     "available",
+    "compare_grf",
     "compare_ranger",
+    "compare_recorded",
     "dataset",
     "translate_formula",
 ]

@@ -2,10 +2,12 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from r_bridge.exceptions import RUnavailableError
 
@@ -111,6 +113,23 @@ def available() -> Availability:
     found["rpy2"] = _distribution("rpy2")
     found |= _installed_in_r()
     return Availability(found, _conflict(found["R"], _distribution("rpy2-rinterface")))
+
+
+def require(*names: str) -> Availability:
+    """Check that parts are installed; what was found before is not asked again."""
+    path = os.environ.get("PATH", "")
+    if any(_remembered(path)[name] is None for name in names):
+        _remembered.cache_clear()
+    found = _remembered(path)
+    found.require(*names)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _remembered(path: str) -> Availability:
+    """What is installed, for one search path of programs."""
+    del path
+    return available()
 
 
 def _distribution(name: str) -> str | None:

@@ -1,11 +1,12 @@
 """Grow the same forest in ranger, and compare quantity by quantity."""
 
+from dataclasses import replace as changed
 from typing import Any
 
 import numpy as np
 
 import vstatkit as vs
-from r_bridge.availability import available
+from r_bridge.availability import require
 from r_bridge.columns import ForestData, read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.identities import (
@@ -21,6 +22,9 @@ from vstatkit._validation import check_units, subsample_size
 from vstatkit.components import ESTIMATORS
 from vstatkit.frames import as_frame
 from vstatkit.subsample import dense, make_design
+
+AGREEMENT = 1e-12
+"""Spread of trees' predictions, relative to their size, that is rounding."""
 
 WHY_CALIBRATED_DIFFERS = (
     "above 20 points ranger replaces each variance by an empirical Bayes estimate from "
@@ -107,8 +111,7 @@ def compare_ranger(
     >>> r_bridge.compare_ranger("y ~ .", data, k=0.5).ok  # doctest: +SKIP
     True
     """
-    found = available()
-    found.require("R", "rpy2", "ranger")
+    found = require("R", "rpy2", "ranger")
     columns = read_columns(formula, data, _points(data, newdata))
     n = len(columns.x)
     check_units(n)
@@ -153,10 +156,10 @@ def compared(
 ) -> list[Quantity]:
     """Compute every quantity on both sides."""
     values = forest.tree_values()
-    theirs = uncalibrated(values, counts)
-    plain = vs.from_arrays(counts, values, replace=replace, variance="ij_u")
     everything = np.ones(counts.shape[1], dtype=bool)
+    plain = vs.from_arrays(counts, values, replace=replace, variance="ij_u")
     ours = rangers_ij_u(counts, values, replace=replace, rows=everything)
+    theirs = uncalibrated(values, counts)
     found = [
         Quantity("in-bag counts", counts, forest.counts(), 0.0),
         Quantity("ensemble mean", plain.params.to_numpy(), forest.mean(), tolerance),
@@ -173,7 +176,19 @@ def compared(
         found.append(Quantity(name, jackknife, squares, tolerance, WHY_JACKKNIFE))
     if is_balanced(counts):
         found += _corrected(theirs, counts, values, replace, tolerance)
-    return found
+    return found[:2] + [_without_rounding(one, values) for one in found[2:]]
+
+
+def _without_rounding(quantity: Quantity, values: Floats) -> Quantity:
+    """Take a variance for zero where all trees agree and only rounding is left."""
+    size = np.abs(values).max(axis=0)
+    agree = np.ptp(values, axis=0) <= AGREEMENT * size
+    bound = (AGREEMENT * size) ** 2
+    ours, theirs = (
+        np.where(agree & ~(np.abs(side) > bound), 0.0, side)
+        for side in (quantity.ours, quantity.theirs)
+    )
+    return changed(quantity, ours=ours, theirs=theirs)
 
 
 def _calibrated(forest: RangerForest, ours: Floats) -> Quantity:

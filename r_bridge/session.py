@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from r_bridge.availability import available
+from r_bridge.availability import require
 from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
 
 _CALLER = """
@@ -109,7 +109,7 @@ _STARTING = threading.Lock()
 
 @lru_cache(maxsize=1)
 def _started() -> _R:
-    available().require("R", "rpy2")
+    require("R", "rpy2")
     try:
         return _R()
     except (ImportError, OSError, AttributeError, RuntimeError, ValueError) as error:

@@ -154,9 +154,24 @@ def zeta_1_im(values: Floats, groups: Ints, *, joint: bool = False) -> Floats:
 
 
 def little_bags(
-    values: Floats, groups: Ints, *, joint: bool = False
+    values: Floats,
+    groups: Ints,
+    *,
+    joint: bool = False,
+    centre: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Variance between half-samples, less the noise within, kept positive.
+
+    Parameters
+    ----------
+    values : ndarray of shape (B, m)
+        Kernel values.
+    groups : ndarray of shape (B,)
+        Half-sample of every learner.
+    joint : bool
+        Whether covariances are wanted.
+    centre : ndarray of shape (m,), optional
+        What deviations are taken from; the mean of the values by default.
 
     Returns
     -------
@@ -173,18 +188,31 @@ def little_bags(
     ----------
     Athey, Tibshirani and Wager (2019), Annals of Statistics 47.
     """
-    rho = values - values.mean(axis=0)
-    bags = group_means(rho, groups)
-    G, g = len(bags), len(values) / len(bags)
-    between = _cross(bags, bags, joint) / G
-    within = (_cross(rho, rho, joint) / len(rho) - between) / (g - 1)
-    debiased = between - within
-    scale = np.maximum(between, within) * np.sqrt(2 / G)
+    debiased, scale = bag_moments(values, groups, joint=joint, centre=centre)
     if joint:
         diagonal = np.diag_indices(len(debiased))
         debiased[diagonal] = positive_mean(debiased[diagonal], scale[diagonal])
         return debiased, scale
     return positive_mean(debiased, scale), scale
+
+
+def bag_moments(
+    values: Floats,
+    groups: Ints,
+    *,
+    joint: bool = False,
+    centre: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Moment estimate behind `little_bags`, of either sign, and its noise.
+
+    See `little_bags` for the parameters.
+    """
+    rho = values - (values.mean(axis=0) if centre is None else centre)
+    bags = group_means(rho, groups)
+    G, g = len(bags), len(values) / len(bags)
+    between = _cross(bags, bags, joint) / G
+    within = (_cross(rho, rho, joint) / len(rho) - between) / (g - 1)
+    return between - within, np.maximum(between, within) * np.sqrt(2 / G)
 
 
 def matched_pairs(values: Floats, groups: Ints, *, joint: bool = False) -> Floats:

@@ -1,0 +1,233 @@
+"""Reproduce grf's predictions and variances from its own trees."""
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+import vstatkit as vs
+from r_bridge import session
+from r_bridge.availability import require
+from r_bridge.columns import matrix, read_columns
+from r_bridge.compare import TOLERANCE, Comparison, Quantity
+from r_bridge.grf import GrfForest, read_trees, with_constants_of_grf
+from r_bridge.recording import read_recording
+from r_bridge.session import RObject
+from vstatkit._typing import DataLike, Floats
+from vstatkit._validation import observation_weights, subsample_size, take_column
+from vstatkit.frames import as_frame
+from vstatkit.variance import bag_moments
+
+WHY_IJ_DIFFERS = (
+    "another estimator, from the counts of grf's subsamples instead of its groups; it "
+    "is shown for information."
+)
+
+WHY_CONSTANTS = (
+    "grf writes 1/sqrt(2 pi) and 1/sqrt(2) with ten and eleven digits; compared after "
+    "exchanging the constants."
+)
+
+GROW = """
+function(X, Y, options) do.call(
+  grf::regression_forest, c(list(X = X, Y = Y), options), quote = TRUE
+)
+"""
+
+EXTRACT = """
+function(forest, X, threads) {
+  said <- predict(forest, X, estimate.variance = TRUE, num.threads = threads)
+  size <- forest[["ci.group.size"]]
+  list(
+    trees = lapply(seq_len(forest[["_num_trees"]]), function(index) {
+      unclass(grf::get_tree(forest, index))[c("drawn_samples", "nodes")]
+    }),
+    group_size = if (is.null(size)) forest[["_ci_group_size"]] else size,
+    Y = as.numeric(forest[["Y.orig"]]),
+    weights = forest[["sample.weights"]],
+    clusters = as.character(forest[["clusters"]]),
+    predictions = said$predictions,
+    variances = said$variance.estimates
+  )
+}
+"""
+
+
+def compare_grf(
+    formula: str,
+    data: DataLike,
+    newdata: DataLike | None = None,
+    *,
+    k: int | float | None = None,
+    B: int = 200,
+    group_size: int = 2,
+    honesty: bool = True,
+    weights: Any = None,
+    rng: int = 1,
+    threads: int = 1,
+    tolerance: float = TOLERANCE,
+    **options: Any,
+) -> Comparison:
+    """Compare vstatkit with R's grf on one regression forest that grf grows.
+
+    grf draws its own half-samples, so that its forest is taken as it is: trees,
+    drawn samples and leaves are extracted, and its prediction and variance are
+    computed again from them.
+
+    Parameters
+    ----------
+    formula : str
+        Response and numeric columns, as in R or as in patsy.
+    data : DataFrame or dict of columns
+        Training data.
+    newdata : DataFrame or dict of columns, optional
+        Query points; the first 20 rows of the data by default.
+    k : int or float, optional
+        Subsample size, at most n/2, or a fraction; n/2 by default.
+    B : int
+        Trees.
+    group_size : int
+        Trees that share a half-sample.
+    honesty : bool
+        Whether leaves average other rows than those that chose the splits.
+    weights : str or array-like, optional
+        Observation weights.
+    rng : int
+        Seed of grf.
+    threads : int
+        Threads that R uses.
+    tolerance : float
+        Largest relative difference that counts as equal.
+    **options
+        Options of `grf::regression_forest`, such as `min_node_size`; an
+        underscore stands for R's dot.
+
+    Returns
+    -------
+    Comparison
+
+    See Also
+    --------
+    compare_recorded : the same for forests that were recorded from grf.
+    """
+    found = require("R", "rpy2", "grf")
+    points = as_frame(data).head(20) if newdata is None else newdata
+    columns = read_columns(formula, data, points)
+    if columns.parsed.classes is not None:
+        raise ValueError(
+            "`compare_grf` compares regression forests; the response "
+            f"{columns.parsed.response!r} is not numeric."
+        )
+    n = len(columns.x)
+    size = subsample_size(0.5 if k is None else k, n, at_most=n // 2)
+    given = take_column(
+        "weights",
+        weights,
+        columns.parsed.data,
+        columns.parsed.rows,
+        as_frame(data).index,
+    )
+    r_options = {
+        "num.trees": B,
+        "sample.fraction": size / n,
+        "ci.group.size": group_size,
+        "honesty": honesty,
+        "sample.weights": observation_weights(given),
+        "seed": rng,
+        "num.threads": threads,
+        **{name.replace("_", "."): value for name, value in options.items()},
+    }
+    kept = {name: value for name, value in r_options.items() if value is not None}
+    model = session.keep(GROW, matrix(columns.x), columns.parsed.y, kept)
+    forest = extract(model, matrix(columns.new), threads=threads, name=formula)
+    versions = {"R": str(found["R"]), "grf": str(found["grf"])}
+    return compare_forest(forest, versions, tolerance)
+
+
+def extract(model: RObject, X: Floats, *, threads: int, name: str) -> GrfForest:
+    """Take a grf regression forest apart, with what grf says at query points."""
+    parts = session.call(EXTRACT, model, X, threads)
+    return GrfForest(
+        name=name,
+        Y=parts["Y"],
+        newdata=X,
+        trees=read_trees(parts["trees"]),
+        group_size=int(parts["group_size"][0]),
+        predictions=parts["predictions"],
+        variances=parts["variances"],
+        weights=parts["weights"],
+        clusters=parts["clusters"] if len(parts["clusters"]) else None,
+    )
+
+
+def compare_recorded(
+    path: str | PathLike[str] | None = None, *, tolerance: float = TOLERANCE
+) -> list[Comparison]:
+    """Compare vstatkit with forests that were recorded from grf.
+
+    Parameters
+    ----------
+    path : str or path, optional
+        A file that `python -m r_bridge.record` wrote; by default the recording
+        that comes with the package.
+    tolerance : float
+        Largest relative difference that counts as equal.
+
+    Examples
+    --------
+    >>> import r_bridge
+    >>> [comparison.ok for comparison in r_bridge.compare_recorded()]
+    [True, True, True]
+    """
+    recording = read_recording(path)
+    versions = {**recording.versions, "recorded": "yes"}
+    return [
+        compare_forest(forest, versions, tolerance) for forest in recording.forests
+    ]
+
+
+def compare_forest(
+    forest: GrfForest, versions: dict[str, str], tolerance: float
+) -> Comparison:
+    """Compute what grf says from its trees, and compare."""
+    counts, values = forest.counts, forest.pseudo_values
+    quantities = [
+        Quantity("prediction", forest.prediction, forest.predictions, tolerance),
+        Quantity(
+            "little bags",
+            bags_variance(forest),
+            forest.variances,
+            tolerance,
+            WHY_CONSTANTS,
+        ),
+    ]
+    if forest.tree_predictions is not None:
+        trees = Quantity("tree predictions", values, forest.tree_predictions, tolerance)
+        quantities.insert(0, trees)
+    if np.isfinite(values).all():
+        ij_u = vs.variance_components(counts, values, method="ij_u", replace=False)
+        beside = Quantity("IJ-U", ij_u.sampling, forest.variances, None, WHY_IJ_DIFFERS)
+        quantities.append(beside)
+    n, size = len(forest.Y), len(forest.trees[0].drawn)
+    return Comparison(
+        title=f"vstatkit and grf: {forest.name}",
+        setting=(
+            f"n = {n}, k = {size}, B = {len(forest.trees)}, groups of "
+            f"{forest.group_size}"
+        ),
+        quantities=tuple(quantities),
+        versions={"vstatkit": vs.__version__, **versions},
+    )
+
+
+def bags_variance(forest: GrfForest) -> Floats:
+    """grf's variance by `method="little_bags"`; by points where leaves are empty."""
+    values = forest.pseudo_values
+    if not np.isfinite(values).all():
+        return forest.variance()
+    parts = vs.variance_components(
+        forest.counts, values, method="little_bags", replace=False, groups=forest.groups
+    )
+    return with_constants_of_grf(
+        parts.sampling, *bag_moments(values, forest.groups)
+    )
