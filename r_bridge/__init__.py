@@ -1,5 +1,6 @@
 """Bridge between vstatkit and R; importing it does not start R."""
 
+from r_bridge.adopt import from_grf, from_randomforest, from_ranger
 from r_bridge.availability import available
 from r_bridge.check_grf import compare_grf, compare_recorded
 from r_bridge.check_ranger import compare_ranger
@@ -17,5 +18,8 @@ __all__ = [
     "compare_ranger",
     "compare_recorded",
     "dataset",
+    "from_grf",
+    "from_randomforest",
+    "from_ranger",
     "translate_formula",
 ]
