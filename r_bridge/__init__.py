@@ -2,18 +2,24 @@
 
 from r_bridge.adopt import from_grf, from_randomforest, from_ranger
 from r_bridge.availability import available
+from r_bridge.certificate import Certificate, check
 from r_bridge.check_grf import compare_grf, compare_recorded
 from r_bridge.check_ranger import compare_ranger
+from r_bridge.compare import Comparison
 from r_bridge.data import dataset
 from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
 from r_bridge.formula import translate_formula
+from r_bridge.reticulate import r_file
 
 __all__ = [
+    "Certificate",
+    "Comparison",
     "RError",
     "ROutputWarning",
     "RUnavailableError",
     "RWarning",
     "available",
+    "check",
     "compare_grf",
     "compare_ranger",
     "compare_recorded",
@@ -21,5 +27,6 @@ __all__ = [
     "from_grf",
     "from_randomforest",
     "from_ranger",
+    "r_file",
     "translate_formula",
 ]

@@ -283,9 +283,8 @@ def from_grf(
     if not np.isfinite(values).all():
         trees = int((~np.isfinite(values)).any(axis=1).sum())
         raise RError(
-            f"{trees} trees have an empty leaf at some point of `newdata`, so that they "
-            "predict nothing there. Refit with honesty.prune.leaves = TRUE, grf's "
-            "default."
+            f"{trees} trees have an empty leaf at some point of `newdata` and predict "
+            "nothing there. Refit with honesty.prune.leaves = TRUE, grf's default."
         )
     adopted = AdoptedForest(
         package="grf",

@@ -127,7 +127,7 @@ def require(*names: str) -> Availability:
 
 @lru_cache(maxsize=1)
 def _remembered(path: str) -> Availability:
-    """What is installed, for one search path of programs."""
+    """Find out once for each search path of programs."""
     del path
     return available()
 

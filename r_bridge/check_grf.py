@@ -181,9 +181,7 @@ def compare_recorded(
     """
     recording = read_recording(path)
     versions = {**recording.versions, "recorded": "yes"}
-    return [
-        compare_forest(forest, versions, tolerance) for forest in recording.forests
-    ]
+    return [compare_forest(forest, versions, tolerance) for forest in recording.forests]
 
 
 def compare_forest(
@@ -221,13 +219,14 @@ def compare_forest(
 
 
 def bags_variance(forest: GrfForest) -> Floats:
-    """grf's variance by `method="little_bags"`; by points where leaves are empty."""
+    """Estimate as grf does, by `method="little_bags"` or point by point.
+
+    Points whose trees have empty leaves use part of the groups each.
+    """
     values = forest.pseudo_values
     if not np.isfinite(values).all():
         return forest.variance()
     parts = vs.variance_components(
         forest.counts, values, method="little_bags", replace=False, groups=forest.groups
     )
-    return with_constants_of_grf(
-        parts.sampling, *bag_moments(values, forest.groups)
-    )
+    return with_constants_of_grf(parts.sampling, *bag_moments(values, forest.groups))

@@ -7,7 +7,7 @@ import numpy as np
 
 import vstatkit as vs
 from r_bridge.availability import require
-from r_bridge.columns import ForestData, read_columns
+from r_bridge.columns import read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.identities import (
     corrected_from_ij_u,
@@ -16,7 +16,7 @@ from r_bridge.identities import (
     rangers_jackknife,
     rows_ranger_keeps,
 )
-from r_bridge.ranger import CALIBRATED_ABOVE, RangerForest, grow, uncalibrated
+from r_bridge.ranger import CALIBRATED_ABOVE, RangerNumbers, grow
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit._validation import check_units, subsample_size
 from vstatkit.components import ESTIMATORS
@@ -121,7 +121,12 @@ def compare_ranger(
     r_options = {name.replace("_", "."): value for name, value in options.items()}
     forest = grow(columns, counts, seed=rng + 1, threads=threads, options=r_options)
     quantities = compared(
-        forest, counts, columns, replace=replace, tolerance=tolerance
+        forest,
+        counts,
+        replace=replace,
+        regression=columns.parsed.classes is None,
+        calibrated=len(columns.new) > CALIBRATED_ABOVE,
+        tolerance=tolerance,
     )
     way = "with" if replace else "without"
     kind = "regression" if columns.parsed.classes is None else "probability"
@@ -147,36 +152,55 @@ def _points(data: DataLike, newdata: DataLike | None) -> DataLike:
 
 
 def compared(
-    forest: RangerForest,
+    forest: RangerNumbers,
     counts: Ints,
-    columns: ForestData,
     *,
     replace: bool,
-    tolerance: float,
+    regression: bool,
+    calibrated: bool = False,
+    tolerance: float = TOLERANCE,
 ) -> list[Quantity]:
-    """Compute every quantity on both sides."""
+    """Compute every quantity on our side, and hold it against ranger's.
+
+    Parameters
+    ----------
+    forest : RangerNumbers
+        What ranger says.
+    counts : ndarray of shape (B, n)
+        The design that ranger was given.
+    replace : bool
+        Whether it was drawn with replacement.
+    regression : bool
+        Whether the forest has ranger's jackknife after bootstrap too.
+    calibrated : bool
+        Whether ranger calibrates, for more than 20 query points.
+    tolerance : float
+        Largest relative difference that counts as equal.
+    """
     values = forest.tree_values()
     everything = np.ones(counts.shape[1], dtype=bool)
     plain = vs.from_arrays(counts, values, replace=replace, variance="ij_u")
     ours = rangers_ij_u(counts, values, replace=replace, rows=everything)
-    theirs = uncalibrated(values, counts)
-    found = [
-        Quantity("in-bag counts", counts, forest.counts(), 0.0),
+    theirs = forest.uncalibrated()
+    first = [
+        Quantity(
+            "in-bag counts", counts.astype(float), forest.counts().astype(float), 0.0
+        ),
         Quantity("ensemble mean", plain.params.to_numpy(), forest.mean(), tolerance),
-        Quantity("IJ-U, rInfJack", ours, theirs, tolerance),
     ]
-    if len(columns.new) > CALIBRATED_ABOVE:
-        found.append(_calibrated(forest, plain.components.sampling))
+    variances = [Quantity("IJ-U, rInfJack", ours, theirs, tolerance)]
+    if calibrated:
+        variances.append(_calibrated(forest, plain.components.sampling))
     else:
-        found.append(_squared_se(forest, counts, values, replace, tolerance))
-    if columns.parsed.classes is None:
+        variances.append(_squared_se(forest, counts, values, replace, tolerance))
+    if regression:
         jackknife = rangers_jackknife(counts, values, replace=replace)
         squares = forest.squared_se("jack")
         name = "J-U, predict(se)^2"
-        found.append(Quantity(name, jackknife, squares, tolerance, WHY_JACKKNIFE))
+        variances.append(Quantity(name, jackknife, squares, tolerance, WHY_JACKKNIFE))
     if is_balanced(counts):
-        found += _corrected(theirs, counts, values, replace, tolerance)
-    return found[:2] + [_without_rounding(one, values) for one in found[2:]]
+        variances += _corrected(theirs, counts, values, replace, tolerance)
+    return first + [_without_rounding(one, values) for one in variances]
 
 
 def _without_rounding(quantity: Quantity, values: Floats) -> Quantity:
@@ -191,7 +215,7 @@ def _without_rounding(quantity: Quantity, values: Floats) -> Quantity:
     return changed(quantity, ours=ours, theirs=theirs)
 
 
-def _calibrated(forest: RangerForest, ours: Floats) -> Quantity:
+def _calibrated(forest: RangerNumbers, ours: Floats) -> Quantity:
     """Show what ranger's calibration makes of the variances."""
     theirs = forest.squared_se("infjack")
     name = "IJ-U, calibrated"
@@ -199,7 +223,7 @@ def _calibrated(forest: RangerForest, ours: Floats) -> Quantity:
 
 
 def _squared_se(
-    forest: RangerForest,
+    forest: RangerNumbers,
     counts: Ints,
     values: Floats,
     replace: bool,

@@ -63,7 +63,7 @@ class ForestData:
         y, classes = self.parsed.y, self.parsed.classes
         if classes is None:
             return pd.Series(y)
-        levels = [str(one) for one in classes]
+        levels = pd.Index([str(one) for one in classes])
         return pd.Series(pd.Categorical.from_codes(y.astype(np.int64), levels))
 
 

@@ -1,16 +1,19 @@
 """Hold numbers of ours against R's: quantities, comparisons, their tables."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-
-from vstatkit._typing import Floats
+from numpy.typing import ArrayLike, NDArray
 
 TOLERANCE = 1e-10
 """Largest relative difference of numbers that differ in rounding only."""
+
+WIDTH = 83
+"""Columns of a printed table."""
 
 Verdict = Literal["equal", "DIFFERENT", "information"]
 
@@ -33,8 +36,8 @@ class Quantity:
     """
 
     name: str
-    ours: Floats
-    theirs: Floats
+    ours: NDArray[np.floating[Any]]
+    theirs: NDArray[np.floating[Any]]
     tolerance: float | None = TOLERANCE
     reason: str = ""
 
@@ -75,7 +78,7 @@ class Quantity:
         return "equal" if self.difference <= self.tolerance else "DIFFERENT"
 
 
-def largest_relative_difference(a: Floats, b: Floats) -> float:
+def largest_relative_difference(a: ArrayLike, b: ArrayLike) -> float:
     """Largest `|a - b| / max(|a|, |b|)`, over numbers that neither side misses.
 
     Examples
@@ -84,9 +87,9 @@ def largest_relative_difference(a: Floats, b: Floats) -> float:
     >>> largest_relative_difference(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
     0.5
     """
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    scale = np.maximum(np.abs(a), np.abs(b))
-    gap = np.abs(a - b) / np.where(scale > 0, scale, 1.0)
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    scale = np.maximum(np.abs(x), np.abs(y))
+    gap = np.abs(x - y) / np.where(scale > 0, scale, 1.0)
     known = gap[np.isfinite(gap)]
     return float(known.max()) if known.size else 0.0
 
@@ -137,7 +140,8 @@ class Comparison:
     def __str__(self) -> str:
         found = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         head = [f"{self.title}", f"{self.setting}; {found}"]
-        return "\n".join([*head, table(self.quantities), *notes(self.quantities)])
+        reasons = wrapped(notes(self.quantities))
+        return "\n".join([*head, table(self.quantities), *reasons])
 
     __repr__ = __str__
 
@@ -178,11 +182,24 @@ def _cells(quantity: Quantity) -> tuple[str, ...]:
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     first = f"{cells[0]:<{widths[0]}}"
-    rest = [f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)]
+    rest = [
+        f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)
+    ]
     return " ".join([first, *rest])
 
 
 def notes(quantities: Sequence[Quantity]) -> list[str]:
     """Write the reasons below a table, each once."""
-    given = dict.fromkeys((q.name, q.reason) for q in quantities if q.reason)
-    return [f"{name}: {reason}" for name, reason in given]
+    named: dict[str, list[str]] = {}
+    for quantity in quantities:
+        names = named.setdefault(quantity.reason, [])
+        if quantity.name not in names:
+            names.append(quantity.name)
+    return [
+        f"{', '.join(names)}: {reason}" for reason, names in named.items() if reason
+    ]
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
+    """Break long lines for a terminal."""
+    return [textwrap.fill(line, WIDTH, subsequent_indent="    ") for line in lines]

@@ -20,7 +20,7 @@ function(columns, names, rows) {
     number = missing_as_na(column$values),
     logical = as.logical(column$values),
     factor = structure(column$values, levels = column$levels,
-                       class = if (column$ordered) c("ordered", "factor") else "factor"),
+                       class = c(if (column$ordered) "ordered", "factor")),
     date = as.Date(missing_as_na(column$values) / 86400, origin = "1970-01-01"),
     time = as.POSIXct(missing_as_na(column$values), origin = "1970-01-01",
                       tz = column$zone),
@@ -80,7 +80,10 @@ def _column_to_r(column: pd.Series) -> dict[str, Any]:
         values = np.where(column.isna(), session.NA_INTEGER, column.fillna(False))
         return {"kind": "logical", "values": values.astype(np.int64)}
     if is_number(column):
-        return {"kind": "number", "values": column.to_numpy(np.float64, na_value=np.nan)}
+        return {
+            "kind": "number",
+            "values": column.to_numpy(np.float64, na_value=np.nan),
+        }
     texts = [None if pd.isna(one) else str(one) for one in column]
     return {"kind": "text", "values": texts}
 
@@ -97,7 +100,9 @@ def _factor_to_r(column: pd.Series) -> dict[str, Any]:
 
 def _time_to_r(column: pd.Series) -> dict[str, Any]:
     zone = getattr(column.dtype, "tz", None)
-    moments = column if zone is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
+    moments = (
+        column if zone is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
+    )
     nanoseconds = moments.astype("datetime64[ns]").astype("int64").to_numpy()
     seconds = np.where(column.isna(), np.nan, nanoseconds / _NANOSECONDS)
     midnight = bool((moments.dropna() == moments.dropna().dt.normalize()).all())
@@ -118,17 +123,17 @@ def _row_names(given: RObject) -> pd.Index | None:
     names = session.call("function(frame) attr(frame, 'row.names')", given)
     if np.array_equal(names, np.arange(1, len(names) + 1)):
         return None
-    return pd.Index(list(names))
+    index: pd.Index = pd.Index(list(names))
+    return index
 
 
 def _column_from_r(name: str, part: dict[str, Any]) -> Any:
     kind = part["kind"][0]
-    values = part.get("values")
+    values: Any = part.get("values")
     if kind == "factor":
         codes = np.where(np.isnan(values), 0, values).astype(np.int64) - 1
-        return pd.Categorical.from_codes(
-            codes, list(part["levels"]), ordered=bool(part["ordered"][0])
-        )
+        levels = pd.Index(list(part["levels"]))
+        return pd.Categorical.from_codes(codes, levels, bool(part["ordered"][0]))
     if kind == "date":
         return pd.to_datetime(pd.Series(values), unit="D").to_numpy()
     if kind == "time":
@@ -158,4 +163,6 @@ def counts_to_inbag(counts: Any) -> list[Ints]:
 
 def trees_first(matrix: Any) -> Floats:
     """Turn R's (points, trees) or (points, classes, trees) to (trees, ...)."""
-    return np.ascontiguousarray(np.moveaxis(np.asarray(matrix, dtype=np.float64), -1, 0))
+    return np.ascontiguousarray(
+        np.moveaxis(np.asarray(matrix, dtype=np.float64), -1, 0)
+    )

@@ -14,7 +14,8 @@ _TOKEN = re.compile(
   | (?P<backtick>`(?:[^`\\]|\\.)*`)
   | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
   | (?P<name>(?:[^\W\d_]|\.(?!\d))[\w.]*)
-  | (?P<operator>%[^%\s]*%|:::?|<-|->|\|\||\||&&|&|[=!<>]=|\*\*|[-+*/^~:(),=<>!\[\]{}$@?;])
+  | (?P<operator>%[^%\s]*%|:::?|<-|->|\|\||\||&&|&|[=!<>]=|\*\*
+      |[-+*/^~:(),=<>!\[\]{}$@?;])
     """,
     re.VERBOSE,
 )
@@ -99,8 +100,7 @@ def translate_formula(formula: str) -> str:
     """
     if not isinstance(formula, str):
         raise TypeError(
-            "`formula` must be text like 'y ~ x1 + x2'; "
-            f"got {type(formula).__name__}."
+            f"`formula` must be text like 'y ~ x1 + x2'; got {type(formula).__name__}."
         )
     tokens = tokenize(formula)
     written = []

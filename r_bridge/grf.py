@@ -103,7 +103,9 @@ def _scalar(value: Any) -> Any:
 
 def _rows(values: Any) -> Ints:
     """Row numbers that count from zero, in a vector of any length."""
-    return np.atleast_1d(np.asarray([] if values is None else values, dtype=np.int64)) - 1
+    return (
+        np.atleast_1d(np.asarray([] if values is None else values, dtype=np.int64)) - 1
+    )
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class GrfForest:
         return np.asarray(mu + (top - mu * bottom) / mean_known(bottom))
 
     def variance(self) -> Floats:
-        """grf's variance estimates, from its trees by our little bags, (m,).
+        """Estimate variances as grf does, from its trees by our little bags, (m,).
 
         At every point only groups take part whose trees all have a leaf that is
         not empty; deviations are from the prediction of all trees.
@@ -211,11 +213,13 @@ class GrfForest:
         used = np.repeat(known, self.group_size)
         given, groups, at = values[used, None], self.groups[used], np.array([centre])
         ours = little_bags(given, groups, centre=at)[0]
-        return with_constants_of_grf(ours, *bag_moments(given, groups, centre=at)).item()
+        return with_constants_of_grf(
+            ours, *bag_moments(given, groups, centre=at)
+        ).item()
 
 
 def with_constants_of_grf(ours: Floats, debiased: Floats, scale: Floats) -> Floats:
-    """What grf prints, from our variance by little bags.
+    """Turn our variance by little bags into what grf prints.
 
     Notes
     -----

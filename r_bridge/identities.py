@@ -20,7 +20,7 @@ def rows_ranger_keeps(counts: Ints) -> Bools:
 
 
 def rangers_ij_u(counts: Ints, values: Floats, *, replace: bool, rows: Bools) -> Floats:
-    """What ranger's infinitesimal jackknife gives, from our `ij_u`.
+    """Turn our `ij_u` into what ranger's infinitesimal jackknife gives.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def rangers_ij_u(counts: Ints, values: Floats, *, replace: bool, rows: Bools) ->
     plain = ours.sampling * (1.0 if replace else (1 - k / n) ** 2)
     kept = counts[:, rows]
     inflation = 1 / (1 - kept.mean()) ** 2 if kept.max() == 1 else 1.0
-    return inflation * (plain - _share_of_rows(counts[:, ~rows], values))
+    return np.asarray(inflation * (plain - _share_of_rows(counts[:, ~rows], values)))
 
 
 def _share_of_rows(counts: Ints, values: Floats) -> Floats:
@@ -57,7 +57,7 @@ def _share_of_rows(counts: Ints, values: Floats) -> Floats:
 
 
 def rangers_jackknife(counts: Ints, values: Floats, *, replace: bool) -> Floats:
-    """What ranger's `se.method = "jack"` squares to, from our `jackknife`.
+    """Turn our `jackknife` into the square of ranger's `se.method = "jack"`.
 
     Notes
     -----
@@ -69,8 +69,8 @@ def rangers_jackknife(counts: Ints, values: Floats, *, replace: bool) -> Floats:
     rows = rows_ranger_keeps(counts)
     q = float((counts[:, rows] == 0).mean())
     ours = vs.variance_components(counts, values, method="jackknife", replace=replace)
-    change = ((1 - q) / q - (math.e - 1)) * rows.sum() * values.var(axis=0) / B
-    return np.maximum(ours.sampling + change, 0.0)
+    change: Floats = ((1 - q) / q - (math.e - 1)) * rows.sum() * values.var(axis=0) / B
+    return np.asarray(np.maximum(ours.sampling + change, 0.0))
 
 
 def is_balanced(counts: Ints) -> bool:
@@ -103,12 +103,13 @@ def corrected_from_ij_u(
     B, n = counts.shape
     k = int(counts[0].sum())
     C = B * k
-    v = values.var(axis=0)
-    raw = ij_u + counts.var(axis=0).sum() * v / B
+    v: Floats = values.var(axis=0)
+    raw: Floats = ij_u + counts.var(axis=0).sum() * v / B
     if method == "corrected_v_simple":
-        return n / (n - 1) * raw - k / (B - 1) * v
+        return np.asarray(n / (n - 1) * raw - k / (B - 1) * v)
     if method == "corrected_u":
-        return (n / (n - k)) ** 2 * (raw - (n - 1) * k * (n - k) / (n**2 * (B - 1)) * v)
+        bias = (n - 1) * k * (n - k) / (n**2 * (B - 1)) * v
+        return np.asarray((n / (n - k)) ** 2 * (raw - bias))
     between = C * n / k**2 * raw
     within = (C * v - between) / (C - n)
-    return k**2 / n * (between - (n - 1) * within) / (C - C / n)
+    return np.asarray(k**2 / n * (between - (n - 1) * within) / (C - C / n))

@@ -1,7 +1,7 @@
 """R's ranger: grow a forest on a given design, and read what it computes."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -55,6 +55,25 @@ function(forest, x, method, threads) {
 _INBAG = "function(forest) simplify2array(forest$inbag.counts)"
 
 
+class RangerNumbers(Protocol):
+    """What ranger computes for one forest at some query points."""
+
+    def counts(self) -> Ints:
+        """Count how often each observation is in each tree's subsample, (B, n)."""
+
+    def tree_values(self) -> Floats:
+        """Predict with every tree, (B, m) or (B, m x classes)."""
+
+    def mean(self) -> Floats:
+        """Predict with the forest, (m,) or (m x classes)."""
+
+    def squared_se(self, method: str) -> Floats:
+        """Square what `predict(type = "se")` gives; NaN where it is NaN."""
+
+    def uncalibrated(self) -> Floats:
+        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+
+
 @dataclass(frozen=True)
 class RangerForest:
     """A forest that ranger has grown, at some query points.
@@ -74,16 +93,18 @@ class RangerForest:
     threads: int = 1
 
     def counts(self) -> Ints:
-        """Times each observation occurs in each tree's subsample, (B, n)."""
+        """Count how often each observation is in each tree's subsample, (B, n)."""
         return trees_first(session.call(_INBAG, self.forest)).astype(np.int64)
 
     def tree_values(self) -> Floats:
-        """Every tree's predictions, (B, m) or (B, m x classes)."""
-        values = trees_first(session.call(_TREES, self.forest, self.points, self.threads))
+        """Predict with every tree, (B, m) or (B, m x classes)."""
+        values = trees_first(
+            session.call(_TREES, self.forest, self.points, self.threads)
+        )
         return values.reshape(len(values), -1)
 
     def mean(self) -> Floats:
-        """The forest's predictions, (m,) or (m x classes)."""
+        """Predict with the forest, (m,) or (m x classes)."""
         found = session.call(_MEAN, self.forest, self.points, self.threads)
         return np.asarray(found, dtype=np.float64).ravel()
 
@@ -91,6 +112,16 @@ class RangerForest:
         """Square what `predict(type = "se")` gives; NaN where it is NaN."""
         found = session.call(_SE, self.forest, self.points, method, self.threads)
         return np.asarray(found, dtype=np.float64).ravel() ** 2
+
+    def uncalibrated(self) -> Floats:
+        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+        found = session.call(
+            "ranger:::rInfJack",
+            np.asfortranarray(self.tree_values().T),
+            np.asfortranarray(self.counts().T, dtype=np.float64),
+            calibrate=False,
+        )
+        return np.asarray(found["var.hat"], dtype=np.float64)
 
 
 def grow(
@@ -107,22 +138,3 @@ def grow(
         _GROW, to_r_frame(data.x), response, counts_to_inbag(counts), given
     )
     return RangerForest(forest, to_r_frame(data.new), threads)
-
-
-def uncalibrated(values: Floats, counts: Ints) -> Floats:
-    """ranger's infinitesimal jackknife before calibration, (m,).
-
-    Parameters
-    ----------
-    values : ndarray of shape (B, m)
-        Every tree's predictions.
-    counts : ndarray of shape (B, n)
-        In-bag counts.
-    """
-    found = session.call(
-        "ranger:::rInfJack",
-        np.asfortranarray(values.T),
-        np.asfortranarray(counts.T, dtype=np.float64),
-        calibrate=False,
-    )
-    return np.asarray(found["var.hat"], dtype=np.float64)

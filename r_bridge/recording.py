@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from r_bridge.grf import GrfForest, read_trees
+from r_bridge.ranger import RangerNumbers
+from vstatkit._typing import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,16 @@ def read_recording(path: str | PathLike[str] | None = None) -> Recording:
         comes with the package.
     """
     if path is None:
-        packed = resources.files("r_bridge").joinpath("recorded/grf.json.gz").read_bytes()
+        packed = (
+            resources.files("r_bridge").joinpath("recorded/grf.json.gz").read_bytes()
+        )
     else:
         packed = Path(path).read_bytes()
     found = json.loads(gzip.decompress(packed))
-    Y, points = np.array(found["Y"], dtype=float), np.array(found["newdata"], dtype=float)
+    Y, points = (
+        np.array(found["Y"], dtype=float),
+        np.array(found["newdata"], dtype=float),
+    )
     return Recording(
         versions={"R": found["r_version"].split()[2], "grf": found["grf_version"]},
         forests=tuple(_forest(one, Y, points) for one in found["forests"]),
@@ -63,6 +70,84 @@ def _forest(one: dict[str, Any], Y: Any, points: Any) -> GrfForest:
         weights=None if weights is None else np.array(weights, dtype=float),
         tree_predictions=None if trees is None else np.array(trees, dtype=float).T,
     )
+
+
+@dataclass(frozen=True)
+class RecordedRanger:
+    """A ranger forest's numbers, recorded; see `r_bridge.ranger.RangerNumbers`.
+
+    Attributes
+    ----------
+    title : str
+        Setting in which it was grown.
+    replace, regression : bool
+        How it was grown.
+    arrays : dict of str to ndarray
+        Counts, tree values, means and variances.
+    """
+
+    title: str
+    replace: bool
+    regression: bool
+    arrays: dict[str, Any]
+
+    def counts(self) -> Ints:
+        """Count how often each observation is in each tree's subsample, (B, n)."""
+        return np.asarray(self.arrays["counts"], dtype=np.int64)
+
+    def tree_values(self) -> Floats:
+        """Predict with every tree, (B, m) or (B, m x classes)."""
+        return self._floats("values")
+
+    def mean(self) -> Floats:
+        """Predict with the forest."""
+        return self._floats("mean")
+
+    def squared_se(self, method: str) -> Floats:
+        """Square of `predict(type = "se")`."""
+        return self._floats(method)
+
+    def uncalibrated(self) -> Floats:
+        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+        return self._floats("uncalibrated")
+
+    def _floats(self, name: str) -> Floats:
+        return np.asarray(self.arrays[name], dtype=np.float64)
+
+
+def ranger_document(
+    title: str, forest: RangerNumbers, *, replace: bool, regression: bool
+) -> dict[str, Any]:
+    """Collect a ranger forest's numbers for a recording."""
+    arrays = {
+        "counts": forest.counts(),
+        "values": forest.tree_values(),
+        "mean": forest.mean(),
+        "uncalibrated": forest.uncalibrated(),
+        "infjack": forest.squared_se("infjack"),
+    }
+    if regression:
+        arrays["jack"] = forest.squared_se("jack")
+    return {
+        "title": title,
+        "replace": replace,
+        "regression": regression,
+        "arrays": arrays,
+    }
+
+
+def read_ranger(path: str | PathLike[str]) -> list[RecordedRanger]:
+    """Read forests recorded from ranger."""
+    found = json.loads(gzip.decompress(Path(path).read_bytes()))
+    return [
+        RecordedRanger(
+            title=one["title"],
+            replace=one["replace"],
+            regression=one["regression"],
+            arrays={name: np.array(rows) for name, rows in one["arrays"].items()},
+        )
+        for one in found["forests"]
+    ]
 
 
 def write_json(document: dict[str, Any], path: Path) -> None:

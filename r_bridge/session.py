@@ -212,12 +212,13 @@ def _invoke(
 def _console(r: _R) -> Iterator[list[str]]:
     """Collect what compiled code of R writes to its error console."""
     written: list[str] = []
-    before = r.callbacks.consolewrite_warnerror
-    r.callbacks.consolewrite_warnerror = written.append
+    callbacks: Any = r.callbacks
+    before = callbacks.consolewrite_warnerror
+    callbacks.consolewrite_warnerror = written.append
     try:
         yield written
     finally:
-        r.callbacks.consolewrite_warnerror = before
+        callbacks.consolewrite_warnerror = before
 
 
 def _handle(sexp: Any) -> RObject:
@@ -238,22 +239,38 @@ def _to_r(r: _R, value: Any) -> Any:
         return value.sexp
     if hasattr(value, "__sexp__"):
         return value
-    if isinstance(value, str):
-        return r.ri.StrSexpVector([value])
-    if isinstance(value, bool | np.bool_):
-        return r.ri.BoolSexpVector([bool(value)])
-    if isinstance(value, int | np.integer):
-        return r.ri.IntSexpVector([int(value)])
-    if isinstance(value, float | np.floating):
-        return r.ri.FloatSexpVector([float(value)])
-    if isinstance(value, Mapping):
-        return _named_list(r, [_to_r(r, one) for one in value.values()], list(value))
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         return _array_to_r(r, value)
-    if all(one is None or isinstance(one, str) for one in value):
+    if isinstance(value, str | bool | int | float | np.generic):
+        return _scalar_to_r(r, value)
+    return _list_to_r(r, value)
+
+
+def _scalar_to_r(r: _R, value: Any) -> Any:
+    """Make an R vector of length one."""
+    for kinds, vector in _SCALARS:
+        if isinstance(value, kinds):
+            return getattr(r.ri, vector)([value])
+    raise TypeError(f"R has no place for {type(value).__name__}: {value!r}.")
+
+
+_SCALARS: tuple[tuple[Any, str], ...] = (
+    (str, "StrSexpVector"),
+    (bool | np.bool_, "BoolSexpVector"),
+    (int | np.integer, "IntSexpVector"),
+    (float | np.floating, "FloatSexpVector"),
+)
+"""Kinds of scalars and their vectors; truth values come before whole numbers."""
+
+
+def _list_to_r(r: _R, values: Any) -> Any:
+    """Make a character vector of texts, a list of anything else."""
+    if isinstance(values, Mapping):
+        return _named_list(r, [_to_r(r, one) for one in values.values()], list(values))
+    if all(one is None or isinstance(one, str) for one in values):
         na = r.ri.NA_Character
-        return r.ri.StrSexpVector([na if one is None else str(one) for one in value])
-    return r.ri.ListSexpVector([_to_r(r, one) for one in value])
+        return r.ri.StrSexpVector([na if one is None else one for one in values])
+    return r.ri.ListSexpVector([_to_r(r, one) for one in values])
 
 
 _VECTORS = {"f": "FloatSexpVector", "i": "IntSexpVector", "b": "BoolSexpVector"}
@@ -262,7 +279,7 @@ _VECTORS = {"f": "FloatSexpVector", "i": "IntSexpVector", "b": "BoolSexpVector"}
 def _array_to_r(r: _R, array: Any) -> Any:
     """Make an R vector or matrix; R's whole numbers have 32 bits."""
     kind = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int32)
-    whole = np.asfortranarray(array, dtype=kind)
+    whole: Any = np.asfortranarray(array, dtype=kind)
     if whole.ndim == 1:  # rpy2 would make it an array of one dimension
         make = getattr(r.ri, _VECTORS[whole.dtype.kind])
         return make(whole.tolist())

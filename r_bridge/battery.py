@@ -1,0 +1,179 @@
+"""The fixed battery of data sets and settings behind the certificate."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from r_bridge.availability import Availability
+from r_bridge.check_grf import compare_grf, compare_recorded
+from r_bridge.check_ranger import compare_ranger
+from r_bridge.compare import Comparison
+from vstatkit import datasets
+
+N = 50
+"""Observations of each data set."""
+
+B = 100
+"""Trees; n divides B k for every k below, so that balanced designs are exact."""
+
+POINTS = 12
+"""Query points; ranger calibrates above 20."""
+
+BALANCED_SEEDS = 7
+"""Of ten data sets, those with balanced designs; the others have iid ones."""
+
+FORMULA = "y ~ `x 1` + x2 + größe + x4"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to grow ranger's forests.
+
+    Attributes
+    ----------
+    title : str
+        What the certificate calls it.
+    kind : {"regression", "probability"}
+        Kind of forest.
+    replace : bool
+        With replacement or without.
+    k : int
+        Subsample size.
+    B : int
+        Trees.
+    points : int
+        Query points.
+    """
+
+    title: str
+    kind: str
+    replace: bool
+    k: int
+    B: int = B
+    points: int = POINTS
+
+
+def _main_settings() -> Iterator[Setting]:
+    sizes = {
+        True: {"n": N, "n/2": N // 2, "n/5": N // 5},
+        False: {"4n/5": 4 * N // 5, "n/2": N // 2, "n/5": N // 5},
+    }
+    for kind in ("regression", "probability"):
+        for replace, named in sizes.items():
+            way = "with" if replace else "without"
+            for name, k in named.items():
+                title = f"{kind}, {way} replacement, k = {name}"
+                yield Setting(title, kind, replace, k)
+
+
+SETTINGS = tuple(_main_settings())
+"""Two kinds of forest, each with three sizes with and three without replacement."""
+
+EDGE_CASES = (
+    Setting(
+        "few trees without replacement: rows that every tree has seen",
+        "regression",
+        replace=False,
+        k=4 * N // 5,
+        B=8,
+    ),
+    Setting(
+        "few trees with replacement: rows that every tree has seen",
+        "probability",
+        replace=True,
+        k=2 * N,
+        B=8,
+    ),
+    Setting(
+        "tiny subsamples with replacement that repeat no row",
+        "regression",
+        replace=True,
+        k=1,
+        B=B,
+    ),
+    Setting("one query point", "probability", replace=True, k=N // 2, points=1),
+    Setting(
+        "more than 20 query points: ranger calibrates",
+        "regression",
+        replace=False,
+        k=N // 2,
+        points=30,
+    ),
+)
+"""Where ranger's formulas have corners."""
+
+
+def data_set(seed: int, kind: str) -> pd.DataFrame:
+    """Draw a data set: numbers, a factor with an unused level, awkward names."""
+    data = datasets.mars(N, rng=seed)
+    groups = pd.cut(data["x3"], [0, 0.3, 0.7, 1], labels=["low", "mid", "high"])
+    levels = ["low", "mid", "high", "unused"]
+    data = data.assign(größe=groups.cat.set_categories(levels))
+    data = data.rename(columns={"x1": "x 1"})
+    if kind == "regression":
+        return data
+    labels = ["no", "yes"] if seed % 2 else ["a", "b b", "ç"]
+    return data.assign(y=pd.qcut(data["y"], len(labels), labels=labels))
+
+
+def compare_setting(setting: Setting, seed: int) -> Comparison:
+    """Compare with ranger in one setting, on one data set."""
+    data = data_set(seed, setting.kind)
+    return compare_ranger(
+        FORMULA,
+        data,
+        query_points(seed, setting),
+        k=setting.k,
+        B=setting.B,
+        replace=setting.replace,
+        design="balanced" if seed % 10 < BALANCED_SEEDS else "iid",
+        rng=seed,
+    )
+
+
+def query_points(seed: int, setting: Setting) -> pd.DataFrame:
+    """Draw query points that are not training data."""
+    return data_set(seed + 1000, setting.kind).head(setting.points)
+
+
+def compare_live_grf(found: Availability) -> list[Comparison]:
+    """Compare with grf's own forests, where grf is installed."""
+    if found["grf"] is None:
+        return []
+    data = datasets.mars(150, rng=1).assign(w=np.linspace(0.5, 2, 150))
+    points = datasets.mars(20, rng=2)
+    compare = partial(compare_grf, "y ~ x1 + x2 + x3 + x4", data, points)
+    return [
+        compare(),
+        compare(honesty=False),
+        compare(group_size=4, k=0.4),
+        compare(weights="w"),
+        compare(weights="w", honesty_prune_leaves=False),
+    ]
+
+
+def ranger_sections(seeds: Sequence[int]) -> dict[str, list[Comparison]]:
+    """All comparisons with ranger, by the title of their setting."""
+    main = {
+        setting.title: [compare_setting(setting, seed) for seed in seeds]
+        for setting in SETTINGS
+    }
+    edges = {
+        setting.title: [compare_setting(setting, seeds[0])] for setting in EDGE_CASES
+    }
+    return main | edges
+
+
+def grf_sections(found: Availability) -> dict[str, list[Comparison]]:
+    """All comparisons with grf, recorded ones first."""
+    recorded = {f"recorded, {_name(one)}": [one] for one in compare_recorded()}
+    live = {f"live, {one.setting}": [one] for one in compare_live_grf(found)}
+    return recorded | live
+
+
+def _name(comparison: Comparison) -> str:
+    """Name of the forest, and how it was grown."""
+    return f"{comparison.title.partition(': ')[2]}, {comparison.setting}"

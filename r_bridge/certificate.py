@@ -1,0 +1,160 @@
+"""The certificate: every comparison of the battery, and one verdict."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+import vstatkit as vs
+from r_bridge.availability import require
+from r_bridge.battery import grf_sections, ranger_sections
+from r_bridge.compare import Comparison, Quantity, notes, table, wrapped
+
+MARKDOWN_HEAD = (
+    "| quantity | numbers | missing | largest relative difference "
+    "| tolerance | verdict |"
+)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What agrees between vstatkit and R, and how closely.
+
+    Attributes
+    ----------
+    versions : dict
+        Versions of vstatkit, R and R's packages.
+    ranger, grf : dict of str to list of Comparison
+        Comparisons by setting.
+    """
+
+    versions: dict[str, str]
+    ranger: Mapping[str, Sequence[Comparison]]
+    grf: Mapping[str, Sequence[Comparison]]
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """All comparisons."""
+        sections = [*self.ranger.values(), *self.grf.values()]
+        return [one for section in sections for one in section]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that must agree does."""
+        return all(comparison.ok for comparison in self.comparisons)
+
+    @property
+    def difference(self) -> float:
+        """Largest relative difference of all that must agree."""
+        return max(comparison.difference for comparison in self.comparisons)
+
+    def conclusion(self) -> list[str]:
+        """Say in a few lines what was compared, and what came out."""
+        lines = [
+            _count("ranger", self.ranger),
+            _count("grf", self.grf),
+            ", ".join(f"{name} {number}" for name, number in self.versions.items()),
+        ]
+        if self.ok:
+            return [*lines, "PASSED: everything that must agree does."]
+        missed = [
+            f"MISSED: {title}: {quantity.name} differs by {quantity.difference:.1e}"
+            for title, quantity in self._pooled()
+            if quantity.verdict == "DIFFERENT"
+        ]
+        return [*lines, *missed, "FAILED: vstatkit and R differ."]
+
+    def _pooled(self) -> Iterator[tuple[str, Quantity]]:
+        for title, section in {**self.ranger, **self.grf}.items():
+            for quantity in pool(section):
+                yield title, quantity
+
+    def __str__(self) -> str:
+        parts = []
+        for package, sections in (("ranger", self.ranger), ("grf", self.grf)):
+            for title, section in sections.items():
+                many = f"{len(section)} forests" if len(section) > 1 else "1 forest"
+                parts.append(f"{package}: {title} ({many})\n{table(pool(section))}\n")
+        reasons = notes([quantity for _, quantity in self._pooled()])
+        return "\n".join([*parts, *wrapped(reasons), "", *self.conclusion()])
+
+    def to_markdown(self) -> str:
+        """Write the certificate as a page of Markdown."""
+        lines = ["# Certificate of equivalence with R", ""]
+        lines += [f"* {line}" for line in self.conclusion()]
+        for package, sections in (("ranger", self.ranger), ("grf", self.grf)):
+            for title, section in sections.items():
+                many = f"{len(section)} forests" if len(section) > 1 else "1 forest"
+                lines += ["", f"## {package}: {title} ({many})", "", MARKDOWN_HEAD]
+                lines += ["|---|---|---|---|---|---|"]
+                lines += [markdown_row(quantity) for quantity in pool(section)]
+        reasons = notes([quantity for _, quantity in self._pooled()])
+        lines += ["", "## Remarks", "", *(f"* {reason}" for reason in reasons)]
+        return "\n".join(lines) + "\n"
+
+
+def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certificate:
+    """Compare vstatkit with R over the whole battery.
+
+    Parameters
+    ----------
+    seeds : int
+        Data sets for each setting.
+    out : str or path, optional
+        Where the certificate is written as Markdown.
+
+    Returns
+    -------
+    Certificate
+        Printed, all tables; `ok` tells whether everything agrees.
+    """
+    if seeds < 1:
+        raise ValueError(f"`seeds` must be at least 1; got {seeds}.")
+    found = require("R", "rpy2", "ranger")
+    names = ("R", "ranger", "grf")
+    installed = {name: str(found[name]) for name in names if found[name] is not None}
+    made = Certificate(
+        versions={"vstatkit": vs.__version__, **installed},
+        ranger=ranger_sections(range(seeds)),
+        grf=grf_sections(found),
+    )
+    if out is not None:
+        Path(out).write_text(made.to_markdown(), encoding="utf-8")
+    return made
+
+
+def pool(section: Sequence[Comparison]) -> list[Quantity]:
+    """Put the numbers of several forests together, quantity by quantity."""
+    names = dict.fromkeys(q.name for one in section for q in one.quantities)
+    return [_pooled_quantity(name, section) for name in names]
+
+
+def _pooled_quantity(name: str, section: Sequence[Comparison]) -> Quantity:
+    parts = [q for one in section for q in one.quantities if q.name == name]
+    return Quantity(
+        name,
+        np.concatenate([np.ravel(part.ours) for part in parts]),
+        np.concatenate([np.ravel(part.theirs) for part in parts]),
+        parts[0].tolerance,
+        next((part.reason for part in parts if part.reason), ""),
+    )
+
+
+def markdown_row(quantity: Quantity) -> str:
+    """One quantity as a row of a Markdown table."""
+    bound = "" if quantity.tolerance is None else f"{quantity.tolerance:.0e}"
+    return (
+        f"| {quantity.name} | {quantity.points} | {quantity.n_missing} "
+        f"| {quantity.difference:.1e} | {bound} | {quantity.verdict} |"
+    )
+
+
+def _count(package: str, sections: Mapping[str, Sequence[Comparison]]) -> str:
+    comparisons = [one for section in sections.values() for one in section]
+    worst = max(one.difference for one in comparisons)
+    return (
+        f"{len(comparisons)} forests of {package}'s in {len(sections)} settings: "
+        f"largest relative difference {worst:.1e}"
+    )
