@@ -11,7 +11,7 @@ from r_bridge import session
 from r_bridge.availability import require
 from r_bridge.check_grf import extract
 from r_bridge.columns import aligned_frame, as_query, matrix
-from r_bridge.convert import trees_first
+from r_bridge.convert import to_r_frame, trees_first
 from r_bridge.exceptions import RError
 from r_bridge.ranger import RangerForest
 from r_bridge.session import RObject
@@ -40,9 +40,12 @@ function(forest) list(
 )
 """
 
+# randomForest takes text for the numbers of its sorted levels, and forgets them.
 _RANDOMFOREST_TREES = """
-function(forest, x) {
+function(forest, x, train) {
   requireNamespace("randomForest")
+  text <- names(x)[vapply(train[names(x)], is.character, logical(1))]
+  x[text] <- lapply(x[text], as.integer)
   predict(forest, x, predict.all = TRUE)$individual
 }
 """
@@ -54,7 +57,7 @@ function(forest) {
   if (is.character(named)) return(named)
   first <- if (is.null(given$formula) && length(given)) given[[1]] else given$formula
   formula <- is.call(first) && identical(first[[1]], as.name("~")) && length(first) == 3
-  if (formula) paste(deparse(first[[2]]), collapse = " ") else "y"
+  if (formula) paste(deparse(first[[2]]), collapse = " ")
 }
 """
 
@@ -161,7 +164,7 @@ def from_ranger(
     _check_inbag(about["inbag"][0], "ranger", "ranger(..., keep.inbag = TRUE)")
     _check_grown(about["grown"][0], "ranger", "write.forest = TRUE")
     frame, points = _frames(data, newdata, int(about["n"][0]), about["columns"])
-    query = aligned_frame(points[list(about["columns"])], frame)
+    query = aligned_frame(points[list(about["columns"])], to_r_frame(frame))
     grown = RangerForest(forest, query, threads)
     classes = None if about["levels"] is None else tuple(map(str, about["levels"]))
     values = grown.tree_values().reshape(len(grown.counts()), len(points), -1)
@@ -173,13 +176,13 @@ def from_ranger(
     if classes is not None and kind == "Classification":
         codes = values[:, :, 0].astype(np.int64) - 1
         values = np.eye(len(classes))[codes]
-    response = session.call(_RESPONSE, forest)[0]
+    response = _response(forest)
     adopted = AdoptedForest(
         package="ranger",
         counts=grown.counts(),
         values=values if classes is not None else values[:, :, 0],
         replace=bool(about["replace"][0]),
-        response=response,
+        response=response or "y",
         classes=classes,
         scores=_scores(frame.get(response), about["oob"], classes),
     )
@@ -219,8 +222,9 @@ def from_randomforest(
     _check_inbag(has_inbag, "randomForest", "randomForest(..., keep.inbag = TRUE)")
     _check_grown(about["grown"][0], "randomForest", "keep.forest = TRUE")
     frame, points = _frames(data, newdata, int(about["n"][0]), about["columns"])
-    query = aligned_frame(points[list(about["columns"])], frame)
-    found = np.atleast_2d(session.call(_RANDOMFOREST_TREES, forest, query))
+    train = to_r_frame(frame)
+    query = aligned_frame(points[list(about["columns"])], train)
+    found = np.atleast_2d(session.call(_RANDOMFOREST_TREES, forest, query, train))
     counts = np.asarray(about["inbag"], dtype=np.int64).T
     classes = None if about["levels"] is None else tuple(map(str, about["levels"]))
     values = (
@@ -233,7 +237,7 @@ def from_randomforest(
         counts=counts,
         values=values,
         replace=bool(counts.max() > 1),
-        response=session.call(_RESPONSE, forest)[0],
+        response=_response(forest) or "y",
         classes=classes,
         scores=_scores(pd.Series(list(about["y"])), about["oob"], classes),
     )
@@ -307,6 +311,12 @@ def _of_class(model: Any, kind: str, maker: str) -> RObject:
             f"{' '.join(found.classes)}."
         )
     return found
+
+
+def _response(model: RObject) -> str | None:
+    """Name of the response, where the model's call tells it."""
+    found = session.call(_RESPONSE, model)
+    return None if found is None else str(found[0])
 
 
 def _check_inbag(kept: Any, package: str, call: str) -> None:

@@ -46,6 +46,8 @@ class Setting:
         Trees.
     points : int
         Query points.
+    design : {"balanced", "iid"} or None
+        How subsamples are drawn; None leaves it to the data set's number.
     """
 
     title: str
@@ -54,6 +56,7 @@ class Setting:
     k: int
     B: int = B
     points: int = POINTS
+    design: str | None = None
 
 
 def _main_settings() -> Iterator[Setting]:
@@ -79,6 +82,7 @@ EDGE_CASES = (
         replace=False,
         k=4 * N // 5,
         B=8,
+        design="iid",
     ),
     Setting(
         "few trees with replacement: rows that every tree has seen",
@@ -86,6 +90,7 @@ EDGE_CASES = (
         replace=True,
         k=2 * N,
         B=8,
+        design="iid",
     ),
     Setting(
         "tiny subsamples with replacement that repeat no row",
@@ -121,15 +126,15 @@ def data_set(seed: int, kind: str) -> pd.DataFrame:
 
 def compare_setting(setting: Setting, seed: int) -> Comparison:
     """Compare with ranger in one setting, on one data set."""
-    data = data_set(seed, setting.kind)
+    by_seed = "balanced" if seed % 10 < BALANCED_SEEDS else "iid"
     return compare_ranger(
         FORMULA,
-        data,
+        data_set(seed, setting.kind),
         query_points(seed, setting),
         k=setting.k,
         B=setting.B,
         replace=setting.replace,
-        design="balanced" if seed % 10 < BALANCED_SEEDS else "iid",
+        design=setting.design or by_seed,
         rng=seed,
     )
 

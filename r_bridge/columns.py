@@ -108,9 +108,9 @@ def as_query(newdata: DataLike) -> pd.DataFrame:
     return as_frame(newdata)
 
 
-def aligned_frame(newdata: pd.DataFrame, data: pd.DataFrame) -> RObject:
+def aligned_frame(newdata: pd.DataFrame, train: RObject) -> RObject:
     """Make an R data frame of query points, with the levels of the training data."""
-    return session.keep(_ALIGN, to_r_frame(newdata), to_r_frame(data))
+    return session.keep(_ALIGN, to_r_frame(newdata), train)
 
 
 def matrix(x: pd.DataFrame) -> Floats:

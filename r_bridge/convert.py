@@ -135,10 +135,10 @@ def _column_from_r(name: str, part: dict[str, Any]) -> Any:
         levels = pd.Index(list(part["levels"]))
         return pd.Categorical.from_codes(codes, levels, bool(part["ordered"][0]))
     if kind == "date":
-        return pd.to_datetime(pd.Series(values), unit="D").to_numpy()
+        return pd.to_datetime(pd.Series(values), unit="D").dt.as_unit("us").to_numpy()
     if kind == "time":
         moments = pd.to_datetime(pd.Series(values), unit="s", utc=True)
-        return moments.dt.tz_convert(part["zone"][0] or "UTC").array
+        return moments.dt.as_unit("us").dt.tz_convert(part["zone"][0] or "UTC").array
     if kind == "logical":
         whole = not np.isnan(values).any()
         return values.astype(bool) if whole else pd.array(_truth(values), "boolean")

@@ -298,30 +298,39 @@ def _from_r(r: _R, sexp: Any) -> Any:
         names = sexp.names
         return values if names == ri.NULL else dict(zip(names, values, strict=True))
     if isinstance(sexp, ri.StrSexpVector):
-        texts = [None if one is ri.NA_Character else one for one in sexp]
-        flat: Any = np.array(texts, dtype=object)
-    elif isinstance(sexp, ri.FloatSexpVector):
-        flat = _read(sexp, np.float64)
-    elif isinstance(sexp, ri.IntSexpVector | ri.BoolSexpVector):
-        truth = isinstance(sexp, ri.BoolSexpVector)
-        flat = _whole_from_r(sexp, np.bool_ if truth else np.int64)
-    else:
-        return _handle(sexp)
-    shape = sexp.do_slot("dim") if "dim" in sexp.list_attrs() else [len(flat)]
-    return flat.reshape(tuple(shape), order="F")
+        return _texts_from_r(r, sexp)
+    return _numbers_from_r(r, sexp)
+
+
+def _numbers_from_r(r: _R, sexp: Any) -> Any:
+    """Read numbers or truth values; anything else stays in R.
+
+    rpy2's `memoryview` of a vector loses a reference to None each time, which ends
+    the process after some thousand; the array interface does not.
+    """
+    ri, vectors = r.ri, r.ro.vectors
+    if isinstance(sexp, ri.FloatSexpVector):
+        return np.array(vectors.FloatVector(sexp), dtype=np.float64)
+    if isinstance(sexp, ri.BoolSexpVector):
+        return _whole_from_r(vectors.BoolVector(sexp), np.bool_)
+    if isinstance(sexp, ri.IntSexpVector):
+        return _whole_from_r(vectors.IntVector(sexp), np.int64)
+    return _handle(sexp)
+
+
+def _texts_from_r(r: _R, sexp: Any) -> Any:
+    """Read text, None where it is missing."""
+    texts = [None if one is r.ri.NA_Character else one for one in sexp]
+    shape = sexp.do_slot("dim") if "dim" in sexp.list_attrs() else [len(texts)]
+    return np.array(texts, dtype=object).reshape(tuple(shape), order="F")
 
 
 NA_INTEGER = np.iinfo(np.int32).min
 """How R writes a missing whole number or truth value."""
 
 
-def _read(sexp: Any, kind: Any) -> Any:
-    """Copy the numbers of a vector; rpy2 has no view of an empty one."""
-    return np.array(sexp.memoryview() if len(sexp) else [], dtype=kind)
-
-
-def _whole_from_r(sexp: Any, kind: Any) -> Any:
+def _whole_from_r(vector: Any, kind: Any) -> Any:
     """Read whole numbers or truth values; floats where some are missing."""
-    raw = _read(sexp, np.int64)
+    raw = np.array(vector, dtype=np.int64)
     missing = raw == NA_INTEGER
     return np.where(missing, np.nan, raw) if missing.any() else raw.astype(kind)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import r_bridge
+from r_bridge import session as r_session
 
 mpl.use("agg")
 
@@ -28,16 +29,33 @@ def _global_generator_untouched(request):
     assert np.array_equal(before, after), "the global random generator was used"
 
 
-@pytest.fixture
-def session():
-    """R through rpy2; without it, a skip by name, or a failure when CI=true."""
+def need(*names):
+    """Skip by name where parts of R are missing; with CI=true R and ranger must be."""
     found = r_bridge.available()
-    missing = [name for name in ("R", "rpy2", "ranger") if found[name] is None]
-    if missing:
-        reason = f"not installed: {', '.join(missing)}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from r_bridge import session as r_session  # noqa: PLC0415 starts R
+    missing = [name for name in names if found[name] is None]
+    if not missing:
+        return
+    reason = f"not installed: {', '.join(missing)}"
+    demanded = {"R", "rpy2", "ranger"} & set(missing)
+    if demanded and os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
+
+@pytest.fixture(scope="session")
+def r_is_there():
+    """R, rpy2 and ranger, or a skip."""
+    need("R", "rpy2", "ranger")
+
+
+@pytest.fixture
+def session(r_is_there):
+    """R through rpy2; without it, a skip by name, or a failure when CI=true."""
     return r_session
+
+
+@pytest.fixture
+def random_forest(session):
+    """R with randomForest and MASS."""
+    need("randomForest", "MASS")
+    return session

@@ -1,0 +1,203 @@
+"""Forests grown in R as results: their numbers against R's own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import r_bridge
+import vstatkit as vs
+from r_bridge.convert import to_r_frame
+from tests.ensembles import SAME_ALGEBRA
+
+pytestmark = pytest.mark.r
+
+GROW = """
+function(data) {
+  grow <- function(formula, ...) do.call(ranger::ranger, list(
+    formula = formula, data = quote(data), num.trees = 60, num.threads = 1, seed = 1,
+    ...))
+  keep <- function(name, model) assign(name, model, envir = globalenv())
+  keep("rf", grow(y ~ x1 + x2 + kind, keep.inbag = TRUE))
+  keep("rf_without", grow(y ~ x1, keep.inbag = TRUE, replace = FALSE,
+                          sample.fraction = 0.4))
+  keep("rf_bare", grow(y ~ x1))
+  keep("rf_flat", grow(y ~ x1, keep.inbag = TRUE, write.forest = FALSE))
+  keep("rf_two", grow(two ~ x1 + kind, keep.inbag = TRUE, probability = TRUE))
+  keep("rf_three", grow(three ~ x1 + x2, keep.inbag = TRUE, probability = TRUE))
+  keep("rf_votes", grow(three ~ x1 + x2, keep.inbag = TRUE))
+  keep("rf_anonymous", ranger::ranger(x = data[c("x1", "x2")], y = data$y,
+                                      num.trees = 20, num.threads = 1, seed = 1,
+                                      keep.inbag = TRUE))
+  keep("not_a_forest", lm(y ~ x1, data))
+  NULL
+}
+"""
+
+GROW_OTHER = """
+function(data) {
+  grow <- function(formula, ...) randomForest::randomForest(
+    formula, data = data, ntree = 60, keep.inbag = TRUE, ...)
+  keep <- function(name, model) assign(name, model, envir = globalenv())
+  set.seed(1)
+  keep("other", grow(y ~ x1 + x2 + kind))
+  keep("other_without", grow(y ~ x1, replace = FALSE))
+  keep("other_classes", grow(three ~ x1 + x2))
+  keep("other_bare", randomForest::randomForest(y ~ x1, data, ntree = 5))
+  NULL
+}
+"""
+
+
+def training_data():
+    data = vs.datasets.mars(60, rng=1)
+    kind = np.where(data.x3 > 0.5, "zebra", "ape")
+    return data.assign(
+        kind=kind,
+        two=pd.Categorical(np.where(data.y > 14, "yes", "no"), ["no", "yes"]),
+        three=pd.qcut(data.y, 3, labels=["a", "b", "c"]),
+    )
+
+
+DATA = training_data()
+NEW = DATA.iloc[[5, 7, 11]]
+
+
+@pytest.fixture
+def forests(session):
+    session.call(GROW, to_r_frame(DATA))
+    return session
+
+
+@pytest.fixture
+def other_forests(random_forest):
+    random_forest.call(GROW_OTHER, to_r_frame(DATA))
+    return random_forest
+
+
+def predicted(session, name, data=NEW):
+    frame = to_r_frame(data.assign(kind=pd.Categorical(data.kind, ["ape", "zebra"])))
+    code = f"function(x) predict({name}, x, num.threads = 1, seed = 1)$predictions"
+    return session.call(code, frame)
+
+
+@pytest.mark.parametrize(("name", "replace"), [("rf", True), ("rf_without", False)])
+def test_a_ranger_forest_has_rangers_mean_and_variance(forests, name, replace):
+    res = r_bridge.from_ranger(name, DATA, NEW, variance="ij_u")
+    assert res.replace == replace
+    assert_allclose(res.params, predicted(forests, name), rtol=1e-12)
+    answer = forests.call(
+        f"function(P) ranger:::rInfJack(P, simplify2array({name}$inbag.counts), "
+        "calibrate = FALSE)",
+        np.asfortranarray(res.values.T),
+    )
+    assert_allclose(res.components.sampling, answer["var.hat"], **SAME_ALGEBRA)
+
+
+def test_a_ranger_forest_has_everything_that_results_have(forests):
+    res = r_bridge.from_ranger("rf", DATA, NEW)
+    text = str(res.summary())
+    assert "ranger" in text
+    assert "Dep. Variable:" in text
+    assert list(res.params.index) == [5, 7, 11]
+    assert res.cov_params().shape == (3, 3)
+    assert res.t_test([[1, -1, 0]]).bse.item() > 0
+    assert res.influence().shape == (60, 3)
+    rsquared = forests.call("function() rf$r.squared")[0]
+    ours = res.scores.table["OOB RMSE"] ** 2
+    error = forests.call("function() rf$prediction.error")[0]
+    assert_allclose(ours, error, rtol=1e-10)
+    assert 0 < rsquared < 1
+
+
+def test_without_a_formula_nothing_is_scored(forests):
+    res = r_bridge.from_ranger("rf_anonymous", DATA, NEW)
+    assert res.scores is None
+    assert res.info.response == "y"
+
+
+def test_text_columns_are_coded_as_in_training(forests):
+    # Alone, "zebra" would be the first level of its column, and pass for "ape".
+    zebra = DATA[DATA.kind == "zebra"].head(1)
+    alone = r_bridge.from_ranger("rf", DATA, zebra).params.item()
+    among = predicted(forests, "rf", zebra)
+    assert_allclose(alone, among.item(), rtol=1e-12)
+
+
+def test_two_classes_are_the_probability_of_the_second(forests):
+    res = r_bridge.from_ranger("rf_two", DATA, NEW)
+    assert_allclose(res.params, predicted(forests, "rf_two")[:, 1], rtol=1e-12)
+    assert res.info.response == "P(two = yes)"
+    assert "OOB accuracy" in res.scores.table
+
+
+@pytest.mark.parametrize("name", ["rf_three", "rf_votes"])
+def test_three_classes_have_a_row_each(forests, name):
+    res = r_bridge.from_ranger(name, DATA, NEW)
+    table = res.params.to_numpy().reshape(3, 3)
+    assert_allclose(table.sum(axis=1), 1)
+    assert res.labels.names == ["point", "class"]
+    if name == "rf_three":
+        assert_allclose(table, predicted(forests, name), rtol=1e-12)
+    else:
+        assert set(np.unique(res.values)) == {0.0, 1.0}
+        best = np.array(["a", "b", "c"])[table.argmax(axis=1)]
+        code = "function(x) as.character(predict(rf_votes, x, seed = 1)$predictions)"
+        assert_array_equal(best, forests.call(code, to_r_frame(NEW)))
+
+
+def test_a_forest_from_a_file(forests, tmp_path):
+    path = tmp_path / "forest.rds"
+    forests.call("function(path) saveRDS(rf, path)", str(path))
+    saved, named = (r_bridge.from_ranger(one, DATA, NEW) for one in (path, "rf"))
+    assert_array_equal(saved.values, named.values)
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "error", "message"),
+    [
+        ("rf_bare", {}, ValueError, "Refit it with ranger.*keep.inbag = TRUE"),
+        ("rf_flat", {}, ValueError, "write.forest = TRUE"),
+        ("not_a_forest", {}, TypeError, "its class in R is lm"),
+        ("nowhere", {}, r_bridge.RError, "has no object 'nowhere'"),
+        ("rf", {"data": DATA.head(9)}, ValueError, "60 rows; got 9"),
+        ("rf", {"newdata": NEW.iloc[:0]}, ValueError, "at least one row"),
+        ("rf", {"newdata": NEW.rename(columns={"x1": "x_1"})}, ValueError, "'x_1'"),
+        ("rf", {"newdata": NEW.assign(kind="cow")}, r_bridge.RError, "lack: cow"),
+        ("rf", {"variance": "corrected_u"}, ValueError, "without replacement"),
+    ],
+)
+def test_what_cannot_be_adopted_is_explained(forests, model, change, error, message):
+    with pytest.raises(error, match=message):
+        r_bridge.from_ranger(model, **{"data": DATA, "newdata": NEW, **change})
+
+
+def test_a_random_forest_has_its_own_mean(other_forests):
+    res = r_bridge.from_randomforest("other", DATA, NEW)
+    # randomForest codes text by the levels that the new data have: take all rows.
+    expected = other_forests.call("function(x) predict(other, x)", to_r_frame(DATA))
+    assert_allclose(res.params, expected[[5, 7, 11]], rtol=1e-12)
+    assert res.replace
+    assert res.k == 60
+    mse = other_forests.call("function() tail(other$mse, 1)")[0]
+    assert_allclose(res.scores.table["OOB RMSE"] ** 2, mse, rtol=1e-10)
+
+
+def test_a_random_forest_without_replacement(other_forests):
+    res = r_bridge.from_randomforest("other_without", DATA, NEW)
+    assert not res.replace
+    assert res.variance == "corrected_u"
+    assert res.k == np.ceil(0.632 * 60)
+
+
+def test_trees_of_a_random_forest_vote(other_forests):
+    res = r_bridge.from_randomforest("other_classes", DATA, NEW)
+    code = "function(x) predict(other_classes, x, type = 'prob')"
+    expected = other_forests.call(code, to_r_frame(NEW))
+    assert_allclose(res.params.to_numpy().reshape(3, 3), expected, rtol=1e-12)
+
+
+def test_a_random_forest_without_inbag_says_how_to_refit(other_forests):
+    message = r"randomForest\(\.\.\., keep\.inbag = TRUE\)"
+    with pytest.raises(ValueError, match=message):
+        r_bridge.from_randomforest("other_bare", DATA, NEW)

@@ -1,0 +1,140 @@
+"""The certificate passes, and fails for formulas that are wrong."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import r_bridge
+from r_bridge.__main__ import main
+from r_bridge.battery import EDGE_CASES, SETTINGS, compare_setting
+from r_bridge.compare import Comparison, Quantity, largest_relative_difference
+from vstatkit.components import ESTIMATORS
+
+FORTY = 40
+"""Comparisons with ranger that a certificate has at least."""
+
+
+def without_bias(moments, replace):
+    """IJ-U that forgets its Monte Carlo bias."""
+    n, k = moments.n, moments.size
+    inflation = 1.0 if replace else (n / (n - k)) ** 2
+    return n / k**2 * inflation * moments.jackknife
+
+
+def without_inflation(moments, replace):
+    """IJ-U that forgets to inflate without replacement."""
+    return ESTIMATORS["ij_u"].zeta_1(moments, True)
+
+
+@pytest.fixture(scope="module")
+def certificate(r_is_there):
+    return r_bridge.check()
+
+
+@pytest.mark.r
+def test_the_whole_certificate_passes(certificate):
+    assert certificate.ok
+    assert certificate.difference <= 1e-10
+    ranger = [one for section in certificate.ranger.values() for one in section]
+    assert len(ranger) >= FORTY
+    assert len(certificate.ranger) == len(SETTINGS) + len(EDGE_CASES)
+    assert all(len(certificate.ranger[one.title]) == 10 for one in SETTINGS)
+    assert len(certificate.grf) >= 3
+    assert "PASSED" in str(certificate)
+
+
+@pytest.mark.r
+def test_masks_of_missing_standard_errors_are_equal_and_not_empty(certificate):
+    squares = [
+        quantity
+        for comparison in certificate.comparisons
+        for quantity in comparison.quantities
+        if quantity.name == "IJ-U, predict(se)^2"
+    ]
+    assert all(quantity.same_missing for quantity in squares)
+    assert sum(quantity.n_missing for quantity in squares) > 20
+
+
+@pytest.mark.r
+def test_every_edge_case_reaches_its_corner(certificate):
+    reasons = {
+        title: " ".join(q.reason for one in section for q in one.quantities)
+        for title, section in certificate.ranger.items()
+    }
+    few = [one.title for one in EDGE_CASES if "few trees" in one.title]
+    assert len(few) == 2
+    assert all("leaves out rows" in reasons[title] for title in few)
+    assert "empirical Bayes" in reasons[EDGE_CASES[-1].title]
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("wrong", [without_bias, without_inflation])
+def test_a_wrong_formula_fails_the_certificate(session, monkeypatch, capsys, wrong):
+    entry = ESTIMATORS["ij_u"]
+    if wrong is without_inflation:
+        right = entry.zeta_1
+        wrong = lambda moments, replace: right(moments, True)  # noqa: E731
+    monkeypatch.setitem(ESTIMATORS, "ij_u", replace(entry, zeta_1=wrong))
+    assert main(["--seeds", "1"]) == 1
+    printed = capsys.readouterr().out
+    assert "FAILED: vstatkit and R differ." in printed
+    assert "MISSED: regression, without replacement, k = n/2: IJ-U" in printed
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("name", ["corrected_v", "corrected_u"])
+def test_a_wrong_correction_fails_its_comparison(session, monkeypatch, name):
+    entry = ESTIMATORS[name]
+    setting = next(one for one in SETTINGS if one.replace == entry.replace)
+    assert compare_setting(setting, 0).ok
+    raw = ESTIMATORS["bm"].zeta_1
+    monkeypatch.setitem(ESTIMATORS, name, replace(entry, zeta_1=raw))
+    found = compare_setting(setting, 0)
+    assert not found.ok
+    wrong = [one.name for one in found.quantities if one.verdict == "DIFFERENT"]
+    assert wrong == [entry.label]
+    with pytest.raises(AssertionError, match="vstatkit and R differ"):
+        found.assert_close()
+
+
+@pytest.mark.r
+def test_the_command_passes_and_writes_markdown(session, tmp_path, capsys):
+    path = tmp_path / "certificate.md"
+    assert main(["--seeds", "1", "--out", str(path)]) == 0
+    assert capsys.readouterr().out.strip().endswith("everything that must agree does.")
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# Certificate of equivalence with R")
+    assert "| IJ-U, rInfJack |" in text
+    assert "PASSED" in text
+
+
+def test_the_number_of_data_sets_is_checked():
+    with pytest.raises(ValueError, match="at least 1; got 0"):
+        r_bridge.check(seeds=0)
+
+
+def test_a_mask_that_differs_is_a_difference():
+    ours, theirs = np.array([1.0, np.nan]), np.array([1.0, 2.0])
+    assert Quantity("se", ours, theirs).verdict == "DIFFERENT"
+    assert Quantity("se", ours, ours).verdict == "equal"
+    assert Quantity("se", ours, theirs, None).verdict == "information"
+
+
+def test_shapes_must_be_equal():
+    with pytest.raises(ValueError, match=r"ours is \(2,\), R's \(3,\)"):
+        Quantity("mean", np.zeros(2), np.zeros(3))
+
+
+def test_differences_are_relative_to_the_larger_side():
+    assert largest_relative_difference([1.0, 100.0], [1.0, 99.0]) == 0.01
+    assert largest_relative_difference([0.0], [0.0]) == 0
+    assert largest_relative_difference([np.nan], [np.nan]) == 0
+
+
+def test_a_comparison_without_a_miss_asserts_nothing():
+    same = Quantity("mean", np.ones(2), np.ones(2))
+    other = Quantity("mean", np.ones(2), np.zeros(2))
+    Comparison("a", "b", (same,), {}).assert_close()
+    with pytest.raises(AssertionError, match="DIFFERENT"):
+        Comparison("a", "b", (same, other), {}).assert_close()
