@@ -153,9 +153,7 @@ def _name(tokens: Sequence[Token], place: int) -> str:
         return _function(tokens, place)
     if text == "." or _next_text(tokens, place) == "=":  # all columns; an option
         return text
-    if text in _CONSTANTS and _inside_call(tokens, place):
-        return _CONSTANTS[text]
-    return quote(text)
+    return _CONSTANTS.get(text) or quote(text)
 
 
 def _function(tokens: Sequence[Token], place: int) -> str:
@@ -192,18 +190,6 @@ def _has_comma(tokens: Sequence[Token], place: int) -> bool:
         if depth == 0 and token.kind != "space":
             return False
     return False
-
-
-def _inside_call(tokens: Sequence[Token], place: int) -> bool:
-    """Tell whether this is inside a function's brackets."""
-    depth = [0]
-    for before, token in zip([None, *tokens], tokens[:place], strict=False):
-        called = before is not None and before.kind == "name"
-        if token.text == "(":
-            depth.append(depth[-1] + called)
-        elif token.text == ")" and len(depth) > 1:
-            depth.pop()
-    return depth[-1] > 0
 
 
 _WRITERS: dict[str, Callable[[Sequence[Token], int], str]] = {

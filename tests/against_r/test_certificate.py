@@ -15,6 +15,9 @@ FORTY = 40
 """Comparisons with ranger that a certificate has at least."""
 
 
+RIGHT = ESTIMATORS["ij_u"].zeta_1
+
+
 def without_bias(moments, replace):
     """IJ-U that forgets its Monte Carlo bias."""
     n, k = moments.n, moments.size
@@ -24,7 +27,7 @@ def without_bias(moments, replace):
 
 def without_inflation(moments, replace):
     """IJ-U that forgets to inflate without replacement."""
-    return ESTIMATORS["ij_u"].zeta_1(moments, True)
+    return RIGHT(moments, True)
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +74,8 @@ def test_every_edge_case_reaches_its_corner(certificate):
 @pytest.mark.r
 @pytest.mark.parametrize("wrong", [without_bias, without_inflation])
 def test_a_wrong_formula_fails_the_certificate(session, monkeypatch, capsys, wrong):
-    entry = ESTIMATORS["ij_u"]
-    if wrong is without_inflation:
-        right = entry.zeta_1
-        wrong = lambda moments, replace: right(moments, True)  # noqa: E731
-    monkeypatch.setitem(ESTIMATORS, "ij_u", replace(entry, zeta_1=wrong))
+    entry = replace(ESTIMATORS["ij_u"], zeta_1=wrong)
+    monkeypatch.setitem(ESTIMATORS, "ij_u", entry)
     assert main(["--seeds", "1"]) == 1
     printed = capsys.readouterr().out
     assert "FAILED: vstatkit and R differ." in printed
