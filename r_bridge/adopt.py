@@ -43,7 +43,7 @@ function(forest) list(
 # randomForest takes text for the numbers of its sorted levels, and forgets them.
 _RANDOMFOREST_TREES = """
 function(forest, x, train) {
-  requireNamespace("randomForest")
+  loadNamespace("randomForest")
   text <- names(x)[vapply(train[names(x)], is.character, logical(1))]
   x[text] <- lapply(x[text], as.integer)
   predict(forest, x, predict.all = TRUE)$individual
@@ -153,6 +153,7 @@ def from_ranger(
         classification forests (whose trees vote).
     """
     require("R", "rpy2", "ranger")
+    session.keep("loadNamespace", "ranger")
     forest = _of_class(model, "ranger", "ranger::ranger")
     about = session.call(_ABOUT_RANGER, forest)
     kind = about["treetype"][0]

@@ -80,6 +80,8 @@ class Certificate:
         reasons = notes([quantity for _, quantity in self._pooled()])
         return "\n".join([*parts, *wrapped(reasons), "", *self.conclusion()])
 
+    __repr__ = __str__
+
     def to_markdown(self) -> str:
         """Write the certificate as a page of Markdown."""
         lines = ["# Certificate of equivalence with R", ""]

@@ -36,6 +36,7 @@ function(X, Y, options) do.call(
 
 EXTRACT = """
 function(forest, X, threads) {
+  loadNamespace("grf")
   said <- predict(forest, X, estimate.variance = TRUE, num.threads = threads)
   size <- forest[["ci.group.size"]]
   list(
@@ -81,7 +82,7 @@ def compare_grf(
     data : DataFrame or dict of columns
         Training data.
     newdata : DataFrame or dict of columns, optional
-        Query points; the first 20 rows of the data by default.
+        Query points; the first 20 rows of the training data by default.
     k : int or float, optional
         Subsample size, at most n/2, or a fraction; n/2 by default.
     B : int
@@ -111,8 +112,8 @@ def compare_grf(
     compare_recorded : the same for forests that were recorded from grf.
     """
     found = require("R", "rpy2", "grf")
-    points = as_frame(data).head(20) if newdata is None else newdata
-    columns = read_columns(formula, data, points)
+    named = (weights,) if isinstance(weights, str) else ()
+    columns = read_columns(formula, data, newdata, not_in_dot=named)
     if columns.parsed.classes is not None:
         raise ValueError(
             "`compare_grf` compares regression forests; the response "

@@ -20,7 +20,6 @@ from r_bridge.ranger import CALIBRATED_ABOVE, RangerNumbers, grow
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit._validation import check_units, subsample_size
 from vstatkit.components import ESTIMATORS
-from vstatkit.frames import as_frame
 from vstatkit.subsample import dense, make_design
 
 AGREEMENT = 1e-12
@@ -77,7 +76,7 @@ def compare_ranger(
     data : DataFrame or dict of columns
         Training data.
     newdata : DataFrame or dict of columns, optional
-        Query points; the first 20 rows of the data by default. Above 20 points
+        Query points; the first 20 rows of the training data by default. Above 20 points
         ranger calibrates, and its calibrated values are shown as information.
     k : int or float, optional
         Subsample size, or a fraction of n; `ceil(n**0.8)` by default.
@@ -112,7 +111,7 @@ def compare_ranger(
     True
     """
     found = require("R", "rpy2", "ranger")
-    columns = read_columns(formula, data, _points(data, newdata))
+    columns = read_columns(formula, data, newdata)
     n = len(columns.x)
     check_units(n)
     size = subsample_size(k, n)
@@ -142,13 +141,6 @@ def compare_ranger(
             "ranger": str(found["ranger"]),
         },
     )
-
-
-def _points(data: DataLike, newdata: DataLike | None) -> DataLike:
-    """Query points: those given, or the first rows of the data that are complete."""
-    if newdata is not None:
-        return newdata
-    return as_frame(data).dropna().head(CALIBRATED_ABOVE)
 
 
 def compared(

@@ -38,6 +38,9 @@ ranger and randomForest code a factor by the levels that the new data happen to
 have, and would silently predict another category.
 """
 
+POINTS = 20
+"""Query points where none are given: ranger calibrates above 20."""
+
 
 @dataclass(frozen=True)
 class ForestData:
@@ -67,7 +70,13 @@ class ForestData:
         return pd.Series(pd.Categorical.from_codes(y.astype(np.int64), levels))
 
 
-def read_columns(formula: str, data: DataLike, newdata: DataLike) -> ForestData:
+def read_columns(
+    formula: str,
+    data: DataLike,
+    newdata: DataLike | None,
+    *,
+    not_in_dot: tuple[str, ...] = (),
+) -> ForestData:
     """Apply a formula of plain columns to the data and to the query points.
 
     Parameters
@@ -75,12 +84,22 @@ def read_columns(formula: str, data: DataLike, newdata: DataLike) -> ForestData:
     formula : str
         Written as in R or as in patsy; the right-hand side names columns, or is
         `.`, since R's forests take columns as they are.
-    data, newdata : DataFrame or dict of columns
-        Training data and query points.
+    data : DataFrame or dict of columns
+        Training data.
+    newdata : DataFrame, dict of columns or None
+        Query points; None for the first rows of the training data.
+    not_in_dot : tuple of str
+        Columns that `.` does not stand for.
     """
-    parsed = parse(translate_formula(formula), data, environment=None, intercept=False)
+    parsed = parse(
+        translate_formula(formula),
+        data,
+        environment=None,
+        intercept=False,
+        not_in_dot=not_in_dot,
+    )
     check_plain(parsed)
-    points = as_query(newdata)
+    points = parsed.frame.head(POINTS) if newdata is None else as_query(newdata)
     parsed.coding.matrix(points)  # says what is wrong with the new data
     names = list(parsed.coding.variables)
     x = parsed.frame[names]

@@ -1,5 +1,8 @@
 """Forests grown in R as results: their numbers against R's own."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -151,6 +154,23 @@ def test_a_forest_from_a_file(forests, tmp_path):
     forests.call("function(path) saveRDS(rf, path)", str(path))
     saved, named = (r_bridge.from_ranger(one, DATA, NEW) for one in (path, "rf"))
     assert_array_equal(saved.values, named.values)
+
+
+def test_a_file_is_enough_for_an_r_that_has_just_started(forests, tmp_path):
+    forests.call("function(path) saveRDS(rf, path)", str(tmp_path / "forest.rds"))
+    DATA.to_pickle(tmp_path / "data.pkl")
+    code = (
+        "import pandas, r_bridge\n"
+        "data = pandas.read_pickle('data.pkl')\n"
+        "res = r_bridge.from_ranger('forest.rds', data, data.iloc[[5, 7, 11]])\n"
+        "print(*res.params)\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    answer = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    ours = [float(one) for one in answer.stdout.split()]
+    assert_allclose(ours, predicted(forests, "rf"), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

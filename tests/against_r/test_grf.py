@@ -157,6 +157,24 @@ def test_points_in_empty_leaves_only_have_no_variance(rng):
     assert_array_equal(np.isnan(nothing.prediction), [True, False])
 
 
+def test_clusters_are_the_units_where_grf_draws_them(rng):
+    clusters = np.repeat(["u", "v", "w", "x"], 3)
+    drawn = [[1, 2, 3, 10, 11, 12], [4, 5, 6, 7, 8, 9]]
+    trees = tuple(stump(rows[:3], rows[3:], drawn=rows) for rows in drawn)
+    forest = GrfForest(
+        name="clusters",
+        Y=rng.normal(size=12),
+        newdata=np.array([[0.2]]),
+        trees=trees,
+        group_size=2,
+        predictions=np.zeros(1),
+        variances=np.zeros(1),
+        clusters=clusters,
+    )
+    assert_array_equal(forest.counts, [[1, 0, 0, 1], [0, 1, 1, 0]])
+    assert list(forest.units[1]) == ["u", "v", "w", "x"]
+
+
 def test_grfs_absolute_zero_is_reproduced():
     debiased, scale = np.array([1e-12, 1e-3]), np.array([1e-11, 1e-3])
     found = with_constants_of_grf(np.array([2e-12, 0.0]), debiased, scale)
@@ -270,7 +288,8 @@ def real_or_stand_in(request, session):
 @pytest.mark.r
 def test_live_calls_read_what_grf_answers(real_or_stand_in, recorded_document):
     data, points = recorded_frames(recorded_document)
-    found = r_bridge.compare_grf("y ~ x1 + x2 + x3 + x4", data, points, honesty=False)
+    data = data.assign(w=np.ones(150))
+    found = r_bridge.compare_grf("y ~ .", data, points, honesty=False, weights="w")
     assert found.ok
     assert found.difference < 1e-12
     assert found.versions["grf"] == "0.0.1"
