@@ -1,6 +1,5 @@
 """Bridge between vstatkit and R; importing it does not start R."""
 
-from r_bridge.adopt import from_grf, from_randomforest, from_ranger
 from r_bridge.availability import available
 from r_bridge.certificate import Certificate, check
 from r_bridge.check_grf import compare_grf, compare_recorded
@@ -9,6 +8,7 @@ from r_bridge.compare import Comparison
 from r_bridge.data import dataset
 from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
 from r_bridge.formula import translate_formula
+from r_bridge.from_r import from_grf, from_randomforest, from_ranger
 from r_bridge.reticulate import r_file
 
 __all__ = [

@@ -119,6 +119,39 @@ def test_without_a_formula_nothing_is_scored(forests):
     assert res.info.response == "y"
 
 
+@pytest.mark.parametrize("name", ["rf", "rf_two", "rf_three"])
+def test_a_ranger_forest_predicts_new_data(forests, name):
+    one = r_bridge.from_ranger(name, DATA, NEW)
+    other = r_bridge.from_ranger(name, DATA, DATA.head(5)).get_prediction(NEW)
+    assert_allclose(other.predicted_mean, one.params, rtol=1e-12)
+    assert_allclose(other.se_mean, one.bse, rtol=1e-12)
+    assert_allclose(other.cov(), one.cov_params(), rtol=1e-10)
+    with pytest.raises(ValueError, match="lacks column 'x1'"):
+        one.predict(NEW.drop(columns="x1"))
+
+
+def test_saved_results_keep_everything_but_the_trees(forests, tmp_path):
+    res = r_bridge.from_ranger("rf", DATA, NEW)
+    with pytest.warns(vs.VstatkitWarning, match="fitted by another package"):
+        res.save(tmp_path / "res.npz")
+    assert_array_equal(vs.load(tmp_path / "res.npz").bse, res.bse)
+
+
+def test_subsamples_given_to_ranger_are_seen_for_what_they_are(forests):
+    forests.call(
+        """function(data) {
+          inbag <- lapply(1:40, function(b) { set.seed(b); sample(rep(0:1, 30)) })
+          assign("rf_given", ranger::ranger(y ~ x1, data, num.trees = 40, inbag = inbag,
+                 keep.inbag = TRUE, num.threads = 1), globalenv())
+          NULL
+        }""",
+        to_r_frame(DATA),
+    )
+    res = r_bridge.from_ranger("rf_given", DATA, NEW)
+    assert not res.replace
+    assert res.k == 30
+
+
 def test_text_columns_are_coded_as_in_training(forests):
     # Alone, "zebra" would be the first level of its column, and pass for "ape".
     zebra = DATA[DATA.kind == "zebra"].head(1)

@@ -314,6 +314,7 @@ def test_a_grf_forest_becomes_results(real_or_stand_in, recorded_document):
     assert "grf" in str(res.summary())
     assert res.cov_params().shape == (25, 25)
     assert res.with_variance("ij_u").variance == "ij_u"
+    assert_allclose(res.predict(points.head(2)), forest.predictions[:2], rtol=1e-12)
     with pytest.raises(ValueError, match="lacks column 'x4'"):
         r_bridge.from_grf("g", data, points.drop(columns="x4"))
     with pytest.raises(ValueError, match="150 rows; got 10"):

@@ -1,0 +1,268 @@
+"""Results from forests that ranger, randomForest and grf have grown."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from r_bridge import session
+from r_bridge.adopt import (
+    AdoptedForest,
+    check_columns,
+    check_grown,
+    check_inbag,
+    check_rows,
+    of_class,
+    oob_scores,
+    response_name,
+)
+from r_bridge.availability import require
+from r_bridge.check_grf import extract
+from r_bridge.columns import aligned_frame, as_query, matrix
+from r_bridge.convert import to_r_frame, trees_first
+from r_bridge.exceptions import RError
+from r_bridge.grf import GrfForest
+from r_bridge.ranger import RangerForest
+from vstatkit import EnsembleResults
+from vstatkit._typing import DataLike, Floats
+from vstatkit.frames import as_frame
+
+_ABOUT_RANGER = """
+function(forest) list(
+  treetype = forest$treetype, n = forest$num.samples, replace = forest$replace,
+  inbag = !is.null(forest$inbag.counts), grown = !is.null(forest$forest),
+  columns = forest$forest$independent.variable.names, levels = forest$forest$levels,
+  oob = forest$predictions
+)
+"""
+
+_ABOUT_RANDOMFOREST = """
+function(forest) list(
+  type = forest$type, n = length(forest$y), inbag = forest$inbag,
+  grown = !is.null(forest$forest), levels = forest$classes,
+  columns = rownames(forest$importance),
+  y = if (is.factor(forest$y)) as.character(forest$y) else as.numeric(forest$y),
+  oob = if (is.null(forest$votes)) as.numeric(forest$predicted) else forest$votes
+)
+"""
+
+# randomForest takes text for the numbers of its sorted levels, and forgets them.
+_RANDOMFOREST_TREES = """
+function(forest, x, train) {
+  loadNamespace("randomForest")
+  text <- names(x)[vapply(train[names(x)], is.character, logical(1))]
+  x[text] <- lapply(x[text], as.integer)
+  predict(forest, x, predict.all = TRUE)$individual
+}
+"""
+
+_GRF_COLUMNS = "function(forest) colnames(forest[['X.orig']])"
+
+
+def from_ranger(
+    model: Any,
+    data: DataLike,
+    newdata: DataLike,
+    *,
+    variance: str = "corrected",
+    threads: int = 1,
+) -> EnsembleResults:
+    """Give a forest that R's ranger has grown standard errors.
+
+    Parameters
+    ----------
+    model : str, path or R object
+        Name of the fitted model in the running R, path of an `.rds` file, or an
+        object of rpy2's. It must have been fitted with `keep.inbag = TRUE`.
+    data : DataFrame or dict of columns
+        Its training data, row by row.
+    newdata : DataFrame or dict of columns
+        Query points.
+    variance : str
+        Variance estimator, as in `vstatkit.fit`.
+    threads : int
+        Threads that R uses.
+
+    Returns
+    -------
+    EnsembleResults
+        Summary, components, covariance and tests; regression, probability and
+        classification forests (whose trees vote).
+    """
+    require("R", "rpy2", "ranger")
+    session.keep("loadNamespace", "ranger")
+    forest = of_class(model, "ranger", "ranger::ranger")
+    about = session.call(_ABOUT_RANGER, forest)
+    check_inbag(about["inbag"][0], "ranger", "ranger(..., keep.inbag = TRUE)")
+    check_grown(about["grown"][0], "ranger", "write.forest = TRUE")
+    classes = _levels(about["levels"])
+    votes = _check_kind(about["treetype"][0], classes)
+    frame = as_frame(data)
+    check_rows(frame, int(about["n"][0]))
+    train = to_r_frame(frame)
+
+    def read(points: pd.DataFrame) -> Floats:
+        query = aligned_frame(points, train)
+        values = RangerForest(forest, query, threads).tree_values()
+        if votes:
+            return np.eye(len(classes or ()))[values.astype(np.int64) - 1]
+        many = (len(values), len(points), -1)
+        return values if classes is None else values.reshape(many)
+
+    counts = RangerForest(forest, train).counts()
+    response = response_name(forest)
+    adopted = AdoptedForest(
+        package="ranger",
+        counts=counts,
+        read=read,
+        columns=tuple(map(str, about["columns"])),
+        # Subsamples that were given to ranger may be without replacement.
+        replace=bool(about["replace"][0]) and bool(counts.max() > 1),
+        response=response or "y",
+        classes=classes,
+        scores=oob_scores(frame.get(response), about["oob"], classes),
+    )
+    return adopted.results(newdata, frame.index, variance)
+
+
+def _levels(given: Any) -> tuple[str, ...] | None:
+    return None if given is None else tuple(map(str, given))
+
+
+def _check_kind(kind: str, classes: tuple[str, ...] | None) -> bool:
+    """Tell whether ranger's trees vote; refuse forests that do not predict."""
+    if kind == "Survival":
+        raise ValueError(
+            "survival forests have no single prediction; fit a regression, probability "
+            "or classification forest."
+        )
+    if kind == "Classification" and classes is None:
+        raise ValueError(
+            "this classification forest was fitted to numbers, not to a factor; refit "
+            "with a factor as response."
+        )
+    return kind == "Classification"
+
+
+def from_randomforest(
+    model: Any,
+    data: DataLike,
+    newdata: DataLike,
+    *,
+    variance: str = "corrected",
+) -> EnsembleResults:
+    """Give a forest that R's randomForest has grown standard errors.
+
+    Parameters
+    ----------
+    model : str, path or R object
+        Name of the fitted model in the running R, path of an `.rds` file, or an
+        object of rpy2's. It must have been fitted with `keep.inbag = TRUE`.
+    data : DataFrame or dict of columns
+        Its training data, row by row.
+    newdata : DataFrame or dict of columns
+        Query points.
+    variance : str
+        Variance estimator, as in `vstatkit.fit`.
+
+    Returns
+    -------
+    EnsembleResults
+        Trees of a classification forest vote: their values are 0 or 1.
+    """
+    require("R", "rpy2", "randomForest")
+    forest = of_class(model, "randomForest", "randomForest::randomForest")
+    about = session.call(_ABOUT_RANDOMFOREST, forest)
+    has_inbag = about["inbag"] is not None
+    check_inbag(has_inbag, "randomForest", "randomForest(..., keep.inbag = TRUE)")
+    check_grown(about["grown"][0], "randomForest", "keep.forest = TRUE")
+    frame = as_frame(data)
+    check_rows(frame, int(about["n"][0]))
+    train, classes = to_r_frame(frame), _levels(about["levels"])
+
+    def read(points: pd.DataFrame) -> Floats:
+        query = aligned_frame(points, train)
+        found = np.atleast_2d(session.call(_RANDOMFOREST_TREES, forest, query, train))
+        if classes is None:
+            return trees_first(found)
+        votes = [(found == one).T for one in classes]
+        return np.stack(votes, axis=-1).astype(np.float64)
+
+    counts = np.asarray(about["inbag"], dtype=np.int64).T
+    adopted = AdoptedForest(
+        package="randomForest",
+        counts=counts,
+        read=read,
+        columns=tuple(map(str, about["columns"])),
+        replace=bool(counts.max() > 1),
+        response=response_name(forest) or "y",
+        classes=classes,
+        scores=oob_scores(pd.Series(list(about["y"])), about["oob"], classes),
+    )
+    return adopted.results(newdata, frame.index, variance)
+
+
+def from_grf(
+    model: Any,
+    data: DataLike,
+    newdata: DataLike,
+    *,
+    variance: str = "little_bags",
+    threads: int = 1,
+) -> EnsembleResults:
+    """Give a regression forest that R's grf has grown our results.
+
+    Parameters
+    ----------
+    model : str, path or R object
+        Name of the fitted model in the running R, path of an `.rds` file, or an
+        object of rpy2's.
+    data : DataFrame or dict of columns
+        Its training data, row by row.
+    newdata : DataFrame or dict of columns
+        Query points.
+    variance : str
+        "little_bags" is what grf computes; any other estimator without
+        replacement works too.
+    threads : int
+        Threads that R uses.
+
+    Returns
+    -------
+    EnsembleResults
+        With weights, a tree's value is the forest's prediction plus the tree's
+        deviation from it, so that the mean is grf's prediction.
+    """
+    require("R", "rpy2", "grf")
+    forest = of_class(model, "regression_forest", "grf::regression_forest")
+    frame, points = as_frame(data), as_query(newdata)
+    named = session.call(_GRF_COLUMNS, forest)
+    columns = tuple(map(str, points.columns if named is None else named))
+    check_columns(points, list(columns))
+    here = extract(forest, matrix(points[list(columns)]), threads=threads, name="grf")
+    check_rows(frame, len(here.Y))
+    adopted = AdoptedForest(
+        package="grf",
+        counts=here.counts,
+        read=lambda new: _full_values(replace(here, newdata=matrix(new))),
+        columns=columns,
+        replace=False,
+        response="Y",
+    )
+    units = frame.index if here.clusters is None else pd.Index(here.units[1])
+    made = adopted.results(points, units, "little_bags", here.groups)
+    return made.with_variance(variance)
+
+
+def _full_values(forest: GrfForest) -> Floats:
+    """Values of all trees; refuse trees that predict nothing somewhere."""
+    values = forest.pseudo_values
+    empty = ~np.isfinite(values)
+    if empty.any():
+        raise RError(
+            f"{empty.any(axis=1).sum()} trees have an empty leaf at some point of "
+            "`newdata` and predict nothing there. Refit with "
+            "honesty.prune.leaves = TRUE, grf's default."
+        )
+    return values
