@@ -8,7 +8,7 @@ import numpy as np
 import vstatkit as vs
 from r_bridge import session
 from r_bridge.availability import require
-from r_bridge.columns import matrix, read_columns
+from r_bridge.columns import matrix, options_of_r, read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.grf import GrfForest, read_trees, with_constants_of_grf
 from r_bridge.recording import read_recording
@@ -27,6 +27,16 @@ WHY_CONSTANTS = (
     "grf writes 1/sqrt(2 pi) and 1/sqrt(2) with ten and eleven digits; compared after "
     "exchanging the constants."
 )
+
+OWN_OPTIONS = {
+    "num.trees": "B",
+    "sample.fraction": "k",
+    "ci.group.size": "group_size",
+    "sample.weights": "weights",
+    "seed": "rng",
+    "num.threads": "threads",
+}
+"""Options of grf that have arguments of their own here."""
 
 GROW = """
 function(X, Y, options) do.call(
@@ -136,7 +146,7 @@ def compare_grf(
         "sample.weights": observation_weights(given),
         "seed": rng,
         "num.threads": threads,
-        **{name.replace("_", "."): value for name, value in options.items()},
+        **options_of_r(options, OWN_OPTIONS),
     }
     kept = {name: value for name, value in r_options.items() if value is not None}
     model = session.keep(GROW, matrix(columns.x), columns.parsed.y, kept)

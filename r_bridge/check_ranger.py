@@ -7,7 +7,7 @@ import numpy as np
 
 import vstatkit as vs
 from r_bridge.availability import require
-from r_bridge.columns import read_columns
+from r_bridge.columns import options_of_r, read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.identities import (
     corrected_from_ij_u,
@@ -18,9 +18,21 @@ from r_bridge.identities import (
 )
 from r_bridge.ranger import CALIBRATED_ABOVE, RangerNumbers, grow
 from vstatkit._typing import DataLike, Floats, Ints
-from vstatkit._validation import check_units, subsample_size
+from vstatkit._validation import check_units, ensemble_size, subsample_size
 from vstatkit.components import ESTIMATORS
 from vstatkit.subsample import dense, make_design
+
+OWN_OPTIONS = {
+    "num.trees": "B",
+    "sample.fraction": "k",
+    "inbag": "design",
+    "keep.inbag": "design",
+    "replace": "replace",
+    "probability": "formula",
+    "seed": "rng",
+    "num.threads": "threads",
+}
+"""Options of ranger that have arguments of their own here."""
 
 AGREEMENT = 1e-12
 """Spread of trees' predictions, relative to their size, that is rounding."""
@@ -115,9 +127,11 @@ def compare_ranger(
     n = len(columns.x)
     check_units(n)
     size = subsample_size(k, n)
+    if ensemble_size(B) in ("auto", "complete"):
+        raise ValueError(f"`B` must be a number of trees; got {B!r}.")
     scheme = make_design(design, n, size, replace=replace, seed=rng).sized(B)
     counts = dense(scheme.counts(0, B)).astype(np.int64)
-    r_options = {name.replace("_", "."): value for name, value in options.items()}
+    r_options = options_of_r(options, OWN_OPTIONS)
     forest = grow(columns, counts, seed=rng + 1, threads=threads, options=r_options)
     quantities = compared(
         forest,

@@ -1,6 +1,8 @@
 """From a formula to the columns that R's forests take."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,6 +127,23 @@ def as_query(newdata: DataLike) -> pd.DataFrame:
     if isinstance(newdata, pd.DataFrame) and len(newdata) == 0:
         raise ValueError("`newdata` must have at least one row; it has none.")
     return as_frame(newdata)
+
+
+def options_of_r(given: Mapping[str, Any], own: Mapping[str, str]) -> dict[str, Any]:
+    """Write options with R's dots; refuse those that have arguments of their own.
+
+    Examples
+    --------
+    >>> options_of_r({"max_depth": 3}, {"num.trees": "B"})
+    {'max.depth': 3}
+    """
+    named = {name.replace("_", "."): value for name, value in given.items()}
+    for name in named:
+        if name in own:
+            raise TypeError(
+                f"R's option {name!r} is set by the argument `{own[name]}`."
+            )
+    return named
 
 
 def aligned_frame(newdata: pd.DataFrame, train: RObject) -> RObject:

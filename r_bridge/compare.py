@@ -139,7 +139,7 @@ class Comparison:
 
     def __str__(self) -> str:
         found = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        head = [f"{self.title}", f"{self.setting}; {found}"]
+        head = [self.title, self.setting, found]
         reasons = wrapped(notes(self.quantities))
         return "\n".join([*head, table(self.quantities), *reasons])
 

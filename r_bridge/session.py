@@ -47,6 +47,11 @@ function(f, arguments) {
 """
 """Call a function in R and give back its value with all that it said."""
 
+_READ_ALL_LETTERS = """
+if (!l10n_info()[["UTF-8"]]) suppressWarnings(Sys.setlocale("LC_CTYPE", "C.UTF-8"))
+"""
+"""Column names may have any letters; in the C locale R would spell them out."""
+
 
 @dataclass(frozen=True)
 class RObject:
@@ -101,6 +106,7 @@ class _R:
         self.callbacks = callbacks
         self.converter = ro.default_converter + numpy2ri.converter
         with self.lock:
+            self.ri.evalr(_READ_ALL_LETTERS)
             self.caller = self.ri.evalr(_CALLER)
 
 

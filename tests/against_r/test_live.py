@@ -135,6 +135,7 @@ def test_a_comparison_prints_a_table(session):
     text = str(found)
     assert text.startswith("vstatkit and ranger: y ~ x1\n")
     assert "with replacement, n = 30, k = 10, B = 60" in text
+    assert max(map(len, text.splitlines())) <= 84
     assert "largest rel.  tolerance      verdict" in text
     assert list(found.to_frame()["verdict"].unique()) == ["equal"]
     found.assert_close()
@@ -161,6 +162,9 @@ def test_the_users_generator_in_r_is_left_alone(session):
         ({"k": 30, "replace": False}, ValueError, "needs k < n"),
         ({"k": 31, "replace": False}, ValueError, "at most n = 30"),
         ({"design": "best"}, ValueError, "`design` must be one of"),
+        ({"num_trees": 7}, TypeError, "set by the argument `B`"),
+        ({"B": "auto"}, ValueError, "must be a number of trees; got 'auto'"),
+        ({"B": 1.5}, TypeError, "got 1.5"),
         ({"mtry": 7}, r_bridge.RError, "mtry can not be larger"),
     ],
 )

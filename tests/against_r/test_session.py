@@ -68,6 +68,18 @@ def test_r_starts_in_a_worker_thread_without_a_warning(session):
     assert answer.stdout.split() == ["3.0", "True"]
 
 
+def test_all_letters_are_read_in_the_c_locale(session):
+    code = "from r_bridge import session; print(ascii(session.call('toupper', 'ö')[0]))"
+    answer = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", code],
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.strip() == ascii("Ö")
+
+
 def test_the_library_path_stays_as_it_was(session):
     session.start()
     assert "/usr/lib/R/lib" not in os.environ.get("LD_LIBRARY_PATH", "")
