@@ -195,12 +195,49 @@ def check_rows(frame: pd.DataFrame, n: int) -> None:
         )
 
 
+CHECKED_ROWS = 20
+"""Training rows at which the forest's out-of-bag predictions are computed again."""
+
+SAME_PREDICTION = 1e-6
+"""Relative to the spread of the predictions; R keeps them in double precision."""
+
+
+def check_training(
+    frame: pd.DataFrame, counts: Ints, read: ReadTrees, oob: Any, columns: list[str]
+) -> None:
+    """Refuse data that give other out-of-bag predictions than the model has.
+
+    Rows in another order, or categories whose levels are not in R's order, would
+    otherwise give wrong numbers without a word: ranger does not keep the levels.
+    """
+    check_columns(frame, columns)
+    known = np.asarray(oob, dtype=np.float64).reshape(len(frame), -1)
+    sure = np.flatnonzero(np.isfinite(known).all(axis=1) & (counts == 0).any(axis=0))
+    if sure.size == 0:
+        return
+    rows = sure[np.unique(np.linspace(0, sure.size - 1, CHECKED_ROWS).astype(int))]
+    values = read(frame[columns].iloc[rows])
+    values = values.reshape(len(counts), rows.size, -1)
+    outside = (counts[:, rows] == 0)[:, :, None]
+    ours = (values * outside).sum(axis=0) / outside.sum(axis=0)
+    spread = max(float(np.ptp(known[sure])), float(np.abs(known[sure]).max()))
+    wrong = np.abs(ours - known[rows]).max(axis=1) > SAME_PREDICTION * spread
+    if wrong.any():
+        row = int(rows[np.flatnonzero(wrong)[0]])
+        raise ValueError(
+            "`data` are not what this forest was fitted to: out-of-bag predictions "
+            f"computed from them differ from the model's own, first in row {row}. "
+            "Give the rows in the order of the fit, and categories with the levels "
+            "that R had, in R's order."
+        )
+
+
 def check_columns(points: pd.DataFrame, columns: list[str]) -> None:
     """Refuse query points that lack a column."""
     for name in columns:
         if name not in points.columns:
             raise ValueError(
-                f"`newdata` lacks column {name!r}{nearest(name, points.columns)} "
+                f"the data lack column {name!r}{nearest(name, points.columns)} "
                 f"The model was fitted to {', '.join(columns)}."
             )
 

@@ -99,6 +99,13 @@ EDGE_CASES = (
         k=1,
         B=B,
     ),
+    Setting(
+        "many trees: jackknife after bootstrap above zero",
+        "regression",
+        replace=True,
+        k=N // 2,
+        B=1000,
+    ),
     Setting("one query point", "probability", replace=True, k=N // 2, points=1),
     Setting(
         "more than 20 query points: ranger calibrates",

@@ -88,8 +88,8 @@ def compare_ranger(
     data : DataFrame or dict of columns
         Training data.
     newdata : DataFrame or dict of columns, optional
-        Query points; the first 20 rows of the training data by default. Above 20 points
-        ranger calibrates, and its calibrated values are shown as information.
+        Query points; the first 20 rows of the training data by default. Above 20
+        points ranger calibrates, and its calibrated values are information.
     k : int or float, optional
         Subsample size, or a fraction of n; `ceil(n**0.8)` by default.
     B : int
@@ -125,12 +125,8 @@ def compare_ranger(
     found = require("R", "rpy2", "ranger")
     columns = read_columns(formula, data, newdata)
     n = len(columns.x)
-    check_units(n)
-    size = subsample_size(k, n)
-    if ensemble_size(B) in ("auto", "complete"):
-        raise ValueError(f"`B` must be a number of trees; got {B!r}.")
-    scheme = make_design(design, n, size, replace=replace, seed=rng).sized(B)
-    counts = dense(scheme.counts(0, B)).astype(np.int64)
+    counts = draw_counts(design, n, k, B, replace=replace, seed=rng)
+    size = int(counts[0].sum())
     r_options = options_of_r(options, OWN_OPTIONS)
     forest = grow(columns, counts, seed=rng + 1, threads=threads, options=r_options)
     quantities = compared(
@@ -155,6 +151,18 @@ def compare_ranger(
             "ranger": str(found["ranger"]),
         },
     )
+
+
+def draw_counts(
+    design: str, n: int, k: int | float | None, B: int, *, replace: bool, seed: int
+) -> Ints:
+    """Draw subsamples as `vstatkit.fit` does, and count their rows, (B, n)."""
+    check_units(n)
+    if ensemble_size(B) in ("auto", "complete"):
+        raise ValueError(f"`B` must be a number of trees; got {B!r}.")
+    size = subsample_size(k, n)
+    scheme = make_design(design, n, size, replace=replace, seed=seed).sized(B)
+    return dense(scheme.counts(0, B)).astype(np.int64)
 
 
 def compared(

@@ -124,7 +124,9 @@ def check_plain(parsed: Design) -> None:
 
 def as_query(newdata: DataLike) -> pd.DataFrame:
     """Read query points; there must be at least one."""
-    if isinstance(newdata, pd.DataFrame) and len(newdata) == 0:
+    columns = newdata.values() if isinstance(newdata, Mapping) else ()
+    frame = isinstance(newdata, pd.DataFrame)
+    if (frame and len(newdata) == 0) or any(np.size(one) == 0 for one in columns):
         raise ValueError("`newdata` must have at least one row; it has none.")
     return as_frame(newdata)
 

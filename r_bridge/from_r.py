@@ -1,5 +1,6 @@
 """Results from forests that ranger, randomForest and grf have grown."""
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from r_bridge.adopt import (
     check_grown,
     check_inbag,
     check_rows,
+    check_training,
     of_class,
     oob_scores,
     response_name,
@@ -24,7 +26,7 @@ from r_bridge.convert import to_r_frame, trees_first
 from r_bridge.exceptions import RError
 from r_bridge.grf import GrfForest
 from r_bridge.ranger import RangerForest
-from vstatkit import EnsembleResults
+from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats
 from vstatkit.frames import as_frame
 
@@ -33,7 +35,8 @@ function(forest) list(
   treetype = forest$treetype, n = forest$num.samples, replace = forest$replace,
   inbag = !is.null(forest$inbag.counts), grown = !is.null(forest$forest),
   columns = forest$forest$independent.variable.names, levels = forest$forest$levels,
-  oob = forest$predictions
+  weighted = !is.null(forest$call$case.weights),
+  oob = if (length(forest$predictions)) forest$predictions
 )
 """
 
@@ -42,22 +45,33 @@ function(forest) list(
   type = forest$type, n = length(forest$y), inbag = forest$inbag,
   grown = !is.null(forest$forest), levels = forest$classes,
   columns = rownames(forest$importance),
+  comparable = is.null(forest$coefs) &&
+    (is.null(forest$votes) || max(forest$votes, na.rm = TRUE) <= 1),
   y = if (is.factor(forest$y)) as.character(forest$y) else as.numeric(forest$y),
   oob = if (is.null(forest$votes)) as.numeric(forest$predicted) else forest$votes
 )
 """
 
-# randomForest takes text for the numbers of its sorted levels, and forgets them.
+# randomForest keeps the levels of factors, but takes text and ordered factors for
+# the numbers of their levels.
 _RANDOMFOREST_TREES = """
-function(forest, x, train) {
+function(forest, x) {
   loadNamespace("randomForest")
-  text <- names(x)[vapply(train[names(x)], is.character, logical(1))]
-  x[text] <- lapply(x[text], as.integer)
+  for (name in names(x)) {
+    levels <- forest$forest$xlevels[[name]]
+    if (is.character(levels)) x[[name]] <- factor(as.character(x[[name]]), levels)
+    else if (is.factor(x[[name]])) x[[name]] <- as.integer(x[[name]])
+  }
   predict(forest, x, predict.all = TRUE)$individual
 }
 """
 
 _GRF_COLUMNS = "function(forest) colnames(forest[['X.orig']])"
+
+_GRF_ROWS = """
+function(forest, X) isTRUE(all.equal(as.matrix(forest[["X.orig"]]), X,
+                                     check.attributes = FALSE))
+"""
 
 
 def from_ranger(
@@ -96,6 +110,13 @@ def from_ranger(
     about = session.call(_ABOUT_RANGER, forest)
     check_inbag(about["inbag"][0], "ranger", "ranger(..., keep.inbag = TRUE)")
     check_grown(about["grown"][0], "ranger", "write.forest = TRUE")
+    if about["weighted"][0]:
+        warnings.warn(
+            "this forest draws rows by `case.weights`; the variances here are for "
+            "rows that are drawn alike.",
+            VstatkitWarning,
+            stacklevel=2,
+        )
     classes = _levels(about["levels"])
     votes = _check_kind(about["treetype"][0], classes)
     frame = as_frame(data)
@@ -111,12 +132,15 @@ def from_ranger(
         return values if classes is None else values.reshape(many)
 
     counts = RangerForest(forest, train).counts()
+    columns = tuple(map(str, about["columns"]))
+    if not votes and about["oob"] is not None:
+        check_training(frame, counts, read, about["oob"], list(columns))
     response = response_name(forest)
     adopted = AdoptedForest(
         package="ranger",
         counts=counts,
         read=read,
-        columns=tuple(map(str, about["columns"])),
+        columns=columns,
         # Subsamples that were given to ranger may be without replacement.
         replace=bool(about["replace"][0]) and bool(counts.max() > 1),
         response=response or "y",
@@ -183,18 +207,21 @@ def from_randomforest(
 
     def read(points: pd.DataFrame) -> Floats:
         query = aligned_frame(points, train)
-        found = np.atleast_2d(session.call(_RANDOMFOREST_TREES, forest, query, train))
+        found = np.atleast_2d(session.call(_RANDOMFOREST_TREES, forest, query))
         if classes is None:
             return trees_first(found)
         votes = [(found == one).T for one in classes]
         return np.stack(votes, axis=-1).astype(np.float64)
 
     counts = np.asarray(about["inbag"], dtype=np.int64).T
+    columns = tuple(map(str, about["columns"]))
+    if about["comparable"][0]:
+        check_training(frame, counts, read, about["oob"], list(columns))
     adopted = AdoptedForest(
         package="randomForest",
         counts=counts,
         read=read,
-        columns=tuple(map(str, about["columns"])),
+        columns=columns,
         replace=bool(counts.max() > 1),
         response=response_name(forest) or "y",
         classes=classes,
@@ -242,6 +269,13 @@ def from_grf(
     check_columns(points, list(columns))
     here = extract(forest, matrix(points[list(columns)]), threads=threads, name="grf")
     check_rows(frame, len(here.Y))
+    check_columns(frame, list(columns))
+    if not session.call(_GRF_ROWS, forest, matrix(frame[list(columns)]))[0]:
+        raise ValueError(
+            f"`data` are not what this forest was fitted to: the columns "
+            f"{', '.join(columns)} differ from those that grf has kept. Give the rows "
+            "in the order of the fit."
+        )
     adopted = AdoptedForest(
         package="grf",
         counts=here.counts,

@@ -13,11 +13,11 @@ from r_bridge import session
 from r_bridge.availability import available
 from r_bridge.battery import FORMULA, SETTINGS, B, Setting, data_set, query_points
 from r_bridge.check_grf import EXTRACT, GROW
+from r_bridge.check_ranger import draw_counts
 from r_bridge.columns import read_columns
 from r_bridge.ranger import grow
 from r_bridge.recording import ranger_document, write_json
 from vstatkit import datasets
-from vstatkit.subsample import dense, make_design
 
 RANGER_POINTS = 3
 """Query points of a recorded ranger forest, which keep the file small."""
@@ -47,8 +47,7 @@ def _ranger_forest(setting: Setting) -> dict[str, Any]:
     few = replace(setting, points=RANGER_POINTS)
     data = read_columns(FORMULA, data_set(0, few.kind), query_points(0, few))
     n = len(data.x)
-    design = make_design("balanced", n, few.k, replace=few.replace, seed=0).sized(B)
-    counts = dense(design.counts(0, B)).astype(np.int64)
+    counts = draw_counts("balanced", n, few.k, B, replace=few.replace, seed=0)
     forest = grow(data, counts, seed=1, threads=1, options={})
     return ranger_document(
         few.title, forest, replace=few.replace, regression=few.kind == "regression"

@@ -44,6 +44,9 @@ function(data) {
   keep <- function(name, model) assign(name, model, envir = globalenv())
   set.seed(1)
   keep("other", grow(y ~ x1 + x2 + kind))
+  keep("other_factor", randomForest::randomForest(
+    transform(data[c("x1", "kind")], kind = factor(kind, c("zebra", "ape"))), data$y,
+    ntree = 60, keep.inbag = TRUE))
   keep("other_without", grow(y ~ x1, replace = FALSE))
   keep("other_classes", grow(three ~ x1 + x2))
   keep("other_bare", randomForest::randomForest(y ~ x1, data, ntree = 5))
@@ -126,7 +129,7 @@ def test_a_ranger_forest_predicts_new_data(forests, name):
     assert_allclose(other.predicted_mean, one.params, rtol=1e-12)
     assert_allclose(other.se_mean, one.bse, rtol=1e-12)
     assert_allclose(other.cov(), one.cov_params(), rtol=1e-10)
-    with pytest.raises(ValueError, match="lacks column 'x1'"):
+    with pytest.raises(ValueError, match="lack column 'x1'"):
         one.predict(NEW.drop(columns="x1"))
 
 
@@ -189,6 +192,34 @@ def test_a_forest_from_a_file(forests, tmp_path):
     assert_array_equal(saved.values, named.values)
 
 
+def test_levels_in_another_order_are_noticed(forests):
+    # R sorted the text: "ape" was the first level.
+    other = DATA.assign(kind=pd.Categorical(DATA.kind, ["zebra", "ape"]))
+    with pytest.raises(ValueError, match="levels that R had, in R's order"):
+        r_bridge.from_ranger("rf", other, NEW)
+    same = DATA.assign(kind=pd.Categorical(DATA.kind, ["ape", "zebra"]))
+    r_bridge.from_ranger("rf", same, NEW)
+
+
+def test_options_of_ranger_that_change_what_is_kept(forests):
+    forests.call(
+        """function(data) {
+          grow <- function(...) ranger::ranger(y ~ x1 + kind, data, num.trees = 40,
+                                               num.threads = 1, keep.inbag = TRUE, ...)
+          keep <- function(name, model) assign(name, model, envir = globalenv())
+          keep("rf_no_oob", grow(oob.error = FALSE))
+          keep("rf_parted", grow(respect.unordered.factors = "partition"))
+          keep("rf_weighted", grow(case.weights = 1:60))
+          NULL
+        }""",
+        to_r_frame(DATA),
+    )
+    assert r_bridge.from_ranger("rf_no_oob", DATA, NEW).scores is None
+    assert (r_bridge.from_ranger("rf_parted", DATA, NEW).bse > 0).all()
+    with pytest.warns(vs.VstatkitWarning, match="rows that are drawn alike"):
+        r_bridge.from_ranger("rf_weighted", DATA, NEW)
+
+
 def test_a_file_is_enough_for_an_r_that_has_just_started(forests, tmp_path):
     forests.call("function(path) saveRDS(rf, path)", str(tmp_path / "forest.rds"))
     DATA.to_pickle(tmp_path / "data.pkl")
@@ -217,6 +248,8 @@ def test_a_file_is_enough_for_an_r_that_has_just_started(forests, tmp_path):
         ("rf", {"newdata": NEW.iloc[:0]}, ValueError, "at least one row"),
         ("rf", {"newdata": NEW.rename(columns={"x1": "x_1"})}, ValueError, "'x_1'"),
         ("rf", {"newdata": NEW.assign(kind="cow")}, r_bridge.RError, "lack: cow"),
+        ("rf", {"data": DATA[::-1]}, ValueError, "differ from the model's own"),
+        ("rf", {"data": DATA.drop(columns="x2")}, ValueError, "lack column 'x2'"),
         ("rf", {"variance": "corrected_u"}, ValueError, "without replacement"),
     ],
 )
@@ -236,6 +269,14 @@ def test_a_random_forest_has_its_own_mean(other_forests):
     assert_allclose(res.scores.table["OOB RMSE"] ** 2, mse, rtol=1e-10)
 
 
+def test_levels_of_a_random_forest_come_from_the_model(other_forests):
+    res = r_bridge.from_randomforest("other_factor", DATA, NEW)
+    code = """function(x) predict(
+      other_factor, transform(x, kind = factor(kind, c("zebra", "ape"))))"""
+    frame = to_r_frame(NEW[["x1", "kind"]])
+    assert_allclose(res.params, other_forests.call(code, frame), rtol=1e-12)
+
+
 def test_a_random_forest_without_replacement(other_forests):
     res = r_bridge.from_randomforest("other_without", DATA, NEW)
     assert not res.replace
@@ -248,6 +289,12 @@ def test_trees_of_a_random_forest_vote(other_forests):
     code = "function(x) predict(other_classes, x, type = 'prob')"
     expected = other_forests.call(code, to_r_frame(NEW))
     assert_allclose(res.params.to_numpy().reshape(3, 3), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["other", "other_classes"])
+def test_rows_in_another_order_are_noticed(other_forests, name):
+    with pytest.raises(ValueError, match="differ from the model's own"):
+        r_bridge.from_randomforest(name, DATA[::-1], NEW)
 
 
 def test_a_random_forest_without_inbag_says_how_to_refit(other_forests):

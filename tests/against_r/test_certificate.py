@@ -69,6 +69,13 @@ def test_every_edge_case_reaches_its_corner(certificate):
     assert len(few) == 2
     assert all("leaves out rows" in reasons[title] for title in few)
     assert "empirical Bayes" in reasons[EDGE_CASES[-1].title]
+    many = next(one.title for one in EDGE_CASES if "many trees" in one.title)
+    (jackknife,) = (
+        quantity.theirs
+        for quantity in certificate.ranger[many][0].quantities
+        if quantity.name == "J-U, predict(se)^2"
+    )
+    assert (jackknife > 0).sum() > 5
 
 
 @pytest.mark.r

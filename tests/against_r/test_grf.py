@@ -315,8 +315,10 @@ def test_a_grf_forest_becomes_results(real_or_stand_in, recorded_document):
     assert res.cov_params().shape == (25, 25)
     assert res.with_variance("ij_u").variance == "ij_u"
     assert_allclose(res.predict(points.head(2)), forest.predictions[:2], rtol=1e-12)
-    with pytest.raises(ValueError, match="lacks column 'x4'"):
+    with pytest.raises(ValueError, match="lack column 'x4'"):
         r_bridge.from_grf("g", data, points.drop(columns="x4"))
+    with pytest.raises(ValueError, match="Give the rows in the order of the fit"):
+        r_bridge.from_grf("g", data[::-1], points)
     with pytest.raises(ValueError, match="150 rows; got 10"):
         r_bridge.from_grf("g", data.head(10), points)
 

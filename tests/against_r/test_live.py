@@ -158,6 +158,7 @@ def test_the_users_generator_in_r_is_left_alone(session):
         ({"formula": "y ~ log(x1)"}, vs.FormulaError, "is more than a column"),
         ({"formula": "y ~ cut(x1, 3)"}, vs.FormulaError, r"`cut\(...\)`"),
         ({"newdata": pd.DataFrame({"x1": []})}, ValueError, "at least one row"),
+        ({"newdata": {"x1": []}}, ValueError, "`newdata` must have at least one row"),
         ({"newdata": {"x2": [1.0]}}, vs.FormulaError, "lack column 'x1'"),
         ({"k": 30, "replace": False}, ValueError, "needs k < n"),
         ({"k": 31, "replace": False}, ValueError, "at most n = 30"),

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import r_bridge
+import vstatkit as vs
 from r_bridge.session import RObject
 
 pytestmark = pytest.mark.r
@@ -37,6 +38,12 @@ def test_calls_work_from_a_worker_thread(session):
     x = np.arange(6.0).reshape(2, 3)
     found = in_thread(lambda: session.call("function(x) x %*% t(x)", x))
     assert_array_equal(found, x @ x.T)
+
+
+def test_a_whole_comparison_works_from_a_worker_thread(session):
+    data = vs.datasets.mars(30, rng=1)
+    found = in_thread(lambda: r_bridge.compare_ranger("y ~ x1", data, k=10, B=60))
+    assert found.ok
 
 
 def test_many_threads_take_turns(session):
