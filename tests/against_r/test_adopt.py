@@ -209,7 +209,8 @@ def test_options_of_ranger_that_change_what_is_kept(forests):
           keep <- function(name, model) assign(name, model, envir = globalenv())
           keep("rf_no_oob", grow(oob.error = FALSE))
           keep("rf_parted", grow(respect.unordered.factors = "partition"))
-          keep("rf_weighted", grow(case.weights = 1:60))
+          keep("rf_weighted", ranger::ranger(y ~ x1, data, num.trees = 40,
+            num.threads = 1, keep.inbag = TRUE, case.weights = 1:60))
           NULL
         }""",
         to_r_frame(DATA),
