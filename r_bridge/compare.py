@@ -81,17 +81,25 @@ class Quantity:
 def largest_relative_difference(a: ArrayLike, b: ArrayLike) -> float:
     """Largest `|a - b| / max(|a|, |b|)`, over numbers that neither side misses.
 
+    An infinite number differs infinitely from any other.
+
     Examples
     --------
     >>> import numpy as np
     >>> largest_relative_difference(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
     0.5
+    >>> largest_relative_difference(np.array([np.inf]), np.array([2.0]))
+    inf
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    unequal = ~(np.isnan(x) | np.isnan(y)) & (x != y)
+    if not unequal.any():
+        return 0.0
+    x, y = x[unequal], y[unequal]
     scale = np.maximum(np.abs(x), np.abs(y))
-    gap = np.abs(x - y) / np.where(scale > 0, scale, 1.0)
-    known = gap[np.isfinite(gap)]
-    return float(known.max()) if known.size else 0.0
+    if np.isinf(scale).any():
+        return float("inf")
+    return float((np.abs(x - y) / scale).max())
 
 
 @dataclass(frozen=True)
