@@ -93,8 +93,9 @@ def evaluate(
         joblib.delayed(_evaluate_batch)(task, first, min(first + batch_size, stop))
         for first in edges
     )
-    values: list[Floats] = []
+    values = np.empty((0, 0))
     learners: list[Any] = []
+    done = 0
     oob = _empty_oob(task)
     with tqdm(
         total=stop - start,
@@ -104,12 +105,16 @@ def evaluate(
         leave=False,
     ) as bar:
         for part in batches:
-            values.append(part.values)
+            if done == 0:
+                # Filled in place: joining batches would hold all values twice.
+                values = np.empty((stop - start, part.values.shape[1]))
+            values[done : done + len(part.values)] = part.values
+            done += len(part.values)
             learners.extend(part.learners)
             if oob is not None and part.oob is not None:
                 oob = oob + part.oob
             bar.update(len(part.values))
-    return Evaluation(np.concatenate(values), learners, oob)
+    return Evaluation(values, learners, oob)
 
 
 def _batch_size(task: Task, n_learners: int) -> int:
