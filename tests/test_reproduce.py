@@ -16,6 +16,7 @@ from vstatkit.studies.claims import check_claims
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.report import markdown_table, read_printed
 from vstatkit.studies.run import run_experiment
+from vstatkit.studies.scale import QUICK
 from vstatkit.studies.table2_report import report as table2_report
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -67,7 +68,9 @@ def test_the_whole_paper_in_seconds(tmp_path, capsys):
     for heading in ("# table1", "# table2", "# figures", "# variance-components"):
         assert heading in captured.out
     assert "it/s" in captured.err or "s/it" in captured.err
-    assert f"Files written to {tmp_path}" in captured.out
+    assert f"Files written to {tmp_path / 'quick'}" in captured.out
+    assert not list(tmp_path.glob("*.*")), "quick results stay apart from full ones"
+    tmp_path = tmp_path / "quick"
     assert {path.stem for path in tmp_path.glob("*.png")} == PICTURES
     assert all(path.stat().st_size > 20_000 for path in tmp_path.glob("*.png"))
     table = pd.read_csv(tmp_path / "table2.csv")
@@ -140,6 +143,39 @@ def test_boston_of_another_shape_is_refused(boston_csv, no_r):
     frame.head(10).to_csv(path, index=False)
     with pytest.raises(data.MissingDataError, match="506 rows and 14 columns"):
         data.load("boston", path)
+    frame.rename(columns={"medv": "price"}).to_csv(path, index=False)
+    with pytest.raises(data.MissingDataError, match="the columns price, c0"):
+        data.load("boston", path)
+
+
+def test_boston_may_have_names_in_capitals(boston_csv, no_r):
+    path, frame = boston_csv
+    frame.rename(columns=str.upper).to_csv(path, index=False)
+    assert_allclose(data.load("boston", path).y, frame["medv"])
+
+
+def test_missing_values_are_refused(boston_csv, no_r):
+    path, frame = boston_csv
+    frame.assign(c3=frame["c3"].where(frame.index != 7)).to_csv(path, index=False)
+    with pytest.raises(data.MissingDataError, match="column 'c3' has some"):
+        data.load("boston", path)
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "@relation r\n@data\nfoo\n"])
+def test_a_broken_arff_file_is_named(tmp_path, text):
+    path = tmp_path / "retinopathy.arff"
+    path.write_text(text)
+    with pytest.raises(data.MissingDataError, match=r"retinopathy\.arff"):
+        data.load("retinopathy", path)
+
+
+def test_a_path_to_nowhere_is_an_error(tmp_path, monkeypatch):
+    nowhere = tmp_path / "nowhere"
+    with pytest.raises(ValueError, match="`data` must name a directory"):
+        next(vs.studies.reproduce("table1", tmp_path, data=nowhere))
+    monkeypatch.setenv(data.ENVIRONMENT, str(nowhere))
+    with pytest.raises(ValueError, match="VSTATKIT_DATA in the environment"):
+        next(vs.studies.reproduce("table1", tmp_path))
 
 
 def test_boston_from_r(monkeypatch):
@@ -264,7 +300,7 @@ def test_the_papers_observations_are_tested():
 
 
 def test_flags_mark_what_is_beyond_its_bound():
-    study = table2.simulation(1, table2.QUICK)
+    study = table2.simulation(1, QUICK)
     record = run_experiment(study, 4, seed=1)
     table = table2.compare(record, study)
     known = table[table["printed"].notna()]
@@ -277,7 +313,7 @@ def test_flags_mark_what_is_beyond_its_bound():
 
 
 def test_cells_of_the_figures_add_the_monte_carlo_part():
-    study = bias.simulation(bias.QUICK)
+    study = bias.simulation(QUICK)
     record = run_experiment(study, 3, seed=1)
     cells = bias.cells(record, study)
     assert len(cells) == 90
@@ -328,7 +364,7 @@ def test_claims_are_counted_by_their_bounds():
 
 
 def test_the_empirical_variance_is_taken_over_groups():
-    study = transition.simulation(transition.QUICK)
+    study = transition.simulation(QUICK)
     record = run_experiment(study, 3, seed=1)
     doubled = {
         name: np.tile(a, (67,) + (1,) * (a.ndim - 1)) for name, a in record.items()

@@ -13,7 +13,7 @@ from vstatkit.api import fit
 from vstatkit.components import ESTIMATORS
 from vstatkit.exceptions import VstatkitError
 from vstatkit.results import EnsembleResults
-from vstatkit.studies.reproduce import PARTS, reproduce
+from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
 
@@ -107,7 +107,9 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         "default $VSTATKIT_DATA",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="small studies, to check the machinery"
+        "--quick",
+        action="store_true",
+        help="small studies, to check the machinery; files go into DIR/quick",
     )
     parser.set_defaults(run=_reproduce)
 
@@ -128,7 +130,8 @@ def _reproduce(options: argparse.Namespace) -> int:
         print(f"# {report.name}\n\n{report.markdown}\n", flush=True)
         elapsed = time.monotonic() - start
         print(f"{report.name}: {elapsed:.0f} s since the start", file=sys.stderr)
-    print(f"Files written to {options.out.resolve()}")
+    folder = options.out / QUICK_FOLDER if options.quick else options.out
+    print(f"Files written to {folder.resolve()}")
     return 0
 
 

@@ -9,8 +9,8 @@ from vstatkit._typing import Floats
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.generators import Line
 from vstatkit.studies.metrics import true_variance, variance_ratio
+from vstatkit.studies.scale import Scale
 from vstatkit.studies.simulation import Arm, Components, Simulation
-from vstatkit.studies.table2 import Scale
 
 ITERATIONS = 300
 """Data sets; the paper has 100, which know a true variance to 14 % only."""
@@ -37,7 +37,6 @@ LABELS = {
     "corrected_ij": "corrected-IJ",
     "corrected_u": "corrected-U",
 }
-QUICK = Scale(units=5, learners=10)
 
 
 def simulation(scale: Scale | None = None) -> Simulation:

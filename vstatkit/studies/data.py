@@ -80,6 +80,26 @@ class Law:
 Source = Observations | Law
 
 
+def checked_path(given: Path | str | None) -> Path | None:
+    """Where data are looked for: what was given, or the environment names.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing of that name.
+    """
+    named = os.environ.get(ENVIRONMENT) if given is None else given
+    if not named:
+        return None
+    if not Path(named).exists():
+        whose = f"{ENVIRONMENT} in the environment" if given is None else "`data`"
+        raise ValueError(
+            f"{whose} must name a directory with boston.csv and retinopathy.arff, or "
+            f"one of the two; there is no {named}."
+        )
+    return Path(named)
+
+
 def load(name: str, path: Path | None = None) -> Source:
     """Load a data set of Table 1.
 
@@ -96,7 +116,7 @@ def load(name: str, path: Path | None = None) -> Source:
     MissingDataError
         If the data set cannot be found; the message says how to get it.
     """
-    return SOURCES[name](path)
+    return SOURCES[name](checked_path(path))
 
 
 def _fixed(loader: Callable[[], pd.DataFrame]) -> Callable[[Path | None], Source]:
@@ -105,6 +125,11 @@ def _fixed(loader: Callable[[], pd.DataFrame]) -> Callable[[Path | None], Source
 
 def _from_frame(frame: pd.DataFrame) -> Observations:
     """Take the last column as the response."""
+    if frame.isna().any(axis=None):
+        raise MissingDataError(
+            f"the data must have no missing values; column "
+            f"{frame.columns[frame.isna().any()][0]!r} has some."
+        )
     X, response = _numbers(frame.iloc[:, :-1]), frame.iloc[:, -1]
     if isinstance(response.dtype, pd.CategoricalDtype):
         codes = np.asarray(response.cat.codes, dtype=np.float64)
@@ -118,8 +143,6 @@ def _numbers(frame: pd.DataFrame | pd.Series) -> Floats:
 
 def _find(path: Path | None, names: tuple[str, ...]) -> Path | None:
     """Find a file of one of these names, or of their suffix if it was given."""
-    if path is None and ENVIRONMENT in os.environ:
-        path = Path(os.environ[ENVIRONMENT])
     if path is None:
         return None
     if path.is_file():
@@ -130,10 +153,12 @@ def _find(path: Path | None, names: tuple[str, ...]) -> Path | None:
 def _boston(path: Path | None) -> Observations:
     found = _find(path, ("boston.csv", "Boston.csv"))
     frame = _boston_from_r() if found is None else pd.read_csv(found)
+    frame.columns = frame.columns.str.lower()
     if "medv" not in frame or frame.shape != (506, 14):
         raise MissingDataError(
             f"boston must have 506 rows and 14 columns, `medv` among them, as R's "
-            f"MASS::Boston; {found} has {frame.shape[0]} and {frame.shape[1]}."
+            f"MASS::Boston; {found} has {frame.shape[0]} rows and the columns "
+            f"{', '.join(frame.columns)}."
         )
     return _from_frame(frame[[*frame.columns.drop("medv"), "medv"]])
 
@@ -166,7 +191,12 @@ def _retinopathy(path: Path | None) -> Observations:
         )
     from scipy.io import arff  # noqa: PLC0415 slow import
 
-    frame = pd.DataFrame(arff.loadarff(found)[0])
+    try:
+        frame = pd.DataFrame(arff.loadarff(found)[0])
+    except (OSError, ValueError, StopIteration, NotImplementedError) as error:
+        raise MissingDataError(
+            f"retinopathy: {found} cannot be read as an ARFF file."
+        ) from error
     if frame.shape != (1151, 20):
         raise MissingDataError(
             f"retinopathy must have 1151 rows and 20 columns; {found} has "

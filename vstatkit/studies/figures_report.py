@@ -6,12 +6,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.cbook import boxplot_stats
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator
 
+from vstatkit._typing import Floats
 from vstatkit.studies import bias, transition
-from vstatkit.studies.bias import LABELS, SIZES, SUBSAMPLES, Cell
+from vstatkit.studies.bias import LABELS, NOBS, SIZES, SUBSAMPLES, Cell
 from vstatkit.studies.claims import check_claims
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.palette import COLOURS, clean, panels
@@ -57,9 +60,11 @@ def bias_report(record: Record, study: Simulation) -> Report:
         pictures[symbol] = draw_samplings(found, SUBSAMPLES[0], field)
         captions[symbol] = f"{field} by IM, BM and IJ, k = {SUBSAMPLES[0]}"
     pieces = [
-        f"{len(found[0].mean)} data sets of n = 500 (print: 100). Shown in the "
-        "pictures are all data sets' estimates of the variance of an ensemble of "
-        "1000 trees, from B trees; the line is the true variance.",
+        f"{len(found[0].mean)} data sets (print: 100) of n = {NOBS}. Shown in the "
+        "pictures are the estimates of the variance of an ensemble of "
+        f"{SIZES[bias.REFERENCE]} trees, from B trees; the line is the true variance. "
+        "The axis is logarithmic: boxes of estimates below zero run off its end, "
+        "where their share is written, and there is none if their median is negative.",
         "**Mean estimated variance over true variance**, with 95 % bounds of its "
         "sampling error; in parentheses the share of negative estimates, if any:",
         markdown_table(_ratio_table(table)),
@@ -101,10 +106,15 @@ def draw_samplings(found: Sequence[Cell], k: int, field: str) -> Figure:
     """Draw IM, BM and IJ for both samplings."""
     figure, axes = panels(1, 2, height=3.6)
     methods = ("im", "bm", "ij")
+    chosen = [cell for cell in found if cell.k == k and cell.method in methods]
+    floor = _floor(chosen, field) / 2
     for ax, letter in zip(axes[0], SAMPLING, strict=True):
-        chosen = [cell for cell in found if (cell.statistic, cell.k) == (letter, k)]
-        _boxes(ax, chosen, methods, field)
+        here = [cell for cell in chosen if cell.statistic == letter]
+        _boxes(ax, here, methods, field, floor=floor)
         ax.set_title(f"Subsamples {SAMPLING[letter]}, k = {k}", fontsize=11)
+        if field == "zeta_k":
+            _plain_ticks(ax)
+    axes[0][0].set_ylim(bottom=floor)
     what = {"variance": VARIANCE, "zeta_1": r"$\hat\zeta_{1,k}$"}
     axes[0][0].set_ylabel(what.get(field, r"$\hat\zeta_{k,k}$"))
     _legend(figure, methods, truth=field == "variance")
@@ -115,31 +125,52 @@ def draw_sizes(found: Sequence[Cell], letter: str, method: str) -> Figure:
     """Draw a correction beside BM and IJ, for the three subsample sizes."""
     figure, axes = panels(1, len(SUBSAMPLES), height=3.6)
     methods = (method, "bm", "ij")
+    chosen = [
+        cell for cell in found if cell.statistic == letter and cell.method in methods
+    ]
+    # Room below the boxes for the shares of negative estimates.
+    floor = _floor(chosen, "variance") / 12
     for ax, k in zip(axes[0], SUBSAMPLES, strict=True):
-        chosen = [cell for cell in found if (cell.statistic, cell.k) == (letter, k)]
-        _boxes(ax, chosen, methods, "variance")
+        here = [cell for cell in chosen if cell.k == k]
+        _boxes(ax, here, methods, "variance", floor=floor)
         ax.set_title(f"k = {k}", fontsize=11)
-    bottom, _ = axes[0][0].get_ylim()
-    axes[0][0].set_ylim(bottom=bottom / 6)  # room for the shares of negatives
+    axes[0][0].set_ylim(bottom=floor)
     axes[0][0].set_ylabel(f"{VARIANCE}, subsamples\n{SAMPLING[letter]}")
     _legend(figure, methods, truth=True)
     return figure
 
 
+def _floor(cells: Sequence[Cell], field: str) -> float:
+    """Give the lowest end of a whisker or box that a logarithmic axis can show."""
+    ends = [
+        end
+        for cell in cells
+        for end in _quantiles(np.asarray(getattr(cell, field)))
+        if end > 0
+    ]
+    return min(ends)
+
+
+def _quantiles(values: Floats) -> tuple[float, ...]:
+    found = boxplot_stats(values)[0]
+    return found["whislo"], found["q1"], found["med"]
+
+
 def _boxes(
-    ax: Axes, chosen: Sequence[Cell], methods: Sequence[str], field: str
+    ax: Axes, cells: Sequence[Cell], methods: Sequence[str], field: str, *, floor: float
 ) -> None:
     """Draw a box for every method and B; below it the share that a log hides."""
     width = 0.26
-    for cell in chosen:
-        if cell.method not in methods:
-            continue
+    for cell in cells:
         values = np.asarray(getattr(cell, field))
         place = SIZES.index(cell.B) + width * (methods.index(cell.method) - 1)
-        shown = values[values > 0]
-        if shown.size:
-            boxes = ax.boxplot(
-                shown,
+        found = boxplot_stats(values)[0]
+        if found["med"] > 0:
+            # What lies below zero ends below the axis.
+            for name in ("whislo", "q1"):
+                found[name] = max(found[name], floor / 10)
+            boxes = ax.bxp(
+                [found],
                 positions=[place],
                 widths=0.8 * width,
                 patch_artist=True,
@@ -148,7 +179,7 @@ def _boxes(
                 flierprops={"marker": ".", "markersize": 3, "markeredgecolor": "0.4"},
             )
             boxes["boxes"][0].set_facecolor(FILL[cell.method])
-        hidden = 1 - shown.size / values.size
+        hidden = np.mean(values <= 0)
         if hidden > 0:
             ax.text(
                 place,
@@ -158,14 +189,24 @@ def _boxes(
                 ha="center",
                 fontsize=7.5,
                 color=FILL[cell.method],
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+                zorder=5,
             )
     if field == "variance":
-        ax.axhline(chosen[0].truth, color=COLOURS["red"], linewidth=1.6)
+        ax.axhline(cells[0].truth, color=COLOURS["red"], linewidth=1.6)
     ax.set_yscale("log")
     ax.set_xlim(-0.5, len(SIZES) - 0.5)
     ax.set_xticks(range(len(SIZES)), [f"{B}" for B in SIZES])
     ax.set_xlabel("Trees B")
     clean(ax)
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Write 0.2, 0.5, 1, 2 on an axis of little more than a decade."""
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    ax.yaxis.set_major_formatter(plain)
+    ax.yaxis.set_minor_formatter(plain)
 
 
 def _legend(figure: Figure, methods: Sequence[str], *, truth: bool) -> None:
@@ -183,7 +224,8 @@ def transition_report(record: Record, study: Simulation) -> Report:
     table = transition.parts(record, study)
     shown = table.set_index("B").map(lambda value: decimals(value, 4)).reset_index()
     pieces = [
-        f"{len(record['V/mean'])} data sets (print: ten times 100), n = 1000, k = 10. "
+        f"{len(record['V/mean'])} data sets (print: ten times 100), "
+        f"n = {transition.NOBS}, k = {transition.SUBSAMPLE}. "
         "The components are corrected-V's and the learners' variance from B = 1000, "
         "averaged over data sets.",
         markdown_table(shown),

@@ -9,9 +9,11 @@ from vstatkit.studies import data as sources
 from vstatkit.studies.experiment import Experiment, Record
 from vstatkit.studies.report import Report
 from vstatkit.studies.run import run_experiment
+from vstatkit.studies.scale import QUICK
 
 PARTS = ("table1", "table2", "figures", "all")
 CHECKPOINTS = "checkpoints"
+QUICK_FOLDER = "quick"
 QUICK_NOTE = (
     "*Quick: data sets, subsamples and ensembles are a fifth to a tenth of the "
     "paper's. This checks the machinery, not the paper.*"
@@ -86,9 +88,9 @@ def reproduce(
         its subdirectory `checkpoints`: a run that was stopped goes on from there,
         and gives the same numbers.
     iterations : int, optional
-        Data sets (of Table 1: splits) instead of each experiment's own number: 500
-        for Table 2 and 20 splits, as in print, 300 for the figures; with
-        "figures" and "all", if it is smaller than that.
+        Data sets (of Table 1: splits) instead of each experiment's own number: 20
+        splits for Table 1, 500 for Table 2 as in print, 300 for the boxes and 1000
+        for the variance components; with "figures" and "all", if it is smaller.
     seed : int
         Seed of everything.
     n_jobs : int, optional
@@ -97,7 +99,8 @@ def reproduce(
         Directory with `boston.csv` and `retinopathy.arff`, or one of them; by
         default what the environment variable `VSTATKIT_DATA` names.
     quick : bool
-        Run small studies of the same layout, in seconds.
+        Run small studies of the same layout, in seconds; their files go into the
+        subdirectory `quick`, apart from those of full studies.
     progress : bool, optional
         Show progress with the time remaining; by default on a terminal.
 
@@ -109,12 +112,12 @@ def reproduce(
     if part not in PARTS:
         raise ValueError(f"`part` must be one of {', '.join(PARTS)}; got {part!r}.")
     plan = Plan(
-        out=Path(out),
+        out=Path(out) / QUICK_FOLDER if quick else Path(out),
         iterations=iterations,
         capped=part in ("figures", "all"),
         seed=seed,
         n_jobs=n_jobs,
-        path=None if data is None else Path(data),
+        path=sources.checked_path(data),
         quick=quick,
         progress=progress,
     )
@@ -153,14 +156,14 @@ def _table1(plan: Plan) -> Report:
 def _table2(plan: Plan) -> Report:
     from vstatkit.studies import table2_report  # noqa: PLC0415 only pictures need it
 
-    study = table2.simulation(plan.seed, table2.QUICK if plan.quick else None)
+    study = table2.simulation(plan.seed, QUICK if plan.quick else None)
     return table2_report.report(plan.run(study, table2.ITERATIONS), study)
 
 
 def _bias(plan: Plan) -> Report:
     from vstatkit.studies import figures_report  # noqa: PLC0415 only pictures need it
 
-    study = bias.simulation(bias.QUICK if plan.quick else None)
+    study = bias.simulation(QUICK if plan.quick else None)
     record = plan.run(study, bias.ITERATIONS)
     return figures_report.bias_report(record, study)
 
@@ -168,7 +171,7 @@ def _bias(plan: Plan) -> Report:
 def _transition(plan: Plan) -> Report:
     from vstatkit.studies import figures_report  # noqa: PLC0415 only pictures need it
 
-    study = transition.simulation(transition.QUICK if plan.quick else None)
+    study = transition.simulation(QUICK if plan.quick else None)
     record = plan.run(study, transition.ITERATIONS)
     return figures_report.transition_report(record, study)
 

@@ -162,11 +162,11 @@ def draw(table: pd.DataFrame) -> Figure:
                 label=f"{letter}, measured ± split sd",
             )
             ax.plot(
-                rows["fraction"] + shift,
+                rows["fraction"] + 3 * shift,
                 rows["printed"],
                 "x" if letter == "U" else "+",
-                color=COLOURS[colour],
-                markersize=7,
+                color=COLOURS["black"],
+                markersize=6.5,
                 label=f"{letter}, printed",
             )
         ax.set_title(name, fontsize=10)

@@ -1,7 +1,5 @@
 """Table 2: normality, variance ratio and coverage on the MARS function."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
@@ -18,6 +16,7 @@ from vstatkit.studies.metrics import (
     proportion_bound,
 )
 from vstatkit.studies.report import read_printed
+from vstatkit.studies.scale import Scale
 from vstatkit.studies.simulation import Arm, Intervals, Method, Simulation
 
 ITERATIONS = 500
@@ -52,25 +51,6 @@ PRINTED_COLUMN = {
     VSTATKIT.label: "none",
 }
 """The printed column that a method is shown beside; ours has none."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much smaller than the paper's a study is.
-
-    Attributes
-    ----------
-    units : int
-        Divisor of n and k.
-    learners : int
-        Divisor of B.
-    """
-
-    units: int = 1
-    learners: int = 1
-
-
-QUICK = Scale(units=5, learners=10)
 
 
 def simulation(seed: int, scale: Scale | None = None) -> Simulation:

@@ -46,6 +46,7 @@ def report(record: Record, study: Simulation) -> Report:
         '**What was printed as "corrected"?** The mean corrected variance over the '
         "mean IJ variance at p1, twelve cells, against print's own quotient:",
         markdown_table(_candidate_table(candidates)),
+        "The picture shows p1; bars are the bounds of the difference from print.",
         "![Variance ratio and coverage at p1, printed and measured](table2.png)",
     ]
     return Report(
@@ -182,7 +183,8 @@ def draw(table: pd.DataFrame) -> Figure:
         coverage.axhline(95, color=COLOURS["black"], linewidth=0.8)
         coverage.set_xlabel("Trees B")
     coverages = at_p1[at_p1["quantity"] == "coverage"]
-    axes[1][0].set_ylim(coverages["measured"].min() - 3, 101)
+    lowest = (coverages["measured"] - coverages["bound"].fillna(0)).min()
+    axes[1][0].set_ylim(lowest - 1, 101)
     axes[0][0].set_ylabel("Estimated / true variance")
     axes[1][0].set_ylabel("Coverage, %")
     handles, labels = axes[0][0].get_legend_handles_labels()
@@ -194,12 +196,14 @@ def _marks(ax: Axes, rows: pd.DataFrame, quantity: str) -> None:
     for method, (marker, colour, label) in MARKS.items():
         one = _rows(rows, quantity, method)
         x = one["B"].to_numpy() * SHIFT[method]
-        error = np.where(one["bound"].isna(), 0.0, one["bound"])
+        bound = np.where(one["bound"].isna(), 0.0, one["bound"])
+        # A bar to zero has no end on a logarithmic axis; no share is above 100 %.
+        below = np.clip(bound, 0, 0.95 * np.maximum(one["measured"], 0))
+        room = 100 - one["measured"] if quantity == "coverage" else np.inf
         ax.errorbar(
             x,
             one["measured"],
-            # A bar to zero or below has no end on a logarithmic axis.
-            yerr=np.clip(error, 0, 0.95 * np.maximum(one["measured"], 0)),
+            yerr=[below, np.minimum(bound, room)],
             fmt=marker,
             color=COLOURS[colour],
             markersize=4.5,

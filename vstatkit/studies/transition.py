@@ -5,8 +5,8 @@ import pandas as pd
 
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.generators import Line
+from vstatkit.studies.scale import Scale
 from vstatkit.studies.simulation import Arm, Components, Simulation
-from vstatkit.studies.table2 import Scale
 
 GROUP = 100
 """Data sets behind one empirical variance, as in the paper."""
@@ -16,7 +16,6 @@ NOBS = 1000
 SUBSAMPLE = 10
 SIZES = tuple(range(100, 1001, 100))
 METHOD = "corrected_v"
-QUICK = Scale(units=5, learners=10)
 
 
 def simulation(scale: Scale | None = None) -> Simulation:
