@@ -1,6 +1,8 @@
 """The forests as scikit-learn estimators."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
+from vstatkit import inference
 
 SUBSAMPLING = "rows are subsampled before they are weighted, as in RandomForest*"
 
@@ -23,6 +26,12 @@ SUBSAMPLING = "rows are subsampled before they are weighted, as in RandomForest*
 def data():
     frame = vs.datasets.mars(150, rng=3)
     return frame.drop(columns="y"), frame["y"]
+
+
+@pytest.fixture
+def sample(data):
+    X, y = data
+    return X.to_numpy(), y.to_numpy()
 
 
 @pytest.mark.parametrize("kind", [vs.ForestRegressor, vs.ForestClassifier])
@@ -144,7 +153,7 @@ def test_every_row_once_has_predictions_but_no_errors(data):
     X, y = data
     forest = vs.ForestRegressor(30, bootstrap=False, random_state=1).fit(X, y)
     assert_allclose(forest.predict(X), y, rtol=1e-12)  # full trees of all rows
-    with pytest.raises(ValueError, match="needs k < n without replacement"):
+    with pytest.raises(ValueError, match="trees that see different rows"):
         forest.predict(X, return_std=True)
     with pytest.raises(ValueError, match="rows that some tree has not seen"):
         vs.ForestRegressor(30, bootstrap=False, oob_score=True).fit(X, y)
@@ -155,8 +164,8 @@ def test_every_row_once_has_predictions_but_no_errors(data):
     [
         ({"n_estimators": 0}, "`n_estimators` must be a whole number"),
         ({"max_features": 9}, "`max_features` must lie between 1 and 5"),
-        ({"max_samples": 1.5}, r"must lie in \(0, 1\]"),
-        ({"max_samples": 200, "bootstrap": False}, "at most n = 150"),
+        ({"max_samples": 1.5}, r"fraction of them in \(0, 1\]"),
+        ({"max_samples": 200, "bootstrap": False}, "at most 150"),
     ],
 )
 def test_bad_parameters_are_refused_at_fit(data, options, message):
@@ -177,3 +186,107 @@ def test_missing_values_are_taken(data):
     holes = X.mask(np.random.default_rng(0).uniform(size=X.shape) < 0.1)
     forest = vs.ForestRegressor(100, random_state=1).fit(holes, y)
     assert forest.score(holes, y) > 0.8
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-155, 1e155, 1e300])
+def test_huge_and_tiny_responses_scale_exactly(sample, scale):
+    X, y = sample
+    unit = 2.0 ** round(np.log2(scale))
+    plain = vs.ForestRegressor(20, random_state=1).fit(X, y).predict(X)
+    scaled = vs.ForestRegressor(20, random_state=1).fit(X, y * unit).predict(X)
+    assert_array_equal(scaled, plain * unit)
+
+
+@pytest.mark.parametrize("forest", [vs.ForestRegressor, vs.ForestClassifier])
+@pytest.mark.parametrize("weights", [-1.0, "some negative"])
+def test_weights_that_cannot_be_are_refused(sample, forest, weights):
+    X, y = sample
+    given = np.where(np.arange(len(y)) < 3, -1.0, 1.0)
+    given = given if weights == "some negative" else np.full(len(y), weights)
+    with pytest.raises(ValueError, match="`sample_weight` must be at least 0"):
+        forest(5).fit(X, y > np.median(y), sample_weight=given)
+
+
+def test_a_subsample_without_weight_is_an_error(sample):
+    X, y = sample
+    weights = np.zeros(len(y))
+    weights[0] = 1.0
+    forest = vs.ForestRegressor(50, max_samples=3, random_state=1)
+    with pytest.raises(ValueError, match="no row of positive weight"):
+        forest.fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_samples": 0}, ValueError, "`max_samples` must be None"),
+        ({"max_samples": 1.5}, ValueError, "`max_samples` must be None"),
+        ({"max_samples": "all"}, TypeError, "`max_samples` must be None"),
+        (
+            {"max_samples": 10_000, "bootstrap": False},
+            ValueError,
+            "`max_samples` must be None, .* at most",
+        ),
+        ({"bootstrap": "no"}, TypeError, "`bootstrap` must be True or False"),
+        ({"oob_score": 3}, TypeError, "`oob_score` must be True or False"),
+        ({"n_estimators": True}, ValueError, "`n_estimators` must be a whole number"),
+        ({"max_features": [1]}, TypeError, "`max_features` must be a number"),
+    ],
+)
+def test_parameters_are_named_in_errors(sample, options, error, message):
+    with pytest.raises(error, match=message):
+        vs.ForestRegressor(**{"n_estimators": 5, **options}).fit(*sample)
+
+
+def test_standard_errors_need_two_rows(sample):
+    X, y = sample
+    one = vs.ForestRegressor(5).fit(X[:1], y[:1])
+    with pytest.raises(ValueError, match="at least two training rows"):
+        one.predict(X[:1], return_std=True)
+
+
+def test_scores_of_an_earlier_fit_are_forgotten(sample):
+    X, y = sample
+    forest = vs.ForestRegressor(50, oob_score=True, random_state=1).fit(X, y)
+    assert forest.oob_score_ < 1
+    forest.set_params(oob_score=False).fit(X, y)
+    assert not hasattr(forest, "oob_score_")
+    assert not hasattr(forest, "oob_prediction_")
+
+
+def test_counts_that_are_held_give_the_same_standard_errors(sample, monkeypatch):
+    X, y = sample
+    forest = vs.ForestRegressor(60, max_samples=0.4, random_state=1).fit(X, y)
+    drawn = forest.predict_interval(X)
+    monkeypatch.setattr(inference, "CHUNK_ENTRIES", 2 * len(X))
+    held = inference.held(forest.design_, 60, len(X))
+    assert held.name == "given"
+    assert_array_equal(held.counts(0, 60), forest.design_.counts(0, 60))
+    assert_allclose(forest.predict_interval(X), drawn, **SAME_ALGEBRA)
+
+
+INTERRUPTED = """
+import os, signal, threading
+import numpy as np
+from vstatkit.forest.trees import tree_kernel
+from vstatkit.streams import learner_keys
+
+n = 400_000
+rng = np.random.default_rng(1)
+X, y = rng.normal(size=(n, 8)), rng.normal(size=n)
+kernel = tree_kernel("tree", X, y, n_classes=None, weights=None, options={})
+counts, keys = np.ones((1, n)), learner_keys(1, 0, 1)
+threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    kernel.grow(counts, keys, X[:1], keep=True)
+    print("finished")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_tree_can_be_interrupted():
+    """A single tree takes seconds; the signal comes in the middle of it."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "interrupted"

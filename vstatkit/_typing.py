@@ -1,6 +1,6 @@
 """Array aliases used in annotations."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,5 @@ Seed: TypeAlias = int | np.random.Generator | None
 DataLike: TypeAlias = pd.DataFrame | Mapping[str, Any] | Any
 Labels: TypeAlias = pd.Index
 Restrictions: TypeAlias = str | Sequence[float] | Floats | Mapping[str, float]
-Statistic: TypeAlias = Callable[..., Any]
 KernelLike: TypeAlias = Any
 """A name, a scikit-learn estimator or a function."""

@@ -14,7 +14,7 @@ from vstatkit.components import (
     estimate_covariance,
 )
 from vstatkit.streams import Purpose, stream
-from vstatkit.subsample import SubsampleDesign
+from vstatkit.subsample import GivenDesign, SubsampleDesign
 from vstatkit.variance import noise_variance, positive_mean
 
 MIN_DF = 3.0
@@ -22,6 +22,12 @@ MIN_DF = 3.0
 
 CHUNK_ENTRIES = 2_000_000
 """Numbers (observations x query points) held at a time."""
+
+HELD_FROM = 8
+"""Chunks of query points from which on counts are held rather than drawn anew."""
+
+HELD_ENTRIES = 16_000_000
+"""Counts that are held at most."""
 
 BAND_DRAWS = 20_000
 """Gaussian draws behind a simultaneous critical value (error of about 0.3 %)."""
@@ -180,6 +186,33 @@ def estimate(design: SubsampleDesign, values: Floats, method: str) -> Estimates:
     step = max(1, CHUNK_ENTRIES // design.n)
     chunks = [values[:, j : j + step] for j in range(0, values.shape[1], step)]
     return join_estimates([_estimate_chunk(design, h, method) for h in chunks])
+
+
+def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
+    """Hold the counts of B learners, where many query points will ask for them.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        Draws the counts anew each time it is asked.
+    B : int
+        Learners.
+    n_values : int
+        Values that every learner has, at all query points together.
+
+    Returns
+    -------
+    SubsampleDesign
+        With the same counts; the design itself where holding them is not worth
+        the memory, or where learners have groups or weights.
+    """
+    chunks = n_values * design.n // CHUNK_ENTRIES
+    entries = B * min(design.n, 2 * design.k)
+    plain = design.groups(B) is None and design.weights(0, B) is None
+    if not plain or chunks < HELD_FROM or entries > HELD_ENTRIES:
+        return design
+    table = design.counts(0, B)
+    return GivenDesign(design.n, design.k, design.replace, design.seed, table)
 
 
 def _estimate_chunk(design: SubsampleDesign, values: Floats, method: str) -> Estimates:

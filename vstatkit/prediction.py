@@ -16,7 +16,7 @@ from vstatkit.kernels import Predictive
 CHUNK_ENTRIES = 8_000_000
 """Numbers held at a time: (B + n) x query points of a chunk x outputs."""
 
-LEARNERS_PER_TASK = 64
+LEARNERS_PER_TASK = 16
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,21 @@ class Predictor:
     def _block(self, first: int, X: Floats) -> Floats:
         learners = self.learners[first : first + LEARNERS_PER_TASK]
         return np.stack([self.kernel.predict(one, X).ravel() for one in learners])
+
+    def mean(self, X: Floats) -> Floats:
+        """Average the learners, shape (rows * outputs,); B x rows is never held."""
+        X = np.asfortranarray(X)
+        sums = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            joblib.delayed(self._block_sum)(first, X)
+            for first in range(0, len(self.learners), LEARNERS_PER_TASK)
+        )
+        return np.asarray(sum(sums) / len(self.learners))
+
+    def _block_sum(self, first: int, X: Floats) -> Floats:
+        total = np.zeros(len(X) * self.kernel.n_outputs)
+        for learner in self.learners[first : first + LEARNERS_PER_TASK]:
+            total += self.kernel.predict(learner, X).ravel()
+        return total
 
     def chunks(self, X: Floats, n: int) -> Iterator[Floats]:
         """Predict chunk after chunk of query points, each (B, part of the rows)."""

@@ -20,6 +20,7 @@ from vstatkit.inference import (
     covariance,
     ensemble_mean,
     estimate,
+    held,
     join_estimates,
     simultaneous_critical_value,
     wald_test,
@@ -356,7 +357,7 @@ class EnsembleResults:
         """
         predictor = self._predictor()
         X, index = predictor.rows(data)
-        chunks = predictor.chunks(X, self.design.n)
+        chunks = predictor.chunks(X, 0)
         mean = np.concatenate([ensemble_mean(self.design, h) for h in chunks])
         if predictor.classes is not None and len(predictor.classes) > 2:
             table = mean.reshape(-1, len(predictor.classes))
@@ -368,8 +369,9 @@ class EnsembleResults:
         predictor = self._predictor()
         X, index = predictor.rows(data)
         chunks = predictor.chunks(X, self.design.n)
-        parts = [estimate(self.design, h, self.variance) for h in chunks]
         labels = predictor.labels(index)
+        design = held(self.design, len(self.values), len(labels))
+        parts = [estimate(design, h, self.variance) for h in chunks]
         return PredictionResults(self, X, labels, join_estimates(parts))
 
     def _predictor(self) -> Predictor:

@@ -2,13 +2,17 @@
 # distutils: language = c++
 """Bind the tree grower: batches of trees, without the interpreter's lock."""
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 import numpy as np
+
+
+cdef extern from "Python.h":
+    # Declared without an exception value: what it raises stays pending.
+    int PyErr_CheckSignals_raw "PyErr_CheckSignals"() noexcept
 
 
 cdef extern from "grow.hpp" namespace "vstatkit" nogil:
@@ -44,6 +48,7 @@ cdef extern from "grow.hpp" namespace "vstatkit" nogil:
         double* gains
         vector[Node]* nodes
         vector[double]* shares
+        cbool (*interrupted)() noexcept
 
     cdef cppclass Grower:
         Grower(const Table&, const double*, const Options&) except +
@@ -65,10 +70,12 @@ cdef extern from "counts.hpp" namespace "vstatkit" nogil:
         int64_t, double*) except +
 
 
-# Rows grown between two looks at pending signals, so that Ctrl-C is quick.
-cdef size_t ROWS_PER_CHECK = 200_000
-
 NODE = np.dtype([("feature", np.int32), ("right", np.int32), ("value", np.float64)])
+
+
+cdef cbool _interrupted() noexcept with gil:
+    """Whether Ctrl-C was pressed; the exception is left pending, to be raised."""
+    return PyErr_CheckSignals_raw() != 0
 
 
 def grow_trees(
@@ -122,6 +129,7 @@ def grow_trees(
     sink.n_at = n_at
     sink.nodes = &nodes if keep else NULL
     sink.shares = &shares
+    sink.interrupted = _interrupted
     cdef double[:, ::1] total
     cdef double[::1] times
     sink.oob = NULL
@@ -138,15 +146,9 @@ def grow_trees(
     cdef Py_ssize_t b, n_trees = weights.shape[0]
     cdef bint has_out = out.shape[1] > 0
     cdef vector[size_t] node_ends, share_ends
-    cdef size_t rows = _rows_of(weights) if n_trees else 0, since_check = 0
     try:
         with nogil:
             for b in range(n_trees):
-                since_check += rows
-                if since_check > ROWS_PER_CHECK:
-                    since_check = 0
-                    with gil:
-                        PyErr_CheckSignals()
                 sink.out = &out[b, 0] if has_out else NULL
                 sink.gains = &gains[b, 0]
                 grower.grow(&weights[b, 0], seeds[b], sink)

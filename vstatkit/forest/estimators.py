@@ -1,7 +1,7 @@
 """scikit-learn estimators on the compiled grower, with standard errors."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,19 @@ from vstatkit._validation import subsample_size
 from vstatkit.components import resolve_method
 from vstatkit.ensemble import Task, evaluate
 from vstatkit.forest.trees import StoredTreeKernel, tree_kernel
-from vstatkit.inference import Estimates, ensemble_mean, estimate, join_estimates
+from vstatkit.inference import Estimates, estimate, held, join_estimates
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
-from vstatkit.subsample import IidDesign
+from vstatkit.subsample import IidDesign, check_size
 
 
 class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What both forests share; the parameters are documented in each."""
+
+    _oob_names: ClassVar[tuple[str, ...]] = (
+        "oob_prediction_",
+        "oob_decision_function_",
+    )
 
     def __init__(
         self,
@@ -74,13 +79,10 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _fit(
         self, X: Floats, y: Floats, weights: Floats | None, n_classes: int | None
     ) -> None:
-        if not isinstance(self.n_estimators, int | np.integer) or self.n_estimators < 1:
-            raise ValueError(
-                f"`n_estimators` must be a whole number, at least 1; got "
-                f"{self.n_estimators!r}."
-            )
+        self._check_parameters()
+        self._forget_scores()
         n = len(y)
-        size = n if self.max_samples is None else subsample_size(self.max_samples, n)
+        size = self._subsample_size(n)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.design_ = IidDesign(n, size, bool(self.bootstrap), seed)
         kernel = tree_kernel(
@@ -101,6 +103,38 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         )
         if self.oob_score and grown.oob is not None:
             self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
+
+    def _check_parameters(self) -> None:
+        whole = isinstance(self.n_estimators, int | np.integer)
+        if not whole or isinstance(self.n_estimators, bool) or self.n_estimators < 1:
+            raise ValueError(
+                f"`n_estimators` must be a whole number, at least 1; got "
+                f"{self.n_estimators!r}."
+            )
+        for name in ("bootstrap", "oob_score"):
+            given = getattr(self, name)
+            if not isinstance(given, bool | np.bool_):
+                raise TypeError(f"`{name}` must be True or False; got {given!r}.")
+
+    def _subsample_size(self, n: int) -> int:
+        if self.max_samples is None:
+            return n
+        try:
+            size = subsample_size(self.max_samples, n)
+            check_size(n, size, replace=bool(self.bootstrap))
+        except (TypeError, ValueError) as error:
+            bound = "" if self.bootstrap else f" that is at most {n}"
+            raise type(error)(
+                "`max_samples` must be None, a number of rows of at least 1"
+                f"{bound}, or a fraction of them in (0, 1]; got {self.max_samples!r}."
+            ) from error
+        return size
+
+    def _forget_scores(self) -> None:
+        """Drop the scores of an earlier fit."""
+        for name in ("oob_score_", "oob_scores_", *self._oob_names):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _keep_scores(self, predicted: Floats, scores: Scores) -> None:
         if not scores.table:
@@ -134,13 +168,18 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return Predictor(self._kernel, self.estimators_, None, None, self.n_jobs)
 
     def _mean(self, X: Floats) -> Floats:
-        chunks = self._predictor.chunks(X, self.design_.n)
-        mean = np.concatenate([ensemble_mean(self.design_, h) for h in chunks])
-        return mean.reshape(len(X), -1)
+        return self._predictor.mean(X).reshape(len(X), -1)
 
     def _estimate(self, X: Floats) -> Estimates:
         if len(self.estimators_) < 2:
             raise ValueError("standard errors need at least two trees.")
+        if self.design_.n < 2:
+            raise ValueError("standard errors need at least two training rows.")
+        if not self.design_.replace and self.design_.k == self.design_.n:
+            raise ValueError(
+                "standard errors need trees that see different rows; use "
+                "bootstrap=True, or `max_samples` below the number of rows."
+            )
         method = resolve_method(
             self.variance,
             replace=self.design_.replace,
@@ -149,7 +188,21 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             n=self.design_.n,
         )
         chunks = self._predictor.chunks(X, self.design_.n)
-        return join_estimates([estimate(self.design_, h, method) for h in chunks])
+        n_values = len(X) * self._kernel.n_outputs
+        design = held(self.design_, len(self.estimators_), n_values)
+        return join_estimates([estimate(design, h, method) for h in chunks])
+
+
+def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if (weights < 0).any() or not (weights > 0).any():
+        raise ValueError(
+            "`sample_weight` must be at least 0, and above it for some rows; got "
+            f"numbers from {weights.min():g} to {weights.max():g}."
+        )
+    return weights
 
 
 class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
@@ -247,9 +300,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
             y_numeric=True,
             ensure_all_finite="allow-nan",
         )
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = _row_weights(sample_weight, X)
         self._fit(X, np.asarray(y, dtype=np.float64), weights, None)
         if self.oob_score:
             self.oob_prediction_ = self.oob_prediction_[:, 0]
@@ -261,10 +312,8 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     ) -> Floats | tuple[Floats, Floats]:
         """Predict means, with their standard errors on request."""
         rows = self._rows(X)
-        if not return_std:
-            return self._mean(rows)[:, 0]
-        found = self._estimate(rows)
-        return found.estimate, found.bse
+        mean = self._mean(rows)[:, 0]
+        return (mean, self._estimate(rows).bse) if return_std else mean
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
         """Confidence intervals of the means, shape (rows, 2)."""
@@ -335,9 +384,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         )
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = _row_weights(sample_weight, X)
         self._fit(X, codes.astype(np.float64), weights, max(2, len(self.classes_)))
         if self.oob_score:
             self.oob_decision_function_ = self._all_classes(self.oob_prediction_)
@@ -356,14 +403,13 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
     ) -> Floats | tuple[Floats, Floats]:
         """Predict class probabilities, with their standard errors on request."""
         rows = self._rows(X)
+        share = self._all_classes(self._mean(rows))
         if not return_std:
-            return self._all_classes(self._mean(rows))
-        found = self._estimate(rows)
-        share = found.estimate.reshape(len(rows), -1)
-        std = found.bse.reshape(len(rows), -1)
+            return share
+        std = self._estimate(rows).bse.reshape(len(rows), -1)
         if len(self.classes_) <= 2:
             std = np.column_stack([std, std])[:, : len(self.classes_)]
-        return self._all_classes(share), std
+        return share, std
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class."""

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,7 @@ struct Sink {
     double* gains;
     std::vector<Node>* nodes;
     std::vector<double>* shares;
+    bool (*interrupted)();  // asked now and then; growing stops when it says yes
 };
 
 // Sorts many unique numbers below a bound: one bit each in a two-level bitmap.
@@ -201,6 +203,10 @@ class Grower {
         share_base_ = sink.shares ? sink.shares->size() : 0;
         held_.clear();
         divide_rows();
+        if (own_.empty())
+            throw std::invalid_argument(
+                "a subsample has no row of positive weight; use larger subsamples, or "
+                "leave out the rows of weight zero.");
         start_local_table();
         uint64_t key = mix(seed);
         if (options_.honest && rows_.size() > 1) key = hold_out_half(key);
@@ -318,6 +324,11 @@ class Grower {
     }
 
     void build(const Span& span, uint64_t key, int depth) {
+        since_asked_ += span.rows_end - span.rows_begin;
+        if (since_asked_ > kRowsPerAsking) {
+            since_asked_ = 0;
+            if (sink_.interrupted()) throw std::runtime_error("interrupted");
+        }
         summarise(rows_, span.rows_begin, span.rows_end);
         Split split;
         const int size = span.rows_end - span.rows_begin;
@@ -697,6 +708,7 @@ class Grower {
         return middle;
     }
 
+    static constexpr int64_t kRowsPerAsking = 1000000;
     static constexpr int kTiny = 8;
     static constexpr int kSmall = 32;
     static constexpr double kTie = 1e-10;
@@ -730,31 +742,53 @@ class Grower {
     std::vector<int32_t> queries_, query_scratch_;
     double weight_sum_ = 0, mean_ = 0;
     bool pure_ = false;
+    int64_t since_asked_ = 0;  // rows of nodes since a pending interrupt was asked for
 };
+
+// Find the leaves of `count` query points, from `first` on. Several walk down side by
+// side: the next node of one is fetched while the others compare.
+inline void find_leaves(const Node* nodes, const double* points, size_t n_points,
+                        size_t first, int count, size_t* at) {
+    std::fill(at, at + count, 0);
+    bool walking = true;
+    while (walking) {
+        walking = false;
+        for (int j = 0; j < count; ++j) {
+            const Node& node = nodes[at[j]];
+            if (node.feature < 0) continue;
+            const double x = points[node.feature * n_points + first + j];
+            const bool left = (x <= node.value) | ((x != x) & (node.right & 1));
+            const size_t mask = -static_cast<size_t>(left);  // no branch to mispredict
+            at[j] = (mask & (at[j] + 1)) | (~mask & static_cast<size_t>(node.right >> 1));
+            walking = true;
+        }
+    }
+}
+
+inline void read_leaf(const Node& leaf, const double* shares, int width, double* row) {
+    if (width == 1) {
+        row[0] = leaf.value;
+    } else if (leaf.feature == -2) {
+        std::fill(row, row + width, 0.0);
+        row[leaf.right] = 1.0;
+    } else {
+        const double* share = shares + static_cast<size_t>(leaf.right) * width;
+        std::copy(share, share + width, row);
+    }
+}
 
 // Predict with a stored tree at column-major points.
 inline void predict_tree(const Node* nodes, const double* shares, int n_classes,
                          const double* points, int n_points, double* out) {
+    constexpr int kWalkers = 8;
     const int width = n_classes > 2 ? n_classes : 1;
-    for (int q = 0; q < n_points; ++q) {
-        size_t at = 0;
-        while (nodes[at].feature >= 0) {
-            const Node& node = nodes[at];
-            const double x = points[static_cast<size_t>(node.feature) * n_points + q];
-            const bool left = std::isnan(x) ? (node.right & 1) : x <= node.value;
-            at = left ? at + 1 : static_cast<size_t>(node.right >> 1);
-        }
-        const Node& leaf = nodes[at];
-        double* row = out + static_cast<size_t>(q) * width;
-        if (width == 1) {
-            row[0] = leaf.value;
-        } else if (leaf.feature == -2) {
-            std::fill(row, row + width, 0.0);
-            row[leaf.right] = 1.0;
-        } else {
-            const double* share = shares + static_cast<size_t>(leaf.right) * width;
-            std::copy(share, share + width, row);
-        }
+    size_t at[kWalkers];
+    for (int q = 0; q < n_points; q += kWalkers) {
+        const int count = std::min(kWalkers, n_points - q);
+        find_leaves(nodes, points, n_points, q, count, at);
+        for (int j = 0; j < count; ++j)
+            read_leaf(nodes[at[j]], shares, width,
+                      out + static_cast<size_t>(q + j) * width);
     }
 }
 

@@ -1,5 +1,6 @@
 """Fitted trees as plain arrays, and kernels that grow or only read them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -127,14 +128,15 @@ class TreeKernel(StoredTreeKernel):
         weights: Floats | None,
     ) -> "TreeKernel":
         """Rank the design and standardise the response once."""
-        centre, scale = (0.0, 1.0) if n_classes else (float(y.mean()), power_of_two(y))
+        codes = np.ascontiguousarray(y, dtype=np.float64)
+        scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardised(codes)
         return cls(
             n_features=X.shape[1],
             n_classes=n_classes,
             centre=centre,
             scale=scale,
             table=RankedTable.of(X),
-            y=np.ascontiguousarray((y - centre) / scale, dtype=np.float64),
+            y=scaled,
             options={**options, "n_classes": n_classes or 0},
             weights=weights,
         )
@@ -206,10 +208,35 @@ class TreeKernel(StoredTreeKernel):
         return Evaluation(values, trees, OutOfBag(total, times))
 
 
-def power_of_two(y: Floats) -> float:
-    """Power of two nearest the spread of y, so that scaling is exact."""
-    spread = float(np.std(y))
-    return float(2.0 ** np.round(np.log2(spread))) if spread > 0 else 1.0
+def standardised(y: Floats) -> tuple[Floats, float, float]:
+    """Centre y and scale it by a power of two near its spread, which is exact.
+
+    Returns
+    -------
+    scaled : ndarray of shape (n,)
+        `(y - centre) / scale`.
+    centre, scale : float
+        Mean, and power of two.
+
+    Notes
+    -----
+    A power of two near the largest number is taken out first: squares of huge
+    and of tiny numbers would leave the range of floating point.
+
+    Examples
+    --------
+    >>> standardised(np.array([2e200, 4e200, 6e200]))[1] == 4e200
+    True
+    """
+    largest = float(np.abs(y).max())
+    exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
+    unit = np.ldexp(y, -exponent)
+    middle = float(unit.mean())
+    spread = float(np.std(unit))
+    shift = int(np.round(np.log2(spread))) if spread > 0 else -exponent
+    shift = min(shift, 1023 - exponent)  # the largest power of two that there is
+    scaled = np.ascontiguousarray(np.ldexp(unit - middle, -shift), dtype=np.float64)
+    return scaled, math.ldexp(middle, exponent), math.ldexp(1.0, shift + exponent)
 
 
 TREE_OPTIONS = (
@@ -286,7 +313,9 @@ def feature_count(max_features: Any, p: int) -> int:
     if max_features in ("sqrt", "log2"):
         root = np.sqrt(p) if max_features == "sqrt" else np.log2(p)
         return max(1, int(root))
-    if isinstance(max_features, bool | str):
+    if isinstance(max_features, bool) or not isinstance(
+        max_features, int | float | np.number
+    ):
         raise TypeError(
             "`max_features` must be a number, a fraction, 'sqrt', 'log2' or None; "
             f"got {max_features!r}."
