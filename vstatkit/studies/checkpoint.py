@@ -1,27 +1,44 @@
 """Iterations kept on disk, so that a run that was killed can go on.
 
 Every file is written under another name and moved into place, so a file that
-is there is whole. Settings are recorded beside the numbers; other settings are
-refused rather than mixed with them.
+is there is whole. Settings are recorded beside the numbers, with a fingerprint
+of what functions give; other settings are refused rather than mixed with them.
 """
 
 import json
 import os
-from collections.abc import Callable
+import re
+import signal
+import threading
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
+from types import FrameType
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from vstatkit.exceptions import VstatkitError
-from vstatkit.studies.experiment import Experiment, Record
+from vstatkit.studies.experiment import (
+    FINGERPRINTS,
+    Experiment,
+    Fingerprinted,
+    Record,
+)
 
 MANIFEST = "settings.json"
+TEMPORARY = re.compile(r"(?:settings\.json|\d{6,}-\d+\.npz)\.(\d+)\.tmp")
+"""Name of a file that a process, whose number it holds, has not finished."""
+
+SHOWN = 60
+"""Characters of a setting that a message shows."""
 
 
 class CheckpointError(VstatkitError):
-    """Checkpoints of other settings are in the way."""
+    """Checkpoints that are there cannot be used."""
 
 
 class Checkpoints:
@@ -40,13 +57,16 @@ class Checkpoints:
     def __init__(self, directory: Path, experiment: Experiment, seed: int) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
+        _remove_unfinished(directory)
         manifest = {
             "vstatkit": metadata.version("vstatkit"),
             "experiment": experiment.name,
             "seed": seed,
             **experiment.settings(),
         }
-        self._check(json.loads(json.dumps(manifest)))
+        if isinstance(experiment, Fingerprinted):
+            manifest |= experiment.fingerprint(seed)
+        self._check(json.loads(json.dumps(manifest, default=_plain)))
 
     def _check(self, wanted: dict[str, Any]) -> None:
         path = self._directory / MANIFEST
@@ -54,12 +74,7 @@ class Checkpoints:
             text = json.dumps(wanted, indent=1)
             _write(path, lambda file: file.write(text.encode()))
             return
-        found = json.loads(path.read_text(encoding="utf-8"))
-        changed = [
-            f"{key} (was {found.get(key)!r}, now {wanted.get(key)!r})"
-            for key in sorted({*found, *wanted})
-            if found.get(key) != wanted.get(key)
-        ]
+        changed = _changes(_read_manifest(path), wanted)
         if changed:
             raise CheckpointError(
                 f"the checkpoints in {self._directory} were made with other settings: "
@@ -70,9 +85,8 @@ class Checkpoints:
     def load(self) -> dict[int, Record]:
         """Read all finished iterations."""
         records: dict[int, Record] = {}
-        for path in sorted(self._directory.glob("*.npz")):
-            with np.load(path, allow_pickle=False) as file:
-                stacked = {name: file[name] for name in file.files}
+        for path in sorted(self._directory.glob("[0-9]*-[0-9]*.npz")):
+            stacked = _read_arrays(path)
             for row, iteration in enumerate(stacked.pop("iteration").tolist()):
                 records[iteration] = {name: a[row] for name, a in stacked.items()}
         return records
@@ -91,14 +105,138 @@ class Checkpoints:
         )
 
 
+def _changes(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Say what differs, the seed first, and nothing that follows from the rest."""
+    keys = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
+    if "seed" in keys:
+        # Query points may be drawn from the seed.
+        keys = ["seed", *(key for key in keys if key not in ("seed", "at"))]
+    plain = [key for key in keys if key not in FINGERPRINTS]
+    if plain:
+        return [_other_setting(key, found, wanted) for key in plain]
+    hashes = [key for key in FINGERPRINTS if key in keys][:1]
+    return [_other_functions(key, found) for key in hashes]
+
+
+def _other_functions(key: str, found: Mapping[str, Any]) -> str:
+    what = FINGERPRINTS[key]
+    if key not in found:
+        return f"{what} were not recorded"
+    return (
+        f"{what} are not the same as then (a function that draws random numbers "
+        "other than from its stream cannot go on either)"
+    )
+
+
+def _other_setting(
+    key: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> str:
+    was, now = (
+        repr(one[key]) if key in one else "not recorded" for one in (found, wanted)
+    )
+    pairs = enumerate(zip(was, now, strict=False))
+    same = next((i for i, (a, b) in pairs if a != b), min(len(was), len(now)))
+    return f"{key} (was {_shown(was, same)}, now {_shown(now, same)})"
+
+
+def _shown(text: str, same: int) -> str:
+    """Shorten a long text to the part that tells it from another."""
+    start = max(0, min(same - SHOWN // 2, len(text) - SHOWN))
+    part = text[start : start + SHOWN]
+    return f"{'...' * (start > 0)}{part}{'...' * (start + SHOWN < len(text))}"
+
+
+def _plain(value: Any) -> Any:
+    """Give JSON what it can hold."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CheckpointError(_unreadable_manifest(path, str(error))) from error
+    if not isinstance(found, dict):
+        kind = type(found).__name__
+        raise CheckpointError(_unreadable_manifest(path, f"it holds a {kind}"))
+    return found
+
+
+def _unreadable_manifest(path: Path, why: str) -> str:
+    return (
+        f"the settings of the checkpoints, {path}, cannot be read: {why}. What the "
+        "files beside it were made with is not known: choose another directory, or "
+        "remove this one to start again."
+    )
+
+
+def _read_arrays(path: Path) -> Record:
+    broken = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            stacked = {name: file[name] for name in file.files}
+        lengths = {len(array) for array in stacked.values()}
+        if len(lengths) != 1 or "iteration" not in stacked:
+            raise ValueError("it does not hold iterations")
+    except broken as error:
+        raise CheckpointError(
+            f"the checkpoint {path} cannot be read: {error}. Remove this file; its "
+            "iterations are then run again, and those of the others kept."
+        ) from error
+    return stacked
+
+
+def _remove_unfinished(directory: Path) -> None:
+    """Remove what killed runs were writing; files of live ones stay."""
+    for path in directory.glob("*.tmp"):
+        match = TEMPORARY.fullmatch(path.name)
+        if match and not _alive(int(match[1])):
+            with suppress(OSError):  # another run was faster, or has it open
+                path.unlink()
+
+
+def _alive(process: int) -> bool:
+    if os.name != "posix":
+        return False  # an open file cannot be removed there
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return process != os.getpid()
+
+
 def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write under a name of this process's own, then move into place."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    with _uninterrupted():
+        try:
+            with temporary.open("wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off until a file is whole."""
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if before is None or not main:  # the handler is not Python's, or not ours to set
+        yield
+        return
+    pressed: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *press: pressed.append(press))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed and callable(before):
+            before(*pressed[0])
 
 
 def stack(records: list[Record]) -> Record:

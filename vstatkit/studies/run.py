@@ -4,13 +4,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import joblib
+import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from vstatkit.studies.checkpoint import Checkpoints, stack
-from vstatkit.studies.experiment import Experiment, Record
+from vstatkit.studies.experiment import Experiment, Record, check_seed
 
 SAVE_SECONDS = 5.0
 """Work that a kill may cost at most, beside the iterations under way."""
@@ -50,11 +52,9 @@ def run_experiment(
     dict of ndarray
         Arrays with iterations as their first axis.
     """
-    if iterations < 2:
-        raise ValueError(
-            f"`iterations` must be at least 2, to see how they vary; got {iterations}."
-        )
-    kept = None if directory is None else Checkpoints(directory, experiment, seed)
+    iterations, seed = check_iterations(iterations), check_seed(seed)
+    with one_thread():
+        kept = None if directory is None else Checkpoints(directory, experiment, seed)
     records = {} if kept is None else kept.load()
     missing = [one for one in range(iterations) if one not in records]
     fresh: dict[int, Record] = {}
@@ -81,6 +81,26 @@ def run_experiment(
     return stack([records[iteration] for iteration in range(iterations)])
 
 
+def check_iterations(iterations: Any) -> int:
+    """Refuse what is not a number of data sets, or too few of them."""
+    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer):
+        raise TypeError(f"`iterations` must be a whole number; got {iterations!r}.")
+    if iterations < 2:
+        raise ValueError(
+            f"`iterations` must be at least 2, to see how they vary; got {iterations}."
+        )
+    return int(iterations)
+
+
+def one_thread() -> threadpool_limits:
+    """Give matrix products one thread each.
+
+    The iterations fill the cores, and sums come out the same to the last bit for
+    any number of them.
+    """
+    return threadpool_limits(limits=1, user_api="blas")
+
+
 def _finished(
     experiment: Experiment, missing: list[int], seed: int, n_jobs: int | None
 ) -> Iterator[tuple[int, Record]]:
@@ -89,9 +109,7 @@ def _finished(
     def one(iteration: int) -> tuple[int, Record]:
         return iteration, experiment.run(seed, iteration)
 
-    # One thread a product: the iterations fill the cores, and sums come out the
-    # same to the last bit for any number of them.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         yield from joblib.Parallel(
             n_jobs=n_jobs, prefer="threads", return_as="generator_unordered"
         )(joblib.delayed(one)(iteration) for iteration in missing)
