@@ -307,7 +307,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(tmp_path):
 
 
 def test_coverage_is_a_tidy_table_of_its_definitions():
-    options = {"kernel": "tree", "k": 15, "B": [50, 20], "rng": 3, "iterations": 12}
+    options = {"kernel": "tree", "k": 15, "B": [20, 50], "rng": 3, "iterations": 12}
     at = pd.DataFrame({"x": [4.0, 10.0]}, index=["low", "high"])
     table = vs.studies.coverage(
         Line(40), "y ~ x", at=at, variance=["ij", "corrected"], **options

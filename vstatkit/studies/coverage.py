@@ -1,8 +1,10 @@
 """Do intervals cover? A study of any law, formula and kernel."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
-from itertools import product
+from itertools import pairwise, product
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, KernelLike, Seed
-from vstatkit._validation import subsample_size
-from vstatkit.components import resolve_method
-from vstatkit.formula import caller_environment
+from vstatkit._validation import split_options
+from vstatkit.assemble import ALL_DESIGN_OPTIONS
+from vstatkit.exceptions import VstatkitWarning
+from vstatkit.formula import Missing, caller_environment
 from vstatkit.frames import as_frame
 from vstatkit.inference import check_alpha
+from vstatkit.results import resolved
 from vstatkit.streams import resolve_seed
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.metrics import (
@@ -24,8 +28,9 @@ from vstatkit.studies.metrics import (
     true_variance,
     variance_ratio,
 )
-from vstatkit.studies.run import run_experiment
+from vstatkit.studies.run import check_iterations, one_thread, run_experiment
 from vstatkit.studies.simulation import (
+    DROPPED,
     Arm,
     Generator,
     Interval,
@@ -33,6 +38,10 @@ from vstatkit.studies.simulation import (
     Method,
     Simulation,
 )
+from vstatkit.subsample import SubsampleDesign, TwoLevelDesign
+
+LEARNERS = 1000
+"""Learners where `B` is left out."""
 
 BOUNDS = 0.95
 """Level of the Monte Carlo bounds."""
@@ -45,12 +54,13 @@ def coverage(
     at: DataLike | None = None,
     kernel: KernelLike = "forest",
     k: int | float | None = None,
-    B: int | Sequence[int] = 1000,
+    B: int | Sequence[int] | None = None,
     replace: bool = True,
     design: str = "iid",
     variance: str | Sequence[str] = "corrected",
     interval: Interval = "t",
     alpha: float = 0.05,
+    missing: Missing = "drop",
     iterations: int = 200,
     rng: Seed = None,
     n_jobs: int | None = None,
@@ -67,23 +77,26 @@ def coverage(
     Parameters
     ----------
     generator : callable
-        Gives a data set, as `fit` takes it, from a numpy Generator.
+        Gives a data set, as `fit` takes it, from a numpy Generator. Called once
+        for each data set; the first one before the others.
     formula : str
         As in `fit`.
     at : DataFrame or dict of columns, optional
         Query points; needed by kernels that predict.
     kernel, k, replace, design
         As in `fit`.
-    B : int or sequence of int
-        Numbers of learners.
+    B : int or increasing sequence of int, optional
+        Numbers of learners; by default 1000, or what `n_out` and `n_in` make.
     variance : str or sequence of str
-        Variance estimators.
+        Variance estimators, all different.
     interval : {"t", "normal"}
         "t" is what `conf_int` gives: a stabilised variance and Student's t.
         "normal" takes the raw variance and normal quantiles, as the paper does;
         where that variance is negative, nothing is covered.
     alpha : float
         One minus the nominal coverage.
+    missing : {"drop", "raise", "pass"}
+        As in `fit`; a warning says how many rows were dropped.
     iterations : int
         Data sets.
     rng : int, Generator or None
@@ -94,15 +107,17 @@ def coverage(
         Show progress; by default on a terminal.
     checkpoint : path, optional
         Directory that keeps finished iterations. A run that was stopped goes on
-        from there; give a seed, so that it can.
+        from there; give a seed, so that it can. Checkpoints of other settings,
+        or of a generator or kernel that gives other numbers, are refused.
     **kernel_options
-        As in `fit`.
+        Options of the kernel and of the design, as in `fit`.
 
     Returns
     -------
     DataFrame
-        One row for each `method`, `B` and `point`: `mean`, `true_variance` (of the
-        estimates over iterations), `mean_variance` (estimated), `ratio` of the
+        One row for each `method`, `B` and `point`: the `response` (of two classes,
+        which one's probability), `mean`, `true_variance` (of the estimates over
+        iterations), `mean_variance` (estimated), `ratio` of the
         latter to the former and `coverage`, these two with 95 % Monte Carlo bounds
         `ratio_lower`, `ratio_upper`, `coverage_lower`, `coverage_upper`.
 
@@ -122,41 +137,121 @@ def coverage(
     >>> table[["method", "B"]].to_numpy().tolist()
     [['ij', 50], ['ij', 100], ['corrected_v', 50], ['corrected_v', 100]]
     """
-    check_alpha(alpha)
+    _check_level(alpha)
+    check_iterations(iterations)
     if interval not in ("t", "normal"):
         raise ValueError(f"`interval` must be 't' or 'normal'; got {interval!r}.")
-    sizes = tuple(sorted({B} if isinstance(B, int) else set(B)))
-    names = [variance] if isinstance(variance, str) else list(variance)
+    design_options, options = split_options(kernel_options, ALL_DESIGN_OPTIONS)
+    sizes = _learner_numbers(_default_size(design_options) if B is None else B)
+    names = _names(variance)
     plan = Simulation(
         name="coverage",
         generator=generator,
         formula=formula,
-        arms=(Arm("", k, sizes, Intervals((), alpha), replace, design),),
+        arms=(
+            Arm("", k, sizes, Intervals((), alpha), replace, design, design_options),
+        ),
         at=None if at is None else as_frame(at),
         kernel=kernel,
-        options=kernel_options,
+        options=options,
         environment=caller_environment(1),
+        missing=missing,
     )
     seed = resolve_seed(rng)
-    n, points = plan.first(seed)
-    size = subsample_size(k, n)
-    resolved = [
-        resolve_method(name, replace=replace, design=design, k=size, n=n)
-        for name in names
-    ]
-    methods = tuple(Method(name, name, interval=interval) for name in resolved)
+    with one_thread():
+        plan, first = plan.begun(seed)
+    methods = tuple(
+        Method(name, name, interval=interval)
+        for name in _estimators(names, first.design)
+    )
     arm = changed(plan.arms[0], measure=Intervals(methods, alpha))
-    simulation = changed(plan, arms=(arm,))
     record = run_experiment(
-        simulation,
+        changed(plan, arms=(arm,)),
         iterations,
         seed=seed,
         directory=None if checkpoint is None else Path(checkpoint),
         n_jobs=n_jobs,
         progress=progress,
     )
-    frame = interval_frame(record, arm, points)
+    _warn_of_dropped(record)
+    frame = interval_frame(record, arm, first.points)
+    frame.insert(list(frame.columns).index("point") + 1, "response", first.response)
     return frame.drop(columns=["ratio_spread", "iterations"])
+
+
+def _check_level(alpha: Any) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+        raise TypeError(f"`alpha` must be a number between 0 and 1; got {alpha!r}.")
+    check_alpha(float(alpha))
+
+
+def _default_size(options: Mapping[str, Any]) -> int:
+    """Multiply out a two-level design; whether the options fit it comes later."""
+    pins, within = options.get("n_out"), options.get("n_in", TwoLevelDesign.n_in)
+    if _is_whole(pins) and _is_whole(within) and pins * within > 1:
+        return int(pins * within)
+    return LEARNERS
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _learner_numbers(B: Any) -> tuple[int, ...]:
+    """Read `B`: one number of learners, or several."""
+    listed = isinstance(B, Sequence | np.ndarray) and not isinstance(B, str)
+    sizes = list(B) if listed else [B]
+    if not all(map(_is_whole, sizes)):
+        raise TypeError(
+            "`B` must be a number of learners, or an increasing sequence of such "
+            f"numbers; got {B!r}."
+        )
+    if not sizes or min(sizes) < 2:
+        raise ValueError(
+            "`B` must be one number or more, each at least 2, to see how learners "
+            f"vary; got {B!r}."
+        )
+    if any(a >= b for a, b in pairwise(sizes)):
+        raise ValueError(f"`B` must be increasing; got {B!r}.")
+    return tuple(map(int, sizes))
+
+
+def _names(variance: Any) -> list[str]:
+    """Read `variance`: one name, or several."""
+    names = [variance] if isinstance(variance, str) else variance
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        raise TypeError(
+            "`variance` must be the name of an estimator, or a list of names; got "
+            f"{variance!r}."
+        )
+    if not names:
+        raise ValueError("`variance` must name at least one estimator; got none.")
+    return list(names)
+
+
+def _estimators(names: list[str], design: SubsampleDesign) -> list[str]:
+    """Name the estimators meant; all must differ."""
+    meant: dict[str, str] = {}
+    for name in names:
+        method = resolved(name, design)
+        if method in meant:
+            raise ValueError(
+                f"`variance` must name different estimators; {meant[method]!r} and "
+                f"{name!r} are both {method!r} here."
+            )
+        meant[method] = name
+    return list(meant)
+
+
+def _warn_of_dropped(record: Record) -> None:
+    dropped = record[DROPPED]
+    if dropped.any():
+        warnings.warn(
+            f"{int(dropped.sum()):,} rows with missing values dropped, from "
+            f"{np.count_nonzero(dropped)} of {len(dropped)} data sets.",
+            VstatkitWarning,
+            stacklevel=3,
+        )
 
 
 def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
@@ -181,8 +276,12 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
     fields = ("mean", "variance", "half_width")
     mean, variance, half = (record[f"{arm.label}/{field}"] for field in fields)
     mean = mean[:, :, None, :]  # iterations, sizes, methods, points
-    inside = covered(mean, half)
-    ratio = variance_ratio(np.broadcast_to(mean, variance.shape), variance)
+    # Equal numbers vary by nothing; their computed mean may miss them by a bit.
+    moving = np.where(np.ptp(mean, axis=0) == 0, 0.0, mean)
+    inside = covered(moving, half)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the truth may be zero
+        ratio = variance_ratio(np.broadcast_to(moving, variance.shape), variance)
+    ratio = changed(ratio, value=np.where(np.isinf(ratio.value), np.nan, ratio.value))
     error = ratio.half_width(BOUNDS)
     rows = []
     bounds = binomial_interval(inside.sum(axis=0), len(mean), BOUNDS)
@@ -196,7 +295,7 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
                     "B": size,
                     "point": point,
                     "mean": mean[:, i, 0, q].mean(),
-                    "true_variance": float(true_variance(mean[:, i, 0, q])),
+                    "true_variance": float(true_variance(moving[:, i, 0, q])),
                     "mean_variance": variance[:, i, j, q].mean(),
                     "ratio": ratio.value[at],
                     "ratio_lower": ratio.value[at] - error[at],

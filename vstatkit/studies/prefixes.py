@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -99,6 +100,8 @@ def prefixes(
     sizes : sequence of int
         Numbers of learners, increasing.
     """
+    if not sizes or any(a >= b for a, b in pairwise([0, *sizes])):
+        raise ValueError(f"`sizes` must be increasing and positive; got {sizes!r}.")
     origin = values[: sizes[0]].mean(axis=0)
     made: list[Prefix] = []
     for size in sizes:

@@ -10,7 +10,15 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import DataLike, Floats, KernelLike
-from vstatkit.assemble import build_design, build_kernel, keeps_intercept, probe
+from vstatkit._validation import check_units
+from vstatkit.assemble import (
+    build_design,
+    build_kernel,
+    build_query,
+    keeps_intercept,
+    probe,
+    response_name,
+)
 from vstatkit.components import (
     ESTIMATORS,
     VarianceComponents,
@@ -18,17 +26,37 @@ from vstatkit.components import (
     moment_components,
 )
 from vstatkit.ensemble import Task, evaluate
-from vstatkit.formula import Design, parse
+from vstatkit.exceptions import VstatkitError
+from vstatkit.formula import Design, Missing, parse
 from vstatkit.frames import as_frame
 from vstatkit.inference import stabilise
 from vstatkit.kernels import AnyKernel, FunctionKernel, Predictive
 from vstatkit.prediction import output_labels
-from vstatkit.studies.experiment import Draw, Record, describe, iteration_stream
+from vstatkit.studies.experiment import (
+    Draw,
+    Record,
+    describe,
+    hash_arrays,
+    hash_frame,
+    iteration_stream,
+)
 from vstatkit.studies.prefixes import Prefix, prefixes
 from vstatkit.studies.variants import sampling_variance
+from vstatkit.subsample import BalancedDesign, SubsampleDesign
 
 Generator = Callable[[np.random.Generator], DataLike]
 Interval = Literal["normal", "t"]
+Meaning = dict[str, tuple[str, ...]]
+
+DROPPED = "dropped"
+"""Rows with missing values that the formula dropped, in the record."""
+
+FINGERPRINT_LEARNERS = 3
+"""Learners of each arm whose values are its fingerprint."""
+
+
+class LabelsError(VstatkitError):
+    """Data sets of one study give different quantities."""
 
 
 class Measure(Protocol):
@@ -167,6 +195,34 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class FirstData:
+    """The first data set, and what the values of all of them must be.
+
+    Attributes
+    ----------
+    seed : int
+        Seed that it was drawn by.
+    parsed : Design
+        The formula applied to it.
+    design : SubsampleDesign
+        Design of the first arm.
+    points : Index
+        Names of the values.
+    response : str
+        What is estimated, as `fit` names it.
+    meaning : dict of tuple of str
+        Coefficients, levels and classes that give the values their meaning.
+    """
+
+    seed: int
+    parsed: Design
+    design: SubsampleDesign
+    points: pd.Index
+    response: str
+    meaning: Meaning
+
+
+@dataclass(frozen=True)
 class Simulation:
     """Data sets of a law, each with an ensemble for every arm.
 
@@ -188,6 +244,10 @@ class Simulation:
         Options of the kernel.
     environment : object or None
         Where the formula finds names that are not columns.
+    missing : {"drop", "raise", "pass"}
+        As in `fit`.
+    first : FirstData or None
+        What `begun` found; iterations are held against it.
     """
 
     name: str
@@ -198,6 +258,8 @@ class Simulation:
     kernel: KernelLike = "tree"
     options: Mapping[str, Any] = field(default_factory=dict)
     environment: Any = None
+    missing: Missing = "drop"
+    first: FirstData | None = None
 
     def settings(self) -> dict[str, Any]:
         """All that the numbers depend on beside the seed."""
@@ -206,57 +268,142 @@ class Simulation:
             "formula": self.formula,
             "at": None if self.at is None else self.at.to_dict("list"),
             "kernel": describe(self.kernel),
-            "options": {name: repr(value) for name, value in self.options.items()},
+            "options": {name: describe(value) for name, value in self.options.items()},
+            "missing": self.missing,
             "arms": [
                 {**dataclasses.asdict(arm), "measure": describe(arm.measure)}
                 for arm in self.arms
             ],
         }
 
+    def fingerprint(self, seed: int) -> dict[str, str]:
+        """Hash the first data set, and what the first learners make of it."""
+        parsed = self._draw(seed, 0)
+        values = [
+            evaluate(
+                task,
+                0,
+                min(FINGERPRINT_LEARNERS, arm.sizes[-1]),
+                n_jobs=1,
+                progress=False,
+            ).values
+            for arm, task in zip(self.arms, self._tasks(parsed, seed, 0), strict=True)
+        ]
+        return {"drawn": hash_frame(parsed.data), "values": hash_arrays(values)}
+
+    def begun(self, seed: int) -> tuple["Simulation", FirstData]:
+        """Draw the first data set; it is not drawn again."""
+        parsed = self._draw(seed, 0)
+        task = self._tasks(parsed, seed, 0)[0]
+        first = FirstData(
+            seed=seed,
+            parsed=parsed,
+            design=task.design,
+            points=self._points(task.kernel, parsed),
+            response=response_name(parsed),
+            meaning=_meaning(task.kernel, parsed),
+        )
+        return dataclasses.replace(self, first=first), first
+
     def run(self, seed: int, iteration: int) -> Record:
         """Draw a data set and measure its ensembles."""
-        data = iteration_stream(seed, self.name, iteration, Draw.DATA)
-        parsed = self._parse(as_frame(self.generator(data)))
+        parsed = self._draw(seed, iteration)
+        tasks = self._tasks(parsed, seed, iteration)
+        if self.first is not None:
+            found = _meaning(tasks[0].kernel, parsed)
+            _check_meaning(self.first.meaning, found, iteration)
+        record: Record = {DROPPED: np.array(float(parsed.n_dropped))}
+        for arm, task in zip(self.arms, tasks, strict=True):
+            measured = _measure(arm, task)
+            record |= {f"{arm.label}/{name}": a for name, a in measured.items()}
+        return record
+
+    def _draw(self, seed: int, iteration: int) -> Design:
+        """Draw a data set and apply the formula."""
+        if iteration == 0 and self.first is not None and self.first.seed == seed:
+            return self.first.parsed
+        stream = iteration_stream(seed, self.name, iteration, Draw.DATA)
+        parsed = parse(
+            self.formula,
+            as_frame(self.generator(stream)),
+            environment=self.environment,
+            intercept=keeps_intercept(self.kernel),
+            missing=self.missing,
+        )
+        check_units(len(parsed.y))
+        return parsed
+
+    def _tasks(self, parsed: Design, seed: int, iteration: int) -> list[Task]:
+        """Give every arm its learners."""
         kernel = build_kernel(self.kernel, parsed, None, dict(self.options))
         rows = self._rows(kernel, parsed)
         draws = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
         seeds = draws.integers(2**62, size=len(self.arms)).tolist()
-        record: Record = {}
-        for arm, arm_seed in zip(self.arms, seeds, strict=True):
-            measured = _measure(arm, kernel, rows, len(parsed.y), arm_seed)
-            record |= {f"{arm.label}/{name}": a for name, a in measured.items()}
-        return record
-
-    def first(self, seed: int) -> tuple[int, pd.Index]:
-        """Count the observations of the first data set, and name the values."""
-        data = iteration_stream(seed, self.name, 0, Draw.DATA)
-        parsed = self._parse(as_frame(self.generator(data)))
-        n = len(parsed.y)
-        kernel = build_kernel(self.kernel, parsed, None, dict(self.options))
-        if isinstance(kernel, FunctionKernel):
-            task = _task(self.arms[0], kernel, None, n, 0)
-            return n, probe(task, kernel)[1].labels
-        if self._rows(kernel, parsed) is None or self.at is None:
-            return n, pd.Index(parsed.names)
-        return n, output_labels(self.at.index, parsed.classes)
-
-    def _parse(self, frame: pd.DataFrame) -> Design:
-        return parse(
-            self.formula,
-            frame,
-            environment=self.environment,
-            intercept=keeps_intercept(self.kernel),
-        )
+        return [
+            _task(arm, kernel, rows, len(parsed.y), arm_seed)
+            for arm, arm_seed in zip(self.arms, seeds, strict=True)
+        ]
 
     def _rows(self, kernel: AnyKernel, parsed: Design) -> Floats | None:
         if not isinstance(kernel, Predictive) or kernel.coefficients:
-            return None
+            return build_query(kernel, parsed, self.at).rows
         if self.at is None:
+            columns = ", ".join(parsed.coding.variables)
             raise ValueError(
                 "a kernel that predicts needs query points, the same for every data "
-                "set; give them as `at`."
+                f"set; give them as `at`, with the columns {columns}."
             )
         return parsed.coding.matrix(self.at)
+
+    def _points(self, kernel: AnyKernel, parsed: Design) -> pd.Index:
+        if isinstance(kernel, FunctionKernel):
+            return pd.Index(list(kernel.names or ()))
+        if self.at is None:
+            return pd.Index(parsed.names)
+        return output_labels(self.at.index, parsed.classes)
+
+
+def _meaning(kernel: AnyKernel, parsed: Design) -> Meaning:
+    """Tell what the values of a data set are values of."""
+    if isinstance(kernel, FunctionKernel):
+        return {"values": tuple(map(str, kernel.names or ()))}
+    found: Meaning = {}
+    if isinstance(kernel, Predictive) and kernel.coefficients:
+        # Names of coefficients do not tell which level is the one left out.
+        for factor, facts in parsed.coding.info.factor_infos.items():
+            if facts.type == "categorical":
+                found[f"levels of {factor.code}"] = tuple(map(str, facts.categories))
+        found["coefficients"] = parsed.names
+    if parsed.classes is not None:
+        found["classes"] = tuple(map(str, parsed.classes))
+    return found
+
+
+def _check_meaning(expected: Meaning, found: Meaning, iteration: int) -> None:
+    """Refuse to average different quantities under one name."""
+    for what in {**expected, **found}:
+        if expected.get(what) != found.get(what):
+            known, new = (
+                ", ".join(one.get(what, ())) or "none" for one in (expected, found)
+            )
+            raise LabelsError(
+                f"every data set must have the same {what}: the first one has {known}; "
+                f"that of iteration {iteration} has {new}. {_remedy(what)}"
+            )
+
+
+def _remedy(what: str) -> str:
+    if what == "values":
+        return "Let the function return the same names for every data set."
+    if what == "classes":
+        return (
+            "Let the generator draw every class in every data set, for example with "
+            "more rows or with fixed numbers in each class."
+        )
+    return (
+        "Declare the levels, by C(g, levels=[...]) in the formula or by "
+        "pd.Categorical(g, categories=[...]) in the generator."
+    )
 
 
 def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -> Task:
@@ -269,23 +416,21 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
         seed=seed,
         options=dict(arm.options),
     )
-    for size in arm.sizes:
-        if design.rounded(size, at_most=arm.sizes[-1]) != size:
+    for size in arm.sizes[:-1]:
+        design.sized(size)
+        if isinstance(design, BalancedDesign) and size % design.block:
             raise ValueError(
-                f"every number of learners must be whole groups of design="
-                f"{arm.design!r}; got {size}."
+                f"`B` must be whole groups, multiples of block = {design.block}, for "
+                f"design={arm.design!r}, but for the largest; got {size}. Use such "
+                "numbers, or another `block`."
             )
     sized = design.sized(arm.sizes[-1])
-    return Task(kernel, sized, rows, None, keep=False, oob=False)
+    task = Task(kernel, sized, rows, None, keep=False, oob=False)
+    return probe(task, kernel)[0] if isinstance(kernel, FunctionKernel) else task
 
 
-def _measure(
-    arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int
-) -> Record:
+def _measure(arm: Arm, task: Task) -> Record:
     """Grow the largest ensemble once, and measure all its prefixes."""
-    task = _task(arm, kernel, rows, n, seed)
-    if isinstance(kernel, FunctionKernel):
-        task, _ = probe(task, kernel)
     values = evaluate(task, 0, arm.sizes[-1], n_jobs=1, progress=False).values
     measured = [arm.measure(one) for one in prefixes(task.design, values, arm.sizes)]
     return {name: np.stack([one[name] for one in measured]) for name in measured[0]}
