@@ -18,9 +18,11 @@ from vstatkit.studies import checkpoint, table2
 from vstatkit.studies.checkpoint import CheckpointError, Checkpoints
 from vstatkit.studies.experiment import describe, hash_frame, iteration_stream
 from vstatkit.studies.generators import Line
+from vstatkit.studies.measures import Components
 from vstatkit.studies.prefixes import prefixes
 from vstatkit.studies.run import run_experiment
-from vstatkit.studies.simulation import Arm, Components, LabelsError, Simulation
+from vstatkit.studies.scale import QUICK
+from vstatkit.studies.simulation import Arm, LabelsError, Simulation
 from vstatkit.subsample import make_design
 
 AT = {"x": [4.0, 10.0]}
@@ -89,7 +91,7 @@ def test_fingerprints_see_levels_but_not_last_bits():
 
 
 def test_the_seed_comes_first_and_values_are_short(tmp_path):
-    quick = table2.QUICK
+    quick = QUICK
     run_experiment(table2.simulation(1, quick), 2, seed=1, directory=tmp_path)
     with pytest.raises(CheckpointError) as error:
         run_experiment(table2.simulation(2, quick), 2, seed=2, directory=tmp_path)
@@ -102,7 +104,7 @@ def test_the_seed_comes_first_and_values_are_short(tmp_path):
 @pytest.mark.parametrize(("seed", "kind"), [(-1, ValueError), (1.5, TypeError)])
 def test_seeds_are_whole_numbers(seed, kind, tmp_path):
     with pytest.raises(kind, match="`seed` must be"):
-        run_experiment(table2.simulation(1, table2.QUICK), 2, seed=seed)
+        run_experiment(table2.simulation(1, QUICK), 2, seed=seed)
     with pytest.raises(kind, match="`seed` must be"):
         list(vs.studies.reproduce("table2", tmp_path, seed=seed, quick=True))
     with pytest.raises(kind, match="`seed` must be"):

@@ -19,6 +19,7 @@ from vstatkit.studies import table2
 from vstatkit.studies.checkpoint import CheckpointError
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.generators import Line, Mars
+from vstatkit.studies.measures import Components, Intervals, Method
 from vstatkit.studies.metrics import (
     binomial_interval,
     covered,
@@ -29,7 +30,7 @@ from vstatkit.studies.metrics import (
 )
 from vstatkit.studies.prefixes import prefixes
 from vstatkit.studies.run import run_experiment
-from vstatkit.studies.simulation import Arm, Components, Intervals, Method, Simulation
+from vstatkit.studies.simulation import Arm, Simulation
 from vstatkit.studies.variants import VARIANTS, distinct_squares, sampling_variance
 from vstatkit.subsample import dense, make_design
 

@@ -8,9 +8,10 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.generators import Line
+from vstatkit.studies.measures import Components
 from vstatkit.studies.metrics import true_variance, variance_ratio
 from vstatkit.studies.scale import Scale
-from vstatkit.studies.simulation import Arm, Components, Simulation
+from vstatkit.studies.simulation import Arm, Simulation
 
 ITERATIONS = 300
 """Data sets; the paper has 100, which know a true variance to 14 % only."""

@@ -21,6 +21,7 @@ from vstatkit.inference import check_alpha
 from vstatkit.results import resolved
 from vstatkit.streams import resolve_seed
 from vstatkit.studies.experiment import Record
+from vstatkit.studies.measures import Interval, Intervals, Method
 from vstatkit.studies.metrics import (
     Ratio,
     binomial_interval,
@@ -29,15 +30,7 @@ from vstatkit.studies.metrics import (
     variance_ratio,
 )
 from vstatkit.studies.run import check_iterations, one_thread, run_experiment
-from vstatkit.studies.simulation import (
-    DROPPED,
-    Arm,
-    Generator,
-    Interval,
-    Intervals,
-    Method,
-    Simulation,
-)
+from vstatkit.studies.simulation import DROPPED, Arm, Generator, Simulation
 from vstatkit.subsample import SubsampleDesign, TwoLevelDesign
 
 LEARNERS = 1000

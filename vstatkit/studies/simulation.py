@@ -3,11 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from vstatkit._typing import DataLike, Floats, KernelLike
 from vstatkit._validation import check_units
@@ -19,17 +18,10 @@ from vstatkit.assemble import (
     probe,
     response_name,
 )
-from vstatkit.components import (
-    ESTIMATORS,
-    VarianceComponents,
-    estimate_components,
-    moment_components,
-)
 from vstatkit.ensemble import Task, evaluate
 from vstatkit.exceptions import VstatkitError
 from vstatkit.formula import Design, Missing, parse
 from vstatkit.frames import as_frame
-from vstatkit.inference import stabilise
 from vstatkit.kernels import AnyKernel, FunctionKernel, Predictive
 from vstatkit.prediction import output_labels
 from vstatkit.studies.experiment import (
@@ -40,12 +32,11 @@ from vstatkit.studies.experiment import (
     hash_frame,
     iteration_stream,
 )
-from vstatkit.studies.prefixes import Prefix, prefixes
-from vstatkit.studies.variants import sampling_variance
+from vstatkit.studies.measures import Measure
+from vstatkit.studies.prefixes import prefixes
 from vstatkit.subsample import BalancedDesign, SubsampleDesign
 
 Generator = Callable[[np.random.Generator], DataLike]
-Interval = Literal["normal", "t"]
 Meaning = dict[str, tuple[str, ...]]
 
 DROPPED = "dropped"
@@ -57,110 +48,6 @@ FINGERPRINT_LEARNERS = 3
 
 class LabelsError(VstatkitError):
     """Data sets of one study give different quantities."""
-
-
-class Measure(Protocol):
-    """What is kept of an ensemble."""
-
-    def __call__(self, prefix: Prefix) -> Record:
-        """Measure the first B learners."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """A variance estimate, and the interval made of it.
-
-    Attributes
-    ----------
-    label : str
-        Name in tables.
-    sampling : str
-        Estimator of the sampling variance, of vstatkit or of the study.
-    monte_carlo : bool
-        Whether `zeta_k / B` is added.
-    interval : {"normal", "t"}
-        Normal quantile times the root of the raw variance; or what vstatkit
-        reports, a stabilised variance and Student's t.
-    """
-
-    label: str
-    sampling: str
-    monte_carlo: bool = True
-    interval: Interval = "normal"
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Estimates, their variances and half the widths of their intervals.
-
-    Attributes
-    ----------
-    methods : tuple of Method
-        The second to last axis of `variance` and `half_width`.
-    alpha : float
-        One minus the nominal coverage.
-    """
-
-    methods: tuple[Method, ...]
-    alpha: float = 0.05
-
-    def __call__(self, prefix: Prefix) -> Record:
-        """Measure the first B learners."""
-        pairs = [self._interval(method, prefix) for method in self.methods]
-        return {
-            "mean": prefix.mean,
-            "variance": np.stack([variance for variance, _ in pairs]),
-            "half_width": np.stack([half for _, half in pairs]),
-        }
-
-    def _interval(self, method: Method, prefix: Prefix) -> tuple[Floats, Floats]:
-        if method.interval == "t":
-            estimates = stabilise(
-                prefix.mean, _components(method.sampling, prefix), prefix.n_learners
-            )
-            return estimates.variance, estimates.half_width(self.alpha)
-        variance = sampling_variance(method.sampling, prefix)
-        if method.monte_carlo:
-            variance = variance + learner_variance(prefix) / prefix.n_learners
-        # A negative variance has no interval: NaN covers nothing.
-        root = np.sqrt(np.where(variance < 0, np.nan, variance))
-        return variance, stats.norm.isf(self.alpha / 2) * root
-
-
-@dataclass(frozen=True)
-class Components:
-    """Estimates, and the variance components by several estimators.
-
-    Attributes
-    ----------
-    methods : tuple of str
-        The second to last axis of `sampling` and `zeta_1`.
-    """
-
-    methods: tuple[str, ...]
-
-    def __call__(self, prefix: Prefix) -> Record:
-        """Measure the first B learners."""
-        n, k = prefix.design.n, prefix.design.k
-        sampling = np.stack([sampling_variance(name, prefix) for name in self.methods])
-        return {
-            "mean": prefix.mean,
-            "sampling": sampling,
-            "zeta_1": n / k**2 * sampling,
-            "zeta_k": learner_variance(prefix),
-        }
-
-
-def learner_variance(prefix: Prefix) -> Floats:
-    """Variance of a single learner, `zeta_k`."""
-    return np.asarray(prefix.values.var(axis=0, ddof=1))
-
-
-def _components(method: str, prefix: Prefix) -> VarianceComponents:
-    if ESTIMATORS[method].source == "moments":
-        replace = prefix.design.replace
-        return moment_components(method, prefix.moments, replace=replace)
-    return estimate_components(method, prefix.design, prefix.values)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from vstatkit._typing import Floats
 from vstatkit.studies.coverage import interval_frame, ratio_of
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.generators import Mars
+from vstatkit.studies.measures import Intervals, Method
 from vstatkit.studies.metrics import (
     LEVEL,
     PRINTED_ITERATIONS,
@@ -17,7 +18,7 @@ from vstatkit.studies.metrics import (
 )
 from vstatkit.studies.report import read_printed
 from vstatkit.studies.scale import Scale
-from vstatkit.studies.simulation import Arm, Intervals, Method, Simulation
+from vstatkit.studies.simulation import Arm, Simulation
 
 ITERATIONS = 500
 NOBS = 500

@@ -5,8 +5,9 @@ import pandas as pd
 
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.generators import Line
+from vstatkit.studies.measures import Components
 from vstatkit.studies.scale import Scale
-from vstatkit.studies.simulation import Arm, Components, Simulation
+from vstatkit.studies.simulation import Arm, Simulation
 
 GROUP = 100
 """Data sets behind one empirical variance, as in the paper."""
