@@ -10,17 +10,22 @@ from vstatkit.frames import nearest
 _HAS_PACKAGE = "function(package) nzchar(system.file(package = package))"
 
 _FIND = """
-function(package, name) {
+function(package, name, file) {
   shelf <- new.env()
-  found <- utils::data(list = name, package = package, envir = shelf)
-  as.data.frame(get(name, envir = shelf))
+  utils::data(list = file, package = package, envir = shelf)
+  found <- get(name, envir = shelf, inherits = FALSE)
+  made <- as.data.frame(found)
+  if (is.null(dim(found)) && ncol(made) == 1) names(made) <- name
+  made
 }
 """
 
-_NAMES = """
+# A file may hold several data sets; it is then listed as "lung (cancer)".
+_FILES = r"""
 function(package) {
   items <- utils::data(package = package)$results[, "Item"]
-  sub(" .*", "", items)
+  files <- sub("^.* \\((.*)\\)$", "\\1", items)
+  as.list(setNames(files, sub(" .*", "", items)))
 }
 """
 
@@ -39,7 +44,7 @@ def dataset(package: str, name: str) -> pd.DataFrame:
     -------
     DataFrame
         Factors are categories, dates are dates, NA is missing. Row names, where R
-        has any, are the index.
+        has any, are the index. A vector is a column with the name of the data set.
 
     Examples
     --------
@@ -47,15 +52,19 @@ def dataset(package: str, name: str) -> pd.DataFrame:
     >>> r_bridge.dataset("MASS", "Boston").shape  # doctest: +SKIP
     (506, 14)
     """
+    for argument, given in (("package", package), ("name", name)):
+        if not isinstance(given, str):
+            raise TypeError(f"`{argument}` must be text; got {given!r}.")
     if not session.call(_HAS_PACKAGE, package)[0]:
         raise RError(
             f"R has no package {package!r}. In R: install.packages({package!r}); "
             f"Debian has many as r-cran-{package.lower()}."
         )
-    names = [str(one) for one in session.call(_NAMES, package)]
-    if name not in names:
+    files = session.call(_FILES, package)
+    if name not in files:
+        names = list(files)
         raise RError(
             f"R's package {package!r} has no data set {name!r}{nearest(name, names)} "
             f"It has {', '.join(names[:12])}{', ...' if len(names) > 12 else '.'}"
         )
-    return from_r_frame(session.keep(_FIND, package, name))
+    return from_r_frame(session.keep(_FIND, package, name, str(files[name][0])))

@@ -78,6 +78,36 @@ def test_data_sets_that_are_not_there(session):
         r_bridge.dataset("nosuch", "x")
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "column"),
+    [
+        ("beaver1", (114, 4), "temp"),
+        ("state.x77", (50, 8), "Income"),
+        ("state.abb", (50, 1), "state.abb"),
+        ("state.region", (50, 1), "state.region"),
+        ("AirPassengers", (144, 1), "AirPassengers"),
+    ],
+)
+def test_data_sets_that_share_a_file(session, name, shape, column):
+    data = r_bridge.dataset("datasets", name)
+    assert data.shape == shape
+    assert column in data.columns
+
+
+def test_data_sets_of_survival_share_a_file(session):
+    if not session.call("function() nzchar(system.file(package = 'survival'))")[0]:
+        pytest.skip("not installed: survival")
+    assert r_bridge.dataset("survival", "lung").shape == (228, 10)
+    assert r_bridge.dataset("survival", "bladder1")["id"].notna().all()
+
+
+def test_names_of_data_sets_are_text(session):
+    with pytest.raises(TypeError, match="`name` must be text; got 3"):
+        r_bridge.dataset("MASS", 3)
+    with pytest.raises(TypeError, match="`package` must be text; got None"):
+        r_bridge.dataset(None, "Boston")
+
+
 def test_columns_that_have_no_place_here(session):
     frame = session.keep(
         "function() { d <- data.frame(a = 1:2); d$b <- list(1, 2); d }"
