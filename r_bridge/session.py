@@ -5,6 +5,7 @@ calls take turns; they may come from any thread.
 """
 
 import os
+import signal
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -25,10 +26,16 @@ function(f, arguments) {
   noted <- character()
   value <- NULL
   failed <- NULL
+  interrupted <- FALSE
   printed <- utils::capture.output(
     tryCatch(
       withCallingHandlers(
-        value <- do.call(f, arguments, quote = TRUE),
+        {
+          if (is.character(f)) {
+            f <- eval(parse(text = f, keep.source = FALSE), globalenv())
+          }
+          value <- do.call(f, arguments, quote = TRUE)
+        },
         warning = function(w) {
           warned <<- c(warned, conditionMessage(w))
           invokeRestart("muffleWarning")
@@ -38,11 +45,12 @@ function(f, arguments) {
           invokeRestart("muffleMessage")
         }
       ),
-      error = function(e) failed <<- conditionMessage(e)
+      error = function(e) failed <<- conditionMessage(e),
+      interrupt = function(i) interrupted <<- TRUE
     )
   )
   list(value = value, failed = failed, warned = unique(warned),
-       printed = c(noted, printed))
+       printed = c(noted, printed), interrupted = interrupted)
 }
 """
 """Call a function in R and give back its value with all that it said."""
@@ -97,13 +105,19 @@ class _R:
             # R started from a worker thread warns that Ctrl-C may not reach it.
             warnings.filterwarnings("ignore", message="R is not initialized by the")
             import rpy2.robjects as ro  # noqa: PLC0415 starts R
-            from rpy2.rinterface_lib import callbacks, openrlib  # noqa: PLC0415
+            from rpy2.rinterface_lib import (  # noqa: PLC0415
+                callbacks,
+                embedded,
+                openrlib,
+            )
             from rpy2.robjects import numpy2ri  # noqa: PLC0415
 
         self.ro = ro
         self.ri = ro.rinterface
         self.lock = openrlib.rlock
+        self.rlib = openrlib.rlib
         self.callbacks = callbacks
+        self.embedded = embedded
         self.converter = ro.default_converter + numpy2ri.converter
         with self.lock:
             self.ri.evalr(_READ_ALL_LETTERS)
@@ -148,7 +162,7 @@ def call(function: str | RObject, *arguments: Any, **options: Any) -> Any:
     Notes
     -----
     R's warnings come as `RWarning`, what it prints as `ROutputWarning`, its
-    errors as `RError`.
+    errors as `RError`. Ctrl-C stops what R does, and R lives on.
     """
     r = start()
     with r.lock:
@@ -199,11 +213,14 @@ def _invoke(
     options: Mapping[str, Any],
 ) -> Any:
     """Call, show what R said, and give rpy2's handle of the value."""
-    f = function.sexp if isinstance(function, RObject) else r.ri.evalr(function)
+    f = _to_r(r, function)
     values = [_to_r(r, value) for value in (*arguments, *options.values())]
     names = ["" for _ in arguments] + list(options)
-    with _console(r) as console:
-        value, failed, warned, printed = r.caller(f, _named_list(r, values, names))
+    with _console(r) as console, _interrupts_go_to_r(r) as pressed:
+        answer = _answer(r, f, _named_list(r, values, names))
+    value, failed, warned, printed, interrupted = answer
+    if pressed or interrupted[0]:
+        raise KeyboardInterrupt
     for text in warned:
         warnings.warn(f"R: {text}", RWarning, stacklevel=4)
     said = "\n".join([*console, *(str(line) for line in printed)]).strip()
@@ -212,6 +229,41 @@ def _invoke(
     if said:
         warnings.warn(f"R printed: {said}", ROutputWarning, stacklevel=4)
     return value
+
+
+def _answer(r: _R, function: Any, arguments: Any) -> Any:
+    """Call in R; a jump past all handlers, to R's top level, is an error as well."""
+    try:
+        return r.caller(function, arguments)
+    except r.embedded.RRuntimeError as error:
+        # rpy2 would show the message of an earlier error.
+        raise RError("R stopped, and gave no reason.") from error
+
+
+@contextmanager
+def _interrupts_go_to_r(r: _R) -> Iterator[list[int]]:
+    """Let Ctrl-C stop R, and note it, since compiled code may call it an error.
+
+    Python's own handler would raise inside a callback of R's, where it is lost.
+    Handlers of the user's stay; only the main thread has any.
+    """
+    pressed: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or before is not signal.default_int_handler:
+        yield pressed
+        return
+
+    def hand_on(number: int, frame: object) -> None:
+        pressed.append(number)
+        r.rlib.R_interrupts_pending = 1
+
+    signal.signal(signal.SIGINT, hand_on)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+        r.rlib.R_interrupts_pending = 0
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """R in this process: threads, warnings, output, errors, values both ways."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -156,6 +157,38 @@ def test_an_error_in_r_shows_its_message_and_r_lives_on(session):
     with pytest.raises(r_bridge.RError, match="R stopped: no such luck"):
         session.call("stop", "no such luck")
     assert session.call("sum", 1.0, 2.0)[0] == 3.0
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "function() Sys.sleep(30)",
+        "function() repeat 1",
+        "function() tryCatch(repeat 1, interrupt = function(i) 'went on')",
+    ],
+)
+def test_an_interrupt_stops_r_and_r_lives_on(session, code):
+    session.start()
+    before = signal.getsignal(signal.SIGINT)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        session.call(code)
+    timer.join()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert session.call("sum", 1.0, 2.0)[0] == 3.0
+
+
+def test_a_jump_to_rs_top_level_is_an_error(session):
+    with pytest.raises(r_bridge.RError, match="R stopped, and gave no reason"):
+        session.call("function() invokeRestart('abort')")
+    assert session.call("sum", 1.0, 2.0)[0] == 3.0
+
+
+@pytest.mark.parametrize("code", ["no_such_function", "function( {"])
+def test_code_that_r_cannot_read_is_an_error_of_rs(session, code):
+    with pytest.raises(r_bridge.RError, match=r"not found|unexpected"):
+        session.call(code)
 
 
 def test_objects_are_found_by_name_by_file_and_by_handle(session, tmp_path):
