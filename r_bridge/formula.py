@@ -45,10 +45,13 @@ ONE_ARGUMENT = frozenset({"log", "factor", "as.factor", "C", "Q"})
 
 _CONSTANTS = {"TRUE": "True", "FALSE": "False"}
 
+_SHORT_CONSTANTS = {"T": "True", "F": "False"}
+"""Truth values where they are given to an option; elsewhere they are columns."""
+
 _OPERATORS = {"^": "**"}
 
 _UNTRANSLATABLE = {
-    "|": "conditioning, or a logical or,",
+    "|": "conditioning, or a logical or",
     "||": "a logical or",
     "&": "a logical and",
     "&&": "a logical and",
@@ -129,7 +132,10 @@ def _same(tokens: Sequence[Token], place: int) -> str:
 
 
 def _number(tokens: Sequence[Token], place: int) -> str:
-    return tokens[place].text.removesuffix("L")
+    text = tokens[place].text.removesuffix("L")
+    power = _next_text(tokens, place) == "^" or _is_negative_power(tokens, place)
+    # R computes powers of whole numbers as decimals; numpy refuses negative ones.
+    return f"{text}.0" if power and text.isdigit() else text
 
 
 def _backtick(tokens: Sequence[Token], place: int) -> str:
@@ -141,9 +147,9 @@ def _operator(tokens: Sequence[Token], place: int) -> str:
     text = tokens[place].text
     meaning = _UNTRANSLATABLE.get(text)
     if text.startswith("%"):
-        meaning = "an operator of R's own"
+        meaning = "a special operator"
     if meaning is not None:
-        raise _untranslatable(f"`{text}`, {meaning}")
+        raise _untranslatable(f"`{text}`, {meaning},")
     return _OPERATORS.get(text, text)
 
 
@@ -153,6 +159,8 @@ def _name(tokens: Sequence[Token], place: int) -> str:
         return _function(tokens, place)
     if text == "." or _next_text(tokens, place) == "=":  # all columns; an option
         return text
+    if text in _SHORT_CONSTANTS and _last_texts(tokens, place, 1) == ["="]:
+        return _SHORT_CONSTANTS[text]
     return _CONSTANTS.get(text) or quote(text)
 
 
@@ -178,6 +186,17 @@ def _untranslatable(construct: str) -> FormulaError:
 def _next_text(tokens: Sequence[Token], place: int) -> str:
     following = (one.text for one in tokens[place + 1 :] if one.kind != "space")
     return next(following, "")
+
+
+def _last_texts(tokens: Sequence[Token], place: int, count: int) -> list[str]:
+    before = [one.text for one in tokens[:place] if one.kind != "space"]
+    return before[-count:]
+
+
+def _is_negative_power(tokens: Sequence[Token], place: int) -> bool:
+    """Tell whether a number is the exponent in `x^-2` or `x^(-2)`."""
+    before = _last_texts(tokens, place, 3)
+    return before[-2:] == ["^", "-"] or before == ["^", "(", "-"]
 
 
 def _has_comma(tokens: Sequence[Token], place: int) -> bool:

@@ -33,6 +33,10 @@ from vstatkit.formula import parse
         ("y ~ poly(x, degree = 2L, raw = TRUE)", "y ~ poly(x, degree = 2, raw = True)"),
         ("y ~ `TRUE`", "y ~ TRUE"),
         ("y ~ I(T^2)", "y ~ I(T**2)"),
+        ("y ~ poly(x, 2, raw = T) + T", "y ~ poly(x, 2, raw = True) + T"),
+        ("y ~ poly(x, 2, raw=F)", "y ~ poly(x, 2, raw=False)"),
+        ("y ~ I(z^-1) + I(z^( - 2L))", "y ~ I(z**-1.0) + I(z**( - 2.0))"),
+        ("y ~ I(2^-z)", "y ~ I(2.0**-z)"),
         ("y ~ ifelse(x > 1.5e2, 1, 0)", "y ~ where(x > 1.5e2, 1, 0)"),
         ('y ~ I(g == "a b")', 'y ~ I(g == "a b")'),
         ("y ~ ceiling(x) + asin(z)", "y ~ ceil(x) + arcsin(z)"),
@@ -54,9 +58,9 @@ def test_translations(given, expected):
         ("y ~ offset(x)", r"`offset\(\.\.\.\)`"),
         ("y ~ log(x, 2)", r"`log\(\.\.\.\)` with more than one argument"),
         ("y ~ factor(g, levels = 1:3)", r"`factor\(\.\.\.\)` with more than one"),
-        ("y ~ a %in% b", "`%in%`, an operator of R's own"),
-        ("y ~ x | g", r"`\|`, conditioning"),
-        ("y ~ I(a & b)", "`&`, a logical and"),
+        ("y ~ a %in% b", "R's `%in%`, a special operator, has no counterpart"),
+        ("y ~ x | g", r"`\|`, conditioning, or a logical or, has no counterpart"),
+        ("y ~ I(a & b)", "`&`, a logical and, has no counterpart"),
         ("y ~ I(!a)", "`!`, a logical not"),
         ("y ~ df$x", r"`\$`, access to a part"),
         ("y ~ x[1]", r"`\[`, indexing"),
@@ -81,6 +85,7 @@ def formula_data():
     return data.assign(
         y=rng.normal(size=30),
         g=pd.Categorical(rng.choice(["a", "b", "c"], 30)),
+        whole=rng.integers(1, 9, 30),
         **{"größe x": rng.normal(size=30)},
     )
 
@@ -101,6 +106,8 @@ def formula_data():
         "y ~ . - g",
         "y ~ I(-x^2 + 2*z) + sqrt(z) + pmin(x, z)",
         "y ~ x + 0",
+        "y ~ I(whole^-1) + I(whole^(-2)) + I(2^-whole) + I(whole^2)",
+        "y ~ poly(x, 2, raw = T)",
     ],
 )
 def test_the_model_matrix_is_rs(session, formula):
