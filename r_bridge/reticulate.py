@@ -18,6 +18,13 @@ class FrameColumns(TypedDict):
     rows: list[str] | None
 
 
+class SeriesValues(TypedDict):
+    """A series in parts that reticulate converts whatever its version."""
+
+    values: list[Any]
+    names: list[str] | None
+
+
 def r_file() -> str:
     """Path of the R file that lets formulas and tables cross through reticulate.
 
@@ -41,6 +48,12 @@ def frame_columns(frame: pd.DataFrame) -> FrameColumns:
         values=[_values(frame.iloc[:, j]) for j in range(frame.shape[1])],
         rows=None if counted or len(set(rows)) < len(rows) else rows,
     )
+
+
+def series_values(series: pd.Series) -> SeriesValues:
+    """Take a series apart into its values and, where R can name them, its labels."""
+    parts = frame_columns(series.to_frame("values"))
+    return SeriesValues(values=parts["values"][0], names=parts["rows"])
 
 
 def _values(column: pd.Series) -> list[Any]:

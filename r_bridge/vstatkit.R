@@ -5,8 +5,9 @@
 #   source(import("r_bridge")$r_file())
 #   vstatkit$fit(y ~ x1 + x2, df)
 #
-# Formulas go to Python translated, data frames come back as data frames whatever
-# the versions of reticulate and pandas, and results print as tables.
+# Formulas go to Python translated, data frames come back as data frames and series
+# as named vectors whatever the versions of reticulate and pandas, and results print
+# as tables.
 
 local({
   register <- function(generic, class, method, home = "reticulate") {
@@ -19,17 +20,26 @@ local({
     bridge$translate_formula(text)
   })
 
+  plain <- function(column) {
+    if (!is.list(column)) return(column)
+    column[vapply(column, is.null, logical(1))] <- NA
+    unlist(column)
+  }
+
+  for (class in c("pandas.Series", "pandas.core.series.Series")) {
+    register("py_to_r", class, function(x) {
+      parts <- reticulate::import("r_bridge.reticulate")$series_values(x)
+      stats::setNames(plain(parts$values), parts$names)
+    })
+  }
+
   # reticulate before pandas 3 does not know where its data frames live now.
   known <- utils::getS3method("py_to_r", "pandas.DataFrame", optional = TRUE,
                               envir = asNamespace("reticulate"))
   if (is.null(known)) {
     register("py_to_r", "pandas.DataFrame", function(x) {
       parts <- reticulate::import("r_bridge.reticulate")$frame_columns(x)
-      made <- lapply(parts$values, function(column) {
-        if (!is.list(column)) return(column)
-        column[vapply(column, is.null, logical(1))] <- NA
-        unlist(column)
-      })
+      made <- lapply(parts$values, plain)
       names(made) <- parts$names
       data.frame(made, row.names = parts$rows, check.names = FALSE)
     })
