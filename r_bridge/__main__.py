@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 
 from r_bridge.availability import available
-from r_bridge.certificate import check
+from r_bridge.certificate import check, check_arguments
 from r_bridge.exceptions import RUnavailableError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the certificate; 0 when it passes, 1 on a miss, 2 without R."""
+    """Print the certificate; 0 when it passes, 1 on a miss, 2 where it cannot begin."""
     parser = argparse.ArgumentParser(
         prog="python -m r_bridge",
         description="Compare vstatkit with R's ranger and grf, and print what agrees.",
@@ -20,6 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seeds", type=int, default=10, help="data sets for each setting (10)"
     )
     given = parser.parse_args(arguments)
+    try:
+        check_arguments(given.seeds, given.out)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
     try:
         certificate = check(seeds=given.seeds, out=given.out)
     except RUnavailableError as error:

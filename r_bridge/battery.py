@@ -19,6 +19,10 @@ N = 50
 B = 100
 """Trees; n divides B k for every k below, so that balanced designs are exact."""
 
+MANY_TREES = {"n/2": 2000, "n/5": 4000}
+"""Trees of regression forests on small subsamples: ranger's jackknife after
+bootstrap takes off (e - 1) n v/B, which leaves zero where trees are few."""
+
 POINTS = 12
 """Query points; ranger calibrates above 20."""
 
@@ -69,7 +73,8 @@ def _main_settings() -> Iterator[Setting]:
             way = "with" if replace else "without"
             for name, k in named.items():
                 title = f"{kind}, {way} replacement, k = {name}"
-                yield Setting(title, kind, replace, k)
+                trees = MANY_TREES.get(name, B) if kind == "regression" else B
+                yield Setting(title, kind, replace, k, trees)
 
 
 SETTINGS = tuple(_main_settings())

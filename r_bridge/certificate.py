@@ -13,7 +13,7 @@ from r_bridge.battery import grf_sections, ranger_sections
 from r_bridge.compare import Comparison, Quantity, notes, table, wrapped
 
 MARKDOWN_HEAD = (
-    "| quantity | numbers | missing | largest relative difference "
+    "| quantity | numbers | missing | zero | largest relative difference "
     "| tolerance | verdict |"
 )
 
@@ -90,7 +90,7 @@ class Certificate:
             for title, section in sections.items():
                 many = f"{len(section)} forests" if len(section) > 1 else "1 forest"
                 lines += ["", f"## {package}: {title} ({many})", "", MARKDOWN_HEAD]
-                lines += ["|---|---|---|---|---|---|"]
+                lines += ["|---|---|---|---|---|---|---|"]
                 lines += [markdown_row(quantity) for quantity in pool(section)]
         reasons = notes([quantity for _, quantity in self._pooled()])
         lines += ["", "## Remarks", "", *(f"* {reason}" for reason in reasons)]
@@ -112,8 +112,7 @@ def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certifi
     Certificate
         Printed, all tables; `ok` tells whether everything agrees.
     """
-    if seeds < 1:
-        raise ValueError(f"`seeds` must be at least 1; got {seeds}.")
+    check_arguments(seeds, out)
     found = require("R", "rpy2", "ranger")
     names = ("R", "ranger", "grf")
     installed = {name: str(found[name]) for name in names if found[name] is not None}
@@ -125,6 +124,20 @@ def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certifi
     if out is not None:
         Path(out).write_text(made.to_markdown(), encoding="utf-8")
     return made
+
+
+def check_arguments(seeds: int, out: str | PathLike[str] | None) -> None:
+    """Refuse what could not be done or written, before anything is computed."""
+    if seeds < 1:
+        raise ValueError(f"`seeds` must be at least 1; got {seeds}.")
+    if out is None:
+        return
+    if not Path(out).parent.is_dir():
+        raise FileNotFoundError(
+            f"`out` must be in a folder that is there; {Path(out).parent} is not."
+        )
+    if Path(out).is_dir():
+        raise IsADirectoryError(f"`out` must be a file; {out} is a folder.")
 
 
 def pool(section: Sequence[Comparison]) -> list[Quantity]:
@@ -149,6 +162,7 @@ def markdown_row(quantity: Quantity) -> str:
     bound = "" if quantity.tolerance is None else f"{quantity.tolerance:.0e}"
     return (
         f"| {quantity.name} | {quantity.points} | {quantity.n_missing} "
+        f"| {quantity.n_zero} "
         f"| {quantity.difference:.1e} | {bound} | {quantity.verdict} |"
     )
 

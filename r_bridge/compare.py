@@ -15,7 +15,7 @@ TOLERANCE = 1e-10
 WIDTH = 83
 """Columns of a printed table."""
 
-Verdict = Literal["equal", "DIFFERENT", "information"]
+Verdict = Literal["equal", "DIFFERENT", "not compared", "information"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,13 @@ class Quantity:
         return int(np.isnan(self.theirs).sum())
 
     @property
+    def n_zero(self) -> int:
+        """Numbers that are zero on both sides, which any factor would leave equal."""
+        return int(
+            ((np.asarray(self.ours) == 0) & (np.asarray(self.theirs) == 0)).sum()
+        )
+
+    @property
     def same_missing(self) -> bool:
         """Whether the same numbers are missing on both sides."""
         return bool(np.array_equal(np.isnan(self.ours), np.isnan(self.theirs)))
@@ -72,10 +79,13 @@ class Quantity:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the two agree within the tolerance."""
+        """Whether the two agree within the tolerance, where some number is not zero."""
         if self.tolerance is None:
             return "information"
-        return "equal" if self.difference <= self.tolerance else "DIFFERENT"
+        if self.difference > self.tolerance:
+            return "DIFFERENT"
+        left = self.points - self.n_missing - self.n_zero
+        return "equal" if left else "not compared"
 
 
 def largest_relative_difference(a: ArrayLike, b: ArrayLike) -> float:
@@ -160,6 +170,7 @@ def row(quantity: Quantity) -> dict[str, object]:
         "quantity": quantity.name,
         "points": quantity.points,
         "missing": quantity.n_missing,
+        "zero": quantity.n_zero,
         "largest relative difference": quantity.difference,
         "tolerance": quantity.tolerance,
         "verdict": quantity.verdict,
@@ -168,8 +179,11 @@ def row(quantity: Quantity) -> dict[str, object]:
 
 def table(quantities: Sequence[Quantity]) -> str:
     """Write a table of quantities for a terminal."""
-    widths = (28, 8, 8, 12, 10, 12)
-    heads = ("quantity", "points", "missing", "largest rel.", "tolerance", "verdict")
+    widths = (21, 8, 7, 7, 12, 10, 12)
+    heads = (
+        *("quantity", "points", "missing", "zero"),
+        *("largest rel.", "tolerance", "verdict"),
+    )
     rows = [_aligned(heads, widths)]
     rows += [_aligned(_cells(quantity), widths) for quantity in quantities]
     rule = "-" * len(rows[0])
@@ -182,6 +196,7 @@ def _cells(quantity: Quantity) -> tuple[str, ...]:
         quantity.name,
         str(quantity.points),
         str(quantity.n_missing),
+        str(quantity.n_zero),
         f"{quantity.difference:.1e}",
         bound,
         quantity.verdict,

@@ -9,6 +9,7 @@ import r_bridge
 from r_bridge.__main__ import main
 from r_bridge.battery import EDGE_CASES, SETTINGS, compare_setting
 from r_bridge.compare import Comparison, Quantity, largest_relative_difference
+from vstatkit import components
 from vstatkit.components import ESTIMATORS
 
 FORTY = 40
@@ -28,6 +29,12 @@ def without_bias(moments, replace):
 def without_inflation(moments, replace):
     """IJ-U that forgets to inflate without replacement."""
     return RIGHT(moments, True)
+
+
+def jackknife_of(comparison):
+    """ranger's jackknife after bootstrap, and ours."""
+    name = "J-U, predict(se)^2"
+    return next(one for one in comparison.quantities if one.name == name)
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +77,7 @@ def test_every_edge_case_reaches_its_corner(certificate):
     assert all("leaves out rows" in reasons[title] for title in few)
     assert "empirical Bayes" in reasons[EDGE_CASES[-1].title]
     many = next(one.title for one in EDGE_CASES if "many trees" in one.title)
-    (jackknife,) = (
-        quantity.theirs
-        for quantity in certificate.ranger[many][0].quantities
-        if quantity.name == "J-U, predict(se)^2"
-    )
-    assert (jackknife > 0).sum() > 5
+    assert (jackknife_of(certificate.ranger[many][0]).theirs > 0).sum() > 5
 
 
 @pytest.mark.r
@@ -106,6 +108,29 @@ def test_a_wrong_correction_fails_its_comparison(session, monkeypatch, name):
 
 
 @pytest.mark.r
+def test_a_wrong_jackknife_differs_wherever_it_is_compared(session, monkeypatch):
+    settings = [one for one in (*SETTINGS, *EDGE_CASES) if one.kind == "regression"]
+    right = [jackknife_of(compare_setting(one, 0)) for one in settings]
+    name = "jackknife_after_bootstrap"
+    ours = getattr(components, name)
+    monkeypatch.setattr(components, name, lambda *a, **b: 1.5 * ours(*a, **b))
+    for setting, before in zip(settings, right, strict=True):
+        assert before.verdict in ("equal", "not compared")
+        if before.verdict == "equal":
+            after = jackknife_of(compare_setting(setting, 0))
+            assert after.verdict == "DIFFERENT", setting.title
+
+
+@pytest.mark.r
+def test_most_jackknives_are_above_zero(certificate):
+    for setting in SETTINGS:
+        if setting.kind == "regression":
+            found = map(jackknife_of, certificate.ranger[setting.title])
+            shares = [(one.theirs > 0).mean() for one in found]
+            assert np.mean(shares) > 0.5, setting.title
+
+
+@pytest.mark.r
 def test_the_command_passes_and_writes_markdown(session, tmp_path, capsys):
     path = tmp_path / "certificate.md"
     assert main(["--seeds", "1", "--out", str(path)]) == 0
@@ -116,9 +141,33 @@ def test_the_command_passes_and_writes_markdown(session, tmp_path, capsys):
     assert "PASSED" in text
 
 
-def test_the_number_of_data_sets_is_checked():
+def test_the_number_of_data_sets_is_checked(capsys):
     with pytest.raises(ValueError, match="at least 1; got 0"):
         r_bridge.check(seeds=0)
+    with pytest.raises(SystemExit, match="2"):
+        main(["--seeds", "0"])
+    assert "error: `seeds` must be at least 1; got 0." in capsys.readouterr().err
+
+
+def test_where_to_write_is_checked_first(tmp_path, capsys):
+    path = tmp_path / "nowhere" / "certificate.md"
+    with pytest.raises(FileNotFoundError, match="nowhere is not"):
+        r_bridge.check(out=path)
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        r_bridge.check(out=tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(["--out", str(path)])
+    assert "must be in a folder that is there" in capsys.readouterr().err
+
+
+def test_zeros_alone_are_no_comparison():
+    zero = Quantity("variance", np.zeros(2), np.zeros(2))
+    assert zero.verdict == "not compared"
+    assert zero.n_zero == 2
+    half = Quantity("variance", np.array([0.0, np.nan]), np.array([0.0, np.nan]))
+    assert half.verdict == "not compared"
+    assert Quantity("variance", np.zeros(2), np.array([0, 1.0])).verdict == "DIFFERENT"
+    assert Comparison("a", "b", (zero,), {}).ok
 
 
 def test_a_mask_that_differs_is_a_difference():

@@ -21,7 +21,9 @@ def test_every_quantity_of_a_recorded_forest_agrees(forest):
     )
     assert len(quantities) == 5 + forest.regression + forest.replace
     for quantity in quantities:
-        assert quantity.verdict == "equal", quantity
+        # With 100 trees ranger's jackknife after bootstrap may be zero everywhere.
+        zero = quantity.name.startswith("J-U") and quantity.n_zero == quantity.points
+        assert quantity.verdict == ("not compared" if zero else "equal"), quantity
 
 
 def test_the_recording_covers_the_battery():
