@@ -1,7 +1,8 @@
 """Forests of R's in our terms: results that predict through R."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,11 +10,11 @@ import pandas as pd
 
 import vstatkit as vs
 from r_bridge import session
-from r_bridge.columns import as_query
+from r_bridge.columns import Kind, as_query, check_kinds
 from r_bridge.session import RObject
-from vstatkit import EnsembleResults
-from vstatkit._typing import DataLike, Floats, Ints, Labels
-from vstatkit.frames import nearest
+from vstatkit import EnsembleResults, VstatkitWarning
+from vstatkit._typing import Bools, DataLike, Floats, Ints, Labels
+from vstatkit.frames import is_number, nearest
 from vstatkit.kernels import output_columns
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
@@ -68,14 +69,36 @@ class RPredictor(Predictor):
     """Predicts through R, with the columns of a data frame.
 
     All learners are one and the same function, which predicts with every tree.
+
+    Attributes
+    ----------
+    kinds : dict of str to str
+        Kinds of the columns in training, as `r_bridge.columns.kind_of` names them.
     """
+
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     def rows(self, data: DataLike) -> tuple[Any, Labels]:
         """Check new data; they go to R as a data frame."""
         frame = as_query(data)
         columns = list(self.columns or frame.columns)
         check_columns(frame, columns)
+        check_kinds(frame, self.kinds)
         return frame[columns], frame.index
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Stay behind where results are pickled: the trees are R's."""
+        warnings.warn(
+            "pickled without the trees, which stay in R. All estimates are kept; the "
+            "results cannot predict new data there.",
+            VstatkitWarning,
+            stacklevel=2,
+        )
+        return type(None), ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "RPredictor":
+        """Give itself: a copy within this process shares the trees in R."""
+        return self
 
     def values(self, X: Any) -> Floats:
         """Predict with every tree, shape (B, rows * outputs)."""
@@ -96,6 +119,8 @@ class AdoptedForest:
         Gives every tree's predictions, or shares of classes, at query points.
     columns : tuple of str
         Columns of the query points that it reads.
+    kinds : dict of str to str
+        Their kinds in training; those of other columns are not checked.
     replace : bool
         Whether subsamples were drawn with replacement.
     response : str
@@ -110,6 +135,7 @@ class AdoptedForest:
     counts: Ints
     read: ReadTrees
     columns: tuple[str, ...]
+    kinds: Mapping[str, Kind]
     replace: bool
     response: str
     classes: tuple[str, ...] | None = None
@@ -126,7 +152,9 @@ class AdoptedForest:
         n_classes = None if self.classes is None else len(self.classes)
         kernel = TreesInR(len(self.columns), n_classes)
         learners = [self.read] * len(self.counts)
-        predictor = RPredictor(kernel, learners, None, self.classes, None, self.columns)
+        predictor = RPredictor(
+            kernel, learners, None, self.classes, None, self.columns, self.kinds
+        )
         rows, index = predictor.rows(newdata)
         made = vs.from_arrays(
             self.counts,
@@ -198,35 +226,74 @@ def check_rows(frame: pd.DataFrame, n: int) -> None:
 CHECKED_ROWS = 20
 """Training rows at which the forest's out-of-bag predictions are computed again."""
 
+CHECKED_VOTES = 1000
+"""The same where only the class with most votes is known, which says less."""
+
 SAME_PREDICTION = 1e-6
 """Relative to the spread of the predictions; R keeps them in double precision."""
 
 
-def check_training(
-    frame: pd.DataFrame, counts: Ints, read: ReadTrees, oob: Any, columns: list[str]
-) -> None:
+def check_training(x: pd.DataFrame, counts: Ints, read: ReadTrees, oob: Any) -> None:
     """Refuse data that give other out-of-bag predictions than the model has.
 
     Rows in another order, or categories whose levels are not in R's order, would
     otherwise give wrong numbers without a word: ranger does not keep the levels.
     """
-    check_columns(frame, columns)
-    known = np.asarray(oob, dtype=np.float64).reshape(len(frame), -1)
-    sure = np.flatnonzero(np.isfinite(known).all(axis=1) & (counts == 0).any(axis=0))
-    if sure.size == 0:
+    known = np.asarray(oob, dtype=np.float64).reshape(len(x), -1)
+    rows = _some_rows(np.isfinite(known), counts, CHECKED_ROWS)
+    if rows.size == 0:
         return
-    rows = sure[np.unique(np.linspace(0, sure.size - 1, CHECKED_ROWS).astype(int))]
-    values = read(frame[columns].iloc[rows])
-    values = values.reshape(len(counts), rows.size, -1)
+    ours = _out_of_bag(x, counts, read, rows)
+    finite = known[np.isfinite(known)]
+    spread = max(float(np.ptp(finite)), float(np.abs(finite).max()))
+    far = np.abs(ours - known[rows]).max(axis=1) > SAME_PREDICTION * spread
+    _refuse_other_data(rows[far])
+
+
+def check_votes(x: pd.DataFrame, counts: Ints, read: ReadTrees, elected: Bools) -> None:
+    """Refuse data that elect other out-of-bag classes than the model has.
+
+    Parameters
+    ----------
+    x : DataFrame
+        Predictors of the training data.
+    counts : ndarray of shape (B, n)
+        In-bag counts.
+    read : callable
+        Gives every tree's votes.
+    elected : ndarray of shape (n, classes)
+        The class with most out-of-bag votes; ranger breaks ties at random, so any
+        of the classes that share most votes is right.
+    """
+    rows = _some_rows(elected.any(axis=1, keepdims=True), counts, CHECKED_VOTES)
+    if rows.size == 0:
+        return
+    shares = _out_of_bag(x, counts, read, rows)
+    most = shares.max(axis=1, keepdims=True)
+    _refuse_other_data(rows[((shares < most - SAME_PREDICTION) & elected[rows]).any(1)])
+
+
+def _some_rows(known: Any, counts: Ints, most: int) -> Ints:
+    """Choose rows, over all the data, whose out-of-bag predictions are all known."""
+    sure: Ints = np.flatnonzero(known.all(axis=1) & (counts == 0).any(axis=0))
+    if sure.size <= most:
+        return sure
+    chosen: Ints = sure[np.linspace(0, sure.size - 1, most).astype(int)]
+    return chosen
+
+
+def _out_of_bag(x: pd.DataFrame, counts: Ints, read: ReadTrees, rows: Ints) -> Floats:
+    """Average the trees that have not seen a row, shape (rows, outputs)."""
+    values = read(x.iloc[rows]).reshape(len(counts), rows.size, -1)
     outside = (counts[:, rows] == 0)[:, :, None]
-    ours = (values * outside).sum(axis=0) / outside.sum(axis=0)
-    spread = max(float(np.ptp(known[sure])), float(np.abs(known[sure]).max()))
-    wrong = np.abs(ours - known[rows]).max(axis=1) > SAME_PREDICTION * spread
-    if wrong.any():
-        row = int(rows[np.flatnonzero(wrong)[0]])
+    return np.asarray((values * outside).sum(axis=0) / outside.sum(axis=0))
+
+
+def _refuse_other_data(wrong: Ints) -> None:
+    if wrong.size:
         raise ValueError(
             "`data` are not what this forest was fitted to: out-of-bag predictions "
-            f"computed from them differ from the model's own, first in row {row}. "
+            f"computed from them differ from the model's own, first in row {wrong[0]}. "
             "Give the rows in the order of the fit, and categories with the levels "
             "that R had, in R's order."
         )
@@ -242,6 +309,40 @@ def check_columns(points: pd.DataFrame, columns: list[str]) -> None:
             )
 
 
+def check_present(points: pd.DataFrame) -> None:
+    """Refuse missing values, naming the first."""
+    missing = points.isna().to_numpy()
+    if missing.any():
+        row, column = np.argwhere(missing)[0]
+        raise ValueError(
+            f"column {points.columns[column]!r} of the data is missing in row "
+            f"{points.index[row]}. randomForest takes no missing values; leave such "
+            "rows out, or fill them in."
+        )
+
+
+def stratified_by(counts: Ints, others: pd.DataFrame, classes: Sequence[str]) -> bool:
+    """Tell whether trees drew by a column that has the classes of the response.
+
+    The call of a forest does not always name its response.
+    """
+    named = (others[name] for name in others.columns)
+    alike = (one for one in named if set(_texts_of_r(one)) == set(classes))
+    return any(is_stratified(counts, one) for one in alike)
+
+
+def is_stratified(counts: Ints, y: pd.Series) -> bool:
+    """Tell whether every tree drew the same number of rows from each class.
+
+    Drawn from all rows alike, the numbers would differ from tree to tree.
+    """
+    if (counts == counts[0]).all():
+        return False
+    codes, levels = pd.factorize(y)
+    drawn = counts @ (codes[:, None] == np.arange(len(levels)))
+    return len(levels) > 1 and bool((drawn == drawn[0]).all())
+
+
 def oob_scores(y: Any, oob: Any, classes: tuple[str, ...] | None) -> Scores | None:
     """Score R's out-of-bag predictions, where the responses are known."""
     if y is None or oob is None or np.asarray(oob).dtype == object:
@@ -251,7 +352,18 @@ def oob_scores(y: Any, oob: Any, classes: tuple[str, ...] | None) -> Scores | No
         return score(np.asarray(y, dtype=np.float64), predicted, None)
     if predicted.shape[1] != len(classes):
         return None
-    codes = pd.Categorical(y.astype(str), list(classes)).codes.astype(np.float64)
+    codes = pd.Categorical(_texts_of_r(y), list(classes)).codes.astype(np.float64)
+    if (codes < 0).any():
+        return None
     if len(classes) == 2:
         predicted = predicted[:, 1:]
     return score(codes, predicted, len(classes))
+
+
+def _texts_of_r(y: pd.Series) -> list[str]:
+    """Write classes as R does: TRUE and FALSE, whole numbers without a point."""
+    if pd.api.types.is_bool_dtype(y.dtype):
+        return [str(one).upper() for one in y]
+    if is_number(y):
+        return [f"{one:.15g}" for one in y]
+    return [str(one) for one in y]

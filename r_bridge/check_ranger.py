@@ -7,7 +7,7 @@ import numpy as np
 
 import vstatkit as vs
 from r_bridge.availability import require
-from r_bridge.columns import options_of_r, read_columns
+from r_bridge.columns import options_of_r, read_columns, seed_of_r
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.identities import (
     corrected_from_ij_u,
@@ -33,6 +33,9 @@ OWN_OPTIONS = {
     "num.threads": "threads",
 }
 """Options of ranger that have arguments of their own here."""
+
+DESIGNS = ("balanced", "iid")
+"""Ways to draw subsamples that ranger's formulas are for."""
 
 AGREEMENT = 1e-12
 """Spread of trees' predictions, relative to their size, that is rounding."""
@@ -86,7 +89,7 @@ def compare_ranger(
         Response and columns, as in R or as in patsy. A numeric response is a
         regression forest, any other a probability forest.
     data : DataFrame or dict of columns
-        Training data.
+        Training data; rows with missing values are dropped, and counted.
     newdata : DataFrame or dict of columns, optional
         Query points; the first 20 rows of the training data by default. Above 20
         points ranger calibrates, and its calibrated values are information.
@@ -100,7 +103,7 @@ def compare_ranger(
         How subsamples are drawn. Corrected-V and corrected-U are compared where
         every observation occurs equally often: balanced, and n divides B k.
     rng : int
-        Seed of the design and of ranger.
+        Seed of the design and, one more, of ranger: from 0 to 2**31 - 2.
     threads : int
         Threads that R uses.
     tolerance : float
@@ -122,13 +125,18 @@ def compare_ranger(
     >>> r_bridge.compare_ranger("y ~ .", data, k=0.5).ok  # doctest: +SKIP
     True
     """
+    if design not in DESIGNS:
+        raise ValueError(
+            f"`design` must be one of {', '.join(map(repr, DESIGNS))}; got {design!r}."
+        )
+    seed = seed_of_r(rng)
     found = require("R", "rpy2", "ranger")
     columns = read_columns(formula, data, newdata)
     n = len(columns.x)
-    counts = draw_counts(design, n, k, B, replace=replace, seed=rng)
+    counts = draw_counts(design, n, k, B, replace=replace, seed=seed)
     size = int(counts[0].sum())
     r_options = options_of_r(options, OWN_OPTIONS)
-    forest = grow(columns, counts, seed=rng + 1, threads=threads, options=r_options)
+    forest = grow(columns, counts, seed=seed + 1, threads=threads, options=r_options)
     quantities = compared(
         forest,
         counts,
@@ -138,11 +146,14 @@ def compare_ranger(
         tolerance=tolerance,
     )
     way = "with" if replace else "without"
+    dropped = columns.parsed.n_dropped
+    left_out = f", {dropped} with missing values dropped" if dropped else ""
     kind = "regression" if columns.parsed.classes is None else "probability"
     return Comparison(
         title=f"vstatkit and ranger: {formula}",
         setting=(
-            f"{kind}, {way} replacement, n = {n}, k = {size}, B = {B}, {design} design"
+            f"{kind}, {way} replacement, n = {n}{left_out}, k = {size}, B = {B}, "
+            f"{design} design"
         ),
         quantities=tuple(quantities),
         versions={

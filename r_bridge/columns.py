@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,9 @@ have, and would silently predict another category.
 
 POINTS = 20
 """Query points where none are given: ranger calibrates above 20."""
+
+
+Kind = Literal["numeric", "logical", "a date", "category"]
 
 
 @dataclass(frozen=True)
@@ -148,9 +151,60 @@ def options_of_r(given: Mapping[str, Any], own: Mapping[str, str]) -> dict[str, 
     return named
 
 
+LARGEST_SEED = 2**31 - 2
+"""R's whole numbers have 32 bits, and ranger's seed is one more than ours."""
+
+
+def seed_of_r(rng: Any) -> int:
+    """Check a seed that goes to R as well: a whole number that R can hold."""
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer):
+        raise TypeError(
+            f"`rng` must be a whole number, the seed here and in R; got {rng!r}."
+        )
+    if not 0 <= rng <= LARGEST_SEED:
+        raise ValueError(
+            f"`rng` must be from 0 to {LARGEST_SEED}, since R takes it too; got {rng}."
+        )
+    return int(rng)
+
+
 def aligned_frame(newdata: pd.DataFrame, train: RObject) -> RObject:
     """Make an R data frame of query points, with the levels of the training data."""
     return session.keep(_ALIGN, to_r_frame(newdata), train)
+
+
+def kind_of(column: pd.Series) -> Kind:
+    """Tell what a column is to R's forests; text is a category.
+
+    Examples
+    --------
+    >>> kind_of(pd.Series([1.5])), kind_of(pd.Series(["a"])), kind_of(pd.Series([True]))
+    ('numeric', 'category', 'logical')
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "category"
+    if is_number(column):
+        return "numeric"
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return "logical"
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return "a date"
+    return "category"
+
+
+def check_kinds(points: pd.DataFrame, kinds: Mapping[str, Kind]) -> None:
+    """Refuse query points whose columns are not of the kinds of the training data.
+
+    R's forests would take the codes of text or categories for numbers. Where the
+    training data have categories, the levels are compared in R.
+    """
+    for name, expected in kinds.items():
+        given = kind_of(points[name])
+        if expected not in ("category", given):
+            raise ValueError(
+                f"column {name!r} must be {expected}, as in the training data; the new "
+                f"data have {points[name].dtype}."
+            )
 
 
 def matrix(x: pd.DataFrame) -> Floats:

@@ -13,15 +13,19 @@ from r_bridge.adopt import (
     check_columns,
     check_grown,
     check_inbag,
+    check_present,
     check_rows,
     check_training,
+    check_votes,
+    is_stratified,
     of_class,
     oob_scores,
     response_name,
+    stratified_by,
 )
 from r_bridge.availability import require
 from r_bridge.check_grf import extract
-from r_bridge.columns import aligned_frame, as_query, matrix
+from r_bridge.columns import aligned_frame, as_query, kind_of, matrix
 from r_bridge.convert import to_r_frame, trees_first
 from r_bridge.exceptions import RError
 from r_bridge.grf import GrfForest
@@ -30,19 +34,37 @@ from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats
 from vstatkit.frames import as_frame
 
+# Columns of probabilities have the order of the levels; without levels, as for
+# TRUE and FALSE, that in which the classes occur in the training data.
 _ABOUT_RANGER = """
-function(forest) list(
-  treetype = forest$treetype, n = forest$num.samples, replace = forest$replace,
-  inbag = !is.null(forest$inbag.counts), grown = !is.null(forest$forest),
-  columns = forest$forest$independent.variable.names, levels = forest$forest$levels,
-  weighted = !is.null(forest$call$case.weights),
-  oob = if (length(forest$predictions)) forest$predictions
-)
+function(forest) {
+  oob <- if (length(forest$predictions)) forest$predictions
+  codes <- forest$forest$class.values
+  levels <- forest$forest$levels
+  places <- if (!is.null(codes)) order(codes)
+  classes <- if (!is.null(levels)) levels[codes]
+    else if (is.matrix(oob)) colnames(oob)
+    else if (!is.null(codes)) as.character(codes)
+  if (is.null(levels) && is.matrix(oob)) oob <- oob[, places, drop = FALSE]
+  given <- forest$call$sample.fraction
+  list(
+    treetype = forest$treetype, n = forest$num.samples, replace = forest$replace,
+    inbag = !is.null(forest$inbag.counts), grown = !is.null(forest$forest),
+    columns = forest$forest$independent.variable.names,
+    codes = codes[places], classes = classes[places],
+    places = if (is.null(levels)) places else seq_along(codes),
+    weighted = !is.null(forest$call$case.weights),
+    stratified = is.call(given) && identical(given[[1]], as.name("c")),
+    oob = if (is.factor(oob)) as.integer(oob) else oob
+  )
+}
 """
 
 _ABOUT_RANDOMFOREST = """
 function(forest) list(
   type = forest$type, n = length(forest$y), inbag = forest$inbag,
+  stratified = !is.null(forest$call$strata) && !is.null(forest$call$sampsize) &&
+    !is.numeric(forest$call$sampsize),
   grown = !is.null(forest$forest), levels = forest$classes,
   columns = rownames(forest$importance),
   comparable = is.null(forest$coefs) &&
@@ -110,15 +132,7 @@ def from_ranger(
     about = session.call(_ABOUT_RANGER, forest)
     check_inbag(about["inbag"][0], "ranger", "ranger(..., keep.inbag = TRUE)")
     check_grown(about["grown"][0], "ranger", "write.forest = TRUE")
-    if about["weighted"][0]:
-        warnings.warn(
-            "this forest draws rows by `case.weights`; the variances here are for "
-            "rows that are drawn alike.",
-            VstatkitWarning,
-            stacklevel=2,
-        )
-    classes = _levels(about["levels"])
-    votes = _check_kind(about["treetype"][0], classes)
+    votes, classes = _votes(about["treetype"][0]), _levels(about["classes"])
     frame = as_frame(data)
     check_rows(frame, int(about["n"][0]))
     train = to_r_frame(frame)
@@ -126,26 +140,39 @@ def from_ranger(
     def read(points: pd.DataFrame) -> Floats:
         query = aligned_frame(points, train)
         values = RangerForest(forest, query, threads).tree_values()
+        if classes is None:
+            return values
         if votes:
-            return np.eye(len(classes or ()))[values.astype(np.int64) - 1]
-        many = (len(values), len(points), -1)
-        return values if classes is None else values.reshape(many)
+            return np.asarray(values[:, :, None] == about["codes"], dtype=np.float64)
+        shares = values.reshape(len(values), len(points), -1)
+        return np.asarray(shares[:, :, about["places"] - 1])
 
     counts = RangerForest(forest, train).counts()
-    columns = tuple(map(str, about["columns"]))
-    if not votes and about["oob"] is not None:
-        check_training(frame, counts, read, about["oob"], list(columns))
+    columns = list(map(str, about["columns"]))
+    check_columns(frame, columns)
+    if about["oob"] is not None and votes:
+        elected = np.asarray(about["oob"])[:, None] == about["codes"]
+        check_votes(frame[columns], counts, read, elected)
+    elif about["oob"] is not None:
+        check_training(frame[columns], counts, read, about["oob"])
     response = response_name(forest)
+    y = frame.get(response)
+    if about["weighted"][0]:
+        _warn_unlike("by `case.weights`")
+    others = frame.drop(columns=columns)
+    if about["stratified"][0] or (classes and stratified_by(counts, others, classes)):
+        _warn_unlike("from every class by itself")
     adopted = AdoptedForest(
         package="ranger",
         counts=counts,
         read=read,
-        columns=columns,
+        columns=tuple(columns),
+        kinds={name: kind_of(frame[name]) for name in columns},
         # Subsamples that were given to ranger may be without replacement.
         replace=bool(about["replace"][0]) and bool(counts.max() > 1),
         response=response or "y",
         classes=classes,
-        scores=oob_scores(frame.get(response), about["oob"], classes),
+        scores=None if votes else oob_scores(y, about["oob"], classes),
     )
     return adopted.results(newdata, frame.index, variance)
 
@@ -154,19 +181,23 @@ def _levels(given: Any) -> tuple[str, ...] | None:
     return None if given is None else tuple(map(str, given))
 
 
-def _check_kind(kind: str, classes: tuple[str, ...] | None) -> bool:
+def _votes(kind: str) -> bool:
     """Tell whether ranger's trees vote; refuse forests that do not predict."""
     if kind == "Survival":
         raise ValueError(
             "survival forests have no single prediction; fit a regression, probability "
             "or classification forest."
         )
-    if kind == "Classification" and classes is None:
-        raise ValueError(
-            "this classification forest was fitted to numbers, not to a factor; refit "
-            "with a factor as response."
-        )
     return kind == "Classification"
+
+
+def _warn_unlike(how: str) -> None:
+    warnings.warn(
+        f"this forest draws rows {how}; the variances here are for rows that are drawn "
+        "alike.",
+        VstatkitWarning,
+        stacklevel=3,
+    )
 
 
 def from_randomforest(
@@ -206,6 +237,7 @@ def from_randomforest(
     train, classes = to_r_frame(frame), _levels(about["levels"])
 
     def read(points: pd.DataFrame) -> Floats:
+        check_present(points)
         query = aligned_frame(points, train)
         found = np.atleast_2d(session.call(_RANDOMFOREST_TREES, forest, query))
         if classes is None:
@@ -214,18 +246,23 @@ def from_randomforest(
         return np.stack(votes, axis=-1).astype(np.float64)
 
     counts = np.asarray(about["inbag"], dtype=np.int64).T
-    columns = tuple(map(str, about["columns"]))
+    columns = list(map(str, about["columns"]))
+    check_columns(frame, columns)
     if about["comparable"][0]:
-        check_training(frame, counts, read, about["oob"], list(columns))
+        check_training(frame[columns], counts, read, about["oob"])
+    y = pd.Series(list(about["y"]))
+    if about["stratified"][0] or (classes and is_stratified(counts, y)):
+        _warn_unlike("from every stratum by itself")
     adopted = AdoptedForest(
         package="randomForest",
         counts=counts,
         read=read,
-        columns=columns,
+        columns=tuple(columns),
+        kinds={name: kind_of(frame[name]) for name in columns},
         replace=bool(counts.max() > 1),
         response=response_name(forest) or "y",
         classes=classes,
-        scores=oob_scores(pd.Series(list(about["y"])), about["oob"], classes),
+        scores=oob_scores(y, about["oob"], classes),
     )
     return adopted.results(newdata, frame.index, variance)
 
@@ -281,6 +318,7 @@ def from_grf(
         counts=here.counts,
         read=lambda new: _full_values(replace(here, newdata=matrix(new))),
         columns=columns,
+        kinds={},
         replace=False,
         response="Y",
     )

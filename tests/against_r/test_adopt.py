@@ -1,5 +1,7 @@
 """Forests grown in R as results: their numbers against R's own."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -29,6 +31,7 @@ function(data) {
   keep("rf_two", grow(two ~ x1 + kind, keep.inbag = TRUE, probability = TRUE))
   keep("rf_three", grow(three ~ x1 + x2, keep.inbag = TRUE, probability = TRUE))
   keep("rf_votes", grow(three ~ x1 + x2, keep.inbag = TRUE))
+  keep("rf_votes_kind", grow(three ~ size + x2, keep.inbag = TRUE))
   keep("rf_anonymous", ranger::ranger(x = data[c("x1", "x2")], y = data$y,
                                       num.trees = 20, num.threads = 1, seed = 1,
                                       keep.inbag = TRUE))
@@ -49,6 +52,10 @@ function(data) {
     ntree = 60, keep.inbag = TRUE))
   keep("other_without", grow(y ~ x1, replace = FALSE))
   keep("other_classes", grow(three ~ x1 + x2))
+  keep("other_strata", grow(three ~ x1 + x2, strata = data$three,
+                            sampsize = c(5, 5, 15)))
+  sizes <- c(5, 5, 15)
+  keep("other_sizes", grow(three ~ x1 + x2, sampsize = sizes))
   keep("other_bare", randomForest::randomForest(y ~ x1, data, ntree = 5))
   NULL
 }
@@ -58,8 +65,10 @@ function(data) {
 def training_data():
     data = vs.datasets.mars(60, rng=1)
     kind = np.where(data.x3 > 0.5, "zebra", "ape")
+    sizes = ["small", "middling", "large"]
     return data.assign(
         kind=kind,
+        size=pd.cut(data.x4, 3, labels=sizes).cat.as_unordered(),
         two=pd.Categorical(np.where(data.y > 14, "yes", "no"), ["no", "yes"]),
         three=pd.qcut(data.y, 3, labels=["a", "b", "c"]),
     )
@@ -238,6 +247,158 @@ def test_a_file_is_enough_for_an_r_that_has_just_started(forests, tmp_path):
     assert_allclose(ours, predicted(forests, "rf"), rtol=1e-12)
 
 
+def test_levels_in_another_order_are_noticed_from_votes(forests):
+    # Read from a file, the sizes are text, and their levels alphabetical.
+    r_bridge.from_ranger("rf_votes_kind", DATA, NEW)
+    with pytest.raises(ValueError, match="levels that R had, in R's order"):
+        r_bridge.from_ranger("rf_votes_kind", DATA.astype({"size": str}), NEW)
+    with pytest.raises(ValueError, match="differ from the model's own"):
+        r_bridge.from_ranger("rf_votes", DATA[::-1], NEW)
+
+
+NO_NUMBERS = {
+    "text": "0.5",
+    "truth": True,
+    "category": pd.Categorical(["u", "v", "u"]),
+    "date": pd.Timestamp("2020-01-01"),
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("given", NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_numbers_must_be_numbers_in_new_data(forests, given):
+    new = NEW.assign(x1=given)
+    with pytest.raises(ValueError, match="'x1' must be numeric, as in the training"):
+        r_bridge.from_ranger("rf", DATA, new)
+    res = r_bridge.from_ranger("rf", DATA, NEW)
+    for predict in (res.predict, res.get_prediction):
+        with pytest.raises(ValueError, match="'x1' must be numeric, as in the train"):
+            predict(new)
+
+
+def test_whole_numbers_are_numbers(forests):
+    whole = r_bridge.from_ranger("rf", DATA, NEW.assign(x1=1)).params
+    assert_array_equal(
+        whole, r_bridge.from_ranger("rf", DATA, NEW.assign(x1=1.0)).params
+    )
+
+
+def test_truth_values_and_dates_stay_what_they_are(forests):
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(range(60), unit="D")
+    data = DATA.assign(flag=DATA.x1 > 0.5, day=day)
+    forests.call(
+        """function(data) {
+          assign("rf_flag", ranger::ranger(y ~ flag + day, data, num.trees = 40,
+                 num.threads = 1, keep.inbag = TRUE), globalenv())
+          NULL
+        }""",
+        to_r_frame(data),
+    )
+    assert (r_bridge.from_ranger("rf_flag", data, data.head(3)).bse > 0).any()
+    for change, message in [
+        ({"flag": "yes"}, "'flag' must be logical"),
+        ({"day": "2020-01-01"}, "'day' must be a date"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            r_bridge.from_ranger("rf_flag", data, data.head(3).assign(**change))
+
+
+GROW_CLASSES = """
+function(data) {
+  grow <- function(formula, ...) suppressWarnings(ranger::ranger(
+    formula, data = data, num.trees = 60, num.threads = 1, seed = 1,
+    keep.inbag = TRUE, ...))
+  keep <- function(name, model) assign(name, model, envir = globalenv())
+  keep("rf_unused", grow(two ~ x1 + x2, probability = TRUE))
+  keep("rf_logical", grow(flag ~ x1 + x2, probability = TRUE))
+  keep("rf_zero_one", grow(whole ~ x1 + x2, probability = TRUE))
+  keep("rf_unused_votes", grow(two ~ x1 + x2))
+  keep("rf_logical_votes", grow(flag ~ x1 + x2))
+  keep("rf_zero_one_votes", grow(whole ~ x1 + x2, classification = TRUE))
+  NULL
+}
+"""
+
+
+@pytest.mark.parametrize("yes_first", [True, False])
+def test_classes_are_those_that_occur(forests, yes_first):
+    # Without levels ranger has its columns in the order of the training data.
+    data = DATA.sort_values("y", ascending=not yes_first).reset_index(drop=True)
+    yes = data.two == "yes"
+    levels = ["never", "no", "yes"]
+    data = data.assign(
+        two=data.two.cat.set_categories(levels), flag=yes, whole=yes.astype(float)
+    )
+    new = data.iloc[[3, 30, 57]]
+    forests.call(GROW_CLASSES, to_r_frame(data))
+    named = {"unused": "yes", "logical": "TRUE", "zero_one": "1"}
+    by_share, by_vote = (
+        [r_bridge.from_ranger(f"rf_{name}{votes}", data, new) for name in named]
+        for votes in ("", "_votes")
+    )
+    code = "function(x) predict(rf_unused, x, num.threads = 1)$predictions[, 'yes']"
+    expected = forests.call(code, to_r_frame(new))
+    for res, last in zip(by_share, named.values(), strict=True):
+        assert_allclose(res.params, expected, rtol=1e-12)
+        assert res.predictor.classes[-1] == last
+        assert len(res.predictor.classes) == 2
+    for res in by_vote:
+        assert_array_equal(res.values, by_vote[0].values)
+        assert len(res.predictor.classes) == 2
+
+
+def test_scores_of_classes_without_levels(forests):
+    data = DATA.assign(flag=DATA.two == "yes", whole=(DATA.two == "yes") * 1)
+    forests.call(
+        """function(data) {
+          for (name in c("two", "flag", "whole")) {
+            formula <- reformulate(c("x1", "x2"), name)
+            model <- do.call(ranger::ranger, list(formula, data, num.trees = 60,
+              num.threads = 1, seed = 1, keep.inbag = TRUE, probability = TRUE))
+            assign(paste0("rf_score_", name), model, globalenv())
+          }
+          NULL
+        }""",
+        to_r_frame(data),
+    )
+    tables = [
+        r_bridge.from_ranger(f"rf_score_{name}", data, data.head(2)).scores.table
+        for name in ("two", "flag", "whole")
+    ]
+    assert tables[0] == tables[1] == tables[2]
+
+
+@pytest.mark.parametrize("shares", ["c(.1, .05, .2)", "shares", "sum(c(.2, .3))"])
+def test_draws_from_every_class_are_noticed(forests, shares):
+    forests.call(
+        f"""function(data) {{
+          shares <- c(.1, .05, .2)
+          assign("rf_strata", ranger::ranger(three ~ x1 + x2, data, num.trees = 40,
+            num.threads = 1, keep.inbag = TRUE, sample.fraction = {shares}),
+            globalenv())
+          NULL
+        }}""",
+        to_r_frame(DATA),
+    )
+    if shares.startswith("sum"):
+        r_bridge.from_ranger("rf_strata", DATA, NEW)
+        return
+    with pytest.warns(vs.VstatkitWarning, match="from every class by itself"):
+        r_bridge.from_ranger("rf_strata", DATA, NEW)
+
+
+def test_results_are_pickled_without_the_trees(forests):
+    res = r_bridge.from_ranger("rf", DATA, NEW)
+    with pytest.warns(vs.VstatkitWarning, match="pickled without the trees"):
+        packed = pickle.dumps(res)
+    back = pickle.loads(packed)
+    assert_array_equal(back.bse, res.bse)
+    assert str(back.summary()) == str(res.summary())
+    with pytest.raises(ValueError, match="saved without learners"):
+        back.predict(NEW)
+    assert_array_equal(copy.deepcopy(res).predict(NEW), res.predict(NEW))
+
+
 @pytest.mark.parametrize(
     ("model", "change", "error", "message"),
     [
@@ -302,3 +463,21 @@ def test_a_random_forest_without_inbag_says_how_to_refit(other_forests):
     message = r"randomForest\(\.\.\., keep\.inbag = TRUE\)"
     with pytest.raises(ValueError, match=message):
         r_bridge.from_randomforest("other_bare", DATA, NEW)
+
+
+def test_numbers_must_be_numbers_for_a_random_forest(other_forests):
+    for given in NO_NUMBERS.values():
+        with pytest.raises(ValueError, match="'x2' must be numeric, as in the train"):
+            r_bridge.from_randomforest("other", DATA, NEW.assign(x2=given))
+
+
+def test_missing_values_of_new_data_are_named(other_forests):
+    new = NEW.assign(x2=[0.1, np.nan, 0.2])
+    with pytest.raises(ValueError, match="column 'x2' of the data is missing in row 7"):
+        r_bridge.from_randomforest("other", DATA, new)
+
+
+@pytest.mark.parametrize("name", ["other_strata", "other_sizes"])
+def test_strata_of_a_random_forest_are_noticed(other_forests, name):
+    with pytest.warns(vs.VstatkitWarning, match="from every stratum by itself"):
+        r_bridge.from_randomforest(name, DATA, NEW)
