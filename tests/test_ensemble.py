@@ -140,7 +140,11 @@ def test_ctrl_c_leaves_no_stray_process(backend):
         started = process.stdout.read(4)
         assert started == "wwww", process.stderr.read()
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # a failure must not hang
+            raise
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
     deadline = time.monotonic() + 30
