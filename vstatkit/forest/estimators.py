@@ -1,7 +1,7 @@
 """scikit-learn estimators on the compiled grower, with standard errors."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,17 @@ from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
 from vstatkit.subsample import IidDesign, check_size
 
+OOB_ATTRIBUTES = (
+    "oob_score_",
+    "oob_scores_",
+    "oob_prediction_",
+    "oob_decision_function_",
+)
+"""What `oob_score=True` leaves on a fitted forest."""
+
 
 class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What both forests share; the parameters are documented in each."""
-
-    _oob_names: ClassVar[tuple[str, ...]] = (
-        "oob_prediction_",
-        "oob_decision_function_",
-    )
 
     def __init__(
         self,
@@ -132,7 +135,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _forget_scores(self) -> None:
         """Drop the scores of an earlier fit."""
-        for name in ("oob_score_", "oob_scores_", *self._oob_names):
+        for name in OOB_ATTRIBUTES:
             if hasattr(self, name):
                 delattr(self, name)
 
