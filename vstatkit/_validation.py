@@ -142,9 +142,7 @@ def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
     counts, values, k
         As arrays, and the size of every subsample.
     """
-    table: Counts = (
-        sparse.csr_array(counts) if sparse.issparse(counts) else (np.asarray(counts))
-    )
+    table = _sparse_counts(counts) if sparse.issparse(counts) else np.asarray(counts)
     h = np.asarray(values, dtype=np.float64)
     h = h[:, None] if h.ndim == 1 else h
     if table.ndim != 2 or h.ndim != 2 or table.shape[0] != len(h):
@@ -168,6 +166,16 @@ def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
             f"same sum; got sums from {sizes.min():g} to {sizes.max():g}."
         )
     return table, h, int(sizes[0])
+
+
+def _sparse_counts(counts: Any) -> Counts:
+    """Copy sparse counts as floats, entries of the same place added up.
+
+    Counts made from lists of members have an entry for every draw.
+    """
+    table = sparse.csr_array(counts, dtype=np.float64, copy=True)
+    table.sum_duplicates()
+    return table
 
 
 def collapse_clusters(counts: Counts, clusters: Any) -> Counts:
