@@ -41,29 +41,30 @@ def normality_tests(values: Floats | pd.Series | pd.DataFrame) -> pd.DataFrame:
     array = frame.to_numpy(dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError("`values` must be finite; drop missing values first.")
-    rows = [_test_column(column) for column in array.T]
-    return pd.DataFrame(rows, index=frame.columns)
+    return pd.DataFrame(_test_rows(np.ascontiguousarray(array.T)), index=frame.columns)
 
 
-def _test_column(x: Floats) -> dict[str, float]:
-    spread = np.ptp(x)
-    if spread <= 1e-12 * np.abs(x).max():
-        return {
-            "skew": 0.0,
-            "kurtosis": 0.0,
-            "omnibus": 0.0,
-            "omnibus_p": 1.0,
-            "jarque_bera": 0.0,
-            "jarque_bera_p": 1.0,
-        }
-    z = (x - x.mean()) / spread
-    omnibus = stats.normaltest(z)
-    jarque_bera = stats.jarque_bera(z)
-    return {
-        "skew": float(stats.skew(z)),
-        "kurtosis": float(stats.kurtosis(z, fisher=False)),
-        "omnibus": float(omnibus.statistic),
-        "omnibus_p": float(omnibus.pvalue),
-        "jarque_bera": float(jarque_bera.statistic),
-        "jarque_bera_p": float(jarque_bera.pvalue),
-    }
+def _test_rows(x: Floats) -> dict[str, Floats]:
+    """Test every row of an array, shape (m, n)."""
+    names = (
+        *("skew", "kurtosis", "omnibus", "omnibus_p"),
+        *("jarque_bera", "jarque_bera_p"),
+    )
+    table = {name: np.full(len(x), 1.0 if name[-2:] == "_p" else 0.0) for name in names}
+    spread = np.ptp(x, axis=1)
+    varies = spread > 1e-12 * np.abs(x).max(axis=1)
+    if not varies.any():
+        return table
+    z = x[varies]
+    z = (z - z.mean(axis=1, keepdims=True)) / spread[varies, None]
+    omnibus = stats.normaltest(z, axis=1)
+    jarque_bera = stats.jarque_bera(z, axis=1)
+    found = (
+        stats.skew(z, axis=1),
+        stats.kurtosis(z, axis=1, fisher=False),
+        *(omnibus.statistic, omnibus.pvalue),
+        *(jarque_bera.statistic, jarque_bera.pvalue),
+    )
+    for name, column in zip(names, found, strict=True):
+        table[name][varies] = column
+    return table
