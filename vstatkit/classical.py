@@ -1,7 +1,8 @@
 """Classical kernels by name, each defined on a subsample of any size.
 
 Each is the unbiased estimate of its parameter from the subsample; at the
-smallest size allowed it is the textbook kernel.
+smallest size allowed it is the textbook kernel. Many subsamples of one size are
+evaluated at once, as rows of an array.
 """
 
 from collections.abc import Callable
@@ -20,47 +21,48 @@ class ClassicalKernel:
     Attributes
     ----------
     function : callable
-        Takes the subsample as an array with observations in rows.
+        Takes a subsample as an array of its observations, or many subsamples with
+        one more axis in front.
     degree : int
         Smallest subsample it is defined on.
     n_columns : int
         Columns that the data must have.
     """
 
-    function: Callable[[Floats], float]
+    function: Callable[[Floats], Floats]
     degree: int
     n_columns: int = 1
 
 
-def mean(x: Floats) -> float:
-    """Arithmetic mean."""
-    return float(x.mean())
+def mean(x: Floats) -> Floats:
+    """Arithmetic mean of the last axis."""
+    return np.asarray(x.mean(axis=-1))
 
 
-def variance(x: Floats) -> float:
-    """Sample variance; `(x - y)**2 / 2` on pairs."""
-    return float(x.var(ddof=1))
+def variance(x: Floats) -> Floats:
+    """Sample variance of the last axis; `(x - y)**2 / 2` on pairs."""
+    return np.asarray(x.var(axis=-1, ddof=1))
 
 
-def gini(x: Floats) -> float:
-    """Gini's mean difference; `|x - y|` on pairs."""
-    k = x.size
+def gini(x: Floats) -> Floats:
+    """Gini's mean difference of the last axis; `|x - y|` on pairs."""
+    k = x.shape[-1]
     ranks = 2 * np.arange(1, k + 1) - k - 1
-    return float(2 / (k * (k - 1)) * (ranks @ np.sort(x)))
+    return np.asarray(2 / (k * (k - 1)) * (np.sort(x, axis=-1) @ ranks))
 
 
-def kendall(xy: Floats) -> float:
-    """Kendall's tau-a; the sign of concordance on pairs."""
-    k = len(xy)
-    rows, columns = np.triu_indices(k, 1)
-    step = np.sign(xy[rows] - xy[columns])
-    return float((step[:, 0] * step[:, 1]).mean())
+def kendall(xy: Floats) -> Floats:
+    """Kendall's tau-a of pairs in the last axis; the sign of concordance on two."""
+    rows, columns = np.triu_indices(xy.shape[-2], 1)
+    step = np.sign(xy[..., rows, :] - xy[..., columns, :])
+    return np.asarray((step[..., 0] * step[..., 1]).mean(axis=-1))
 
 
-def moment3(x: Floats) -> float:
-    """Unbiased third central moment."""
-    k = x.size
-    return float(k / ((k - 1) * (k - 2)) * ((x - x.mean()) ** 3).sum())
+def moment3(x: Floats) -> Floats:
+    """Unbiased third central moment of the last axis."""
+    k = x.shape[-1]
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return np.asarray(k / ((k - 1) * (k - 2)) * (centred**3).sum(axis=-1))
 
 
 CLASSICAL: dict[str, ClassicalKernel] = {
@@ -75,13 +77,13 @@ CLASSICAL: dict[str, ClassicalKernel] = {
 
 def classical_kernel(
     name: str, data: Any, k: int
-) -> tuple[Callable[..., Any], tuple[Floats]]:
+) -> tuple[Callable[[Floats], Floats], Floats]:
     """Look a kernel up and shape the data for it.
 
     Returns
     -------
     function, data
-        The kernel, and its argument: an array with observations in rows.
+        The kernel, and the array of observations that it takes subsamples of.
     """
     if name not in CLASSICAL:
         raise ValueError(
@@ -100,4 +102,4 @@ def classical_kernel(
             f"{name!r} is a statistic of {kernel.degree} observations, so `k` must be "
             f"at least {kernel.degree}; got {k}."
         )
-    return kernel.function, (array.ravel() if kernel.n_columns == 1 else array,)
+    return kernel.function, array.ravel() if kernel.n_columns == 1 else array

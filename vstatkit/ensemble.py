@@ -13,7 +13,13 @@ from tqdm.auto import tqdm
 from vstatkit._typing import Floats, Ints
 from vstatkit.evaluation import Evaluation, OutOfBag
 from vstatkit.exceptions import KernelError
-from vstatkit.kernels import AnyKernel, BatchKernel, Kernel, PredictiveKernel
+from vstatkit.kernels import (
+    AnyKernel,
+    ArrayKernel,
+    BatchKernel,
+    Kernel,
+    PredictiveKernel,
+)
 from vstatkit.streams import Purpose, learner_keys, stream
 from vstatkit.subsample import SubsampleDesign, dense
 
@@ -25,6 +31,9 @@ BATCH_TASKS = 8
 
 BATCH_ENTRIES = 500_000
 """Counts that one task of a compiled kernel holds at most."""
+
+ARRAY_ENTRIES = 250_000
+"""Members of subsamples that one task of an array kernel draws."""
 
 PROGRESS_DELAY = 1.0
 """Seconds of work after which a progress bar appears."""
@@ -119,6 +128,8 @@ def evaluate(
 
 def _batch_size(task: Task, n_learners: int) -> int:
     """Few large tasks for compiled kernels, whose learners take microseconds."""
+    if isinstance(task.kernel, ArrayKernel):
+        return max(BATCH_SIZE, ARRAY_ENTRIES // task.design.k)
     if not isinstance(task.kernel, BatchKernel):
         return BATCH_SIZE
     bound = max(1, BATCH_ENTRIES // len(task.kernel.X))
@@ -145,9 +156,26 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
     return functools.reduce(operator.add, weighed)
 
 
+def _evaluate_arrays(
+    task: Task, kernel: ArrayKernel, start: int, stop: int
+) -> Evaluation:
+    if task.rows is None:
+        values = kernel.values(task.design.members(start, stop))
+    else:
+        # Clusters differ in size, and so do subsamples of them.
+        counts = _row_counts(task, start, stop)
+        rows = (np.repeat(np.arange(one.size), one) for one in counts)
+        values = np.concatenate([kernel.values(one[None]) for one in rows])
+    for b, value in enumerate(values, start):
+        _check_value(b, value)
+    return Evaluation(values, [], None)
+
+
 def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     if isinstance(task.kernel, BatchKernel):
         return _grow_batch(task, task.kernel, start, stop)
+    if isinstance(task.kernel, ArrayKernel):
+        return _evaluate_arrays(task, task.kernel, start, stop)
     kernel = task.kernel
     values, learners = [], []
     oob = _empty_oob(task)
@@ -194,6 +222,11 @@ def _evaluate_learner(
             f"the kernel failed on learner {b} (a subsample of {counts.sum()} rows, "
             f"{np.count_nonzero(counts)} distinct): {type(error).__name__}: {error}"
         ) from error
+    _check_value(b, value)
+    return learner, value
+
+
+def _check_value(b: int, value: Floats) -> None:
     if not np.all(np.isfinite(value)):
         bad = int(np.flatnonzero(~np.isfinite(value))[0])
         raise KernelError(
@@ -201,4 +234,3 @@ def _evaluate_learner(
             f"{value[bad]}. Values must be finite numbers; a larger `k` may help when "
             "the statistic is undefined on small subsamples."
         )
-    return learner, value

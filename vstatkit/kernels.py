@@ -93,7 +93,7 @@ class BatchKernel(Predictive, Protocol):
         """Evaluate one learner for each row of counts."""
 
 
-AnyKernel: TypeAlias = Kernel | BatchKernel
+AnyKernel: TypeAlias = "Kernel | BatchKernel | ArrayKernel"
 
 
 def learner_seed(rng: np.random.Generator) -> int:
@@ -111,6 +111,17 @@ def class_columns(share: Floats, classes: Ints, n_classes: int) -> Floats:
     full = np.zeros((len(share), n_classes))
     full[:, np.asarray(classes, dtype=np.int64)] = share
     return full[:, 1:] if n_classes == 2 else full
+
+
+def value_limit(kernel: AnyKernel) -> float | None:
+    """Largest standard deviation that a prediction can have, where it is known.
+
+    Half the range of what a learner can predict: probabilities lie between zero
+    and one, means of responses between the smallest and the largest.
+    """
+    if not isinstance(kernel, Predictive) or kernel.coefficients:
+        return None
+    return getattr(kernel, "limit", None) if kernel.n_classes is None else 0.5
 
 
 def _points(at: Floats | None) -> Floats:
@@ -337,6 +348,36 @@ class FunctionKernel:
                 f"{', '.join(self.names)} on the first subsample."
             )
         return value[[names.index(name) for name in self.names]]
+
+
+SUBSAMPLE_ENTRIES = 1_000_000
+"""Pairs of observations that an array kernel takes at a time."""
+
+
+@dataclass(frozen=True)
+class ArrayKernel:
+    """A function that many subsamples are handed to in one array.
+
+    Attributes
+    ----------
+    function : callable
+        Takes subsamples of one size, shape (L, k) or (L, k, c), and returns their
+        values, shape (L,).
+    data : ndarray of shape (n,) or (n, c)
+        Observations.
+    """
+
+    function: Callable[[Floats], Floats]
+    data: Floats
+
+    def values(self, rows: Ints) -> Floats:
+        """Evaluate subsamples, given as rows of the data, shape (L, k) to (L, 1)."""
+        step = max(1, SUBSAMPLE_ENTRIES // rows.shape[1] ** 2)
+        parts = [
+            self.function(self.data[rows[first : first + step]])
+            for first in range(0, len(rows), step)
+        ]
+        return np.concatenate(parts)[:, None]
 
 
 def take_rows(data: Any, rows: Ints) -> Any:

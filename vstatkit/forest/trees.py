@@ -146,6 +146,11 @@ class TreeKernel(StoredTreeKernel):
         """Design matrix."""
         return self.table.rows
 
+    @property
+    def limit(self) -> float:
+        """Half the range of the response, which no leaf leaves."""
+        return self.scale * float(np.ptp(self.y)) / 2
+
     def grow(
         self,
         counts: Floats,
