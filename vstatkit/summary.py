@@ -12,6 +12,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
+from vstatkit._typing import Ints, Labels
 from vstatkit.components import ESTIMATORS
 from vstatkit.inference import MIN_DF
 from vstatkit.info import label_texts
@@ -22,7 +23,7 @@ WIDTH = 78
 """Least width of a table, as in statsmodels."""
 
 MAX_ROWS = 40
-"""Rows of a table that are printed; the notes say when there are more."""
+"""Rows of a table that are printed, the first and the last; the notes say so."""
 
 
 class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
@@ -117,11 +118,21 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
 class _Section:
     """Formatted cells of one table, before the common width is known."""
 
-    def __init__(self, name: str, headers: Sequence[str], frame: pd.DataFrame) -> None:
+    def __init__(
+        self,
+        name: str,
+        headers: Sequence[str],
+        frame: pd.DataFrame,
+        *,
+        cut: bool = False,
+    ) -> None:
         self.name = name
         self.headers = list(headers)
         self.stubs = label_texts(frame.index)
         self.cells = frame.to_numpy(dtype=object).tolist()
+        if cut:
+            self.stubs.insert(MAX_ROWS // 2, "...")
+            self.cells.insert(MAX_ROWS // 2, ["..." for _ in headers])
 
     @property
     def _widths(self) -> list[int]:
@@ -206,43 +217,61 @@ def _estimates_section(results: EnsembleResults, alpha: float) -> _Section:
             "ci_lower": bounds["lower"],
             "ci_upper": bounds["upper"],
         }
-    ).head(MAX_ROWS)
+    ).iloc[_shown(results.labels)]
     cells = _test_cells(frame)
-    cells.insert(2, "df", results.df.head(MAX_ROWS).map("{:.1f}".format))
+    cells.insert(2, "df", results.df.iloc[_shown(results.labels)].map("{:.1f}".format))
     coefficients = results.info.coefficients
     headers = ["coef" if coefficients else "mean", "std err", "df", "z", "P>|z|"]
     name = "" if coefficients else "Estimates"
-    return _Section(name, [*headers, *_interval_headers(alpha)], cells)
+    headers = [*headers, *_interval_headers(alpha)]
+    return _Section(name, headers, cells, cut=_is_cut(results.labels))
+
+
+def _shown(labels: Labels) -> Ints:
+    """Places of the rows that are printed: all, or the first and the last."""
+    places = np.arange(len(labels))
+    if not _is_cut(labels):
+        return places
+    half = MAX_ROWS // 2
+    return np.concatenate([places[:half], places[-half:]])
+
+
+def _is_cut(labels: Labels) -> bool:
+    return len(labels) > MAX_ROWS
 
 
 def _effects_section(results: EnsembleResults, alpha: float) -> _Section | None:
     frame = results.effects_frame(alpha)
     if frame is None:
         return None
-    frame = frame.head(MAX_ROWS)
+    labels = frame.index
+    frame = frame.iloc[_shown(labels)]
     cells = _test_cells(frame)
     cells.insert(0, "from", frame["from"].map(_setting))
     cells.insert(1, "to", frame["to"].map(_setting))
     headers = ["from", "to", "change", "std err", "z", "P>|z|"]
-    return _Section("Effects", [*headers, *_interval_headers(alpha)], cells)
+    headers = [*headers, *_interval_headers(alpha)]
+    return _Section("Effects", headers, cells, cut=_is_cut(labels))
 
 
 def _components_section(results: EnsembleResults) -> _Section:
-    frame = results.components.to_frame(results.labels).head(MAX_ROWS)
-    share = results.diagnostics["monte_carlo_share"].head(MAX_ROWS)
+    shown = _shown(results.labels)
+    frame = results.components.to_frame(results.labels).iloc[shown]
+    share = results.diagnostics["monte_carlo_share"].iloc[shown]
     cells = frame.map(_number)
     cells["share"] = share.map("{:.1%}".format)
     headers = ["zeta_1", "zeta_k", "sampling", "monte carlo", "total", "mc_se"]
-    return _Section("Variance", [*headers, "MC share"], cells)
+    headers = [*headers, "MC share"]
+    return _Section("Variance", headers, cells, cut=_is_cut(results.labels))
 
 
 def _normality_section(results: EnsembleResults) -> _Section | None:
     if results.design.n < MIN_OBSERVATIONS:
         return None
-    frame = results.normality.head(MAX_ROWS)
+    frame = results._normality_at(_shown(results.labels))
     cells = frame.map("{:.3f}".format)
     headers = ["skew", "kurtosis", "omnibus", "Prob", "Jarque-Bera", "Prob"]
-    return _Section("Influence", headers, cells)
+    return _Section("Influence", headers, cells, cut=_is_cut(results.labels))
 
 
 def _header(results: EnsembleResults) -> tuple[list[tuple[str, str]], ...]:
@@ -321,6 +350,7 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _unused_note(results),
         _influence_note(results),
         _negative_note(results),
+        _bounded_note(results),
         _large_k_note(results),
         _dropped_note(results),
         _unscored_note(results),
@@ -446,6 +476,17 @@ def _negative_note(results: EnsembleResults) -> str | None:
     )
 
 
+def _bounded_note(results: EnsembleResults) -> str | None:
+    count = int(results.estimates.bounded.sum())
+    if count == 0:
+        return None
+    return (
+        f"B = {results.B:,} is too small: the std err of {count} of "
+        f"{len(results.labels)} estimates is only the largest that the spread of "
+        "single learners allows. Grow more learners."
+    )
+
+
 def _large_k_note(results: EnsembleResults) -> str | None:
     large = results.k > results.design.n / 2 and not results.design.complete
     if not large or results.info.coefficients:
@@ -490,7 +531,9 @@ def _cut_note(results: EnsembleResults) -> str | None:
     cut = [f"{n:,} {what}" for what, n in counts.items() if n > MAX_ROWS]
     if not cut:
         return None
+    half = MAX_ROWS // 2
     return (
-        f"Of {' and '.join(cut)} the first {MAX_ROWS} are shown; `summary_frame()`, "
-        "`effects` and `diagnostics` hold all."
+        f"Of {' and '.join(cut)} the first {half} and the last {half} are shown; "
+        "`summary_frame()`, `effects`, `components`, `normality` and "
+        "`diagnostics` hold all."
     )
