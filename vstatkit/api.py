@@ -34,11 +34,11 @@ from vstatkit.assemble import (
     read_observations,
     response_name,
     sized_index,
+    statistic_task,
     unit_codes,
     warn_if_constant,
     warn_of_single_rows,
 )
-from vstatkit.classical import classical_kernel
 from vstatkit.components import (
     ESTIMATORS,
     VarianceComponents,
@@ -49,8 +49,9 @@ from vstatkit.ensemble import Task
 from vstatkit.formula import Missing, caller_environment, parse
 from vstatkit.frames import as_frame
 from vstatkit.growth import grow
+from vstatkit.inference import value_units
 from vstatkit.info import Growth, ModelInfo
-from vstatkit.kernels import FunctionKernel, Predictive
+from vstatkit.kernels import FunctionKernel, Predictive, value_limit
 from vstatkit.moments import gram_is_cheaper, moments_by_gram
 from vstatkit.prediction import Predictor
 from vstatkit.results import EnsembleResults, resolved
@@ -217,6 +218,7 @@ def fit(
         effect_values=effect_values(query, evaluation, parsed.classes),
         predictor=build_predictor(built, evaluation, parsed, n_jobs),
         scores=out_of_bag_scores(built, evaluation, parsed),
+        limit=value_limit(built),
     )
 
 
@@ -288,16 +290,8 @@ def statistic(
         seed=resolve_seed(rng),
         options=design_options,
     )
-    if isinstance(h, str):
-        kernel = FunctionKernel(*classical_kernel(h, table, scheme.k))
-    elif callable(h):
-        kernel = FunctionKernel(h, (table,))
-    else:
-        raise TypeError(
-            f"`h` must be a function or the name of a kernel; got {type(h).__name__}."
-        )
     method = resolved(variance, scheme)
-    task, query = probe(Task(kernel, scheme, None, members, keep=False), kernel)
+    task, labels = statistic_task(h, table, scheme, members)
     scheme, evaluation = grow(
         task,
         size,
@@ -308,8 +302,7 @@ def statistic(
         n_jobs=n_jobs,
         progress=progress,
     )
-    name = h if isinstance(h, str) else kernel_name(h)
-    labels = pd.Index([name]) if list(query.labels) == ["statistic"] else query.labels
+    name = kernel_name(h)
     info = ModelInfo(
         title="V-statistic Results" if replace else "U-statistic Results",
         response=name,
@@ -354,7 +347,9 @@ def from_arrays(
         Variance estimator.
     groups : array-like, optional
         Group of every learner (length B), for "im", "little_bags" and "matched";
-        otherwise cluster of every observation (length n).
+        otherwise cluster of every observation (length n). Learners that were drawn
+        in groups depend on each other, and the other estimators are refused for
+        them.
     labels : sequence, optional
         Names of the m values.
     units : sequence, optional
@@ -502,8 +497,11 @@ def variance_components(
     """
     design, h = given_ensemble(counts, values, method, replace, groups)
     method = resolved(method, design)
+    unit = value_units(h)
     uses_moments = ESTIMATORS[method].source == "moments"
     if uses_moments and gram_is_cheaper(design.n, *h.shape):
-        moments = moments_by_gram(design.table, h, size=design.k)
-        return moment_components(method, moments, replace=replace)
-    return estimate_components(method, design, h)
+        moments = moments_by_gram(design.table, h / unit, size=design.k)
+        parts = moment_components(method, moments, replace=replace)
+    else:
+        parts = estimate_components(method, design, h / unit)
+    return parts.in_units(unit)

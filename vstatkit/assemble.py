@@ -1,7 +1,7 @@
 """Assemble the stages of a fit from arguments."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from vstatkit._validation import (
     collapse_clusters,
     subsample_size,
 )
+from vstatkit.classical import classical_kernel
 from vstatkit.components import ESTIMATORS
 from vstatkit.effects import Settings, effect_frame, effect_settings
 from vstatkit.ensemble import Task, evaluate
@@ -33,6 +34,7 @@ from vstatkit.frames import as_frame
 from vstatkit.info import EffectValues
 from vstatkit.kernels import (
     AnyKernel,
+    ArrayKernel,
     FunctionKernel,
     Predictive,
     estimator_kernel,
@@ -251,6 +253,27 @@ def probe(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
     return changed(task, kernel=known), Query(pd.Index(names), None, None)
 
 
+def statistic_task(
+    h: str | Callable[..., Any],
+    table: Any,
+    design: SubsampleDesign,
+    members: Ints | None,
+) -> tuple[Task, pd.Index]:
+    """Build the task of a statistic, and the labels of its values."""
+    if isinstance(h, str):
+        named = ArrayKernel(*classical_kernel(h, table, design.k))
+        return Task(named, design, None, members, keep=False), pd.Index([h])
+    if not callable(h):
+        raise TypeError(
+            f"`h` must be a function or the name of a kernel; got {type(h).__name__}."
+        )
+    kernel = FunctionKernel(h, (table,))
+    task, query = probe(Task(kernel, design, None, members, keep=False), kernel)
+    if list(query.labels) == ["statistic"]:
+        return task, pd.Index([kernel_name(h)])
+    return task, query.labels
+
+
 def effect_values(
     query: Query, evaluation: Evaluation, classes: tuple[Any, ...] | None
 ) -> EffectValues | None:
@@ -317,7 +340,8 @@ def given_ensemble(
     table, h, k = check_ensemble(counts, values)
     labels = None
     if groups is not None:
-        if method in ESTIMATORS and ESTIMATORS[method].source == "groups":
+        compares_groups = method in ESTIMATORS and ESTIMATORS[method].source == "groups"
+        if compares_groups or len(groups) == len(h) != table.shape[1]:
             labels = np.asarray(pd.factorize(np.asarray(groups))[0])
         else:
             table, h, k = check_ensemble(collapse_clusters(table, groups), h)

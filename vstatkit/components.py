@@ -1,7 +1,7 @@
 """Variance components: the registry of estimators and their dispatch."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from vstatkit.moments import (
 from vstatkit.subsample import SubsampleDesign
 from vstatkit.variance import (
     centred_pairs,
+    grouped_monte_carlo,
     jackknife_after_bootstrap,
     little_bags,
     matched_pairs,
@@ -61,6 +62,9 @@ class VarianceComponents:
         Sum of the fourth powers of the influences, on the same scale.
     n : int
         Number of independent units.
+    ceiling : ndarray of shape (m,)
+        The most that the sampling variance can be, given how much single learners
+        vary; infinite where nothing is known.
     """
 
     method: str
@@ -73,15 +77,30 @@ class VarianceComponents:
     noise: Floats | None
     quartic: Floats | None
     n: int
+    ceiling: Floats
 
     @classmethod
     def join(cls, parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
         """Put the components of several groups of query points together."""
         joined = {
             name: _join_arrays([getattr(part, name) for part in parts])
-            for name in (*_TABLE, "noise", "quartic")
+            for name in (*_TABLE, "noise", "quartic", "ceiling")
         }
         return cls(method=parts[0].method, n=parts[0].n, **joined)
+
+    def in_units(self, unit: Floats) -> "VarianceComponents":
+        """Scale the components of values that were divided by `unit`, shape (m,).
+
+        What is beyond the range of floating point becomes infinite or zero.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            scaled: dict[str, Any] = {
+                name: None if part is None else part * unit * unit
+                for name in (*_TABLE, "noise", "ceiling")
+                for part in [getattr(self, name)]
+            }
+            quartic = None if self.quartic is None else self.quartic * unit**2 * unit**2
+        return replace(self, quartic=quartic, **scaled)
 
     def to_frame(self, index: Labels | None = None) -> pd.DataFrame:
         """Tabulate the components, one row a query point."""
@@ -167,7 +186,14 @@ GROUPED_DESIGNS: dict[str, str] = {
 
 
 def resolve_method(
-    method: str, *, replace: bool, design: str, k: int, n: int, complete: bool = False
+    method: str,
+    *,
+    replace: bool,
+    design: str,
+    k: int,
+    n: int,
+    complete: bool = False,
+    grouped: bool = False,
 ) -> str:
     """Name the estimator meant, or say why it does not apply.
 
@@ -184,6 +210,8 @@ def resolve_method(
         Subsample size and number of units.
     complete : bool
         Whether all subsamples were evaluated.
+    grouped : bool
+        Whether learners were drawn in groups, so that they depend on each other.
     """
     if method == "corrected":
         plain = "corrected_v" if replace else "corrected_u"
@@ -204,6 +232,8 @@ def resolve_method(
             f"`variance={method!r}` needs `design={estimator.design!r}`; "
             f"this design is {design!r}. Refit with that design, or use 'corrected'."
         )
+    if grouped and estimator.source != "groups":
+        raise ValueError(_not_for_groups(method, design))
     if estimator.inflated and not replace and k >= n:
         raise ValueError(
             f"`variance={method!r}` needs k < n without replacement, where subsamples "
@@ -212,6 +242,21 @@ def resolve_method(
     if complete and estimator.source == "groups":
         raise ValueError(f"`variance={method!r}` does not apply to `B='complete'`.")
     return method
+
+
+def _not_for_groups(method: str, design: str) -> str:
+    """Say which estimator fits learners that were drawn in groups."""
+    assumes = (
+        f"`variance={method!r}` assumes learners drawn independently of each other; "
+        "here they come in groups, which would bias it."
+    )
+    if design in GROUPED_DESIGNS:
+        return f"{assumes} Use {GROUPED_DESIGNS[design]!r}, or refit with design='iid'."
+    names = ", ".join(map(repr, GROUPED_DESIGNS.values()))
+    return (
+        f"{assumes} Use the one of {names} that the groups were drawn for, or give "
+        "one learner of each group, without `groups`."
+    )
 
 
 def moment_sampling(method: str, moments: EnsembleMoments, *, replace: bool) -> Floats:
@@ -259,14 +304,37 @@ def presence_components(
 
 
 def group_components(
-    method: str, values: Floats, groups: Ints, *, k: int, n: int
+    method: str,
+    values: Floats,
+    groups: Ints,
+    *,
+    k: int,
+    n: int,
+    redrawn_share: float = 1.0,
 ) -> VarianceComponents:
-    """Estimate the components by an estimator that compares groups of learners."""
-    B, G = len(values), np.unique(groups).size
+    """Estimate the components by an estimator that compares groups of learners.
+
+    Parameters
+    ----------
+    method : {"im", "little_bags", "matched"}
+        Name of the estimator.
+    values : ndarray of shape (B, m)
+        Kernel values.
+    groups : ndarray of shape (B,)
+        Group of every learner.
+    k, n : int
+        Subsample size and number of units.
+    redrawn_share : float
+        Share of the variance between groups that another draw of them would show.
+    """
+    G = np.unique(groups).size
     zeta_k = values.var(axis=0, ddof=1)
+    monte_carlo = grouped_monte_carlo(values, groups, redrawn_share)
+    ceiling = zeta_k
     if method == "im":
         sampling = k**2 / n * zeta_1_im(values, groups)
         mc_se = sampling * np.sqrt(2 / (G - 1))
+        ceiling = k / n * zeta_k
     elif method == "little_bags":
         sampling, mc_se = little_bags(values, groups)
     else:
@@ -278,12 +346,13 @@ def group_components(
         zeta_1=n / k**2 * sampling,
         zeta_k=zeta_k,
         sampling=sampling,
-        monte_carlo=zeta_k / B,
-        total=sampling + zeta_k / B,
+        monte_carlo=monte_carlo,
+        total=sampling + monte_carlo,
         mc_se=mc_se,
         noise=None,
         quartic=None,
         n=n,
+        ceiling=ceiling,
     )
 
 
@@ -319,7 +388,23 @@ def _components(
         noise=noise,
         quartic=quartic,
         n=n,
+        ceiling=_ceiling(moments, noise),
     )
+
+
+def _ceiling(moments: EnsembleMoments, noise: Floats) -> Floats:
+    """Bound a sum of squared influences by the spread of single learners.
+
+    Notes
+    -----
+    Influences are covariances with the counts, and counts of different units are
+    as good as uncorrelated, so `sum c**2` is at most the variance of a count times
+    that of a learner (the share of it that is linear in the counts is what the
+    influences see); the noise of one influence is the same product over B.
+    """
+    if moments.complete:
+        return np.full_like(noise, np.inf)
+    return noise * (moments.n_learners - 1) * moments.n / (moments.n - 1)
 
 
 def estimate_components(
@@ -339,7 +424,14 @@ def estimate_components(
     source = ESTIMATORS[method].source
     if source == "groups":
         groups = learner_groups(method, design, len(values))
-        return group_components(method, values, groups, k=design.k, n=design.n)
+        return group_components(
+            method,
+            values,
+            groups,
+            k=design.k,
+            n=design.n,
+            redrawn_share=design.redrawn_share(np.unique(groups).size),
+        )
     moments = moments_from_sums(sum_ensemble(design, values), complete=design.complete)
     if source == "presence":
         presence = sum_ensemble(design, values, presence=True)
@@ -358,7 +450,8 @@ def estimate_covariance(
     if source == "groups":
         groups = learner_groups(method, design, len(values))
         sampling = group_covariance(method, values, groups, k=design.k, n=design.n)
-        return sampling, np.atleast_2d(np.cov(values.T)) / len(values)
+        share = design.redrawn_share(np.unique(groups).size)
+        return sampling, grouped_monte_carlo(values, groups, share, joint=True)
     sums = sum_ensemble(design, values, joint=True)
     moments = moments_from_sums(sums, complete=design.complete)
     if source == "presence":

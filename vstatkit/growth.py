@@ -9,13 +9,15 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.components import (
     ESTIMATORS,
+    VarianceComponents,
     estimate_components,
     moment_components,
 )
 from vstatkit.ensemble import BATCH_SIZE, Task, evaluate
 from vstatkit.evaluation import Evaluation
 from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.inference import Estimates, stabilise
+from vstatkit.inference import Estimates, stabilise, value_units
+from vstatkit.kernels import value_limit
 from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
 from vstatkit.subsample import CompleteDesign, SubsampleDesign
 
@@ -85,7 +87,7 @@ def grow(
     aim = cautious(tol)
     size = design.rounded(FIRST_B, at_most=max_B)
     evaluation = run(0, size)
-    watch = _Watch(method)
+    watch = _Watch(method, value_limit(task.kernel))
     while True:
         estimates = watch.look(design.sized(size), evaluation.values[:, :n_query])
         reached = float(estimates.relative_mc_error.max())
@@ -137,24 +139,39 @@ def _next_size(size: int, needed: float) -> int:
 class _Watch:
     """Follow the Monte Carlo error; sums are only ever extended."""
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, method: str, limit: float | None) -> None:
         self._method = method
+        self._limit = np.inf if limit is None else limit
         self._sums: EnsembleSums | None = None
         self._seen = 0
+        self._unit: Floats | None = None
 
     def look(self, design: SubsampleDesign, values: Floats) -> Estimates:
         """Estimate from all values so far."""
         method = self._method
-        mean = values.mean(axis=0)
+        if self._unit is None:
+            self._unit = value_units(values)
         if ESTIMATORS[method].source != "moments":
-            components = estimate_components(method, design, values)
-            return stabilise(mean, components, float(len(values)))
-        origin = mean if self._sums is None else self._sums.origin
+            components = estimate_components(method, design, values / self._unit)
+            return self._stabilised(values, components)
         fresh = sum_ensemble(
-            design, values[self._seen :], start=self._seen, origin=origin
+            design,
+            values[self._seen :] / self._unit,
+            start=self._seen,
+            origin=None if self._sums is None else self._sums.origin,
         )
         self._sums = fresh if self._sums is None else self._sums + fresh
         self._seen = len(values)
         moments = moments_from_sums(self._sums)
         components = moment_components(method, moments, replace=design.replace)
-        return stabilise(mean, components, float(len(values)))
+        return self._stabilised(values, components)
+
+    def _stabilised(self, values: Floats, components: VarianceComponents) -> Estimates:
+        unit = np.ones(values.shape[1]) if self._unit is None else self._unit
+        return stabilise(
+            values.mean(axis=0),
+            components,
+            float(len(values)),
+            unit=unit,
+            limit=self._limit,
+        )

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import stats
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Bools, Floats
 from vstatkit.components import (
     ESTIMATORS,
     VarianceComponents,
@@ -41,35 +42,61 @@ class Estimates:
     ----------
     estimate : ndarray of shape (m,)
         Ensemble means.
-    components : VarianceComponents
-        Raw variance components, negative or not.
-    sampling : ndarray of shape (m,)
-        The sampling variance, made positive.
+    scaled : VarianceComponents
+        Raw variance components, negative or not, in squares of `unit`.
+    positive : ndarray of shape (m,)
+        The sampling variance, made positive and bounded, in squares of `unit`.
+    bounded : ndarray of shape (m,)
+        Whether the bound was needed.
     df : ndarray of shape (m,)
         Degrees of freedom of the variance: at least `MIN_DF`, unless there are
-        fewer units, and less than the number of units.
+        fewer units or learners, and less than the number of units.
     n_learners : float
         Number B of learners.
+    unit : ndarray of shape (m,)
+        Unit of the standard errors, a power of two: squares and fourth powers of
+        the values themselves may leave the range of floating point.
     null : ndarray of shape (m,) or float
         Values that the tests hold the estimates against.
     """
 
     estimate: Floats
-    components: VarianceComponents
-    sampling: Floats
+    scaled: VarianceComponents
+    positive: Floats
+    bounded: Bools
     df: Floats
     n_learners: float
+    unit: Floats
     null: Floats | float = 0.0
+
+    @cached_property
+    def components(self) -> VarianceComponents:
+        """Raw variance components, negative or not."""
+        return self.scaled.in_units(self.unit)
+
+    @property
+    def sampling(self) -> Floats:
+        """The sampling variance, made positive and bounded."""
+        return self._squared_units(self.positive)
 
     @property
     def variance(self) -> Floats:
         """Variance behind the standard errors."""
-        return self.sampling + self.components.monte_carlo
+        return self._squared_units(self.scaled_variance)
+
+    @property
+    def scaled_variance(self) -> Floats:
+        """The same in squares of `unit`."""
+        return self.positive + self.scaled.monte_carlo
+
+    def _squared_units(self, number: Floats) -> Floats:
+        with np.errstate(over="ignore", under="ignore"):
+            return number * self.unit * self.unit
 
     @property
     def bse(self) -> Floats:
         """Standard errors."""
-        return np.sqrt(self.variance)
+        return np.sqrt(self.scaled_variance) * self.unit
 
     @property
     def zvalues(self) -> Floats:
@@ -89,26 +116,31 @@ class Estimates:
     @property
     def relative_mc_error(self) -> Floats:
         """Monte Carlo error of the standard error, relative to it."""
-        return ratio(self._variance_noise, 2 * self.variance, zero=0.0)
+        return ratio(self._variance_noise, 2 * self.scaled_variance, zero=0.0)
+
+    @property
+    def monte_carlo_share(self) -> Floats:
+        """Share of the variance that more learners would remove."""
+        return ratio(self.scaled.monte_carlo, self.scaled_variance, zero=0.0)
 
     @property
     def _variance_noise(self) -> Floats:
-        noise = self.components.noise
+        noise = self.scaled.noise
         if noise is None:
-            return self.components.mc_se
-        return np.sqrt(noise_variance(self.sampling, noise, self.components.n))
+            return self.scaled.mc_se
+        return np.sqrt(noise_variance(self.positive, noise, self.scaled.n))
 
     def learners_needed(self, tol: float) -> Floats:
         """Estimate the B at which the relative Monte Carlo error is `tol`.
 
         The Monte Carlo variance of the variance is `a/B**2 + b/B`.
         """
-        B, noise = self.n_learners, self.components.noise
-        target = (2 * tol * self.variance) ** 2
+        B, noise = self.n_learners, self.scaled.noise
+        target = (2 * tol * self.scaled_variance) ** 2
         if noise is None:
-            return B * ratio(self.components.mc_se**2, target, zero=0.0)
-        a = 2 * self.components.n * (noise * B) ** 2
-        b = 4 * noise * B * self.sampling
+            return B * ratio(self.scaled.mc_se**2, target, zero=0.0)
+        a = 2 * self.scaled.n * (noise * B) ** 2
+        b = 4 * noise * B * self.positive
         return ratio(b + np.sqrt(b**2 + 4 * a * target), 2 * target, zero=0.0)
 
 
@@ -134,16 +166,37 @@ def check_alpha(alpha: float) -> None:
 
 
 def stabilise(
-    estimate: Floats, components: VarianceComponents, n_learners: float
+    estimate: Floats,
+    components: VarianceComponents,
+    n_learners: float,
+    *,
+    unit: Floats | float = 1.0,
+    limit: Floats | float = np.inf,
 ) -> Estimates:
-    """Make the variance positive and find its degrees of freedom.
+    """Make the variance positive, bound it and find its degrees of freedom.
+
+    Parameters
+    ----------
+    estimate : ndarray of shape (m,)
+        Ensemble means.
+    components : VarianceComponents
+        Of the values divided by `unit`.
+    n_learners : float
+        Number B of learners.
+    unit : ndarray of shape (m,) or float
+        What the values were divided by.
+    limit : ndarray of shape (m,) or float
+        Largest standard deviation that an estimate can have, in its own unit.
 
     Notes
     -----
     The sampling variance V has Monte Carlo standard error s. Where V could be
     negative it is replaced by its posterior mean under a flat prior on positive
     values, `V+ = V + s phi(V/s) / Phi(V/s)`: positive, per query point,
-    equivariant under changes of unit, without random numbers.
+    equivariant under changes of unit, without random numbers. In an ensemble too
+    small to tell, it is at most what the spread of single learners allows; where
+    that bound is what counts, the B - 1 degrees of freedom of the spread are the
+    variance's.
 
     The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
     Monte Carlo variance of V, `data` the variance it would have with infinitely
@@ -154,6 +207,11 @@ def stabilise(
     V, n = components.sampling, components.n
     nonnegative = ESTIMATORS[components.method].nonnegative
     positive = V if nonnegative else positive_mean(V, components.mc_se)
+    scale = np.broadcast_to(np.asarray(unit, dtype=np.float64), V.shape)
+    with np.errstate(over="ignore", under="ignore"):
+        most = np.minimum(_ceiling(components), (limit / scale) ** 2)
+    bounded = positive > most
+    positive = np.minimum(positive, most)
     variance = positive + components.monte_carlo
     if components.noise is None or components.quartic is None:
         spread = components.mc_se**2
@@ -164,11 +222,51 @@ def stabilise(
         data = np.maximum(quartic - positive**2 / n, 0.0)
         spread = noise_variance(positive, s2, n) + data
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
-    df = np.minimum(df, max(n - 1, 1))
-    return Estimates(estimate, components, positive, df, n_learners)
+    df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
+    df = np.maximum(df, 1.0)
+    return Estimates(
+        estimate, components, positive, bounded, df, n_learners, unit=scale
+    )
 
 
-def estimate(design: SubsampleDesign, values: Floats, method: str) -> Estimates:
+def _ceiling(components: VarianceComponents) -> Floats:
+    """Bound of the sampling variance, infinite in ensembles that need none.
+
+    An ensemble needs it where the Monte Carlo error at the bound is above half of
+    the bound. Kernels that are linear in the observations attain it, and larger
+    ensembles estimate it without bias: cutting off what exceeds it would bias them.
+    """
+    most = components.ceiling
+    if components.noise is None:
+        error = components.mc_se
+    elif np.isinf(most).all():
+        return most
+    else:
+        error = np.sqrt(noise_variance(most, components.noise, components.n))
+    return np.where(error > most / 2, most, np.inf)
+
+
+def value_units(values: Floats) -> Floats:
+    """Power of two near the spread of every column, shape (m,); one for constants.
+
+    Dividing by it is exact, so that the numbers do not depend on it.
+
+    Examples
+    --------
+    >>> value_units(np.array([[1e200, 5.0], [3e200, 5.0]])) / [2.0**665, 1.0]
+    array([1., 1.])
+    """
+    spread = np.abs(values - values[0]).max(axis=0)
+    exponent = np.frexp(spread)[1]
+    return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
+
+
+def estimate(
+    design: SubsampleDesign,
+    values: Floats,
+    method: str,
+    limit: Floats | float | None = None,
+) -> Estimates:
     """Estimate means, variances and degrees of freedom of an ensemble.
 
     Query points are taken in chunks: memory does not grow with their number
@@ -182,10 +280,16 @@ def estimate(design: SubsampleDesign, values: Floats, method: str) -> Estimates:
         Kernel values.
     method : str
         A resolved name of an estimator.
+    limit : ndarray of shape (m,) or float, optional
+        Largest standard deviation that a value can have, where it is known.
     """
+    m = values.shape[1]
     step = max(1, CHUNK_ENTRIES // design.n)
-    chunks = [values[:, j : j + step] for j in range(0, values.shape[1], step)]
-    return join_estimates([_estimate_chunk(design, h, method) for h in chunks])
+    limits = np.broadcast_to(np.inf if limit is None else limit, m)
+    parts = [slice(j, j + step) for j in range(0, m, step)]
+    return join_estimates(
+        [_estimate_chunk(design, values[:, j], method, limits[j]) for j in parts]
+    )
 
 
 def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
@@ -215,11 +319,15 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
     return GivenDesign(design.n, design.k, design.replace, design.seed, table)
 
 
-def _estimate_chunk(design: SubsampleDesign, values: Floats, method: str) -> Estimates:
-    components = estimate_components(method, design, values)
+def _estimate_chunk(
+    design: SubsampleDesign, values: Floats, method: str, limit: Floats
+) -> Estimates:
+    unit = value_units(values)
+    components = estimate_components(method, design, values / unit)
     weights = design.weights(0, len(values))
     B = float(len(values)) if weights is None else float(weights.sum())
-    return stabilise(ensemble_mean(design, values), components, B)
+    mean = ensemble_mean(design, values)
+    return stabilise(mean, components, B, unit=unit, limit=limit)
 
 
 def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
@@ -236,10 +344,12 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
         return parts[0]
     return Estimates(
         estimate=np.concatenate([part.estimate for part in parts]),
-        components=VarianceComponents.join([part.components for part in parts]),
-        sampling=np.concatenate([part.sampling for part in parts]),
+        scaled=VarianceComponents.join([part.scaled for part in parts]),
+        positive=np.concatenate([part.positive for part in parts]),
+        bounded=np.concatenate([part.bounded for part in parts]),
         df=np.concatenate([part.df for part in parts]),
         n_learners=parts[0].n_learners,
+        unit=np.concatenate([part.unit for part in parts]),
     )
 
 
@@ -249,15 +359,25 @@ class Covariance:
 
     Attributes
     ----------
-    matrix : ndarray of shape (m, m)
-        Its diagonal is the squared standard errors.
+    correlation : ndarray of shape (m, m)
+        Rows and columns of estimates without error are zero.
+    bse : ndarray of shape (m,)
+        Standard errors.
     repaired : float
         Share of the correlation matrix's eigenvalues, in absolute value, that
         was negative and set to zero.
     """
 
-    matrix: Floats
+    correlation: Floats
+    bse: Floats
     repaired: float
+
+    @property
+    def matrix(self) -> Floats:
+        """The covariance; its diagonal is the squared standard errors."""
+        with np.errstate(over="ignore", under="ignore"):
+            # Row by row: a zero correlation stays zero where the product overflows.
+            return (self.correlation * self.bse) * self.bse[:, None]
 
 
 def covariance(
@@ -268,9 +388,11 @@ def covariance(
     The repair is made on the correlation scale, so that it does not depend on
     the units of the estimates.
     """
-    method = estimates.components.method
-    sampling, monte_carlo = estimate_covariance(method, design, values)
-    scale = np.where(estimates.bse > 0, estimates.bse, 1.0)
+    method = estimates.scaled.method
+    scaled = values / estimates.unit
+    sampling, monte_carlo = estimate_covariance(method, design, scaled)
+    deviation = np.sqrt(estimates.scaled_variance)
+    scale = np.where(deviation > 0, deviation, 1.0)
     correlation = (sampling + monte_carlo) / np.outer(scale, scale)
     roots, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
     kept = np.maximum(roots, 0.0)
@@ -280,8 +402,10 @@ def covariance(
     unit = np.where(diagonal > 0, diagonal, 1.0)
     repaired = repaired / np.outer(unit, unit)
     np.fill_diagonal(repaired, 1.0)
+    live = deviation > 0
     return Covariance(
-        matrix=repaired * np.outer(estimates.bse, estimates.bse),
+        correlation=repaired * np.outer(live, live),
+        bse=estimates.bse,
         repaired=float(-roots[roots < 0].sum() / total) if total > 0 else 0.0,
     )
 

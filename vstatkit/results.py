@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Labels, Restrictions
+from vstatkit._typing import DataLike, Floats, Ints, Labels, Restrictions
 from vstatkit.components import VarianceComponents, resolve_method
 from vstatkit.formula import linear_constraint
 from vstatkit.inference import (
@@ -23,6 +23,7 @@ from vstatkit.inference import (
     held,
     join_estimates,
     simultaneous_critical_value,
+    value_units,
     wald_test,
 )
 from vstatkit.info import (
@@ -69,6 +70,8 @@ class EnsembleResults:
         Out-of-bag scores.
     null : ndarray of shape (m,) or None
         Values that the tests hold the estimates against; None for zero.
+    limit : float, ndarray of shape (m,) or None
+        Largest standard deviation that an estimate can have; None where unknown.
     """
 
     design: SubsampleDesign
@@ -81,11 +84,12 @@ class EnsembleResults:
     predictor: Predictor | None = None
     scores: Scores | None = None
     null: Floats | None = None
+    limit: Floats | float | None = None
 
     @cached_property
     def estimates(self) -> Estimates:
         """Estimates as arrays, with stabilised variances."""
-        found = estimate(self.design, self.values, self.variance)
+        found = estimate(self.design, self.values, self.variance, self.limit)
         return found if self.null is None else replace(found, null=self.null)
 
     @property
@@ -175,8 +179,8 @@ class EnsembleResults:
         if not simultaneous:
             return self.estimates.half_width(alpha)
         df = float(self.estimates.df.min())
-        matrix = self._covariance.matrix
-        critical = simultaneous_critical_value(matrix, alpha, df, self.seed)
+        correlation = self._covariance.correlation
+        critical = simultaneous_critical_value(correlation, alpha, df, self.seed)
         return critical * self.estimates.bse
 
     @cached_property
@@ -203,14 +207,22 @@ class EnsembleResults:
         """Influence on some estimates after others, to bound memory."""
         step = max(1, CHUNK_ENTRIES // self.design.n)
         for first in range(0, self.values.shape[1], step):
-            sums = sum_ensemble(self.design, self.values[:, first : first + step])
-            yield influence_values(sums)
+            values = self.values[:, first : first + step]
+            unit = value_units(values)
+            yield influence_values(sum_ensemble(self.design, values / unit)) * unit
 
     @cached_property
     def normality(self) -> pd.DataFrame:
         """Normality tests of the influence values, one row an estimate."""
         tables = [normality_tests(block) for block in self._influence_blocks()]
         return pd.concat(tables).set_axis(self.labels)
+
+    def _normality_at(self, places: Ints) -> pd.DataFrame:
+        """Test the influence on some of the estimates, given by their places."""
+        chosen = replace(
+            self, values=self.values[:, places], labels=self.labels[places]
+        )
+        return chosen.normality
 
     @property
     def effects(self) -> pd.DataFrame | None:
@@ -224,11 +236,19 @@ class EnsembleResults:
 
     def effects_frame(self, alpha: float = 0.05) -> pd.DataFrame | None:
         """Tabulate the `effects` with intervals of coverage 1 - alpha."""
-        if self.effect_values is None:
+        moved = self._effect_estimates
+        if self.effect_values is None or moved is None:
             return None
         frame = self.effect_values.frame
-        moved = estimate(self.design, self.effect_values.values, self.variance)
         return pd.concat([frame, estimates_frame(moved, frame.index, alpha)], axis=1)
+
+    @cached_property
+    def _effect_estimates(self) -> Estimates | None:
+        """Estimates behind the effects; an effect is the difference of two values."""
+        if self.effect_values is None:
+            return None
+        limit = None if self.limit is None else 2 * np.max(self.limit)
+        return estimate(self.design, self.effect_values.values, self.variance, limit)
 
     @property
     def diagnostics(self) -> pd.DataFrame:
@@ -241,19 +261,21 @@ class EnsembleResults:
             standard error and the `learners_needed` to bring it to 0.1;
             `linear_share`, `k zeta_1 / zeta_k`, the share of a learner's variance
             that single observations explain; `negative`, whether the raw
-            sampling variance is below zero.
+            sampling variance is below zero; `bounded`, whether the standard
+            error is the largest that single learners allow, since the ensemble
+            is too small to tell more.
         """
-        est, parts = self.estimates, self.components
-        share = parts.monte_carlo / np.where(est.variance > 0, est.variance, 1)
+        est, parts = self.estimates, self.estimates.scaled
         zeta_k = np.where(parts.zeta_k > 0, parts.zeta_k, 1)
         return pd.DataFrame(
             {
                 "df": est.df,
-                "monte_carlo_share": share,
+                "monte_carlo_share": est.monte_carlo_share,
                 "relative_mc_error": est.relative_mc_error,
                 "learners_needed": np.ceil(est.learners_needed(0.1)),
                 "linear_share": self.k * parts.zeta_1 / zeta_k,
                 "negative": parts.sampling < 0,
+                "bounded": est.bounded,
             },
             self.labels,
         )
@@ -325,9 +347,11 @@ class EnsembleResults:
         info = replace(
             self.info, title="Linear combinations of estimates", coefficients=True
         )
+        limit = None if self.limit is None else np.abs(coefs) @ self._limits
         return replace(
             self,
-            values=self.values @ coefs.T,
+            values=self._combined(coefs),
+            limit=limit,
             labels=pd.Index(names),
             null=constants,
             info=info,
@@ -340,10 +364,22 @@ class EnsembleResults:
         """Test linear restrictions jointly, by Wald's F."""
         contrast = self.t_test(R)
         null = R if isinstance(R, str) else "R @ params = 0"
-        matrix = contrast.cov_params().to_numpy()
-        df = float(contrast.estimates.df.min())
-        difference = contrast.estimates.estimate - contrast.estimates.null
-        return wald_test(difference, matrix, df, str(null))
+        found = contrast.estimates
+        # In standard errors: squares of the estimates may leave floating point.
+        scale = np.where(found.bse > 0, found.bse, 1.0)
+        z = (found.estimate - found.null) / scale
+        df = float(found.df.min())
+        return wald_test(z, contrast._covariance.correlation, df, str(null))
+
+    def _combined(self, coefs: Floats) -> Floats:
+        """Values of linear combinations, taken about the first learner's."""
+        first: Floats = self.values[0]
+        return np.asarray((self.values - first) @ coefs.T + first @ coefs.T)
+
+    @property
+    def _limits(self) -> Floats:
+        limit = np.inf if self.limit is None else self.limit
+        return np.broadcast_to(np.asarray(limit, dtype=np.float64), len(self.labels))
 
     def _restrictions(self, R: Restrictions) -> tuple[Floats, Floats, list[str]]:
         return linear_constraint(R, label_texts(self.labels))
@@ -371,7 +407,8 @@ class EnsembleResults:
         chunks = predictor.chunks(X, self.design.n)
         labels = predictor.labels(index)
         design = held(self.design, len(self.values), len(labels))
-        parts = [estimate(design, h, self.variance) for h in chunks]
+        limit = None if self.limit is None else float(np.max(self.limit))
+        parts = [estimate(design, h, self.variance, limit) for h in chunks]
         return PredictionResults(self, X, labels, join_estimates(parts))
 
     def _predictor(self) -> Predictor:
@@ -503,4 +540,5 @@ def resolved(name: str, design: SubsampleDesign) -> str:
         k=design.k,
         n=design.n,
         complete=design.complete,
+        grouped=design.grouped,
     )

@@ -73,11 +73,16 @@ def score(y: Floats, predicted: Floats, n_classes: int | None) -> Scores:
 
 
 def _regression(y: Floats, residuals: Floats) -> dict[str, float]:
-    table = {"OOB RMSE": float(np.sqrt(np.mean(residuals**2)))}
-    spread = np.sum((y - y.mean()) ** 2)
+    centred = y - y.mean()
+    largest = max(np.abs(centred).max(), np.abs(residuals).max())
+    # Squares of huge and tiny numbers would leave the range of floating point.
+    exponent = int(np.frexp(largest)[1])
+    errors = np.sum(np.ldexp(residuals, -exponent) ** 2)
+    spread = np.sum(np.ldexp(centred, -exponent) ** 2)
+    root = np.ldexp(np.sqrt(errors / y.size), exponent)
+    table = {"OOB RMSE": float(root)}
     if spread > 0:
-        r_squared = float(1 - np.sum(residuals**2) / spread)
-        table = {"OOB R-squared": r_squared, **table}
+        table = {"OOB R-squared": float(1 - errors / spread), **table}
     return table
 
 

@@ -22,6 +22,9 @@ from vstatkit.streams import Purpose, learner_keys, stream
 COMPLETE_LIMIT = 1_000_000
 """Evaluations beyond which `B="complete"` is refused."""
 
+MAX_LOG_DRAWS = 700.0
+"""Logarithm of the number of ordered draws that floating point still holds."""
+
 SPARSE_BELOW = 1 / 9
 """Share k/n below which a sparse product of the counts beats a dense one."""
 
@@ -107,6 +110,18 @@ class SubsampleDesign(ABC):
     def groups(self, B: int) -> Ints | None:
         """Group of every learner in designs that have groups, shape (B,)."""
         return None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether learners are drawn in groups, so that they depend on each other."""
+        return False
+
+    def redrawn_share(self, G: int) -> float:
+        """Share of the variance between G groups that another draw would show.
+
+        One where groups are drawn independently of each other.
+        """
+        return 1.0
 
     def sized(self, B: int) -> Self:
         """Fix the number of learners, after checking that the design allows it."""
@@ -295,6 +310,16 @@ class TwoLevelDesign(SubsampleDesign):
         """Index the pin of every learner."""
         return np.arange(B) // self.n_in
 
+    @property
+    def grouped(self) -> bool:
+        """Whether several learners share a pin."""
+        return self.n_in > 1
+
+    def redrawn_share(self, G: int) -> float:
+        """Pins of a whole cycle are always the same; only the last one is a sample."""
+        last = G % self.n
+        return last * (1 - last / self.n) / G
+
 
 @lru_cache(maxsize=8)
 def _pins(n: int, seed: int, cycle: int) -> Ints:
@@ -349,6 +374,11 @@ class LittleBagsDesign(SubsampleDesign):
         """Index the half-sample of every learner."""
         return np.arange(B) // self.group_size
 
+    @property
+    def grouped(self) -> bool:
+        """Whether several learners share a half-sample: always."""
+        return True
+
 
 @dataclass(frozen=True)
 class MatchedDesign(SubsampleDesign):
@@ -391,6 +421,11 @@ class MatchedDesign(SubsampleDesign):
         """Index the pair of every learner."""
         return np.arange(B) // 2
 
+    @property
+    def grouped(self) -> bool:
+        """Whether learners avoid the rows of another: always."""
+        return True
+
 
 def _whole_groups(B: int, size: int, at_most: int) -> int:
     up = -(-B // size) * size
@@ -425,6 +460,12 @@ class CompleteDesign(SubsampleDesign):
                 f"(n = {self.n}, k = {self.k}); at most {COMPLETE_LIMIT:,} are "
                 "allowed. Use a number or 'auto' for `B`, or a smaller `k`."
             )
+        if self.replace and self.k * math.log(self.n) > MAX_LOG_DRAWS:
+            raise ValueError(
+                f"`B='complete'` weighs subsamples by their number of orderings, and "
+                f"{self.n}**{self.k} of them are too many for floating point. Use a "
+                "number or 'auto' for `B`, or a smaller `k`."
+            )
 
     @property
     def n_subsamples(self) -> int:
@@ -439,14 +480,25 @@ class CompleteDesign(SubsampleDesign):
         """Count the orderings of each multiset."""
         if not self.replace:
             return None
-        orderings = math.factorial(self.k)
-        return np.array(
-            [
-                orderings // math.prod(map(math.factorial, np.bincount(row).tolist()))
-                for row in self.members(start, stop)
-            ],
-            dtype=np.float64,
-        )
+        return orderings(self.members(start, stop))
+
+
+def orderings(members: Ints) -> Floats:
+    """Count the orderings of every row, a multiset in ascending order.
+
+    Unit after unit: the j-th draw of a unit divides the j orderings so far.
+
+    Examples
+    --------
+    >>> orderings(np.array([[0, 0, 1], [0, 1, 2]]))
+    array([3., 6.])
+    """
+    run = np.ones(len(members))
+    counted = np.ones(len(members))
+    for j in range(1, members.shape[1]):
+        run = np.where(members[:, j] == members[:, j - 1], run + 1, 1.0)
+        counted *= (j + 1) / run
+    return np.round(counted)
 
 
 @lru_cache(maxsize=2)
@@ -492,6 +544,13 @@ class GivenDesign(SubsampleDesign):
     def groups(self, B: int) -> Ints | None:
         """Give the group of every learner."""
         return None if self.labels is None else self.labels[:B]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether some group has more than one learner."""
+        return self.labels is not None and np.unique(self.labels).size < len(
+            self.labels
+        )
 
 
 DESIGNS: dict[str, type[SubsampleDesign]] = {

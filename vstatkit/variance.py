@@ -18,7 +18,7 @@ def zeta_1_bm(moments: EnsembleMoments) -> Floats:
     ----------
     Zhou, Mentch and Hooker, section 4.2.
     """
-    return moments.between / (moments.n_seen - 1)
+    return moments.between / max(moments.n_seen - 1, 1)  # zero where one was seen
 
 
 def zeta_1_ij(moments: EnsembleMoments) -> Floats:
@@ -67,6 +67,8 @@ def zeta_1_corrected_v(moments: EnsembleMoments) -> Floats:
     ss_tau = moments.between_weighted  # erratum: 5.2 prints the unweighted mean
     ss_eps = moments.size * moments.squares - ss_tau
     sigma2_eps = ss_eps / (C - n)
+    if n == 1:  # nothing to compare
+        return ss_tau * 0.0
     return (ss_tau - (n - 1) * sigma2_eps) / (C - N @ N / C)
 
 
@@ -139,6 +141,44 @@ def group_means(values: Floats, groups: Ints) -> Floats:
     sums = np.zeros((sizes.size, values.shape[1]))
     np.add.at(sums, member, values)
     return sums / sizes[:, None]
+
+
+def grouped_monte_carlo(
+    values: Floats, groups: Ints, redrawn_share: float = 1.0, *, joint: bool = False
+) -> Floats:
+    """Monte Carlo variance of the mean of learners that come in equal groups.
+
+    Learners of a group depend on each other, so that the variance of their means
+    over groups counts, not that of single learners.
+
+    Parameters
+    ----------
+    values : ndarray of shape (B, m)
+        Kernel values.
+    groups : ndarray of shape (B,)
+        Group of every learner.
+    redrawn_share : float
+        Share of the variance between groups that another draw of them would show:
+        one for independent groups; less for pins, which are drawn without
+        replacement from the observations.
+    joint : bool
+        Whether covariances are wanted.
+
+    Notes
+    -----
+    The variance over groups of their means is the variance `b` between groups plus
+    `w / g`, the variance within them over their size. The mean of G groups has the
+    Monte Carlo variance `(share b + w / g) / G`.
+    """
+    centred = values - values.mean(axis=0)
+    means = group_means(centred, groups)
+    G, size = len(means), len(values) / len(means)
+    spread = _cross(means, means, joint) / (G - 1)
+    if redrawn_share == 1.0 or size == 1:
+        return spread / G
+    squares = _cross(centred, centred, joint) - size * _cross(means, means, joint)
+    within = squares / (len(values) - G) / size
+    return (redrawn_share * spread + (1 - redrawn_share) * within) / G
 
 
 def zeta_1_im(values: Floats, groups: Ints, *, joint: bool = False) -> Floats:

@@ -1,0 +1,152 @@
+"""Ensembles too small to tell their variance: nothing impossible, nothing missing."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import vstatkit as vs
+from vstatkit.components import estimate_components
+from vstatkit.inference import estimate, stabilise
+from vstatkit.subsample import make_design
+
+MARS = vs.datasets.mars(400, rng=1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kernel", ["forest", "ols"])
+def test_two_rows_and_two_learners_give_numbers(kernel, seed):
+    data = {"x": [1.0, 2.0], "y": [1.0, 3.0]}
+    formula = "y ~ 1" if kernel == "ols" else "y ~ x"
+    res = vs.fit(formula, data, kernel=kernel, B=2, rng=seed)
+    assert np.isfinite(res.bse).all()
+    assert np.isfinite(res.components.zeta_1).all()
+    assert np.isfinite(res.conf_int()).all(axis=None)
+
+
+@pytest.mark.parametrize("method", ["bm", "corrected_v", "corrected_v_simple", "ij_u"])
+def test_learners_that_saw_one_and_the_same_observation_have_no_variance(method):
+    counts = np.array([[2, 0, 0], [2, 0, 0], [2, 0, 0]])
+    parts = vs.variance_components(counts, np.full(3, 5.0), method=method)
+    assert parts.zeta_1.tolist() == parts.sampling.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("B", [2, 4, 16])
+def test_standard_errors_stay_below_a_learners_own_deviation(B, replace):
+    k = 400 if replace else 200
+    res = vs.fit("y ~ .", MARS, k=k, B=B, replace=replace, rng=1, at=MARS.head(20))
+    own = np.sqrt(res.components.zeta_k)
+    assert (res.bse.to_numpy() <= own).all()
+    bounded = res.diagnostics["bounded"]
+    assert bounded.any()
+    assert (res.df[bounded] <= max(B - 1, 1)).all()
+    text = str(res.summary())
+    assert f"B = {B} is too small" in text
+    assert f"{bounded.sum()} of 20 estimates" in " ".join(text.split())
+
+
+def test_standard_errors_stay_within_the_range_of_the_response():
+    # Nearly a million draws of 20 rows: trees differ by their random features alone,
+    # and counts say nothing.
+    data, other = MARS.head(20), MARS.iloc[100:105]
+    res = vs.fit("y ~ .", data, k=10**6, B=50, rng=1, at=other)
+    half = np.ptp(data["y"]) / 2
+    assert (res.estimates.components.ceiling > half**2).all()
+    most = half**2 + res.components.monte_carlo
+    assert (res.bse**2 <= most * (1 + 1e-12)).all()
+    assert res.diagnostics["bounded"].any()
+    assert (res.effects["std_error"] <= 2.01 * half).all()
+    assert (res.get_prediction(MARS.tail(3)).se_mean <= 1.01 * half).all()
+    twice = res.t_test(np.eye(5)[:1] * 2)
+    assert_allclose(twice.bse, 2 * res.bse.iloc[:1], rtol=1e-12)
+
+
+def test_probabilities_have_no_standard_error_above_one_half():
+    data = MARS.head(30).assign(c=lambda d: np.where(d["y"] > 14, "high", "low"))
+    res = vs.fit("c ~ x1 + x2 + x3", data, k=10**5, B=40, rng=1, at=data.head(5))
+    assert res.limit == 0.5
+    assert (res.bse**2 <= 0.25 + res.components.monte_carlo).all()
+
+
+@pytest.mark.parametrize("B", [300, 3000])
+def test_kernels_that_attain_the_bound_are_not_cut_off(B):
+    # The mean is linear in the counts: its variance is the bound itself, and cutting
+    # off what noise puts above it would bias the standard error.
+    x = np.random.default_rng(1).normal(size=150)
+    results = [
+        vs.statistic("mean", x, k=50, B=B, variance="ij_u", rng=seed)
+        for seed in range(40)
+    ]
+    above = [
+        (res.components.sampling > res.components.ceiling).item() for res in results
+    ]
+    assert any(above)
+    assert not any(res.diagnostics["bounded"].item() for res in results)
+    mean = np.mean([res.estimates.sampling.item() for res in results])
+    noise = np.std([res.estimates.sampling.item() for res in results]) / np.sqrt(40)
+    assert abs(mean - x.var() / 150) < 4 * noise
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("method", ["ij_u", "jackknife"])
+def test_the_ceiling_is_what_a_linear_kernel_attains(method, replace):
+    n, k, B = 30, 10, 60_000
+    x = np.random.default_rng(1).normal(size=n)
+    design = make_design("iid", n, k, replace=replace, seed=1)
+    counts = design.counts(0, B)
+    linear = ((counts > 0) if method == "jackknife" else counts) @ (x - x.mean())
+    parts = vs.variance_components(counts, linear, method=method, replace=replace)
+    # Monte Carlo error at the bound is sqrt(4 / B), 0.8 %; the rest is O(1/n).
+    assert parts.sampling == pytest.approx(parts.ceiling, rel=0.033 + 2 / n)
+
+
+def test_complete_statistics_have_no_bound():
+    x = np.arange(6.0)
+    res = vs.statistic("variance", x, k=2, B="complete", replace=False)
+    assert np.isinf(res.components.ceiling).all()
+    assert not res.diagnostics["bounded"].any()
+
+
+@pytest.mark.parametrize(
+    ("design", "method", "share"),
+    [("two-level", "im", 6 / 24), ("little-bags", "little_bags", 1.0)],
+)
+def test_few_groups_are_bounded_by_single_learners(design, method, share):
+    options = {"n_in": 2} if method == "im" else {}
+    x = np.random.default_rng(3).normal(size=24)
+    for seed in range(30):
+        scheme = make_design(design, 24, 6, replace=True, seed=seed, **options)
+        values = x[scheme.members(0, 4)].mean(axis=1)[:, None]
+        found = estimate(scheme, values, method)
+        own = values.var(axis=0, ddof=1)
+        assert_allclose(found.scaled.ceiling * found.unit**2, share * own)
+        assert (found.sampling <= share * own * (1 + 1e-12)).all()
+        assert found.bounded.item() == (found.sampling == share * own).item()
+
+
+def test_bounded_variances_have_the_degrees_of_freedom_of_the_spread():
+    rng = np.random.default_rng(1)
+    design = make_design("iid", 60, 60, replace=True, seed=1)
+    values = rng.normal(size=(12, 40))
+    found = estimate(design, values, "corrected_v")
+    assert found.bounded.any()
+    assert not found.bounded.all()
+    assert (found.df[found.bounded] <= 11).all()
+    width = found.half_width(0.05)[found.bounded]
+    t = stats.t.isf(0.025, found.df[found.bounded])
+    assert_allclose(width, t * found.bse[found.bounded])
+
+
+def test_the_limit_is_in_the_unit_of_the_estimate():
+    design = make_design("iid", 50, 20, replace=True, seed=1)
+    values = np.random.default_rng(1).normal(size=(400, 1))
+    parts = estimate_components("corrected_v", design, values)
+    free = stabilise(np.zeros(1), parts, 400.0, unit=np.array([4.0]))
+    deviation = np.sqrt(free.sampling)
+    assert not free.bounded.any()
+    tight = stabilise(
+        np.zeros(1), parts, 400.0, unit=np.array([4.0]), limit=deviation / 2
+    )
+    assert tight.bounded.all()
+    assert_allclose(tight.sampling, free.sampling / 4)
