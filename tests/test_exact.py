@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy import stats
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from vstatkit import exact
+from vstatkit.subsample import orderings
 
 X = np.array([0.3, -1.2, 2.5, 0.9, 4.1, -0.4, 1.7])
 
@@ -58,6 +60,63 @@ def test_classical_kernels_of_any_size_are_the_u_statistic_of_the_smallest(name)
         for k in (small, small + 2)
     )
     assert_allclose(a, b, **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize("name", vs.classical.CLASSICAL)
+def test_classical_kernels_take_many_subsamples_at_once(name, monkeypatch):
+    kernel = vs.classical.CLASSICAL[name]
+    data = np.random.default_rng(1).normal(size=(30, kernel.n_columns)).squeeze()
+    asked = []
+
+    def function(samples):
+        asked.append(samples.shape)
+        return kernel.function(samples)
+
+    counting = replace(kernel, function=function)
+    monkeypatch.setitem(vs.classical.CLASSICAL, name, counting)
+    res = vs.statistic(name, data, k=3, B="complete", replace=False)
+    assert len(asked) == 1
+    members = itertools.combinations(range(30), 3)
+    one_by_one = [kernel.function(data[list(rows)]) for rows in members]
+    assert_allclose(res.values[:, 0], one_by_one, **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize("name", vs.classical.CLASSICAL)
+def test_classical_kernels_of_clusters_of_any_size(name):
+    kernel = vs.classical.CLASSICAL[name]
+    data = np.random.default_rng(1).normal(size=(40, kernel.n_columns)).squeeze()
+    clusters = np.repeat(np.arange(10), [1, 2, 3, 4, 5, 6, 7, 4, 4, 4])
+    res = vs.statistic(name, data, k=4, B=20, groups=clusters, rng=1)
+    for units, value in zip(res.design.members(0, 20), res.values[:, 0], strict=True):
+        rows = np.concatenate([np.flatnonzero(clusters == u) for u in units])
+        assert_allclose(value, kernel.function(data[rows]), **SAME_ALGEBRA)
+
+
+def test_large_subsamples_of_array_kernels_are_taken_in_parts(monkeypatch):
+    monkeypatch.setattr("vstatkit.kernels.SUBSAMPLE_ENTRIES", 40)
+    parted = vs.statistic("gini", X, k=4, B=30, rng=1)
+    monkeypatch.undo()
+    assert_allclose(
+        parted.values, vs.statistic("gini", X, k=4, B=30, rng=1).values, rtol=1e-14
+    )
+
+
+def test_orderings_are_counted_unit_by_unit():
+    for n, k in ((3, 4), (5, 3), (2, 12)):
+        rows = np.array(
+            list(itertools.combinations_with_replacement(range(n), k)), dtype=np.int64
+        )
+        literal = [
+            math.factorial(k) / math.prod(map(math.factorial, np.bincount(row)))
+            for row in rows
+        ]
+        assert orderings(rows).tolist() == literal
+        assert orderings(rows).sum() == n**k
+
+
+def test_more_orderings_than_floating_point_holds_are_refused():
+    with pytest.raises(ValueError, match=r"2\*\*1100 of them are too many"):
+        vs.statistic("mean", [1.0, 2.0], k=1100, B="complete")
 
 
 def test_complete_mean_has_the_standard_error_of_the_mean():

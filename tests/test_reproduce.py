@@ -19,7 +19,7 @@ from vstatkit.studies.run import run_experiment
 from vstatkit.studies.scale import QUICK
 from vstatkit.studies.table2_report import report as table2_report
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).parent / "data"
 PICTURES = {
     "table1",
     "table2",
@@ -37,10 +37,7 @@ PICTURES = {
 
 
 def retinopathy_file():
-    path = SHARED / "retinopathy.arff"
-    if not path.exists():
-        pytest.skip("retinopathy.arff is not there")
-    return path
+    return DATA / "retinopathy.arff"
 
 
 @pytest.fixture
@@ -62,7 +59,7 @@ def boston_csv(tmp_path, rng):
 
 def test_the_whole_paper_in_seconds(tmp_path, capsys):
     arguments = ["reproduce", "all", "--quick", "--iterations", "5"]
-    arguments += ["--out", str(tmp_path), "--n-jobs", "2", "--data", str(SHARED)]
+    arguments += ["--out", str(tmp_path), "--n-jobs", "2", "--data", str(DATA)]
     assert main(arguments) == 0
     captured = capsys.readouterr()
     for heading in ("# table1", "# table2", "# figures", "# variance-components"):

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,6 +7,7 @@ from statsmodels.iolib.summary import Summary
 
 import vstatkit as vs
 from vstatkit import summary as summary_module
+from vstatkit.inference import estimate
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +121,28 @@ def test_large_subsamples_carry_a_note(data):
 def test_long_tables_are_cut_and_say_so(data):
     res = vs.fit("y ~ x1", data, B=30, rng=1, at=data)
     text = str(res.summary())
-    assert "Of 80 estimates the first 40 are shown" in text
+    assert "Of 80 estimates the first 20 and the last 20 are shown" in words(text)
+    rows = iter(text.partition("Estimates")[2].splitlines()[2:])
+    shown = [line.split()[0] for line in itertools.islice(rows, 41)]
+    assert shown == [*map(str, range(20)), "...", *map(str, range(60, 80))]
+    assert next(rows).startswith("====")
+    influence = text.partition("Influence")[2]
+    last = res.normality.iloc[-1]
+    row = next(line for line in influence.splitlines() if line.split()[:1] == ["79"])
+    assert [float(cell) for cell in row.split()[1:]] == last.round(3).to_list()
+
+
+def test_a_summary_estimates_everything_once(data, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "vstatkit.results.estimate",
+        lambda *given: asked.append(given[1].shape) or estimate(*given),
+    )
+    res = vs.fit("y ~ x1 + x2", data, B=30, rng=1)
+    for _ in range(3):
+        res.summary()
+        assert res.effects is not None
+    assert asked == [(30, 1), (30, 2)]
 
 
 def test_complete_statistics_have_no_monte_carlo_error(data):
