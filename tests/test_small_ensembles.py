@@ -43,6 +43,7 @@ def test_standard_errors_stay_below_a_learners_own_deviation(B, replace):
     assert (res.df[bounded] <= max(B - 1, 1)).all()
     text = str(res.summary())
     assert f"B = {B} is too small" in text
+    assert "would bring it to" not in text, "that number would be too small as well"
     assert f"{bounded.sum()} of 20 estimates" in " ".join(text.split())
 
 

@@ -351,6 +351,7 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _influence_note(results),
         _negative_note(results),
         _bounded_note(results),
+        _range_note(results),
         _large_k_note(results),
         _dropped_note(results),
         _unscored_note(results),
@@ -409,6 +410,8 @@ def _learners_note(results: EnsembleResults) -> str | None:
     aim = 0.1 if growth.tol is None else growth.tol
     if reached <= aim:
         return None
+    if results.estimates.bounded.any():  # too few learners to tell how many
+        return f"The Estimates' std err has a Monte Carlo error of {reached:.0%}."
     needed = results.estimates.learners_needed(aim).max()
     tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
@@ -483,7 +486,19 @@ def _bounded_note(results: EnsembleResults) -> str | None:
     return (
         f"B = {results.B:,} is too small: the std err of {count} of "
         f"{len(results.labels)} estimates is only the largest that the spread of "
-        "single learners allows. Grow more learners."
+        "single learners allows. Grow some hundreds of learners; the summary then says "
+        "how many are needed."
+    )
+
+
+def _range_note(results: EnsembleResults) -> str | None:
+    """Say that squares of huge or tiny responses have no place in the table."""
+    shown, scaled = results.components.total, results.estimates.scaled.total
+    if (np.isfinite(shown) & ((shown != 0) | (scaled == 0))).all():
+        return None
+    return (
+        "The Variance table holds squares beyond the range of floating point, shown as "
+        "inf or 0; all other numbers are as they should be."
     )
 
 
