@@ -17,7 +17,7 @@ KERNELS = {"forest": "forest", "ols": "ols", "neighbours": KNeighborsRegressor(3
 
 def fitted(c, kernel, **options):
     data = DATA.assign(y=c * DATA["y"] + 2 * c)
-    return vs.fit("y ~ x1 + x2 + x4", data, kernel=kernel, B=200, rng=1, **options)
+    return vs.fit("y ~ x1 + x2 + x4", data, kernel=kernel, B=80, rng=1, **options)
 
 
 @pytest.fixture(scope="module", params=KERNELS)
