@@ -9,6 +9,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
@@ -142,3 +143,15 @@ def test_learners_without_probabilities_are_refused(data):
     bagging.fit(X, y > 14)
     with pytest.raises(ValueError, match="no class probabilities"):
         vs.from_sklearn(bagging, X, y > 14, X.head(2))
+
+
+def test_predictions_of_trees_and_classifiers_have_a_limit():
+    data = vs.datasets.mars(30, rng=1)
+    X, y = data.drop(columns="y"), data["y"]
+    forest = RandomForestRegressor(20, max_samples=10, random_state=1).fit(X, y)
+    limit = vs.from_sklearn(forest, X, y, X.head(2)).limit
+    assert limit == pytest.approx((y.max() - y.min()) / 2)
+    lines = BaggingRegressor(LinearRegression(), 20, random_state=1).fit(X, y)
+    assert vs.from_sklearn(lines, X, y, X.head(2)).limit is None
+    votes = RandomForestClassifier(20, random_state=1).fit(X, y > 14)
+    assert vs.from_sklearn(votes, X, y > 14, X.head(2)).limit == 0.5

@@ -84,6 +84,15 @@ class AdoptedEnsemble:
     columns: tuple[str, ...] | None
     name: str
 
+    @property
+    def limit(self) -> float | None:
+        """Largest standard deviation that a prediction can have, where it is known."""
+        if self.classes is not None:
+            return 0.5
+        # Leaves of trees average responses; other learners may leave their range.
+        trees = all(hasattr(learner, "tree_") for learner, _ in self.learners)
+        return float(np.ptp(self.y)) / 2 if trees else None
+
     def scores(self) -> Scores:
         """Score the out-of-bag predictions."""
         n = self.y.size

@@ -454,7 +454,13 @@ def from_sklearn(
     info = changed(
         results.info, title="Forest Results", response=adopted.name, coefficients=False
     )
-    return changed(results, info=info, predictor=predictor, scores=adopted.scores())
+    return changed(
+        results,
+        info=info,
+        predictor=predictor,
+        scores=adopted.scores(),
+        limit=adopted.limit,
+    )
 
 
 def variance_components(
