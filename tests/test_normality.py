@@ -42,3 +42,14 @@ def test_constants_have_zero_statistics():
 def test_bad_values(values, message):
     with pytest.raises(ValueError, match=message):
         vs.normality_tests(values)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_columns_that_vary_little_beside_their_mean_are_tested(offset):
+    x = np.random.default_rng(1).exponential(size=50)
+    ours = vs.normality_tests(np.column_stack([offset + x, np.full(50, 3.0)]))
+    assert ours["skew"].iloc[0] == pytest.approx(stats.skew(x), rel=1e-6)
+    assert ours["omnibus_p"].iloc[0] == pytest.approx(
+        stats.normaltest(x).pvalue, rel=1e-5
+    )
+    assert ours.iloc[1].tolist() == [0, 0, 0, 1, 0, 1]

@@ -56,8 +56,12 @@ def test_standard_errors_stay_within_the_range_of_the_response():
     assert (res.estimates.components.ceiling > half**2).all()
     most = half**2 + res.components.monte_carlo
     assert (res.bse**2 <= most * (1 + 1e-12)).all()
-    assert res.diagnostics["bounded"].any()
-    assert (res.effects["std_error"] <= 2.01 * half).all()
+    bounded = res.diagnostics["bounded"].to_numpy()
+    assert bounded.any()
+    assert_allclose(res.bse[bounded] ** 2, most[bounded], rtol=1e-12)
+    wide = res.effects["std_error"].astype(float)
+    assert (wide <= 2.01 * half).all()
+    assert (wide > 1.99 * half).any()
     assert (res.get_prediction(MARS.tail(3)).se_mean <= 1.01 * half).all()
     twice = res.t_test(np.eye(5)[:1] * 2)
     assert_allclose(twice.bse, 2 * res.bse.iloc[:1], rtol=1e-12)
@@ -100,6 +104,19 @@ def test_the_ceiling_is_what_a_linear_kernel_attains(method, replace):
     parts = vs.variance_components(counts, linear, method=method, replace=replace)
     # Monte Carlo error at the bound is sqrt(4 / B), 0.8 %; the rest is O(1/n).
     assert parts.sampling == pytest.approx(parts.ceiling, rel=0.033 + 2 / n)
+
+
+@pytest.mark.parametrize(("replace", "method"), [(True, "ij_u"), (False, "ij_u")])
+def test_the_ceiling_is_the_literal_product(replace, method):
+    n, k, B = 12, 5, 40
+    design = make_design("iid", n, k, replace=replace, seed=1)
+    values = np.random.default_rng(1).normal(size=B)
+    counts = design.counts(0, B)
+    parts = vs.variance_components(counts, values, method=method, replace=replace)
+    spread = counts.var(axis=0).mean() * n / (n - 1)
+    inflation = 1.0 if replace else (n / (n - k)) ** 2
+    expected = inflation * spread * values.var(ddof=1) * (B - 1) / B
+    assert_allclose(parts.ceiling, expected, rtol=1e-12)
 
 
 def test_complete_statistics_have_no_bound():
@@ -151,3 +168,16 @@ def test_the_limit_is_in_the_unit_of_the_estimate():
     )
     assert tight.bounded.all()
     assert_allclose(tight.sampling, free.sampling / 4)
+
+
+def test_estimates_without_error_do_not_widen_the_band_of_others():
+    rng = np.random.default_rng(1)
+    counts = rng.multinomial(10, np.full(25, 1 / 25), size=300)
+    values = counts @ rng.normal(size=(25, 2))
+    constant = np.column_stack([values, np.full(300, 7.0)])
+    two, three = (
+        vs.from_arrays(counts, one, replace=True).conf_int(simultaneous=True)
+        for one in (values, constant)
+    )
+    assert_allclose(three.iloc[:2], two, rtol=1e-12)
+    assert three.iloc[2].tolist() == [7.0, 7.0]

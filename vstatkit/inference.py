@@ -222,6 +222,7 @@ def stabilise(
         data = np.maximum(quartic - positive**2 / n, 0.0)
         spread = noise_variance(positive, s2, n) + data
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
+    df = np.where(variance > 0, df, np.inf)  # what has no error does not limit others
     df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
     df = np.maximum(df, 1.0)
     return Estimates(
