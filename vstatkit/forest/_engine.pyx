@@ -7,6 +7,8 @@ from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
+import threading
+
 import numpy as np
 
 
@@ -15,7 +17,17 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals_raw "PyErr_CheckSignals"() noexcept
 
 
-cdef extern from "grow.hpp" namespace "vstatkit" nogil:
+cdef extern from "stop.hpp" namespace "vstatkit" nogil:
+    cdef cppclass StopFlag:
+        StopFlag(const StopFlag*)
+        void set()
+        cbool is_set()
+
+    cdef cppclass Watch:
+        Watch(const StopFlag*, cbool (*)() noexcept)
+
+
+cdef extern from "tree.hpp" namespace "vstatkit" nogil:
     struct Options:
         int max_features
         int min_samples_split
@@ -48,18 +60,30 @@ cdef extern from "grow.hpp" namespace "vstatkit" nogil:
         double* gains
         vector[Node]* nodes
         vector[double]* shares
-        cbool (*interrupted)() noexcept
+        Watch* watch
 
+
+cdef extern from "grow.hpp" namespace "vstatkit" nogil:
     cdef cppclass Grower:
         Grower(const Table&, const double*, const Options&) except +
         void grow(const double*, uint64_t, const Sink&) except +
 
-    void predict_tree(const Node*, const double*, int, const double*, int, double*)
+
+cdef extern from "predict.hpp" namespace "vstatkit" nogil:
+    void predict_tree(const Node*, const double*, int, const double*, int, double*,
+                      Watch&) except +
+
+
+cdef extern from "portable.hpp" namespace "vstatkit" nogil:
+    uint64_t c_upper_product "vstatkit::upper_product"(uint64_t, uint64_t)
+    uint64_t upper_product_of_halves(uint64_t, uint64_t)
+    int c_lowest_bit "vstatkit::lowest_bit"(uint64_t)
+    int lowest_bit_by_table(uint64_t)
 
 
 cdef extern from "draw.hpp" namespace "vstatkit" nogil:
     void c_draw_members "vstatkit::draw_members"(
-        const uint64_t*, int, int64_t, int64_t, cbool, int64_t*) except +
+        const uint64_t*, int64_t, int64_t, int64_t, cbool, int64_t*) except +
 
 
 cdef extern from "counts.hpp" namespace "vstatkit" nogil:
@@ -73,9 +97,60 @@ cdef extern from "counts.hpp" namespace "vstatkit" nogil:
 NODE = np.dtype([("feature", np.int32), ("right", np.int32), ("value", np.float64)])
 
 
+MOST = 2**31 - 1
+"""The largest number that the compiled code counts rows, points and learners with."""
+
+
+def refuse_beyond(str what, size, most=MOST):
+    """Refuse sizes that the compiled code has no numbers for."""
+    if size > most:
+        raise ValueError(
+            f"the number of {what} must be at most {most}; got {size}. Use fewer, or "
+            "divide the work."
+        )
+
+
+cdef const StopFlag* _flag(Stop stop) noexcept:
+    if stop is None:
+        return NULL
+    return stop.flag
+
+
+cdef class Stop:
+    """Tells compiled code in other threads to stop; what stops `parent` stops this."""
+
+    cdef StopFlag* flag
+    cdef Stop parent
+
+    def __cinit__(self, Stop parent=None):
+        self.parent = parent  # kept alive: the flag points to it
+        self.flag = new StopFlag(_flag(parent))
+
+    def __dealloc__(self):
+        del self.flag
+
+    def __reduce__(self):
+        return Stop, ()
+
+    def set(self):
+        """Stop the work."""
+        self.flag.set()
+
+    def is_set(self):
+        """Whether the work is to stop."""
+        return self.flag.is_set()
+
+
 cdef cbool _interrupted() noexcept with gil:
     """Whether Ctrl-C was pressed; the exception is left pending, to be raised."""
     return PyErr_CheckSignals_raw() != 0
+
+
+cdef Watch* _watch(Stop stop) except NULL:
+    """Ask the flag; and in the main thread, the only one that hears them, signals."""
+    if threading.current_thread() is threading.main_thread():
+        return new Watch(_flag(stop), _interrupted)
+    return new Watch(_flag(stop), NULL)
 
 
 def grow_trees(
@@ -94,12 +169,14 @@ def grow_trees(
     oob_times,
     dict options,
     bint keep,
+    Stop stop=None,
 ):
     """Grow one tree for each row of `weights`.
 
     Predictions at the first `n_at` points are written to `out`, and what each
     feature's splits gained to `gains`; with `oob_total` the points go on with the
-    training rows, and rows with weight zero add their predictions to it.
+    training rows, and rows with weight zero add their predictions to it. `stop`
+    ends the work early, with an error.
 
     Returns
     -------
@@ -129,7 +206,6 @@ def grow_trees(
     sink.n_at = n_at
     sink.nodes = &nodes if keep else NULL
     sink.shares = &shares
-    sink.interrupted = _interrupted
     cdef double[:, ::1] total
     cdef double[::1] times
     sink.oob = NULL
@@ -143,6 +219,7 @@ def grow_trees(
         # Full trees have about twice as many nodes as rows: one allocation.
         nodes.reserve(2 * <size_t> weights.shape[0] * _rows_of(weights))
     cdef Grower* grower = new Grower(table, &y[0], choice)
+    sink.watch = _watch(stop)
     cdef Py_ssize_t b, n_trees = weights.shape[0]
     cdef bint has_out = out.shape[1] > 0
     cdef vector[size_t] node_ends, share_ends
@@ -156,6 +233,7 @@ def grow_trees(
                 share_ends.push_back(shares.size())
     finally:
         del grower
+        del sink.watch
     return _split_trees(nodes, node_ends, shares, share_ends) if keep else None
 
 
@@ -192,16 +270,21 @@ cdef list _split_trees(vector[Node]& nodes, vector[size_t]& node_ends,
 
 
 def predict_tree_at(nodes, const double[::1] shares, int n_classes,
-                    const double[::1, :] points, double[:, ::1] out):
-    """Predict with one stored tree at column-major points."""
+                    const double[::1, :] points, double[:, ::1] out, Stop stop=None):
+    """Predict with one stored tree at column-major points, unless `stop` is set."""
     cdef const char[::1] view = nodes.view(np.int8)
     cdef const Node* first = <const Node*> &view[0]
     cdef const double* share = &shares[0] if shares.shape[0] else NULL
     cdef int n_points = points.shape[0]
     if n_points == 0:
         return
-    with nogil:
-        predict_tree(first, share, n_classes, &points[0, 0], n_points, &out[0, 0])
+    cdef Watch* watch = _watch(stop)
+    try:
+        with nogil:
+            predict_tree(first, share, n_classes, &points[0, 0], n_points, &out[0, 0],
+                         watch[0])
+    finally:
+        del watch
 
 
 def draw_members(const uint64_t[::1] keys, int64_t n, int64_t k, bint replace):
@@ -235,6 +318,7 @@ def count_sparse(const int64_t[:, ::1] members, int64_t n):
         Where the rows begin and end.
     """
     cdef int64_t L = members.shape[0], k = members.shape[1]
+    refuse_beyond("units", n)
     units, counts = np.empty(L * k, dtype=np.int32), np.empty(L * k)
     bounds = np.zeros(L + 1, dtype=np.int64)
     cdef int32_t[::1] unit_view = units
@@ -252,7 +336,18 @@ def add_product(const int64_t[::1] bounds, const int32_t[::1] units,
                 double[:, ::1] table):
     """Add the transposed sparse counts times `values` to `table`."""
     cdef int64_t L = values.shape[0], m = values.shape[1], n = table.shape[0]
+    refuse_beyond("learners", L)
     if L and m and units.shape[0]:
         with nogil:
             c_add_product(&bounds[1], &units[0], &counts[0], L, &values[0, 0], m, n,
                           &table[0, 0])
+
+
+def upper_products(uint64_t a, uint64_t b):
+    """Upper halves of a product, as this compiler and as portable code has them."""
+    return c_upper_product(a, b), upper_product_of_halves(a, b)
+
+
+def lowest_bits(uint64_t bits):
+    """Place of the lowest bit, as this compiler and as portable code has it."""
+    return c_lowest_bit(bits), lowest_bit_by_table(bits)

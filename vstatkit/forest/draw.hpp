@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grow.hpp"
+#include "portable.hpp"
 
 namespace vstatkit {
 
@@ -18,13 +19,12 @@ class Stream {
 
     // A whole number below `bound`, every one equally likely (Lemire 2019).
     uint64_t below(uint64_t bound) {
-        unsigned __int128 product = static_cast<unsigned __int128>(next()) * bound;
-        if (static_cast<uint64_t>(product) < bound) {
-            const uint64_t least = -bound % bound;
-            while (static_cast<uint64_t>(product) < least)
-                product = static_cast<unsigned __int128>(next()) * bound;
+        uint64_t drawn = next();
+        if (drawn * bound < bound) {
+            const uint64_t least = (0 - bound) % bound;
+            while (drawn * bound < least) drawn = next();
         }
-        return static_cast<uint64_t>(product >> 64);
+        return upper_product(drawn, bound);
     }
 
   private:
@@ -38,7 +38,7 @@ class Stream {
 };
 
 // Draw k of n units for every key, with replacement or without.
-inline void draw_members(const uint64_t* keys, int n_keys, int64_t n, int64_t k,
+inline void draw_members(const uint64_t* keys, int64_t n_keys, int64_t n, int64_t k,
                          bool replace, int64_t* out) {
     std::vector<int64_t> units;
     std::vector<int64_t> picks(replace ? 0 : k);
@@ -46,9 +46,9 @@ inline void draw_members(const uint64_t* keys, int n_keys, int64_t n, int64_t k,
         units.resize(n);
         for (int64_t i = 0; i < n; ++i) units[i] = i;
     }
-    for (int b = 0; b < n_keys; ++b) {
+    for (int64_t b = 0; b < n_keys; ++b) {
         Stream stream(keys[b]);
-        int64_t* row = out + static_cast<int64_t>(b) * k;
+        int64_t* row = out + b * k;
         if (replace) {
             for (int64_t j = 0; j < k; ++j) row[j] = stream.below(n);
             continue;

@@ -2,9 +2,13 @@
 //
 // A node's rows are sorted by one feature at a time through their ranks, digit by
 // digit; a few rows are placed by counting those that rank lower. Only the features
-// that a node tries are ever sorted, and nothing is kept in order between nodes. The
-// inner loops avoid branches on the data: a branch that cannot be predicted costs more
-// than the work for a row.
+// that a node tries are ever sorted. The order by the feature tried last is kept, and
+// serves the children if that feature is split. The inner loops avoid branches on the
+// data: a branch that cannot be predicted costs more than the work for a row.
+//
+// Trees may be as deep as they have rows: nodes wait on a stack, not in calls. Gains of
+// all splits of a node change with the node's mean, so that a level of a chain costs its
+// rows, and a chain rows times levels.
 //
 // All random choices of a node come from a key that depends on the tree's seed and
 // on the path to the node. The order of growth is free, and subtrees that hold no
@@ -20,35 +24,11 @@
 #include <utility>
 #include <vector>
 
+#include "portable.hpp"
+#include "sort.hpp"
+#include "tree.hpp"
+
 namespace vstatkit {
-
-struct Options {
-    int max_features;
-    int min_samples_split;
-    int min_samples_leaf;
-    int max_depth;
-    int n_classes;      // 0 for regression
-    bool honest;        // split with one half of the rows, estimate with the other
-    bool only_queried;  // leave out subtrees without a query point
-};
-
-// Features in ranked form, shared by all trees. Missing values rank last.
-struct Table {
-    int n_rows;
-    int n_features;
-    const double* sorted;   // (n_features, n_rows) values in ascending order
-    const int32_t* order;   // (n_features, n_rows) row of every rank
-    const int32_t* rank;    // (n_features, n_rows) rank of every row
-    const int32_t* n_known; // (n_features) rows that are not missing
-};
-
-// 16 bytes. The left child follows its parent; `feature` is negative in leaves.
-// In an inner node the lowest bit of `right` says where missing values go.
-struct Node {
-    int32_t feature;
-    int32_t right;  // index of the right child, shifted by one; class row in leaves
-    double value;   // threshold, or the leaf's mean (regression, two classes)
-};
 
 inline uint64_t mix(uint64_t z) {
     z += 0x9e3779b97f4a7c15ULL;
@@ -64,108 +44,6 @@ struct Split {
     bool saw_missing = false;
     double threshold = 0.0;
     int32_t cut = 0;  // first local rank on the right
-};
-
-// Where a tree's predictions and nodes go.
-struct Sink {
-    const double* points;
-    int n_points;
-    int n_at;
-    double* out;
-    double* oob;
-    double* times;
-    double* gains;
-    std::vector<Node>* nodes;
-    std::vector<double>* shares;
-    bool (*interrupted)();  // asked now and then; growing stops when it says yes
-};
-
-// Sorts many unique numbers below a bound: one bit each in a two-level bitmap.
-class BitSorter {
-  public:
-    explicit BitSorter(int bound)
-        : words_((bound >> 6) + 1, 0), summary_((bound >> 12) + 1, 0) {}
-
-    void insert(int32_t number) {
-        words_[number >> 6] |= 1ULL << (number & 63);
-        summary_[number >> 12] |= 1ULL << ((number >> 6) & 63);
-    }
-
-    // Visit the numbers in ascending order and leave the bitmap empty.
-    template <class Visit>
-    void drain(Visit visit) {
-        for (size_t s = 0; s < summary_.size(); ++s) {
-            uint64_t outer = summary_[s];
-            summary_[s] = 0;
-            while (outer) {
-                const size_t w = (s << 6) + __builtin_ctzll(outer);
-                outer &= outer - 1;
-                uint64_t inner = words_[w];
-                words_[w] = 0;
-                const int32_t base = static_cast<int32_t>(w << 6);
-                while (inner) {
-                    visit(base + __builtin_ctzll(inner));
-                    inner &= inner - 1;
-                }
-            }
-        }
-    }
-
-  private:
-    std::vector<uint64_t> words_;
-    std::vector<uint64_t> summary_;
-};
-
-// Sorts some whole numbers below a bound by their lower digit, then by their upper one.
-class DigitSorter {
-  public:
-    // Begin anew with numbers below `bound`.
-    void set_bound(size_t bound) {
-        bits_ = 1;
-        while ((size_t{1} << (2 * bits_)) < bound) ++bits_;
-        lower_.assign(size_t{1} << bits_, 0);
-        upper_.assign(size_t{1} << bits_, 0);
-        if (numbers_.size() < bound) {
-            numbers_.resize(bound);
-            half_sorted_.resize(bound);
-        }
-    }
-
-    // Sort those of `size` numbers that are below `known` and call
-    // `emit(place, number)` for each. Returns how many there are.
-    template <class Number, class Emit>
-    int sort(int size, int32_t known, Number number, Emit emit) {
-        const int bits = bits_;
-        const int32_t mask = (1 << bits) - 1;
-        int32_t *lower = lower_.data(), *upper = upper_.data();
-        int32_t *numbers = numbers_.data(), *half_sorted = half_sorted_.data();
-        const size_t n_digits = lower_.size();
-        std::fill(lower, lower + n_digits, 0);
-        std::fill(upper, upper + n_digits, 0);
-        int count = 0;
-        for (int j = 0; j < size; ++j) {
-            const int32_t r = number(j);
-            const bool counts = r < known;
-            numbers[count] = r;
-            count += counts;
-            lower[r & mask] += counts;
-            upper[r >> bits] += counts;
-        }
-        int32_t below_lower = 0, below_upper = 0;
-        for (size_t d = 0; d < n_digits; ++d) {
-            below_lower += std::exchange(lower[d], below_lower);
-            below_upper += std::exchange(upper[d], below_upper);
-        }
-        for (int j = 0; j < count; ++j) half_sorted[lower[numbers[j] & mask]++] = numbers[j];
-        for (int j = 0; j < count; ++j)
-            emit(upper[half_sorted[j] >> bits]++, half_sorted[j]);
-        return count;
-    }
-
-  private:
-    int bits_ = 1;
-    std::vector<int32_t> lower_, upper_;  // where the next number of a digit goes
-    std::vector<int32_t> numbers_, half_sorted_;
 };
 
 class Grower {
@@ -215,7 +93,7 @@ class Grower {
         span.rows_end = static_cast<int>(rows_.size());
         span.held_end = static_cast<int>(held_.size());
         span.queries_end = static_cast<int>(queries_.size());
-        build(span, key, 0);
+        build(span, key);
     }
 
   private:
@@ -243,10 +121,18 @@ class Grower {
         const size_t m = own_.size(), p = table_.n_features;
         data_.resize(m);
         rows_.resize(m);
+        double least = INFINITY, total = 0;
         for (size_t j = 0; j < m; ++j) {
             const int i = own_[j];
             data_[j] = {y_[i], weight_[i]};
             rows_[j] = static_cast<int32_t>(j);
+            least = std::min(least, weight_[i]);
+            total += weight_[i];
+        }
+        uneven_ = least < kEven * total || total < kRange || total > 1 / kRange;
+        if (uneven_) {
+            right_sum_.resize(m);
+            right_weight_.resize(m);
         }
         if (local_rank_.size() < m * p) {
             local_rank_.resize(m * p);
@@ -311,9 +197,7 @@ class Grower {
         const size_t m = rows_.size();
         for (size_t j = 0; j < m / 2; ++j) {
             key = mix(key);
-            const size_t pick =
-                j + static_cast<size_t>(
-                        (static_cast<unsigned __int128>(key) * (m - j)) >> 64);
+            const size_t pick = j + static_cast<size_t>(upper_product(key, m - j));
             std::swap(rows_[j], rows_[pick]);
         }
         held_.assign(rows_.begin(), rows_.begin() + m / 2);
@@ -323,63 +207,83 @@ class Grower {
         return key;
     }
 
-    void build(const Span& span, uint64_t key, int depth) {
-        since_asked_ += span.rows_end - span.rows_begin;
-        if (since_asked_ > kRowsPerAsking) {
-            since_asked_ = 0;
-            if (sink_.interrupted()) throw std::runtime_error("interrupted");
+    // A node that waits to be grown.
+    struct Pending {
+        Span span;
+        uint64_t key;
+        int64_t parent;  // place of the node whose right child it is, or -1
+        int depth;
+        int ordered_by;  // feature in whose order `sorted_` holds its rows, or -1
+    };
+
+    // Nodes are grown, and numbered, from left to right.
+    void build(const Span& root, uint64_t key) {
+        pending_.assign(1, {root, key, -1, 0, -1});
+        while (!pending_.empty()) {
+            const Pending node = pending_.back();
+            pending_.pop_back();
+            if (node.parent >= 0)
+                (*sink_.nodes)[node.parent].right |=
+                    static_cast<int32_t>((sink_.nodes->size() - base_) << 1);
+            grow_node(node);
         }
+    }
+
+    void grow_node(const Pending& node) {
+        const Span& span = node.span;
         summarise(rows_, span.rows_begin, span.rows_end);
         Split split;
-        const int size = span.rows_end - span.rows_begin;
-        const bool may_split = size >= std::max(2, options_.min_samples_split) &&
-                               (options_.max_depth <= 0 || depth < options_.max_depth) &&
-                               !pure_;
-        if (may_split) split = best_split(span.rows_begin, span.rows_end, key);
+        if (may_split(node)) split = best_split(node);
         if (split.feature < 0) {
             if (!held_.empty()) summarise(held_, span.held_begin, span.held_end);
             leaf(span.queries_begin, span.queries_end);
             return;
         }
-        Span left = span, right = span;
-        left.rows_end = right.rows_begin =
+        const int ordered_by = ordered_by_ == split.feature ? ordered_by_ : -1;
+        Pending left{span, mix(node.key ^ 0x6c65667400000001ULL), -1, node.depth + 1,
+                     ordered_by};
+        Pending right{span, mix(node.key ^ 0x7269676874000002ULL), -1, node.depth + 1,
+                      ordered_by};
+        divide(span, split, left, right);
+    }
+
+    bool may_split(const Pending& node) const {
+        const int size = node.span.rows_end - node.span.rows_begin;
+        return size >= std::max(2, options_.min_samples_split) &&
+               (options_.max_depth <= 0 || node.depth < options_.max_depth) && !pure_;
+    }
+
+    // Give the children their shares, and let those wait that are asked for.
+    void divide(const Span& span, Split& split, Pending& left, Pending& right) {
+        left.span.rows_end = right.span.rows_begin =
             partition_rows(span.rows_begin, span.rows_end, split);
         // Where nothing was missing, later missing values follow the majority.
         if (!split.saw_missing)
-            split.missing_left =
-                left.rows_end - left.rows_begin > right.rows_end - right.rows_begin;
-        const uint64_t left_key = mix(key ^ 0x6c65667400000001ULL);
-        const uint64_t right_key = mix(key ^ 0x7269676874000002ULL);
+            split.missing_left = left.span.rows_end - left.span.rows_begin >
+                                 right.span.rows_end - right.span.rows_begin;
         if (!held_.empty()) {
-            left.held_end = right.held_begin =
-                partition_held(span.held_begin, span.held_end, split);
+            const int middle = partition_held(span.held_begin, span.held_end, split);
+            left.span.held_end = right.span.held_begin = middle;
             // A side without rows to estimate from is pruned: the other one stands.
-            if (left.held_begin == left.held_end) {
-                build(right, right_key, depth + 1);
-                return;
-            }
-            if (right.held_begin == right.held_end) {
-                build(left, left_key, depth + 1);
+            if (middle == span.held_begin || middle == span.held_end) {
+                pending_.push_back(middle == span.held_begin ? right : left);
                 return;
             }
         }
         sink_.gains[split.feature] += split.gain;
-        left.queries_end = right.queries_begin =
+        left.span.queries_end = right.span.queries_begin =
             partition_queries(span.queries_begin, span.queries_end, split);
-        const bool all = !options_.only_queried;
-        size_t self = 0;
         if (sink_.nodes) {
-            self = sink_.nodes->size();
-            sink_.nodes->push_back({split.feature, 0, split.threshold});
+            right.parent = static_cast<int64_t>(sink_.nodes->size());
+            sink_.nodes->push_back(
+                {split.feature, split.missing_left ? 1 : 0, split.threshold});
         }
-        if (all || left.queries_end > left.queries_begin)
-            build(left, left_key, depth + 1);
-        if (sink_.nodes)
-            (*sink_.nodes)[self].right =
-                static_cast<int32_t>(((sink_.nodes->size() - base_) << 1) |
-                                     (split.missing_left ? 1 : 0));
-        if (all || right.queries_end > right.queries_begin)
-            build(right, right_key, depth + 1);
+        if (is_asked_for(right.span)) pending_.push_back(right);
+        if (is_asked_for(left.span)) pending_.push_back(left);
+    }
+
+    bool is_asked_for(const Span& span) const {
+        return !options_.only_queried || span.queries_end > span.queries_begin;
     }
 
     void summarise(const std::vector<int32_t>& rows, int begin, int end) {
@@ -444,8 +348,11 @@ class Grower {
 
     // Try features in random order, at least `max_features` of them, and on until
     // one can be split.
-    Split best_split(int begin, int end, uint64_t key) {
+    Split best_split(const Pending& node) {
+        const int begin = node.span.rows_begin, end = node.span.rows_end;
         const int p = table_.n_features;
+        uint64_t key = node.key;
+        ordered_by_ = node.ordered_by;
         for (int f = 0; f < p; ++f) features_[f] = f;
         Split best;
         for (int tried = 0; tried < p; ++tried) {
@@ -454,8 +361,7 @@ class Grower {
                 break;
             key = mix(key);
             const int pick =
-                tried + static_cast<int>((static_cast<unsigned __int128>(key) *
-                                          static_cast<uint64_t>(p - tried)) >> 64);
+                tried + static_cast<int>(upper_product(key, p - tried));
             std::swap(features_[tried], features_[pick]);
             try_feature(begin, end, features_[tried], best);
         }
@@ -475,21 +381,25 @@ class Grower {
         const int32_t* order = local_.order + static_cast<size_t>(f) * local_.n_rows;
         const int32_t* rank = local_.rank + static_cast<size_t>(f) * local_.n_rows;
         if (size == local_.n_rows) return {order, known, size - known};  // the root
+        // Every node writes to its own part, which its ancestors need no longer.
+        int32_t* sorted = sorted_.data() + begin;
+        if (ordered_by_ == f) return {sorted, size, 0};
         const int32_t* rows = rows_.data() + begin;
         int count = 0;
         if (size <= kSmall) {
-            count = place_by_counting(rows, size, rank, known);
+            count = place_by_counting(rows, size, rank, known, sorted);
         } else {
-            int32_t* sorted = sorted_.data();
             count = sorter_.sort(
                 size, known, [&](int j) { return rank[rows[j]]; },
                 [&](int place, int32_t r) { sorted[place] = order[r]; });
         }
-        return {sorted_.data(), count, size - count};
+        ordered_by_ = count == size ? f : -1;
+        return {sorted, count, size - count};
     }
 
     // The place of a row is the number of rows that rank lower.
-    int place_by_counting(const int32_t* rows, int size, const int32_t* rank, int known) {
+    static int place_by_counting(const int32_t* rows, int size, const int32_t* rank,
+                                 int known, int32_t* sorted) {
         int32_t keys[kSmall], own[kSmall];
         int count = 0;
         for (int j = 0; j < size; ++j) {
@@ -506,18 +416,19 @@ class Grower {
                     place[j] += lower;
                     place[i] += 1 - lower;
                 }
-            for (int j = 0; j < count; ++j) sorted_[place[j]] = own[j];
+            for (int j = 0; j < count; ++j) sorted[place[j]] = own[j];
             return count;
         }
         for (int j = 0; j < count; ++j) {
             int place = 0;
             for (int i = 0; i < count; ++i) place += keys[i] < keys[j];
-            sorted_[place] = own[j];
+            sorted[place] = own[j];
         }
         return count;
     }
 
     void try_feature(int begin, int end, int f, Split& best) {
+        sink_.watch->count(end - begin);
         if (!compact_[f]) compact(f);
         const Order order = sort_rows(begin, end, f);
         if (order.count == 0) return;
@@ -525,7 +436,9 @@ class Grower {
             value_of(f, order.rows[0]) == value_of(f, order.rows[order.count - 1]))
             return;
         for (int side = 0; side < (order.missing ? 2 : 1); ++side) {
-            if (options_.n_classes)
+            if (uneven_)
+                scan_uneven(begin, end, f, order, side == 1, best);
+            else if (options_.n_classes)
                 scan_classes(f, order, side == 1, best);
             else
                 scan_means(f, order, side == 1, best);
@@ -627,6 +540,69 @@ class Grower {
         take_first(f, order, missing_left, last, top, best);
     }
 
+    // Where weights differ by many orders of magnitude, one side is not the whole without
+    // the other: both are added up from their own ends.
+    void scan_uneven(int begin, int end, int f, const Order& order, bool missing_left,
+                     Split& best) {
+        std::fill(left_.begin(), left_.end(), 0.0);
+        std::fill(right_.begin(), right_.end(), 0.0);
+        double left_weight = 0, right_weight = 0;
+        add_missing(begin, end, f, missing_left ? left_ : right_,
+                    missing_left ? left_weight : right_weight);
+        for (int j = order.count; j-- > 0;) {
+            const Datum& datum = data_[order.rows[j]];
+            double& sum = right_[class_of(datum)];
+            right_sum_[j] = sum;
+            right_weight_[j] = right_weight;
+            sum += share_of(datum);
+            right_weight += datum.weight;
+        }
+        const int last = n_splits(order, missing_left);
+        double top = 0;
+        for (int j = 0; j < last; ++j) {
+            const Datum& datum = data_[order.rows[j]];
+            left_[class_of(datum)] += share_of(datum);
+            right_[class_of(datum)] = right_sum_[j];
+            left_weight += datum.weight;
+            const double gain = allowed(f, order, j, missing_left)
+                                    ? uneven_gain(left_weight, right_weight_[j])
+                                    : -1;
+            gain_[j] = gain;
+            top = gain > top ? gain : top;
+        }
+        take_first(f, order, missing_left, last, top, best);
+    }
+
+    // Weighted squares between two sides with the sums `left_` and `right_`.
+    double uneven_gain(double left_weight, double right_weight) const {
+        double apart = 0;
+        for (int c = 0; c < classes_; ++c) {
+            const double step = left_[c] / left_weight - right_[c] / right_weight;
+            apart += step * step;
+        }
+        return left_weight * (right_weight / (left_weight + right_weight)) * apart;
+    }
+
+    void add_missing(int begin, int end, int f, std::vector<double>& sums,
+                     double& weight) const {
+        const int32_t* rank = local_.rank + static_cast<size_t>(f) * local_.n_rows;
+        for (int j = begin; j < end; ++j) {
+            if (rank[rows_[j]] < local_.n_known[f]) continue;
+            const Datum& datum = data_[rows_[j]];
+            sums[class_of(datum)] += share_of(datum);
+            weight += datum.weight;
+        }
+    }
+
+    size_t class_of(const Datum& datum) const {
+        return options_.n_classes ? static_cast<size_t>(datum.y) : 0;
+    }
+
+    // What a row adds to its class, or to the sum of centred responses.
+    double share_of(const Datum& datum) const {
+        return options_.n_classes ? datum.weight : datum.weight * (datum.y - mean_);
+    }
+
     // Take the first of the best splits of a feature, if it beats those before it.
     // Splits that part a node's rows alike tie but for rounding; the first one keeps
     // its place, so that trees do not depend on the units of y.
@@ -708,10 +684,11 @@ class Grower {
         return middle;
     }
 
-    static constexpr int64_t kRowsPerAsking = 1000000;
     static constexpr int kTiny = 8;
     static constexpr int kSmall = 32;
     static constexpr double kTie = 1e-10;
+    static constexpr double kEven = 1e-10;   // least weight of a row, of all weight
+    static constexpr double kRange = 1e-60;  // cubes of sums stay in range above it
 
     const Table& table_;
     const double* y_;
@@ -742,55 +719,11 @@ class Grower {
     std::vector<int32_t> queries_, query_scratch_;
     double weight_sum_ = 0, mean_ = 0;
     bool pure_ = false;
-    int64_t since_asked_ = 0;  // rows of nodes since a pending interrupt was asked for
+    bool uneven_ = false;  // whether weights differ by many orders of magnitude
+    std::vector<double> right_sum_, right_weight_;  // after each row; where uneven
+    int ordered_by_ = -1;  // feature in whose order `sorted_` holds the node's rows
+    std::vector<Pending> pending_;
 };
-
-// Find the leaves of `count` query points, from `first` on. Several walk down side by
-// side: the next node of one is fetched while the others compare.
-inline void find_leaves(const Node* nodes, const double* points, size_t n_points,
-                        size_t first, int count, size_t* at) {
-    std::fill(at, at + count, 0);
-    bool walking = true;
-    while (walking) {
-        walking = false;
-        for (int j = 0; j < count; ++j) {
-            const Node& node = nodes[at[j]];
-            if (node.feature < 0) continue;
-            const double x = points[node.feature * n_points + first + j];
-            const bool left = (x <= node.value) | ((x != x) & (node.right & 1));
-            const size_t mask = -static_cast<size_t>(left);  // no branch to mispredict
-            at[j] = (mask & (at[j] + 1)) | (~mask & static_cast<size_t>(node.right >> 1));
-            walking = true;
-        }
-    }
-}
-
-inline void read_leaf(const Node& leaf, const double* shares, int width, double* row) {
-    if (width == 1) {
-        row[0] = leaf.value;
-    } else if (leaf.feature == -2) {
-        std::fill(row, row + width, 0.0);
-        row[leaf.right] = 1.0;
-    } else {
-        const double* share = shares + static_cast<size_t>(leaf.right) * width;
-        std::copy(share, share + width, row);
-    }
-}
-
-// Predict with a stored tree at column-major points.
-inline void predict_tree(const Node* nodes, const double* shares, int n_classes,
-                         const double* points, int n_points, double* out) {
-    constexpr int kWalkers = 8;
-    const int width = n_classes > 2 ? n_classes : 1;
-    size_t at[kWalkers];
-    for (int q = 0; q < n_points; q += kWalkers) {
-        const int count = std::min(kWalkers, n_points - q);
-        find_leaves(nodes, points, n_points, q, count, at);
-        for (int j = 0; j < count; ++j)
-            read_leaf(nodes[at[j]], shares, width,
-                      out + static_cast<size_t>(q + j) * width);
-    }
-}
 
 }  // namespace vstatkit
 
