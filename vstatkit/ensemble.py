@@ -3,10 +3,10 @@
 import functools
 import operator
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-import joblib
 import numpy as np
 from tqdm.auto import tqdm
 
@@ -22,6 +22,7 @@ from vstatkit.kernels import (
 )
 from vstatkit.streams import Purpose, learner_keys, stream
 from vstatkit.subsample import SubsampleDesign, dense
+from vstatkit.workers import go_on, in_parallel
 
 BATCH_SIZE = 64
 """Learners evaluated by one task."""
@@ -97,22 +98,19 @@ def evaluate(
     if batch_size is None:
         batch_size = _batch_size(task, stop - start)
     edges = range(start, stop, batch_size)
-    run = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    batches = run(
-        joblib.delayed(_evaluate_batch)(task, first, min(first + batch_size, stop))
-        for first in edges
-    )
+    ranges = ((task, first, min(first + batch_size, stop)) for first in edges)
     values = np.empty((0, 0))
     learners: list[Any] = []
     done = 0
     oob = _empty_oob(task)
-    with tqdm(
+    bar = tqdm(
         total=stop - start,
         unit=" learners",
         delay=0 if progress else PROGRESS_DELAY,
         disable=None if progress is None else not progress,
         leave=False,
-    ) as bar:
+    )
+    with bar, closing(in_parallel(_evaluate_batch, ranges, n_jobs=n_jobs)) as batches:
         for part in batches:
             if done == 0:
                 # Filled in place: joining batches would hold all values twice.
@@ -181,6 +179,7 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     oob = _empty_oob(task)
     weights = task.design.weights(start, stop)
     for b, counts in enumerate(_row_counts(task, start, stop), start):
+        go_on()
         learner, value = _evaluate_learner(task, kernel, b, counts)
         values.append(value)
         if task.keep:

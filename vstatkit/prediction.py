@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 
@@ -12,6 +11,7 @@ from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.formula import Coding
 from vstatkit.frames import as_frame, nearest
 from vstatkit.kernels import Predictive
+from vstatkit.workers import go_on, in_parallel
 
 CHUNK_ENTRIES = 8_000_000
 """Numbers held at a time: (B + n) x query points of a chunk x outputs."""
@@ -68,29 +68,31 @@ class Predictor:
     def values(self, X: Floats) -> Floats:
         """Predict with every learner, shape (B, rows * outputs)."""
         X = np.asfortranarray(X)  # as compiled trees read it
-        blocks = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            joblib.delayed(self._block)(first, X)
-            for first in range(0, len(self.learners), LEARNERS_PER_TASK)
-        )
-        return np.concatenate(blocks)
+        blocks = in_parallel(self._block, self._tasks(X), n_jobs=self.n_jobs)
+        return np.concatenate(list(blocks))
+
+    def _tasks(self, X: Floats) -> Iterator[tuple[int, Floats]]:
+        starts = range(0, len(self.learners), LEARNERS_PER_TASK)
+        return ((first, X) for first in starts)
 
     def _block(self, first: int, X: Floats) -> Floats:
         learners = self.learners[first : first + LEARNERS_PER_TASK]
-        return np.stack([self.kernel.predict(one, X).ravel() for one in learners])
+        return np.stack([self._predict(one, X) for one in learners])
+
+    def _predict(self, learner: Any, X: Floats) -> Floats:
+        go_on()
+        return self.kernel.predict(learner, X).ravel()
 
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""
         X = np.asfortranarray(X)
-        sums = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            joblib.delayed(self._block_sum)(first, X)
-            for first in range(0, len(self.learners), LEARNERS_PER_TASK)
-        )
+        sums = list(in_parallel(self._block_sum, self._tasks(X), n_jobs=self.n_jobs))
         return np.asarray(sum(sums) / len(self.learners))
 
     def _block_sum(self, first: int, X: Floats) -> Floats:
         total = np.zeros(len(X) * self.kernel.n_outputs)
         for learner in self.learners[first : first + LEARNERS_PER_TASK]:
-            total += self.kernel.predict(learner, X).ravel()
+            total += self._predict(learner, X)
         return total
 
     def chunks(self, X: Floats, n: int) -> Iterator[Floats]:

@@ -315,8 +315,10 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     ) -> Floats | tuple[Floats, Floats]:
         """Predict means, with their standard errors on request."""
         rows = self._rows(X)
-        mean = self._mean(rows)[:, 0]
-        return (mean, self._estimate(rows).bse) if return_std else mean
+        if not return_std:
+            return self._mean(rows)[:, 0]
+        found = self._estimate(rows)
+        return found.estimate, found.bse
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
         """Confidence intervals of the means, shape (rows, 2)."""
@@ -406,13 +408,13 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
     ) -> Floats | tuple[Floats, Floats]:
         """Predict class probabilities, with their standard errors on request."""
         rows = self._rows(X)
-        share = self._all_classes(self._mean(rows))
         if not return_std:
-            return share
-        std = self._estimate(rows).bse.reshape(len(rows), -1)
+            return self._all_classes(self._mean(rows))
+        found = self._estimate(rows)
+        std = found.bse.reshape(len(rows), -1)
         if len(self.classes_) <= 2:
             std = np.column_stack([std, std])[:, : len(self.classes_)]
-        return share, std
+        return self._all_classes(found.estimate.reshape(len(rows), -1)), std
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class."""

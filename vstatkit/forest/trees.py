@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
 from vstatkit.evaluation import Evaluation, OutOfBag
-from vstatkit.forest._engine import grow_trees, predict_tree_at
+from vstatkit.forest._engine import grow_trees, predict_tree_at, refuse_beyond
 from vstatkit.forest.table import RankedTable
 from vstatkit.kernels import output_columns
+from vstatkit.workers import current_stop
+
+MOST_ROWS = 2**29
+"""Rows of a design: a full tree has nearly twice as many nodes, numbered in 30 bits."""
 
 NODE_BYTES = 16
 """Size of a stored node: feature, right child, threshold or value."""
@@ -87,9 +91,17 @@ class StoredTreeKernel:
 
     def predict(self, learner: Tree, X: Floats) -> Floats:
         """Predict means, or class probabilities."""
+        refuse_beyond("query points", len(X))
         points = np.asfortranarray(X, dtype=np.float64)
         out = np.empty((len(points), self.n_outputs))
-        predict_tree_at(learner.nodes, learner.shares, self.n_classes or 0, points, out)
+        predict_tree_at(
+            learner.nodes,
+            learner.shares,
+            self.n_classes or 0,
+            points,
+            out,
+            current_stop(),
+        )
         return out if self.n_classes else self.centre + self.scale * out
 
 
@@ -128,6 +140,8 @@ class TreeKernel(StoredTreeKernel):
         weights: Floats | None,
     ) -> "TreeKernel":
         """Rank the design and standardise the response once."""
+        refuse_beyond("rows", len(X), MOST_ROWS)
+        refuse_beyond("features", X.shape[1])
         codes = np.ascontiguousarray(y, dtype=np.float64)
         scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardised(codes)
         return cls(
@@ -176,6 +190,8 @@ class TreeKernel(StoredTreeKernel):
             Whether to keep the trees. Without it, and without `oob`, only the
             nodes on the paths of the query points are grown.
         """
+        rows = len(self.y) if oob else 0
+        refuse_beyond("query points and rows to predict", len(at) + rows)
         weights = np.ascontiguousarray(counts, dtype=np.float64)
         if self.weights is not None:
             weights = weights * self.weights
@@ -200,6 +216,7 @@ class TreeKernel(StoredTreeKernel):
             times,
             dict(self.options),
             keep,
+            current_stop(),
         )
         trees = [
             Tree(nodes, shares, gain)

@@ -2,17 +2,18 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from vstatkit.studies.checkpoint import Checkpoints, stack
 from vstatkit.studies.experiment import Experiment, Record, check_seed
+from vstatkit.workers import in_parallel
 
 SAVE_SECONDS = 5.0
 """Work that a kill may cost at most, beside the iterations under way."""
@@ -68,8 +69,8 @@ def run_experiment(
         mininterval=0.5 if sys.stderr.isatty() else 20,
     )
     try:
-        with bar:
-            for iteration, record in _finished(experiment, missing, seed, n_jobs):
+        with bar, closing(_finished(experiment, missing, seed, n_jobs)) as finished:
+            for iteration, record in finished:
                 records[iteration] = fresh[iteration] = record
                 bar.update()
                 if kept is not None and time.monotonic() - saved > SAVE_SECONDS:
@@ -103,13 +104,12 @@ def one_thread() -> threadpool_limits:
 
 def _finished(
     experiment: Experiment, missing: list[int], seed: int, n_jobs: int | None
-) -> Iterator[tuple[int, Record]]:
+) -> Generator[tuple[int, Record], None, None]:
     """Yield iterations as they finish."""
 
     def one(iteration: int) -> tuple[int, Record]:
         return iteration, experiment.run(seed, iteration)
 
+    numbers = ((iteration,) for iteration in missing)
     with one_thread():
-        yield from joblib.Parallel(
-            n_jobs=n_jobs, prefer="threads", return_as="generator_unordered"
-        )(joblib.delayed(one)(iteration) for iteration in missing)
+        yield from in_parallel(one, numbers, n_jobs=n_jobs, ordered=False)
