@@ -5,11 +5,16 @@ import os
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import r_bridge
 from r_bridge import session as r_session
 
 mpl.use("agg")
+
+# A busy machine is no counterexample.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 
 @pytest.fixture

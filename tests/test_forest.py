@@ -1,6 +1,8 @@
 """The compiled tree grower against scikit-learn, brute force and itself."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,9 +13,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from tests.ensembles import SAME_ALGEBRA
+from tests.slow_tree import mix
+from vstatkit.forest import _engine
 from vstatkit.forest.table import RankedTable
 from vstatkit.forest.trees import (
+    MOST_ROWS,
     NODE_BYTES,
+    StoredTreeKernel,
+    TreeKernel,
     feature_count,
     grower_options,
     tree_kernel,
@@ -156,7 +163,6 @@ def test_a_stump_is_the_best_of_all_splits(seed, missing, n_classes):
 small = st.integers(2, 25)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_full_trees_give_the_mean_of_equal_rows(data):
     """Splitting goes on until rows are equal, whatever ties and weights there are."""
@@ -177,7 +183,6 @@ def test_full_trees_give_the_mean_of_equal_rows(data):
         assert_allclose(ours.values[0, i], expected, rtol=1e-9, atol=1e-9 * scale)
 
 
-@settings(deadline=None)
 @given(
     hnp.arrays(float, (12, 2), elements=st.floats(allow_infinity=False, width=64)),
     st.integers(1, 6),
@@ -354,3 +359,201 @@ def test_honest_trees_grow_only_what_is_asked_for_too(sample):
 def test_an_honest_tree_of_one_row_uses_it():
     _, ours = grow([[1.0], [2.0]], [3.0, 5.0], [[0, 1]], honest=True)
     assert_array_equal(ours.values, [[5.0, 5.0]])
+
+
+def test_a_busy_machine_fails_no_example():
+    assert settings().deadline is None
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("tiny", [1e-12, 1e-20, 1e-30, 1e-200, 5e-324])
+def test_tiny_weights_count_for_little(tiny, missing, n_classes, rng):
+    """Every tree is the one of the rows that weigh something, refined by the others.
+
+    The rows of tiny weight lie beyond all others, where sums cancel.
+    """
+    n = 60
+    X = np.sort(rng.normal(size=(n, 2)), axis=0)
+    if missing:
+        X[rng.uniform(size=(n, 2)) < 0.2] = np.nan
+    y = rng.normal(size=n) if n_classes is None else rng.integers(n_classes, size=n)
+    weights = np.ones(n)
+    weights[[0, 1, n - 2, n - 1]] = tiny
+    once = np.ones(n)
+    options = {"n_classes": n_classes, "max_depth": 2}
+    _, ours = grow(X, y, once, weights=weights, **options)
+    _, heavy = grow(X, y, once * (weights == 1), **options)
+    gains = ours.learners[0].gains
+    assert np.isfinite(gains).all()
+    assert_allclose(gains, heavy.learners[0].gains, rtol=1e-6)
+    rows = weights == 1
+    values = [one.values.reshape(n, -1)[rows] for one in (ours, heavy)]
+    assert_allclose(*values, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+def test_uneven_weights_give_the_same_trees(n_classes, rng):
+    """One row of tiny weight changes how gains are added up, and nothing else."""
+    n = 80
+    X = np.round(rng.normal(size=(n, 3)), 1)
+    X[rng.uniform(size=X.shape) < 0.15] = np.nan
+    y = rng.normal(size=n) if n_classes is None else rng.integers(n_classes, size=n)
+    weights = rng.uniform(0.5, 2, size=n)
+    far = np.vstack([X, np.full((1, 3), 50.0)])
+    response = np.append(y, y[0])
+    options = {"n_classes": n_classes, "min_samples_leaf": 3, "max_depth": 3}
+    once = np.ones((1, n + 1))
+    without = np.append(np.ones(n), 0.0)
+    _, even = grow(far, response, without, weights=np.append(weights, 1), **options)
+    _, uneven = grow(far, response, once, weights=np.append(weights, 1e-14), **options)
+    assert_allclose(
+        uneven.values[:, : n * ours_outputs(n_classes)],
+        even.values[:, : n * ours_outputs(n_classes)],
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+def ours_outputs(n_classes):
+    return n_classes if n_classes and n_classes > 2 else 1
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+@pytest.mark.parametrize("unit", [1e-290, 1e-150, 1e150, 1e290])
+def test_the_unit_of_weights_does_not_matter(unit, n_classes, rng):
+    X = rng.normal(size=(50, 2))
+    y = rng.normal(size=50) if n_classes is None else rng.integers(n_classes, size=50)
+    once = np.ones(50)
+    _, plain = grow(X, y, once, n_classes=n_classes, min_samples_leaf=4)
+    unit_weights = np.full(50, unit)
+    _, moved = grow(
+        X, y, once, n_classes=n_classes, min_samples_leaf=4, weights=unit_weights
+    )
+    assert_allclose(moved.values, plain.values, rtol=1e-9, atol=1e-12)
+    gains = moved.learners[0].gains / unit
+    assert_allclose(gains, plain.learners[0].gains, rtol=1e-9)
+
+
+def chain(n):
+    """Responses whose best split always parts one row from the others."""
+    return np.arange(n, dtype=float)[:, None], np.arange(n) % 2 * 1.0
+
+
+def test_a_chain_of_splits_is_as_deep_as_its_rows(rng):
+    X, y = chain(301)
+    for order in (np.arange(301), np.arange(301)[::-1], rng.permutation(301)):
+        kernel, ours = grow(X[order], y[order], np.ones(301), oob=False)
+        assert_allclose(ours.values[0], y[order], atol=1e-12)
+        (tree,) = ours.learners
+        assert len(tree.nodes) == 601
+        assert_allclose(kernel.predict(tree, X)[:, 0], y, atol=1e-12)
+
+
+DEEP = """
+import sys, threading
+import numpy as np
+from vstatkit.forest.trees import tree_kernel
+from vstatkit.streams import learner_keys
+
+n = 6_000
+X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2 * 1.0
+kernel = tree_kernel("tree", X, y, n_classes={n_classes}, weights=None, options={{}})
+
+
+def work():
+    keys = learner_keys(1, 0, 1)
+    for keep in (True, False):
+        grown = kernel.grow(np.ones((1, n)), keys, X[-3:], keep=keep)
+        print(np.allclose(grown.values[0], y[-3:]))
+    print(len(kernel.grow(np.ones((1, n)), keys, X[:0], keep=True).learners[0].nodes))
+
+
+threading.stack_size(256 * 1024)  # the same crash with fewer rows
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("n_classes", [None, 2])
+def test_deep_trees_need_no_deep_stack(n_classes):
+    command = [sys.executable, "-c", DEEP.format(n_classes=n_classes)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.stdout.split() == ["True", "True", "11999"], answer
+
+
+def test_a_set_flag_ends_growing_and_predicting():
+    X, y = chain(2_000)
+    kernel, ours = grow(X, y, np.ones(2_000))
+    parent = _engine.Stop()
+    child = _engine.Stop(parent)
+    (tree,) = ours.learners
+    points = np.asfortranarray(np.repeat(X, 5, axis=0))
+    out = np.empty((len(points), 1))
+    _engine.predict_tree_at(tree.nodes, tree.shares, 0, points, out, child)
+    parent.set()
+    assert child.is_set()
+    with pytest.raises(RuntimeError, match="called off"):
+        _engine.predict_tree_at(tree.nodes, tree.shares, 0, points, out, child)
+
+
+def test_sizes_beyond_the_engines_numbers_are_refused_by_name():
+    """Arrays of one number, spread over so many rows: nothing is allocated."""
+    y = np.broadcast_to(0.0, MOST_ROWS + 1)
+    options = {"n_classes": None, "options": {}, "weights": None}
+    with pytest.raises(ValueError, match="number of rows must be at most 536870912"):
+        TreeKernel.create(np.broadcast_to(0.0, (MOST_ROWS + 1, 1)), y, **options)
+    with pytest.raises(ValueError, match="number of features must be at most"):
+        TreeKernel.create(np.broadcast_to(0.0, (2, 2**31)), y[:2], **options)
+    kernel, ours = grow([[1.0], [2.0]], [3.0, 5.0], [[1, 1]])
+    far = np.broadcast_to(0.0, (2**31, 1))
+    with pytest.raises(ValueError, match="query points must be at most 2147483647"):
+        StoredTreeKernel.predict(kernel, ours.learners[0], far)
+    with pytest.raises(ValueError, match="query points and rows to predict must"):
+        kernel.grow(np.ones((1, 2)), learner_keys(1, 0, 1), far[1:], oob=True)
+    with pytest.raises(ValueError, match="number of units must be at most"):
+        _engine.count_sparse(np.zeros((1, 1), dtype=np.int64), 2**31)
+
+
+def lemire(key, bound):
+    """A whole number below `bound`, in Python's unbounded integers."""
+    while True:
+        product = mix(key) * bound
+        key = (key + 0x9E3779B97F4A7C15) % 2**64
+        if product % 2**64 >= 2**64 % bound:
+            return product >> 64, key
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 7, 1000])
+def test_members_are_drawn_as_the_formula_says(n, replace):
+    keys = learner_keys(5, 0, 4)
+    k = n if not replace else n + 3
+    drawn = _engine.draw_members(keys, n, k, replace)
+    for row, key in zip(drawn.tolist(), keys.tolist(), strict=True):
+        units = list(range(n))
+        for j, found in enumerate(row):
+            pick, key = lemire(key, n if replace else n - j)
+            if not replace:
+                units[j], units[j + pick] = units[j + pick], units[j]
+                pick = units[j]
+            assert found == pick
+
+
+def test_rejected_numbers_are_drawn_again():
+    """With a bound of 3 * 2**62 a quarter of the numbers is rejected."""
+    bound = 3 * 2**61
+    drawn = _engine.draw_members(learner_keys(1, 0, 200), bound, 1, True)[:, 0]
+    expected = [lemire(key, bound)[0] for key in learner_keys(1, 0, 200).tolist()]
+    assert drawn.tolist() == expected
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_products_and_bits_are_those_of_python(a, b):
+    """In the compiler's own spelling, and in the one that every compiler has."""
+    assert _engine.upper_products(a, b) == ((a * b) >> 64,) * 2
+    if a:
+        assert _engine.lowest_bits(a) == ((a & -a).bit_length() - 1,) * 2
+    for place in range(64):
+        assert _engine.lowest_bits(2**place) == (place, place)
