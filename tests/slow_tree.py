@@ -85,9 +85,7 @@ class SlowTree:
             halves[1] = [i for i in held if i not in halves[0]]
             for here, there in ((0, 1), (1, 0)):
                 if not halves[here]:
-                    self.node(
-                        children[there][0], halves[there], children[there][1], depth + 1
-                    )
+                    self.node(*self.child(children, halves, there), depth + 1)
                     return
         self.gains[split.feature] = self.gains.get(split.feature, 0) + split.gain
         place = len(self.nodes)

@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import joblib
@@ -11,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit import ensemble
+from vstatkit import ensemble, workers
 from vstatkit.ensemble import Task, evaluate
 from vstatkit.forest.trees import tree_kernel
 from vstatkit.kernels import FunctionKernel
@@ -159,3 +160,130 @@ def _group_lives(group):
     except ProcessLookupError:
         return False
     return True
+
+
+FINE_WORK = """
+import os, signal, sys, threading, time
+import numpy as np
+import vstatkit as vs
+
+rng = np.random.default_rng(1)
+X, y = rng.normal(size=(4000, 5)), rng.normal(size=4000)
+few = vs.ForestRegressor(100, random_state=1, n_jobs=2).fit(X, y)
+many = np.repeat(X, 100, axis=0)
+works = {{
+    "fit": lambda: vs.ForestRegressor(20_000, random_state=1, n_jobs=2).fit(X, y),
+    "predict": lambda: few.predict(many),
+}}
+for delay in (0.15, 0.3, 0.6):
+    threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        works[{work!r}]()
+        sys.exit("finished")
+    except KeyboardInterrupt:
+        used = time.process_time()
+        time.sleep(0.3)
+        print(time.process_time() - used < 0.1)
+print("done", flush=True)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+works[{work!r}]()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+@pytest.mark.parametrize("work", ["fit", "predict"])
+def test_ctrl_c_leaves_no_thread_in_compiled_code(work):
+    """Nothing computes after it, and the process ends as Ctrl-C ends one."""
+    command = [sys.executable, "-c", FINE_WORK.format(work=work)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.stdout.split() == ["True", "True", "True", "done"], answer.stderr
+    assert answer.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    assert answer.returncode == -signal.SIGINT
+
+
+COMMANDS = {
+    "fit": ["fit", "y ~ .", "mars.csv", "--n-jobs", "2", "--B", "20000", "--seed", "1"],
+    "reproduce": ["reproduce", "table2", "--n-jobs", "2", "--out", "paper"],
+}
+
+STARTED = """
+import sys
+from vstatkit.cli import main
+print("started", flush=True)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
+@pytest.mark.parametrize("delay", [0.5, 1.5])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_ends_the_command_with_130(name, delay, tmp_path):
+    vs.datasets.mars(3000, rng=1).to_csv(tmp_path / "mars.csv", index=False)
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTED, *COMMANDS[name]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdout.readline() == "started\n", process.stderr.read()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()  # a failure must not hang
+            raise
+    assert errors.splitlines()[-1] == "vstatkit: interrupted"
+    assert process.returncode == 130
+
+
+def test_an_error_calls_off_the_other_workers():
+    """The calls under way read the flag, those that wait never begin."""
+    begun, ended = [], []
+    together = threading.Barrier(2)
+
+    def work(number):
+        begun.append(number)
+        together.wait(timeout=30)
+        if number == 0:
+            raise ValueError("no")
+        while True:
+            time.sleep(0.01)
+            try:
+                workers.go_on()
+            except workers.CalledOffError:
+                ended.append(number)
+                raise
+
+    with joblib.parallel_config("threading"), pytest.raises(ValueError, match="no"):
+        list(workers.in_parallel(work, ((j,) for j in range(2)), n_jobs=2))
+    assert sorted(begun) == [0, 1]
+    assert ended == [1]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_iterator_that_is_closed_leaves_nothing_running(n_jobs):
+    """And joblib does not warn of answers that nobody has read."""
+    answers = workers.in_parallel(abs, ((-j,) for j in range(100)), n_jobs=n_jobs)
+    assert [next(answers), next(answers)] == [0, 1]
+    answers.close()
+    assert list(answers) == []
+
+
+def test_calls_within_calls_stop_with_the_outer_ones():
+    seen = []
+
+    def inner(_):
+        return workers.current_stop()
+
+    def outer():
+        seen.append(workers.current_stop())
+        return list(workers.in_parallel(inner, [(1,), (2,)], n_jobs=1))
+
+    ((first, second),) = workers.in_parallel(outer, [()], n_jobs=1)
+    assert first is second is not seen[0]
+    seen[0].set()
+    assert first.is_set()
+    assert workers.current_stop() is None

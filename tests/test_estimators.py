@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from vstatkit import inference
+from vstatkit.forest.trees import StoredTreeKernel
 
 SUBSAMPLING = "rows are subsampled before they are weighted, as in RandomForest*"
 
@@ -290,3 +291,41 @@ def test_a_tree_can_be_interrupted():
     command = [sys.executable, "-c", INTERRUPTED]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "interrupted"
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+def test_standard_errors_come_with_one_prediction(n_classes, sample, monkeypatch):
+    """Every tree predicts once, and the means are those without standard errors."""
+    X, y = sample
+    if n_classes is None:
+        forest = vs.ForestRegressor(40, max_samples=60, random_state=1).fit(X, y)
+        predict = forest.predict
+    else:
+        forest = vs.ForestClassifier(40, max_samples=60, random_state=1)
+        forest.fit(X, np.arange(len(y)) % n_classes)
+        predict = forest.predict_proba
+    alone = predict(X[:7])
+    calls = []
+    original = StoredTreeKernel.predict
+
+    def counted(kernel, learner, points):
+        calls.append(len(points))
+        return original(kernel, learner, points)
+
+    monkeypatch.setattr(StoredTreeKernel, "predict", counted)
+    mean, std = predict(X[:7], return_std=True)
+    assert calls == [7] * 40
+    assert_allclose(mean, alone, rtol=1e-12)
+    assert mean.shape == std.shape == alone.shape
+
+
+def test_importances_with_a_tiny_weight_are_finite(sample):
+    X, y = sample
+    weights = np.ones(len(y))
+    weights[-1] = 1e-20
+    X = np.vstack([X[:-1], X.max(axis=0) + 1])
+    forest = vs.ForestRegressor(20, random_state=1).fit(X, y, sample_weight=weights)
+    assert_allclose(forest.feature_importances_.sum(), 1.0)
+    labels = np.arange(len(y)) % 3
+    trees = vs.ForestClassifier(20, random_state=1).fit(X, labels, weights)
+    assert_allclose(trees.feature_importances_.sum(), 1.0)

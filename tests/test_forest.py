@@ -491,11 +491,25 @@ def test_a_set_flag_ends_growing_and_predicting():
     (tree,) = ours.learners
     points = np.asfortranarray(np.repeat(X, 5, axis=0))
     out = np.empty((len(points), 1))
-    _engine.predict_tree_at(tree.nodes, tree.shares, 0, points, out, child)
+
+    def predict():
+        _engine.predict_tree_at(tree.nodes, tree.shares, 0, points, out, child)
+
+    def grow_again():
+        table, keys = kernel.table, learner_keys(1, 0, 1)
+        ranks = (table.values, table.order, table.rank, table.n_known)
+        data = (kernel.y, np.ones((1, 2_000)), keys, points, 0)
+        results = (np.empty((1, 0)), np.zeros((1, 1)), None, None)
+        options = dict(kernel.options)
+        _engine.grow_trees(*ranks, *data, *results, options, True, child)
+
+    predict()
+    grow_again()
     parent.set()
     assert child.is_set()
-    with pytest.raises(RuntimeError, match="called off"):
-        _engine.predict_tree_at(tree.nodes, tree.shares, 0, points, out, child)
+    for work in (predict, grow_again):
+        with pytest.raises(RuntimeError, match="called off"):
+            work()
 
 
 def test_sizes_beyond_the_engines_numbers_are_refused_by_name():
@@ -531,8 +545,8 @@ def test_members_are_drawn_as_the_formula_says(n, replace):
     keys = learner_keys(5, 0, 4)
     k = n if not replace else n + 3
     drawn = _engine.draw_members(keys, n, k, replace)
-    for row, key in zip(drawn.tolist(), keys.tolist(), strict=True):
-        units = list(range(n))
+    for row, start in zip(drawn.tolist(), keys.tolist(), strict=True):
+        units, key = list(range(n)), start
         for j, found in enumerate(row):
             pick, key = lemire(key, n if replace else n - j)
             if not replace:
