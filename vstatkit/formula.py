@@ -3,7 +3,7 @@
 import ast
 import builtins
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import patsy
+from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Bools, DataLike, Floats, Ints, Restrictions
 from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
-    added,
     bare_name,
     category_name,
     check_trusted,
@@ -37,7 +37,15 @@ from vstatkit.frames import (
     nearest,
 )
 
+from vstatkit.terms import Codes, sides, written_factors
+
 Missing = Literal["drop", "raise", "pass"]
+
+MAX_PRODUCTS = 1_000_000
+"""Terms that products in a formula may expand to."""
+
+MAX_MESSAGE = 600
+"""Characters of somebody else's message that are passed on."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ class Recipe:
     Attributes
     ----------
     formula : str
-        With `.` expanded.
+        Its terms one by one: `.`, products and what was taken out are gone.
     frame : DataFrame
         The columns that the formula reads, every row: stateful transforms have
         seen rows that were dropped later.
@@ -261,15 +269,18 @@ def parse(
         )
     frame = as_frame(data)
     text = expand_dot(formula, [c for c in frame.columns if c not in not_in_dot])
-    description = _describe(text)
+    tree = _read(text)
+    # Factors that are taken out again too: a slip in their names would go unseen.
+    codes = list(written_factors(tree))
     if environment is None:
         environment = restricted_environment()
-        _check_names(_describe(added(text)), frame.columns, environment)
-        check_trusted(_all_codes(description), frame.columns)
+        _check_names(codes, frame.columns, environment)
+        check_trusted(codes, frame.columns)
     else:
         environment = environment.with_outer_namespace(SAFE_FUNCTIONS)
-        _check_names(_describe(added(text)), frame.columns, environment)
-        frame = _with_outside_columns(description, frame, environment)
+        _check_names(codes, frame.columns, environment)
+        frame = _with_outside_columns(codes, frame, environment)
+    description = _describe(tree, frame.columns)
     variables = _variables(description.rhs_termlist, frame.columns)
     used = [*variables, *_variables(description.lhs_termlist, frame.columns)]
     used = list(dict.fromkeys(used))
@@ -314,7 +325,7 @@ def parse(
             columns=np.array(kept),
             variables=tuple(variables),
             categorical=_categorical(info, frame, variables),
-            recipe=Recipe(text, plain[used], intercept, missing),
+            recipe=Recipe(_written(description), plain[used], intercept, missing),
         ),
     )
 
@@ -324,16 +335,106 @@ def _formula_errors(prefix: str = "", hint: str = "") -> Iterator[None]:
     """Turn what patsy and the formula's own code raise into one kind of error."""
     try:
         yield
+    except FormulaError:
+        raise
     except patsy.PatsyError as error:
-        raise FormulaError(f"{prefix}{error}{hint}") from error
-    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        # With the formula comes a mark below the place, which needs short lines.
+        whole = str(error)
+        text = whole if len(whole) <= MAX_MESSAGE else error.message[:MAX_MESSAGE]
+        raise FormulaError(f"{prefix}{text}{hint}") from error
+    except _OTHER_ERRORS as error:
         kind = type(error).__name__
-        raise FormulaError(f"{prefix}{kind}: {error}{hint}") from error
+        text = str(error)[:MAX_MESSAGE]
+        raise FormulaError(f"{prefix}{kind}: {text}{hint}") from error
 
 
-def _describe(formula: str) -> patsy.ModelDesc:
+_OTHER_ERRORS = (
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    LookupError,
+    AssertionError,
+    RuntimeError,  # too deep a recursion is one
+    MemoryError,
+    SyntaxError,
+)
+"""What code in a formula raises; names and files that it lacks pass through."""
+
+
+class _Column:
+    """A column of the data as a factor, for patsy.
+
+    patsy would compile and run a name like any other code, for every column and
+    every call; a column is only looked up.
+    """
+
+    def __init__(self, code: str, column: str, origin: Any) -> None:
+        self.code = code
+        self.origin = origin
+        self._column = column
+
+    def name(self) -> str:
+        """Name in the design matrix: as written."""
+        return self.code
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Column) and self.code == other.code
+
+    def __hash__(self) -> int:
+        return hash(self.code)
+
+    def memorize_passes_needed(self, state: Any, env: Any) -> int:
+        """Tell patsy that there is nothing to learn from the data."""
+        return 0
+
+    def eval(self, state: Any, data: pd.DataFrame) -> Any:
+        """Look the column up; numbers without the overhead of a Series."""
+        column = data[self._column]
+        return column.to_numpy() if is_number(column) else column
+
+
+def _read(formula: str) -> Any:
+    """Parse a formula to patsy's syntax tree."""
     with _formula_errors("cannot read the formula: "):
-        return patsy.ModelDesc.from_formula(formula)
+        return parse_formula(formula)
+
+
+def _describe(tree: Any, columns: pd.Index) -> patsy.ModelDesc:
+    """List the terms; columns that stand by themselves are only looked up."""
+    left, right = sides(tree, MAX_PRODUCTS)
+    held = set(columns)
+    factors = {
+        code: _factor(code, origin, held)
+        for code, origin in written_factors(tree).items()
+    }
+
+    def terms(codes: Iterable[Codes], intercept: bool) -> list[patsy.Term]:
+        listed = [patsy.Term([factors[code] for code in one]) for one in codes]
+        return [patsy.Term([]), *listed] if intercept else listed
+
+    return patsy.ModelDesc(
+        terms(left.terms.values(), left.intercept),
+        terms(right.terms.values(), not right.removed),
+    )
+
+
+def _factor(code: str, origin: Any, columns: set[str]) -> Any:
+    name = bare_name(code)
+    if name in columns:
+        return _Column(code, name, origin)
+    return patsy.EvalFactor(code, origin)
+
+
+def _written(description: patsy.ModelDesc) -> str:
+    """Write the terms one by one, as a formula that is read the same way."""
+    left, right = (
+        [":".join(factor.code for factor in term.factors) or "1" for term in terms]
+        for terms in (description.lhs_termlist, description.rhs_termlist)
+    )
+    if "1" not in right:
+        right.insert(0, "0")
+    return f"{' + '.join(left)} ~ {' + '.join(right)}"
 
 
 def _codes(terms: Sequence[Any]) -> list[str]:
@@ -395,13 +496,11 @@ def _categorical(
 
 
 def _with_outside_columns(
-    description: patsy.ModelDesc, frame: pd.DataFrame, env: patsy.EvalEnvironment
+    codes: Sequence[str], frame: pd.DataFrame, env: patsy.EvalEnvironment
 ) -> pd.DataFrame:
     """Take arrays of the caller's that run along the data as columns of it."""
     outside = {}
-    for name in dict.fromkeys(
-        name for code in _all_codes(description) for name in names_in(code)
-    ):
+    for name in dict.fromkeys(name for code in codes for name in names_in(code)):
         if name not in frame.columns and name in env.namespace:
             value = env.namespace[name]
             if isinstance(value, np.ndarray | pd.Series | list | tuple):
@@ -412,10 +511,13 @@ def _with_outside_columns(
 
 
 def _check_names(
-    description: patsy.ModelDesc, columns: pd.Index, env: patsy.EvalEnvironment
+    codes: Sequence[str], columns: pd.Index, env: patsy.EvalEnvironment
 ) -> None:
     """Refuse names that are neither columns nor found where code looks them up."""
-    for code in _all_codes(description):
+    held = set(columns)
+    for code in codes:
+        if code in held and names_in(code) == [code]:
+            continue
         for node in ast.walk(parse_code(code)):
             for name in names_of(node):
                 elsewhere = not is_quoted(node) and (
