@@ -282,7 +282,8 @@ def effect_values(
         return None
     start, end = np.split(evaluation.values[:, len(query.labels) :], 2, axis=1)
     frame = effect_frame(query.settings, classes)
-    return EffectValues(end - start, frame, query.settings.left_out)
+    settings = query.settings
+    return EffectValues(end - start, frame, settings.left_out, settings.n_beyond)
 
 
 def build_predictor(

@@ -15,6 +15,10 @@ QUANTILES = (0.1, 0.9)
 """Where a numeric predictor starts and ends."""
 
 
+MAX_ENTRIES = 4_000_000
+"""Numbers in the rows before the moves; predictors beyond them are not moved."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Query points of the effects.
@@ -27,12 +31,15 @@ class Settings:
         Columns `from` and `to`, indexed by predictor.
     left_out : tuple of str
         Predictors whose move is not finite with the others typical.
+    n_beyond : int
+        Predictors, the last ones, that the table has no room for.
     """
 
     start: Floats
     end: Floats
     frame: pd.DataFrame
     left_out: tuple[str, ...]
+    n_beyond: int
 
 
 def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
@@ -45,16 +52,20 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
     frame : DataFrame
         The variables of the right-hand side.
     """
-    moves = [
-        (name, start, end)
-        for name in coding.variables
-        for start, end in _moves(frame[name], name in coding.categorical)
-    ]
+    room = max(1, MAX_ENTRIES // coding.columns.size)
+    moves: list[tuple[str, Any, Any]] = []
+    looked_at = 0
+    for name in coding.variables:
+        found = _moves(frame[name], name in coding.categorical)
+        if moves and len(moves) + len(found) > room:
+            break
+        moves += [(name, start, end) for start, end in found]
+        looked_at += 1
     if not moves:
         return None
     typical = coding.typical(frame)
-    start = coding.raw_matrix(_moved(typical, [(name, a) for name, a, _ in moves]))
-    end = coding.raw_matrix(_moved(typical, [(name, b) for name, _, b in moves]))
+    both = [(name, a) for name, a, _ in moves] + [(name, b) for name, _, b in moves]
+    start, end = np.split(coding.raw_matrix(_moved(typical, both)), 2)
     usable = np.flatnonzero(coding.usable(start) & coding.usable(end))
     table = pd.DataFrame(
         [[a, b] for _, a, b in moves],
@@ -67,6 +78,7 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
         end=end[usable],
         frame=table.iloc[usable],
         left_out=tuple(dict.fromkeys(np.delete(table.index, usable))),
+        n_beyond=len(coding.variables) - looked_at,
     )
 
 
@@ -82,10 +94,21 @@ def _moves(column: pd.Series, categorical: bool) -> list[tuple[Any, Any]]:
 
 def _moved(typical: pd.DataFrame, settings: Sequence[tuple[str, Any]]) -> pd.DataFrame:
     """Repeat the typical row, each time with one predictor set."""
-    rows = pd.concat([typical] * len(settings), ignore_index=True).astype(object)
+    columns = {
+        name: [column.iloc[0]] * len(settings) for name, column in typical.items()
+    }
     for row, (name, value) in enumerate(settings):
-        rows.loc[row, name] = value
-    return rows.astype(typical.dtypes.to_dict())
+        columns[name][row] = value
+    kinds = typical.dtypes.to_dict()
+    return pd.DataFrame(
+        {name: _of_kind(one, kinds[name]) for name, one in columns.items()}
+    )
+
+
+def _of_kind(values: list[Any], kind: Any) -> Any:
+    if isinstance(kind, np.dtype) and kind.kind == "f":
+        return np.array(values, dtype=kind)
+    return pd.Series(values, dtype=kind)
 
 
 def effect_frame(settings: Settings, classes: tuple[Any, ...] | None) -> pd.DataFrame:

@@ -34,6 +34,7 @@ from vstatkit.frames import (
     check_finite,
     check_infinite,
     is_number,
+    is_number_kind,
     nearest,
 )
 
@@ -151,7 +152,8 @@ class Coding:
     def matrix(self, data: DataLike) -> Floats:
         """Code new data exactly as the training data was; refuse missing values."""
         X = self.raw_matrix(data)
-        names = [plain_name(self.info.column_names[j]) for j in self.columns]
+        written = self.info.column_names
+        names = [plain_name(written[j]) for j in self.columns]
         check_finite(
             X,
             names,
@@ -183,37 +185,42 @@ class Coding:
         return np.asarray(good.all(axis=1))
 
     def _check_columns(self, frame: pd.DataFrame) -> None:
+        kinds, trained = frame.dtypes.to_dict(), self.recipe.frame.dtypes.to_dict()
         for name in self.variables:
-            if name not in frame.columns:
+            if name not in kinds:
                 raise FormulaError(
                     f"the new data lack column {name!r}{nearest(name, frame.columns)} "
-                    f"They must have the columns {', '.join(self.variables)}."
+                    f"They must have the columns {_listed(self.variables)}."
                 )
-            if is_number(self.recipe.frame[name]) and not is_number(frame[name]):
+            if is_number_kind(trained[name]) and not is_number_kind(kinds[name]):
                 raise FormulaError(
                     f"column {name!r} must be numeric, as in the training data; the "
-                    f"new data have {frame[name].dtype}."
+                    f"new data have {kinds[name]}."
                 )
 
     def typical(self, frame: pd.DataFrame) -> pd.DataFrame:
         """One row of medians and, for categories, most frequent levels."""
-        return pd.DataFrame(
-            {name: [self._typical_value(frame[name], name)] for name in self.variables},
-            index=["typical"],
-        ).astype({name: frame[name].dtype for name in self.categorical})
+        medians = frame[self._numeric()].median().to_dict()
+        modes = {name: frame[name].mode().iloc[0] for name in self.categorical}
+        values = {**medians, **modes}
+        kept = {
+            name: kind
+            for name, kind in frame.dtypes.items()
+            if name in self.categorical or kind in (np.float16, np.float32)
+        }
+        made = pd.DataFrame(
+            {name: [values[name]] for name in self.variables}, index=["typical"]
+        )
+        return made.astype(kept) if kept else made
 
     def ranges(self, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of every numeric variable."""
-        numeric = [name for name in self.variables if name not in self.categorical]
-        return {
-            name: (float(frame[name].min()), float(frame[name].max()))
-            for name in numeric
-        }
+        numeric = frame[self._numeric()]
+        low, high = numeric.min().to_dict(), numeric.max().to_dict()
+        return {name: (float(low[name]), float(high[name])) for name in numeric.columns}
 
-    def _typical_value(self, column: pd.Series, name: str) -> Any:
-        if name in self.categorical:
-            return column.mode().iloc[0]
-        return column.median()
+    def _numeric(self) -> list[str]:
+        return [name for name in self.variables if name not in self.categorical]
 
 
 def caller_environment(depth: int) -> patsy.EvalEnvironment:
@@ -285,29 +292,27 @@ def parse(
     used = [*variables, *_variables(description.lhs_termlist, frame.columns)]
     used = list(dict.fromkeys(used))
     check_infinite(frame, used)
-    check_dates(frame, [name for name in used if name in _bare_names(description)])
+    bare = _bare_names(description)
+    check_dates(frame, [name for name in used if name in bare])
     plain = frame.reset_index(drop=True)
     left, right = _matrices(description, plain, environment, missing, variables)
     rows = right.index.to_numpy()
     if rows.size == 0:
         raise FormulaError(
             f"all {len(plain)} rows have missing values in the columns of the formula "
-            f"({', '.join(map(str, used))}). Fill them in, or leave such columns out."
+            f"({_listed(used)}). Fill them in, or leave such columns out."
         )
     y, classes, unused_levels = _response(left)
     info = right.design_info
-    kept = [
-        j
-        for j, name in enumerate(info.column_names)
-        if intercept or name != "Intercept"
-    ]
+    written = info.column_names
+    kept = [j for j, name in enumerate(written) if intercept or name != "Intercept"]
     if not kept:
         raise FormulaError(
             f"the formula {formula!r} has no predictors on its right-hand side. "
             "Name at least one, or use `.` for all columns."
         )
     X = right.to_numpy(dtype=np.float64)[:, kept]
-    names = tuple(plain_name(info.column_names[j]) for j in kept)
+    names = tuple(plain_name(written[j]) for j in kept)
     check_finite(X, names, allow_missing=missing == "pass")
     return Design(
         y=y,
@@ -525,13 +530,17 @@ def _check_names(
                     or name in env.namespace
                     or hasattr(builtins, name)
                 )
-                if name not in columns and not elsewhere:
-                    shown = ", ".join(map(str, columns[:12]))
-                    more = ", ..." if len(columns) > 12 else ""
+                if name not in held and not elsewhere:
                     raise FormulaError(
                         f"{name!r} is not a column of the data"
-                        f"{nearest(name, columns)} The columns are {shown}{more}."
+                        f"{nearest(name, columns)} The columns are {_listed(columns)}."
                     )
+
+
+def _listed(names: Sequence[str] | pd.Index) -> str:
+    """Write names after one another, the first of many."""
+    shown = ", ".join(map(str, names[:12]))
+    return f"{shown}, ..." if len(names) > 12 else shown
 
 
 def _matrices(

@@ -44,8 +44,8 @@ def as_frame(data: DataLike) -> pd.DataFrame:
         raise FormulaError("`data` has no rows.")
     plain = {
         name: _plain_column(frame[name])
-        for name in frame.columns
-        if _needs_conversion(frame[name])
+        for name, kind in frame.dtypes.items()
+        if not _is_plain(kind) and _needs_conversion(frame[name])
     }
     return frame.assign(**plain) if plain else frame
 
@@ -54,6 +54,11 @@ def _frame_of_mapping(data: Mapping[str, Any]) -> pd.DataFrame:
     if all(np.ndim(value) == 0 for value in data.values()):
         return pd.DataFrame({name: [value] for name, value in data.items()})
     return pd.DataFrame(dict(data))
+
+
+def _is_plain(kind: Any) -> bool:
+    """Tell numpy's own kinds; the column itself need not be looked at."""
+    return isinstance(kind, np.dtype) and kind.kind != "O"
 
 
 def _needs_conversion(column: pd.Series) -> bool:
@@ -84,7 +89,11 @@ def _plain_column(column: pd.Series) -> pd.Series:
 
 def is_number(column: pd.Series) -> bool:
     """Tell numbers from categories; true and false are categories."""
-    kind = column.dtype
+    return is_number_kind(column.dtype)
+
+
+def is_number_kind(kind: Any) -> bool:
+    """Tell kinds of numbers from kinds of categories."""
     return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
 
 

@@ -83,11 +83,14 @@ class EffectValues:
         The settings: columns `from` and `to`, indexed by predictor (and class).
     left_out : tuple of str
         Predictors whose move is not finite with the others typical.
+    n_beyond : int
+        Predictors, the last ones, that the table has no room for.
     """
 
     values: Floats
     frame: pd.DataFrame
     left_out: tuple[str, ...] = ()
+    n_beyond: int = 0
 
 
 def label_texts(labels: Labels) -> list[str]:

@@ -347,6 +347,7 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _learners_note(results),
         _effects_note(results),
         _unmoved_note(results),
+        _beyond_note(results),
         _unused_note(results),
         _influence_note(results),
         _negative_note(results),
@@ -446,6 +447,16 @@ def _unmoved_note(results: EnsembleResults) -> str | None:
     return (
         f"No effect of {', '.join(effects.left_out)}: the formula is not finite when "
         "it moves with the others at typical values."
+    )
+
+
+def _beyond_note(results: EnsembleResults) -> str | None:
+    effects = results.effect_values
+    if effects is None or not effects.n_beyond:
+        return None
+    return (
+        f"The last {effects.n_beyond:,} predictors were not moved: with so many columns "
+        "their rows would fill the memory. get_prediction at two rows compares any."
     )
 
 
