@@ -11,6 +11,7 @@ from vstatkit.api import (
 from vstatkit.components import VarianceComponents
 from vstatkit.exceptions import (
     ConstantResponseWarning,
+    FileError,
     FormulaError,
     KernelError,
     MonteCarloWarning,
@@ -18,15 +19,16 @@ from vstatkit.exceptions import (
     VstatkitWarning,
 )
 from vstatkit.forest.estimators import ForestClassifier, ForestRegressor
+from vstatkit.loading import load
 from vstatkit.normality import normality_tests
 from vstatkit.results import EnsembleResults, PredictionResults
-from vstatkit.storage import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ConstantResponseWarning",
     "EnsembleResults",
+    "FileError",
     "ForestClassifier",
     "ForestRegressor",
     "FormulaError",

@@ -12,6 +12,7 @@ from vstatkit import __version__, datasets
 from vstatkit.api import fit
 from vstatkit.components import ESTIMATORS
 from vstatkit.exceptions import VstatkitError
+from vstatkit.files import write_text_whole, write_whole
 from vstatkit.results import EnsembleResults
 from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
 
@@ -158,7 +159,8 @@ def _draw(results: EnsembleResults, path: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
     plots.plot_effects(results, ax=left)
     plots.plot_profile(results, "bmi", ax=right)
-    figure.savefig(path, dpi=150)
+    kind = path.suffix[1:] or "png"
+    write_whole(path, lambda file: figure.savefig(file, dpi=150, format=kind))
     plt.close(figure)
 
 
@@ -223,10 +225,11 @@ def _write(
 ) -> None:
     summary = results.summary(options.alpha)
     if options.out.suffix == ".csv":
-        table.to_csv(options.out, index=options.at is not None)
+        text = table.to_csv(index=options.at is not None)
     elif options.out.suffix == ".html":
-        options.out.write_text(summary.as_html(), encoding="utf-8")
+        text = summary.as_html()
     elif options.out.suffix == ".tex":
-        options.out.write_text(summary.as_latex(), encoding="utf-8")
+        text = summary.as_latex()
     else:
-        options.out.write_text(f"{summary}\n", encoding="utf-8")
+        text = f"{summary}\n"
+    write_text_whole(options.out, text)

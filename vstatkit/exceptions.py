@@ -13,6 +13,10 @@ class KernelError(VstatkitError):
     """A base learner could not be evaluated."""
 
 
+class FileError(VstatkitError):
+    """A file does not hold saved results, or holds them damaged."""
+
+
 class VstatkitWarning(UserWarning):
     """Base of the warnings."""
 

@@ -8,20 +8,18 @@ of what functions give; other settings are refused rather than mixed with them.
 import json
 import os
 import re
-import signal
-import threading
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from types import FrameType
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from vstatkit.exceptions import VstatkitError
+from vstatkit.files import write_whole
 from vstatkit.studies.experiment import (
     FINGERPRINTS,
     Experiment,
@@ -210,33 +208,7 @@ def _alive(process: int) -> bool:
 def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write under a name of this process's own, then move into place."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with _uninterrupted():
-        try:
-            with temporary.open("wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Put Ctrl-C off until a file is whole."""
-    before = signal.getsignal(signal.SIGINT)
-    main = threading.current_thread() is threading.main_thread()
-    if before is None or not main:  # the handler is not Python's, or not ours to set
-        yield
-        return
-    pressed: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda *press: pressed.append(press))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if pressed and callable(before):
-            before(*pressed[0])
+    write_whole(path, write, temporary=temporary)
 
 
 def stack(records: list[Record]) -> Record:

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pandas as pd
+
+from vstatkit.files import write_text_whole, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,17 +42,22 @@ class Report:
         """Write all files, and give their paths."""
         out.mkdir(parents=True, exist_ok=True)
         text = out / f"{self.name}.md"
-        text.write_text(self.markdown + "\n", encoding="utf-8")
+        write_text_whole(text, self.markdown + "\n")
         written = [text]
         for name, frame in self.tables.items():
             written.append(out / f"{name}.csv")
             # Fifteen digits, so that another machine's last bit makes no new file.
-            frame.to_csv(written[-1], index=False, float_format="%.15g")
+            table = frame.to_csv(index=False, float_format="%.15g")
+            write_text_whole(written[-1], table)
         for name, figure in self.pictures.items():
             written.append(out / f"{name}.png")
-            # Without the writer's version the same picture is the same file.
-            figure.savefig(written[-1], dpi=DPI, metadata={"Software": None})
+            write_whole(written[-1], partial(_draw, figure))
         return written
+
+
+def _draw(figure: "Figure", file: BinaryIO) -> None:
+    # Without the writer's version the same picture is the same file.
+    figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
 
 
 def markdown_table(frame: pd.DataFrame) -> str:
