@@ -117,9 +117,9 @@ def parse_code(code: str) -> ast.Expression:
     """Parse the code of a factor."""
     try:
         return ast.parse(code.strip(), mode="eval")
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FormulaError(
-            f"{code.strip()!r} is not an expression. A column whose name is no plain "
+            f"{code.strip()[:200]!r} is not an expression. A column whose name is no plain "
             'Python name is written Q("...").'
         ) from error
 
@@ -165,14 +165,16 @@ def is_quoted(node: ast.AST) -> bool:
         and isinstance(node.func, ast.Name)
         and node.func.id == "Q"
         and len(node.args) == 1
+        and not node.keywords
         and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
     )
 
 
 SAFE_FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in dir(np)
-    if isinstance(getattr(np, name), np.ufunc)
+    if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
 } | {"where": np.where, "clip": np.clip, "round": np.round, "poly": poly}
 """numpy's elementwise functions and `poly`: they compute and touch nothing else."""
 
@@ -203,14 +205,25 @@ def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
     Formulas are Python to patsy. Here only columns, arithmetic, patsy's
     built-ins and numpy's elementwise functions may stand.
     """
+    held = set(columns)
     for code in codes:
+        if code in held:
+            continue
         for node in ast.walk(parse_code(code)):
             if not _is_trusted(node, columns):
                 raise FormulaError(
-                    f"{ast.unparse(node)!r} is not allowed in a formula given as "
+                    f"{shown(node)!r} is not allowed in a formula given as "
                     "text: only columns, arithmetic, patsy's built-ins and numpy's "
                     "elementwise functions are."
                 )
+
+
+def shown(node: ast.AST) -> str:
+    """Write code for a message: its beginning, or what it is."""
+    try:
+        return ast.unparse(node)[:80]
+    except (RecursionError, ValueError):
+        return type(node).__name__
 
 
 def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:

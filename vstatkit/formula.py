@@ -38,6 +38,13 @@ from vstatkit.frames import (
     nearest,
 )
 
+from vstatkit.limits import (
+    MAX_COLUMNS,
+    check_codes,
+    check_lengths,
+    check_text,
+    check_width,
+)
 from vstatkit.terms import Codes, sides, written_factors
 
 Missing = Literal["drop", "raise", "pass"]
@@ -275,19 +282,25 @@ def parse(
             f"`missing` must be 'drop', 'raise' or 'pass'; got {missing!r}."
         )
     frame = as_frame(data)
+    if environment is None and isinstance(formula, str):
+        check_text(formula)
     text = expand_dot(formula, [c for c in frame.columns if c not in not_in_dot])
     tree = _read(text)
     # Factors that are taken out again too: a slip in their names would go unseen.
     codes = list(written_factors(tree))
     if environment is None:
         environment = restricted_environment()
+        check_lengths(codes)
         _check_names(codes, frame.columns, environment)
         check_trusted(codes, frame.columns)
+        check_codes(codes, frame)
+        description = _describe(tree, frame.columns, MAX_COLUMNS)
+        check_width(_products(description), frame)
     else:
         environment = environment.with_outer_namespace(SAFE_FUNCTIONS)
         _check_names(codes, frame.columns, environment)
         frame = _with_outside_columns(codes, frame, environment)
-    description = _describe(tree, frame.columns)
+        description = _describe(tree, frame.columns, MAX_PRODUCTS)
     variables = _variables(description.rhs_termlist, frame.columns)
     used = [*variables, *_variables(description.lhs_termlist, frame.columns)]
     used = list(dict.fromkeys(used))
@@ -405,9 +418,9 @@ def _read(formula: str) -> Any:
         return parse_formula(formula)
 
 
-def _describe(tree: Any, columns: pd.Index) -> patsy.ModelDesc:
+def _describe(tree: Any, columns: pd.Index, max_terms: int) -> patsy.ModelDesc:
     """List the terms; columns that stand by themselves are only looked up."""
-    left, right = sides(tree, MAX_PRODUCTS)
+    left, right = sides(tree, max_terms)
     held = set(columns)
     factors = {
         code: _factor(code, origin, held)
@@ -440,6 +453,12 @@ def _written(description: patsy.ModelDesc) -> str:
     if "1" not in right:
         right.insert(0, "0")
     return f"{' + '.join(left)} ~ {' + '.join(right)}"
+
+
+def _products(description: patsy.ModelDesc) -> list[list[str]]:
+    """Codes of the factors of every term."""
+    terms = [*description.lhs_termlist, *description.rhs_termlist]
+    return [[factor.code for factor in term.factors] for term in terms]
 
 
 def _codes(terms: Sequence[Any]) -> list[str]:
