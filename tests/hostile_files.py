@@ -272,7 +272,9 @@ HOSTILE = {
     ),
     "a negative shape": (
         TREES,
-        header("values", "{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 6), }"),
+        header(
+            "values", "{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 6), }"
+        ),
     ),
     "a header that is code": (TREES, header("values", "__import__('os').system('x')")),
     "a deep header": (TREES, header("values", "(" * 3000)),
@@ -359,7 +361,15 @@ HOSTILE = {
             "labels",
             "items",
             value=[
-                {"tuple": [{"tuple": [{"tuple": [{"tuple": [{"tuple": [{"tuple": [1]}]}]}]}]}]}
+                {
+                    "tuple": [
+                        {
+                            "tuple": [
+                                {"tuple": [{"tuple": [{"tuple": [{"tuple": [1]}]}]}]}
+                            ]
+                        }
+                    ]
+                }
             ],
         ),
     ),
@@ -396,7 +406,10 @@ HOSTILE = {
     "negative seed": (TREES, field("design", "fields", "seed", value=-1)),
     "huge seed": (TREES, field("design", "fields", "seed", value=2**64)),
     "design with more": (TREES, field("design", "fields", "more", value=1)),
-    "balanced for others": (BALANCED, field("design", "fields", "n_learners", value=13)),
+    "balanced for others": (
+        BALANCED,
+        field("design", "fields", "n_learners", value=13),
+    ),
     "a block of one": (BALANCED, field("design", "fields", "block", value=1)),
     "complete and huge": (
         COMPLETE,
@@ -450,8 +463,8 @@ HOSTILE = {
     "sizes of zero": (TREES, array("tree_sizes", lambda a: a * 0)),
     "negative sizes": (TREES, array("tree_sizes", lambda a: -a)),
     "huge sizes": (TREES, array("tree_sizes", lambda a: a * 0 + BIG)),
-    "sizes that wrap round": (TREES, array("tree_sizes", lambda a: _wrap(a))),
-    "sizes moved": (TREES, array("tree_sizes", lambda a: _move(a))),
+    "sizes that wrap round": (TREES, array("tree_sizes", _wrap)),
+    "sizes moved": (TREES, array("tree_sizes", _move)),
     "fewer sizes": (TREES, array("tree_sizes", lambda a: a[:-1])),
     "sizes of floats": (TREES, array("tree_sizes", lambda a: a * 1.0)),
     "nodes of another kind": (TREES, array("tree_nodes", lambda a: a["value"].copy())),
@@ -460,7 +473,10 @@ HOSTILE = {
     "share index outside": (CLASSES, node("right", 10**6, leaf=True)),
     "negative share index": (CLASSES, node("right", -1, leaf=True)),
     "leaf of no kind": (CLASSES, node("feature", -3, leaf=True)),
-    "shares above one": (CLASSES, array("tree_shares", lambda a: np.append(a, [9.0] * 4))),
+    "shares above one": (
+        CLASSES,
+        array("tree_shares", lambda a: np.append(a, [9.0] * 4)),
+    ),
     "more shares": (CLASSES, array("tree_shares", lambda a: np.append(a, [0.5] * 4))),
     "share sizes not whole": (
         CLASSES,
@@ -485,7 +501,10 @@ HOSTILE = {
     "infinite scale": (TREES, field("predictor", "scale", value=float("inf"))),
     "centre no number": (TREES, field("predictor", "centre", value=float("nan"))),
     "unknown learners": (TREES, field("predictor", "kind", value="pickle")),
-    "coefficients of others": (LINEAR, array("coefficients", lambda a: a[:, :-1].copy())),
+    "coefficients of others": (
+        LINEAR,
+        array("coefficients", lambda a: a[:, :-1].copy()),
+    ),
     "coefficients of fewer": (LINEAR, array("coefficients", lambda a: a[:-1])),
     "coefficients not finite": (LINEAR, array("coefficients", lambda a: a * np.nan)),
     "logit without classes": (LINEAR, field("predictor", "logit", value=True)),
@@ -514,7 +533,9 @@ HOSTILE = {
     "formula of no text": (TREES, field("predictor", "formula", value=7)),
     "column of another kind": (
         TREES,
-        document(lambda d: d["predictor"]["frame"]["others"][0].update(items=[[]] * 40)),
+        document(
+            lambda d: d["predictor"]["frame"]["others"][0].update(items=[[]] * 40)
+        ),
     ),
     "column of another length": (
         TREES,
@@ -522,12 +543,16 @@ HOSTILE = {
     ),
     "column of no level": (
         TREES,
-        document(lambda d: d["predictor"]["frame"]["others"][0].update(items=["z"] * 40)),
+        document(
+            lambda d: d["predictor"]["frame"]["others"][0].update(items=["z"] * 40)
+        ),
     ),
     "levels twice": (
         TREES,
         document(
-            lambda d: d["predictor"]["frame"]["others"][0].update(categories=list("aabc"))
+            lambda d: d["predictor"]["frame"]["others"][0].update(
+                categories=list("aabc")
+            )
         ),
     ),
     "ordered of another kind": (

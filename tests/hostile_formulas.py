@@ -161,7 +161,7 @@ CODE = [
     "I(__import__('os').system('touch executed'))",
     "open('executed', 'w')",
     "I(open('executed', 'w').write('x'))",
-    "exec('open(\"executed\", \"w\")')",
+    'exec(\'open("executed", "w")\')',
     "eval('x')",
     "I(eval('9**9**9'))",
     "np.load('executed')",
@@ -282,9 +282,11 @@ def main():
     copy, touched = frame.copy(), []
     watched = ("open", "os.", "subprocess.", "socket.", "import", "shutil.", "ctypes.")
     sys.addaudithook(
-        lambda event, args: touched.append([event, str(args)[:200]])
-        if event.startswith(watched)
-        else None
+        lambda event, args: (
+            touched.append([event, str(args)[:200]])
+            if event.startswith(watched)
+            else None
+        )
     )
     rows = []
     for formula in FORMULAS:

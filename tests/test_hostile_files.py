@@ -91,7 +91,7 @@ def test_a_file_of_an_earlier_version_says_so(tmp_path):
     path = tmp_path / "old.npz"
     with path.open("wb") as file:
         np.savez_compressed(file, values=np.ones((2, 1)), document=np.array("{}"))
-    with pytest.raises(vs.FileError, match="earlier version. Fit again"):
+    with pytest.raises(vs.FileError, match="saved by an earlier version"):
         vs.load(path)
 
 

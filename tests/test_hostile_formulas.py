@@ -101,7 +101,11 @@ def test_ordinary_formulas_are_read_as_ever(right):
         ("MAX_DEGREE", "poly(x, 5, raw=True)", "poly(x, 6, raw=True)"),
         ("MAX_DEGREE", "bs(x, df=5)", "bs(x, df=6)"),
         ("MAX_DEGREE", "round(x, 5)", "round(x, -6)"),
-        ("MAX_DEGREE", "cr(x, knots=[1.2, 1.3])", "cr(x, knots=[1.1, 1.2, 1.3, 1.4, 1.5, 1.6])"),
+        (
+            "MAX_DEGREE",
+            "cr(x, knots=[1.2, 1.3])",
+            "cr(x, knots=[1.1, 1.2, 1.3, 1.4, 1.5, 1.6])",
+        ),
         ("MAX_COLUMNS", "poly(x, 4)", "poly(x, 4) + C(g)"),
         ("MAX_COLUMNS", "x + I(x + 1):z", "g:I(x + 1)"),
         ("MAX_ENTRIES", "log(x)", "poly(x, 5)"),
@@ -132,10 +136,10 @@ def test_every_bound_is_kept(name, within, beyond, monkeypatch):
         read(beyond)
 
 
-def test_long_products_are_bounded_before_they_are_written_out(monkeypatch):
+def test_long_products_are_bounded_before_they_are_written_out():
     frame = data()
+    read = " + ".join(f"I(x**{j})" for j in range(1, 101))
     with pytest.raises(vs.FormulaError, match="products of"):
-        read = " + ".join(f"I(x**{j})" for j in range(1, 101))
         parse(f"y ~ ({read})**2", frame, environment=None, intercept=False)
 
 
@@ -145,7 +149,9 @@ def test_exhaustion_in_a_trusted_formula_is_one_line(error):
         raise error("no more")
 
     with pytest.raises(vs.FormulaError) as caught:
-        parse("y ~ greedy(x)", data(), environment=caller_environment(0), intercept=True)
+        parse(
+            "y ~ greedy(x)", data(), environment=caller_environment(0), intercept=True
+        )
     assert "no more" in str(caught.value)
 
 

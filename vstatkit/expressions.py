@@ -86,8 +86,24 @@ def quote(name: str) -> str:
         and name not in PATSY_BUILTINS
     ):
         return name
+    return _in_quotes(name)
+
+
+def _in_quotes(name: str) -> str:
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'Q("{escaped}")'
+
+
+def canonical(code: str) -> str:
+    """Write quoted columns in one way, so that one of them can be taken out again.
+
+    Examples
+    --------
+    >>> canonical("Q('my x')")
+    'Q("my x")'
+    """
+    quoted = re.fullmatch(r"""Q\((["'])([^"'\\]*)\1\)""", code)
+    return code if quoted is None else _in_quotes(quoted[2])
 
 
 def plain_name(name: str) -> str:

@@ -37,7 +37,6 @@ from vstatkit.frames import (
     is_number_kind,
     nearest,
 )
-
 from vstatkit.limits import (
     MAX_COLUMNS,
     check_codes,
@@ -209,7 +208,7 @@ class Coding:
         """One row of medians and, for categories, most frequent levels."""
         medians = frame[self._numeric()].median().to_dict()
         modes = {name: frame[name].mode().iloc[0] for name in self.categorical}
-        values = {**medians, **modes}
+        values: dict[Any, Any] = {**medians, **modes}
         kept = {
             name: kind
             for name, kind in frame.dtypes.items()

@@ -43,7 +43,7 @@ def as_frame(data: DataLike) -> pd.DataFrame:
     if len(frame) == 0:
         raise FormulaError("`data` has no rows.")
     plain = {
-        name: _plain_column(frame[name])
+        str(name): _plain_column(frame[name])
         for name, kind in frame.dtypes.items()
         if not _is_plain(kind) and _needs_conversion(frame[name])
     }

@@ -17,6 +17,7 @@ import pandas as pd
 from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import (
     SAFE_FUNCTIONS,
+    bare_name,
     is_quoted,
     names_in,
     parse_code,
@@ -86,8 +87,8 @@ def check_lengths(codes: Sequence[str]) -> None:
     for code in codes:
         if len(code) > MAX_CODE:
             raise FormulaError(
-                f"a factor of a formula given as text may have {MAX_CODE:,} characters; "
-                f"{code[:40]!r}... has {len(code):,}."
+                f"a factor of a formula given as text may have {MAX_CODE:,} "
+                f"characters; {code[:40]!r}... has {len(code):,}."
             )
 
 
@@ -102,12 +103,12 @@ def check_codes(codes: Sequence[str], frame: pd.DataFrame) -> None:
         The data.
     """
     kinds = {
-        name: "number" if is_number_kind(kind) or kind == bool else "text"
+        str(name): "number" if is_number_kind(kind) or kind.kind == "b" else "text"
         for name, kind in frame.dtypes.items()
     }
     left = MAX_NODES
     for code in codes:
-        if code in kinds:
+        if bare_name(code) in kinds:
             continue
         tree = parse_code(code)
         left -= sum(1 for _ in ast.walk(tree))
@@ -141,13 +142,15 @@ def check_width(terms: Sequence[Sequence[str]], frame: pd.DataFrame) -> None:
     bound = min(MAX_COLUMNS, MAX_ENTRIES // max(1, len(frame)))
     if total > bound:
         raise FormulaError(
-            f"the formula makes {total:,} columns of the design matrix; a formula given "
-            f"as text may make {bound:,} besides those of the data."
+            f"the formula makes {total:,} columns of the design matrix; a formula "
+            f"given as text may make {bound:,} besides those of the data."
         )
 
 
 def _too_deep() -> str:
-    return f"a formula given as text may be nested {MAX_NESTING} deep; this one is more."
+    return (
+        f"a formula given as text may be nested {MAX_NESTING} deep; this one is more."
+    )
 
 
 def _refused(node: ast.AST, why: str) -> FormulaError:
@@ -333,7 +336,7 @@ def _check_whole(node: ast.AST, value: Any) -> None:
         raise _refused(node, "whole numbers have at most 19 digits.")
 
 
-def _fold(node: ast.AST) -> int | float:
+def _fold(node: ast.AST) -> Any:
     """Compute a number that stands for itself, every step within bounds."""
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
         return node.value

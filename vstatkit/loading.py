@@ -38,15 +38,17 @@ from vstatkit.stored_designs import unpack_design
 from vstatkit.stored_trees import check_trees
 
 ARRAYS = (
-    ("values", "null", "effects", "residuals", "coefficients")
-    + ("typical_numbers", "frame_numbers")
-    + ("counts_data", "counts_indices", "counts_indptr", "counts_groups")
-    + ("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains")
+    *("values", "null", "effects", "residuals", "coefficients"),
+    *("typical_numbers", "frame_numbers"),
+    *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
+    *("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains"),
 )
 """Arrays that a file may hold."""
 
-FIELDS = ("format", "variance", "labels", "units", "info", "design", "effects")
-FIELDS += ("scores", "predictor")
+FIELDS = (
+    *("format", "variance", "labels", "units", "info", "design"),
+    *("effects", "scores", "predictor"),
+)
 
 
 def load(path: str | PathLike[str]) -> EnsembleResults:
@@ -78,9 +80,9 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
     except FileError as error:
         raise FileError(f"{path} cannot be loaded: {error}") from error
     except Exception as error:
-        kind = type(error).__name__
+        why = f"{type(error).__name__}: {str(error)[:300]}"
         raise FileError(
-            f"{path} cannot be loaded: the file is damaged ({kind}: {str(error)[:300]})."
+            f"{path} cannot be loaded: the file is damaged ({why})."
         ) from error
 
 

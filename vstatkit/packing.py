@@ -108,7 +108,9 @@ def unpack_index(packed: Any, length: int) -> Labels:
     """Read an index of the length that it must have."""
     several = type(packed) is dict and "rows" in packed
     only(packed, ("rows", "names") if several else ("items", "name"), "an index")
-    items = [unpack(item) for item in take(packed, "rows" if several else "items", list)]
+    items = [
+        unpack(item) for item in take(packed, "rows" if several else "items", list)
+    ]
     check(len(items) == length, f"an index has {len(items)} labels for {length}.")
     if not several:
         name = unpack(packed["name"])

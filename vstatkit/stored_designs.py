@@ -27,7 +27,7 @@ def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
     name = take(packed, "name", str)
     if name == GivenDesign.name:
         return _unpack_given(packed, arrays, B)
-    kinds = {**DESIGNS, CompleteDesign.name: CompleteDesign}
+    kinds: dict[str, type[Any]] = {**DESIGNS, CompleteDesign.name: CompleteDesign}
     check(name in kinds, "its design is not known.")
     only(packed, ("name", "fields"), "`design`")
     fields = packed["fields"]
@@ -42,7 +42,7 @@ def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
         complete = CompleteDesign(**common)
         check(complete.n_subsamples == B, "the design has more learners, or fewer.")
         return complete
-    design = kinds[name](**common, **kept)
+    design: SubsampleDesign = kinds[name](**common, **kept)
     check(design.sized(B) == design, "the design has more learners, or fewer.")
     return design
 

@@ -42,7 +42,9 @@ def check_trees(
     }
     for name, (kind, ndim) in expected.items():
         fits = name in arrays and arrays[name].dtype == kind
-        check(fits and arrays[name].ndim == ndim, f"{name!r} is missing or another kind.")
+        check(
+            fits and arrays[name].ndim == ndim, f"{name!r} is missing or another kind."
+        )
     check(arrays["tree_gains"].shape == (B, p), "gains and columns differ.")
     nodes, sizes = arrays["tree_nodes"], arrays["tree_sizes"]
     _check_sizes(sizes, B, nodes.size, least=1)

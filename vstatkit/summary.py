@@ -455,8 +455,8 @@ def _beyond_note(results: EnsembleResults) -> str | None:
     if effects is None or not effects.n_beyond:
         return None
     return (
-        f"The last {effects.n_beyond:,} predictors were not moved: with so many columns "
-        "their rows would fill the memory. get_prediction at two rows compares any."
+        f"The last {effects.n_beyond:,} predictors were not moved: with so many "
+        "columns their rows would fill the memory. get_prediction at two rows compares any."
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vstatkit.exceptions import FormulaError
+from vstatkit.expressions import canonical
 
 Codes = tuple[str, ...]
 """Python code of the factors of one term, in order."""
@@ -64,7 +65,7 @@ def written_factors(tree: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for node in _bottom_up(tree):
         if node.type == "PYTHON_EXPR":
-            found.setdefault(node.token.extra, node.origin)
+            found.setdefault(canonical(node.token.extra), node.origin)
     return found
 
 
@@ -97,25 +98,28 @@ def _evaluate(node: Any, parts: list[Side], max_terms: int) -> Side:
     if len(parts) == 1:
         return _unary(node, parts[0])
     left, right = parts
-    if node.type == "+":
-        return _plus(left, right, literal_zero=node.args[1].type == "ZERO")
-    if node.type == "-":
-        return _minus(left, right, literal_zero=node.args[1].type == "ZERO")
+    if node.type in ("+", "-"):
+        combine = _plus if node.type == "+" else _minus
+        return combine(left, right, literal_zero=node.args[1].type == "ZERO")
     if node.type == "**":
         return _power(left, node.args[1], max_terms)
-    if node.type == "~":
+    return _product(node.type, left, right, max_terms)
+
+
+def _product(sign: str, left: Side, right: Side, max_terms: int) -> Side:
+    if sign == "~":
         raise FormulaError("`~` may stand in a formula only once.")
-    if node.type == "/":
+    if sign == "/":
         return _nested(left, right, max_terms)
     crossed = _interaction(left, right, max_terms)
-    if node.type == ":":
+    if sign == ":":
         return crossed
-    return Side({**left.terms, **right.terms, **crossed.terms})
+    return Side(_union(left.terms, right.terms, crossed.terms))
 
 
 def _leaf(node: Any) -> Side:
     if node.type == "PYTHON_EXPR":
-        code = node.token.extra
+        code = canonical(node.token.extra)
         return Side({frozenset([code]): (code,)})
     return Side({}, intercept=node.type == "ONE", removed=node.type == "ZERO")
 
@@ -174,7 +178,7 @@ def _nested(left: Side, right: Side, max_terms: int) -> Side:
     factors = tuple(dict.fromkeys(code for one in left.terms.values() for code in one))
     together = Side({frozenset(factors): factors})
     within = _interaction(together, right, max_terms)
-    return Side({**left.terms, **within.terms})
+    return Side(_union(left.terms, within.terms))
 
 
 def _interaction(left: Side, right: Side, max_terms: int) -> Side:
@@ -187,6 +191,15 @@ def _interaction(left: Side, right: Side, max_terms: int) -> Side:
             codes = tuple(dict.fromkeys(one + other))
             terms.setdefault(frozenset(codes), codes)
     return Side(terms)
+
+
+def _union(*parts: Products) -> Products:
+    """Join terms; each keeps the order of factors in which it came first."""
+    found: Products = {}
+    for part in parts:
+        for key, codes in part.items():
+            found.setdefault(key, codes)
+    return found
 
 
 def _check_no_numbers(nodes: Sequence[Any]) -> None:
