@@ -3,6 +3,7 @@
 Arrays here have learners first; R's matrices have them last.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -128,28 +129,67 @@ def _row_names(given: RObject) -> pd.Index | None:
 
 
 def _column_from_r(name: str, part: dict[str, Any]) -> Any:
-    kind = part["kind"][0]
-    values: Any = part.get("values")
-    if kind == "factor":
-        codes = np.where(np.isnan(values), 0, values).astype(np.int64) - 1
-        levels = pd.Index(list(part["levels"]))
-        return pd.Categorical.from_codes(codes, levels, bool(part["ordered"][0]))
-    if kind == "date":
-        return pd.to_datetime(pd.Series(values), unit="D").dt.as_unit("us").to_numpy()
-    if kind == "time":
-        moments = pd.to_datetime(pd.Series(values), unit="s", utc=True)
-        return moments.dt.as_unit("us").dt.tz_convert(part["zone"][0] or "UTC").array
-    if kind == "logical":
-        whole = not np.isnan(values).any()
-        return values.astype(bool) if whole else pd.array(_truth(values), "boolean")
-    if kind in ("integer", "number"):
-        return values
-    if kind == "text":
-        return pd.Series(list(values), dtype=object).array
-    raise TypeError(
-        f"column {name!r} is of R's class {kind!r}, which has no place in a data "
-        "frame here; convert it in R, or leave it out."
-    )
+    """Read a column whose parts R gives as vectors."""
+    single = ("kind", "ordered", "zone")
+    found = {key: one[0] if key in single else one for key, one in part.items()}
+    return column_from_parts(name, found)
+
+
+def column_from_parts(name: str, part: Mapping[str, Any]) -> Any:
+    """Make a column of what R has taken apart.
+
+    Parameters
+    ----------
+    name : str
+        What the column is called.
+    part : dict
+        `kind`; `values`, numbers that are NaN where missing, or texts; `levels` and
+        `ordered` of a factor, whose values count from one; `zone` of times.
+    """
+    kind, values = part["kind"], part.get("values")
+    make = _COLUMNS.get(kind)
+    if make is None or values is None:
+        raise TypeError(
+            f"column {name!r} is of R's class {kind!r}, which has no place in a data "
+            "frame here; convert it in R, or leave it out."
+        )
+    return make(values, part)
+
+
+def _factor(values: Any, part: Mapping[str, Any]) -> Any:
+    codes = np.where(np.isnan(values), 0, values).astype(np.int64) - 1
+    levels = pd.Index(list(part["levels"]))
+    return pd.Categorical.from_codes(codes, levels, bool(part["ordered"]))
+
+
+def _date(values: Any, _: Mapping[str, Any]) -> Any:
+    return pd.to_datetime(pd.Series(values), unit="D").dt.as_unit("us").to_numpy()
+
+
+def _time(values: Any, part: Mapping[str, Any]) -> Any:
+    moments = pd.to_datetime(pd.Series(values), unit="s", utc=True)
+    return moments.dt.as_unit("us").dt.tz_convert(part["zone"] or "UTC").array
+
+
+def _logical(values: Any, _: Mapping[str, Any]) -> Any:
+    whole = not np.isnan(values).any()
+    return values.astype(bool) if whole else pd.array(_truth(values), "boolean")
+
+
+def _integer(values: Any, _: Mapping[str, Any]) -> Any:
+    return values if np.isnan(values).any() else values.astype(np.int64)
+
+
+_COLUMNS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "factor": _factor,
+    "date": _date,
+    "time": _time,
+    "logical": _logical,
+    "integer": _integer,
+    "number": lambda values, _: values,
+    "text": lambda values, _: pd.Series(list(values), dtype=object).array,
+}
+"""How a column is made, by its kind in R."""
 
 
 def _truth(values: Floats) -> list[bool | None]:

@@ -1,13 +1,26 @@
 """What R's side of the bridge, `vstatkit.R`, asks of Python."""
 
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
 
+from r_bridge.convert import column_from_parts
+from r_bridge.formula import translate_formula
 from vstatkit.frames import is_number
 from vstatkit.info import label_texts
+
+__all__ = [
+    "frame_columns",
+    "frame_from_parts",
+    "is_ours",
+    "r_file",
+    "series_values",
+    "translate_formula",
+    "vector_from_part",
+]
 
 
 class FrameColumns(TypedDict):
@@ -34,6 +47,72 @@ def r_file() -> str:
         For R: `source(import("r_bridge")$r_file())`.
     """
     return str(resources.files("r_bridge").joinpath("vstatkit.R"))
+
+
+def is_ours(function: Any) -> bool:
+    """Tell whether a function, method or class belongs to vstatkit or this bridge."""
+    holder = getattr(function, "__self__", None)
+    owners = (function, holder, type(holder))
+    homes = (str(getattr(one, "__module__", "")) for one in owners)
+    return any(home.partition(".")[0] in ("vstatkit", "r_bridge") for home in homes)
+
+
+def frame_from_parts(
+    names: Sequence[str],
+    parts: Sequence[Mapping[str, Any]],
+    rows: Sequence[str],
+    n: int,
+) -> pd.DataFrame:
+    """Make a data frame of columns that R has taken apart; NA is missing.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the columns.
+    parts : sequence of dict
+        A column each; see `vector_from_part`.
+    rows : sequence of str
+        Names of the rows; none where R only counts them.
+    n : int
+        Number of rows.
+    """
+    index = pd.Index(list(rows)) if rows else pd.RangeIndex(n)
+    columns = [_column(name, part) for name, part in zip(names, parts, strict=True)]
+    series = [pd.Series(column, index=index) for column in columns]
+    made = pd.concat(series, axis=1) if series else pd.DataFrame(index=index)
+    return made.set_axis(pd.Index(list(names), dtype=object), axis=1)
+
+
+def vector_from_part(part: Mapping[str, Any]) -> Any:
+    """Make a list of a vector that R has taken apart, or its only value.
+
+    NA is None, or a missing date.
+
+    Parameters
+    ----------
+    part : dict
+        `kind`, `values`, and what the kind needs: the mask `missing` of text,
+        `levels` and `ordered` of a factor, `zone` of times.
+    """
+    column = pd.Series(_column("vector", part))
+    values = column.tolist()
+    if part["kind"] not in ("date", "time"):
+        pairs = zip(values, column.isna(), strict=True)
+        values = [None if missing else one for one, missing in pairs]
+    if part["kind"] == "integer":
+        values = [None if one is None else int(one) for one in values]
+    return values[0] if len(values) == 1 else values
+
+
+def _column(name: str, part: Mapping[str, Any]) -> Any:
+    """Read a column; text comes beside a mask of what is missing."""
+    values = part["values"]
+    if part["kind"] == "text":
+        pairs = zip(values, part["missing"], strict=True)
+        values = [None if missing else one for one, missing in pairs]
+    else:
+        values = np.array(values, dtype=np.float64)
+    return column_from_parts(name, {**part, "values": values})
 
 
 def frame_columns(frame: pd.DataFrame) -> FrameColumns:

@@ -2,23 +2,128 @@
 #
 #   library(reticulate)
 #   vstatkit <- import("vstatkit")
-#   source(import("r_bridge")$r_file())
 #   vstatkit$fit(y ~ x1 + x2, df)
 #
-# Formulas go to Python translated, data frames come back as data frames and series
-# as named vectors whatever the versions of reticulate and pandas, and results print
-# as tables.
+# `import("vstatkit")` reads this file. Formulas go to Python translated; NA of any
+# kind is missing there, in data frames and in vectors; fitted models go over as
+# files. Data frames come back as data frames and series as named vectors whatever
+# the versions of reticulate and pandas, and results print as tables.
 
 local({
+  reticulate_has <- function(name) exists(name, asNamespace("reticulate"))
   register <- function(generic, class, method, home = "reticulate") {
     registerS3method(generic, class, method, envir = asNamespace(home))
   }
+  # Functions taken without `$` are called without the conversion below.
+  bridge <- reticulate::import("r_bridge.reticulate", convert = FALSE)
+  ask <- function(name, ...) {
+    reticulate::py_call(reticulate::py_get_attr(bridge, name), ...)
+  }
+
+  # --- to Python -----------------------------------------------------------
+
+  as_text <- function(x) paste(deparse(x, width.cutoff = 500L), collapse = " ")
+
+  part <- function(kind, values, ...) list(kind = kind, values = as.list(values), ...)
+
+  # What a column or vector is, in parts that every version of reticulate converts:
+  # doubles carry NA as NaN, text and truth values beside a mask.
+  take_apart <- function(x) {
+    if (is.factor(x)) {
+      part("factor", as.double(x), levels = as.list(levels(x)), ordered = is.ordered(x))
+    } else if (inherits(x, "Date")) {
+      part("date", as.double(x))
+    } else if (inherits(x, "POSIXt")) {
+      zone <- attr(as.POSIXct(x), "tzone")[1]
+      part("time", as.double(as.POSIXct(x)), zone = if (is.null(zone)) "" else zone)
+    } else if (is.character(x)) {
+      part("text", ifelse(is.na(x), "", x), missing = as.list(is.na(x)))
+    } else {
+      part(if (is.logical(x)) "logical" else if (is.integer(x)) "integer" else "number",
+           as.double(x))
+    }
+  }
+
+  known <- function(x) {
+    is.null(dim(x)) && (inherits(x, c("factor", "Date", "POSIXt")) ||
+      (is.atomic(x) && !is.complex(x) && !is.raw(x) && !inherits(x, "integer64")))
+  }
+
+  frame_to_py <- function(x) {
+    strange <- names(x)[!vapply(x, known, logical(1))]
+    if (length(strange)) {
+      stop("column '", strange[1], "' is of class ", class(x[[strange[1]]])[1],
+           ", which has no place in a data frame of vstatkit's; convert it, or leave ",
+           "it out.", call. = FALSE)
+    }
+    rows <- .row_names_info(x, type = 0L)
+    ask("frame_from_parts", as.list(names(x)), unname(lapply(x, take_apart)),
+        as.list(if (is.character(rows)) rows), nrow(x))
+  }
+
+  holds_na <- function(x) {
+    if (inherits(x, "POSIXlt")) x <- as.POSIXct(x)
+    if (is.list(x)) any(vapply(x, holds_na, logical(1))) else anyNA(x)
+  }
+
+  vector_to_py <- function(x) {
+    classed <- inherits(x, c("factor", "Date", "POSIXt"))
+    if (!classed && !anyNA(x)) x
+    else if (!inherits(x, c("Date", "POSIXt")) && length(x) == 1 && anyNA(x)) NaN
+    else ask("vector_from_part", take_apart(x))
+  }
+
+  model_to_py <- function(x) {
+    file <- tempfile("model", fileext = ".rds")
+    saveRDS(x, file)
+    file
+  }
+
+  to_py <- function(x) {
+    if (is.null(x) || is.function(x) || inherits(x, "python.builtin.object")) x
+    else if (inherits(x, "formula")) ask("translate_formula", as_text(x))
+    else if (is.data.frame(x)) frame_to_py(x)
+    else if (known(x)) vector_to_py(x)
+    else if (is.list(x) && is.object(x)) model_to_py(x)
+    else if (is.list(x)) lapply(x, to_py)
+    else if (!is.double(x) && (is.integer(x) || is.logical(x)) && anyNA(x)) x + 0.0
+    else x
+  }
+
+  # Vectors without a class are converted where no method is asked: calls of ours
+  # convert their arguments first.
+  if (reticulate_has("py_to_r_wrapper")) {
+    for (class in c("python.builtin.function", "python.builtin.method",
+                    "python.builtin.type")) {
+      register("py_to_r_wrapper", class, function(x) {
+        force(x)
+        if (!is.function(x) || !reticulate::py_to_r(ask("is_ours", x))) return(x)
+        function(...) do.call(x, lapply(list(...), to_py), quote = TRUE)
+      })
+    }
+  }
 
   register("r_to_py", "formula", function(x, convert = FALSE) {
-    text <- paste(deparse(x, width.cutoff = 500L), collapse = " ")
-    bridge <- reticulate::import("r_bridge", convert = FALSE)
-    bridge$translate_formula(text)
+    ask("translate_formula", as_text(x))
   })
+
+  # Frames that `r_to_py` makes, or Python takes by `r.df`, differ where NA is.
+  # reticulate's own calls find the method in its namespace before any other.
+  theirs <- utils::getS3method("r_to_py", "data.frame",
+                               envir = asNamespace("reticulate"))
+  with_na <- function(x, convert = FALSE) {
+    ours <- all(vapply(x, known, logical(1))) && holds_na(x)
+    if (ours) frame_to_py(x) else theirs(x, convert)
+  }
+  register("r_to_py", "data.frame", with_na)
+  if (reticulate_has("r_to_py.data.frame")) {
+    home <- asNamespace("reticulate")
+    unlockBinding("r_to_py.data.frame", home)
+    assign("r_to_py.data.frame", with_na, home)
+    lockBinding("r_to_py.data.frame", home)
+  }
+
+  # --- to R ----------------------------------------------------------------
 
   plain <- function(column) {
     if (!is.list(column)) return(column)
@@ -28,17 +133,16 @@ local({
 
   for (class in c("pandas.Series", "pandas.core.series.Series")) {
     register("py_to_r", class, function(x) {
-      parts <- reticulate::import("r_bridge.reticulate")$series_values(x)
+      parts <- reticulate::py_to_r(ask("series_values", x))
       stats::setNames(plain(parts$values), parts$names)
     })
   }
 
   # reticulate before pandas 3 does not know where its data frames live now.
-  known <- utils::getS3method("py_to_r", "pandas.DataFrame", optional = TRUE,
-                              envir = asNamespace("reticulate"))
-  if (is.null(known)) {
+  if (is.null(utils::getS3method("py_to_r", "pandas.DataFrame", optional = TRUE,
+                                 envir = asNamespace("reticulate")))) {
     register("py_to_r", "pandas.DataFrame", function(x) {
-      parts <- reticulate::import("r_bridge.reticulate")$frame_columns(x)
+      parts <- reticulate::py_to_r(ask("frame_columns", x))
       made <- lapply(parts$values, plain)
       names(made) <- parts$names
       data.frame(made, row.names = parts$rows, check.names = FALSE)

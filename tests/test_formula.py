@@ -344,3 +344,11 @@ def test_the_callers_own_function_comes_before_numpys(data):
 
     np.testing.assert_array_equal(read("y ~ log(x)", data).X[:, 0], 7)
     assert log(1) == 7
+
+
+def test_rows_with_a_missing_date_are_dropped():
+    days = pd.to_datetime(["2024-01-01", None, "2024-01-02", "2024-01-01"])
+    data = pd.DataFrame({"day": days, "y": [1.0, 2.0, 3.0, 4.0]})
+    parsed = parse("y ~ C(day)", data, environment=None, intercept=False)
+    assert parsed.rows.tolist() == [0, 2, 3]
+    assert parsed.n_dropped == 1

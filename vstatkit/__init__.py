@@ -1,6 +1,6 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
-from vstatkit import classical, datasets, exact, studies
+from vstatkit import classical, datasets, exact, inside_r, studies
 from vstatkit.api import (
     fit,
     from_arrays,
@@ -51,3 +51,5 @@ __all__ = [
     "studies",
     "variance_components",
 ]
+
+inside_r.register()

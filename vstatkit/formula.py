@@ -35,6 +35,7 @@ from vstatkit.frames import (
     check_infinite,
     is_number,
     is_number_kind,
+    missing_dates_as_none,
     nearest,
 )
 from vstatkit.limits import (
@@ -306,7 +307,7 @@ def parse(
     check_infinite(frame, used)
     bare = _bare_names(description)
     check_dates(frame, [name for name in used if name in bare])
-    plain = frame.reset_index(drop=True)
+    plain = missing_dates_as_none(frame.reset_index(drop=True))
     left, right = _matrices(description, plain, environment, missing, variables)
     rows = right.index.to_numpy()
     if rows.size == 0:

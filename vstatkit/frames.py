@@ -108,6 +108,16 @@ def check_dates(frame: pd.DataFrame, names: Sequence[str]) -> None:
             )
 
 
+def missing_dates_as_none(frame: pd.DataFrame) -> pd.DataFrame:
+    """Write missing dates and times as None: patsy takes NaT for a date."""
+    gaps = {
+        name: frame[name].astype(object).where(frame[name].notna(), None)
+        for name in frame.columns
+        if frame[name].dtype.kind in "mM" and frame[name].isna().any()
+    }
+    return frame.assign(**gaps) if gaps else frame
+
+
 def nearest(name: str, columns: Sequence[str] | pd.Index) -> str:
     """Suggest the column that was probably meant."""
     close = difflib.get_close_matches(name, [str(c) for c in columns], n=1)

@@ -1,10 +1,6 @@
 """The page on R: its Python runs here, its R through Rscript and reticulate."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -20,31 +16,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "r_bridge.md"
 def blocks(language):
     text = PAGE.read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
-def rscript(code, tmp_path):
-    """Run R with this Python behind reticulate; give what it prints."""
-    file = tmp_path / "script.R"
-    file.write_text(code, encoding="utf-8")
-    answer = subprocess.run(
-        [shutil.which("Rscript"), "--vanilla", str(file)],
-        env={**os.environ, "RETICULATE_PYTHON": sys.executable, "LC_ALL": "C.UTF-8"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout
-
-
-@pytest.fixture
-def reticulate(session, tmp_path):
-    """Run scripts in R with reticulate."""
-    code = "function() requireNamespace('reticulate', quietly = TRUE)"
-    if not session.call(code)[0]:
-        pytest.skip("not installed: reticulate")
-    return lambda code: rscript(code, tmp_path)
 
 
 @pytest.mark.r
