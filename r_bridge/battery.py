@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -156,20 +156,30 @@ def query_points(seed: int, setting: Setting) -> pd.DataFrame:
     return data_set(seed + 1000, setting.kind).head(setting.points)
 
 
-def compare_live_grf(found: Availability) -> list[Comparison]:
-    """Compare with grf's own forests, where grf is installed."""
+GRF_SETTINGS: dict[str, dict[str, Any]] = {
+    "grf's defaults": {},
+    "without honesty": {"honesty": False},
+    "groups of four, k = 0.4 n": {"group_size": 4, "k": 0.4},
+    "weights": {"weights": "w"},
+    "weights, leaves not pruned": {"weights": "w", "honesty_prune_leaves": False},
+    "missing values": {"gaps": True},
+}
+"""Ways to grow grf's forests, by what sets them apart."""
+
+
+def compare_live_grf(found: Availability) -> dict[str, Comparison]:
+    """Compare with grf's own forests, where grf is installed, by their settings."""
     if found["grf"] is None:
-        return []
+        return {}
+    return {name: _compare_grf(**given) for name, given in GRF_SETTINGS.items()}
+
+
+def _compare_grf(*, gaps: bool = False, **options: Any) -> Comparison:
     data = datasets.mars(150, rng=1).assign(w=np.linspace(0.5, 2, 150))
+    if gaps:
+        data.loc[::5, "x1"] = np.nan
     points = datasets.mars(20, rng=2)
-    compare = partial(compare_grf, "y ~ x1 + x2 + x3 + x4", data, points)
-    return [
-        compare(),
-        compare(honesty=False),
-        compare(group_size=4, k=0.4),
-        compare(weights="w"),
-        compare(weights="w", honesty_prune_leaves=False),
-    ]
+    return compare_grf("y ~ x1 + x2 + x3 + x4", data, points, **options)
 
 
 def ranger_sections(seeds: Sequence[int]) -> dict[str, list[Comparison]]:
@@ -185,9 +195,12 @@ def ranger_sections(seeds: Sequence[int]) -> dict[str, list[Comparison]]:
 
 
 def grf_sections(found: Availability) -> dict[str, list[Comparison]]:
-    """All comparisons with grf, recorded ones first."""
+    """All comparisons with grf, recorded ones first, each in a section of its own."""
     recorded = {f"recorded, {_name(one)}": [one] for one in compare_recorded()}
-    live = {f"live, {one.setting}": [one] for one in compare_live_grf(found)}
+    live = {
+        f"live, {name}, {one.setting}": [one]
+        for name, one in compare_live_grf(found).items()
+    }
     return recorded | live
 
 

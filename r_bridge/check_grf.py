@@ -10,7 +10,7 @@ from r_bridge import session
 from r_bridge.availability import require
 from r_bridge.columns import matrix, options_of_r, read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
-from r_bridge.grf import GrfForest, read_trees, with_constants_of_grf
+from r_bridge.grf import FLATTEN, GrfForest, split_trees, with_constants_of_grf
 from r_bridge.recording import read_recording
 from r_bridge.session import RObject
 from vstatkit._typing import DataLike, Floats
@@ -47,13 +47,11 @@ function(X, Y, options) do.call(
 EXTRACT = """
 function(forest, X, threads) {
   loadNamespace("grf")
-  said <- predict(forest, X, estimate.variance = TRUE, num.threads = threads)
   size <- forest[["ci.group.size"]]
+  if (is.null(size)) size <- forest[["_ci_group_size"]]
+  said <- predict(forest, X, estimate.variance = size > 1, num.threads = threads)
   list(
-    trees = lapply(seq_len(forest[["_num_trees"]]), function(index) {
-      unclass(grf::get_tree(forest, index))[c("drawn_samples", "nodes")]
-    }),
-    group_size = if (is.null(size)) forest[["_ci_group_size"]] else size,
+    group_size = size,
     Y = as.numeric(forest[["Y.orig"]]),
     weights = forest[["sample.weights"]],
     clusters = as.character(forest[["clusters"]]),
@@ -62,6 +60,7 @@ function(forest, X, threads) {
   )
 }
 """
+"""What grf says at query points; without groups it has no variance."""
 
 
 def compare_grf(
@@ -90,7 +89,7 @@ def compare_grf(
     formula : str
         Response and numeric columns, as in R or as in patsy.
     data : DataFrame or dict of columns
-        Training data.
+        Training data; predictors may be missing, which grf takes as they are.
     newdata : DataFrame or dict of columns, optional
         Query points; the first 20 rows of the training data by default.
     k : int or float, optional
@@ -98,7 +97,7 @@ def compare_grf(
     B : int
         Trees.
     group_size : int
-        Trees that share a half-sample.
+        Trees that share a half-sample; with 1 grf has no variance to compare.
     honesty : bool
         Whether leaves average other rows than those that chose the splits.
     weights : str or array-like, optional
@@ -123,7 +122,7 @@ def compare_grf(
     """
     found = require("R", "rpy2", "grf")
     named = (weights,) if isinstance(weights, str) else ()
-    columns = read_columns(formula, data, newdata, not_in_dot=named)
+    columns = read_columns(formula, data, newdata, not_in_dot=named, missing="pass")
     if columns.parsed.classes is not None:
         raise ValueError(
             "`compare_grf` compares regression forests; the response "
@@ -162,7 +161,7 @@ def extract(model: RObject, X: Floats, *, threads: int, name: str) -> GrfForest:
         name=name,
         Y=parts["Y"],
         newdata=X,
-        trees=read_trees(parts["trees"]),
+        trees=split_trees(session.call(FLATTEN, model)),
         group_size=int(parts["group_size"][0]),
         predictions=parts["predictions"],
         variances=parts["variances"],
@@ -199,24 +198,15 @@ def compare_forest(
     forest: GrfForest, versions: dict[str, str], tolerance: float
 ) -> Comparison:
     """Compute what grf says from its trees, and compare."""
-    counts, values = forest.counts, forest.pseudo_values
+    values = forest.pseudo_values
     quantities = [
-        Quantity("prediction", forest.prediction, forest.predictions, tolerance),
-        Quantity(
-            "little bags",
-            bags_variance(forest),
-            forest.variances,
-            tolerance,
-            WHY_CONSTANTS,
-        ),
+        Quantity("prediction", forest.prediction, forest.predictions, tolerance)
     ]
     if forest.tree_predictions is not None:
         trees = Quantity("tree predictions", values, forest.tree_predictions, tolerance)
         quantities.insert(0, trees)
-    if np.isfinite(values).all():
-        ij_u = vs.variance_components(counts, values, method="ij_u", replace=False)
-        beside = Quantity("IJ-U", ij_u.sampling, forest.variances, None, WHY_IJ_DIFFERS)
-        quantities.append(beside)
+    if forest.variances is not None:
+        quantities += _variances(forest, forest.variances, tolerance)
     n, size = len(forest.Y), len(forest.trees[0].drawn)
     return Comparison(
         title=f"vstatkit and grf: {forest.name}",
@@ -227,6 +217,17 @@ def compare_forest(
         quantities=tuple(quantities),
         versions={"vstatkit": vs.__version__, **versions},
     )
+
+
+def _variances(forest: GrfForest, theirs: Floats, tolerance: float) -> list[Quantity]:
+    """Compare variances by little bags; show another estimator where it applies."""
+    ours = bags_variance(forest)
+    bags = Quantity("little bags", ours, theirs, tolerance, WHY_CONSTANTS)
+    values = forest.pseudo_values
+    if not np.isfinite(values).all():
+        return [bags]
+    ij_u = vs.variance_components(forest.counts, values, method="ij_u", replace=False)
+    return [bags, Quantity("IJ-U", ij_u.sampling, theirs, None, WHY_IJ_DIFFERS)]
 
 
 def bags_variance(forest: GrfForest) -> Floats:

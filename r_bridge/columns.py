@@ -14,7 +14,7 @@ from r_bridge.session import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import bare_name
-from vstatkit.formula import Design, parse
+from vstatkit.formula import Design, Missing, parse
 from vstatkit.frames import as_frame, is_number
 
 _ALIGN = """
@@ -81,6 +81,7 @@ def read_columns(
     newdata: DataLike | None,
     *,
     not_in_dot: tuple[str, ...] = (),
+    missing: Missing = "drop",
 ) -> ForestData:
     """Apply a formula of plain columns to the data and to the query points.
 
@@ -95,6 +96,8 @@ def read_columns(
         Query points; None for the first rows of the training data.
     not_in_dot : tuple of str
         Columns that `.` does not stand for.
+    missing : {"drop", "pass"}
+        Leave rows with missing values out, or keep those whose response is known.
     """
     parsed = parse(
         translate_formula(formula),
@@ -102,6 +105,7 @@ def read_columns(
         environment=None,
         intercept=False,
         not_in_dot=not_in_dot,
+        missing=missing,
     )
     check_plain(parsed)
     points = parsed.frame.head(POINTS) if newdata is None else as_query(newdata)

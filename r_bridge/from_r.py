@@ -272,7 +272,7 @@ def from_grf(
     data: DataLike,
     newdata: DataLike,
     *,
-    variance: str = "little_bags",
+    variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
     """Give a regression forest that R's grf has grown our results.
@@ -287,8 +287,9 @@ def from_grf(
     newdata : DataFrame or dict of columns
         Query points.
     variance : str
-        "little_bags" is what grf computes; any other estimator without
-        replacement works too.
+        "auto" is "little_bags", what grf computes, and "corrected" for forests
+        with `ci.group.size = 1`, for which grf has no standard error. Any other
+        estimator for draws without replacement may be named.
     threads : int
         Threads that R uses.
 
@@ -296,7 +297,9 @@ def from_grf(
     -------
     EnsembleResults
         With weights, a tree's value is the forest's prediction plus the tree's
-        deviation from it, so that the mean is grf's prediction.
+        deviation from it, so that the mean is grf's prediction. Trees whose leaf
+        is empty at a point have values that leave mean and variance as grf has
+        them.
     """
     require("R", "rpy2", "grf")
     forest = of_class(model, "regression_forest", "grf::regression_forest")
@@ -323,18 +326,32 @@ def from_grf(
         response="Y",
     )
     units = frame.index if here.clusters is None else pd.Index(here.units[1])
+    if here.group_size == 1:
+        _check_apart(variance)
+        alone = "corrected" if variance == "auto" else variance
+        return adopted.results(points, units, alone)
     made = adopted.results(points, units, "little_bags", here.groups)
-    return made.with_variance(variance)
+    return made if variance == "auto" else made.with_variance(variance)
+
+
+def _check_apart(variance: str) -> None:
+    if variance == "little_bags":
+        raise ValueError(
+            "little bags need trees that share half-samples; this forest was grown "
+            "with ci.group.size = 1. Use variance='ij_u' or 'corrected', or refit with "
+            "ci.group.size = 2."
+        )
 
 
 def _full_values(forest: GrfForest) -> Floats:
-    """Values of all trees; refuse trees that predict nothing somewhere."""
-    values = forest.pseudo_values
-    empty = ~np.isfinite(values)
+    """Values of all trees; refuse points where the forest has no variance."""
+    values = forest.full_values
+    empty = ~np.isfinite(values).all(axis=0)
     if empty.any():
         raise RError(
-            f"{empty.any(axis=1).sum()} trees have an empty leaf at some point of "
-            "`newdata` and predict nothing there. Refit with "
+            f"at {empty.sum()} points of `newdata`, the first in row "
+            f"{np.flatnonzero(empty)[0]}, every group of trees has one with an empty "
+            "leaf, which predicts nothing. Refit with more trees, or with "
             "honesty.prune.leaves = TRUE, grf's default."
         )
     return values

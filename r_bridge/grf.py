@@ -30,60 +30,58 @@ class GrfTree:
     ----------
     drawn : ndarray
         Rows of the subsample, those that chose the splits included.
-    leaves : list of ndarray or None
-        Rows that a leaf averages, by node; None for inner nodes.
+    leaf_rows : ndarray
+        Rows that the leaves average, leaf after leaf.
+    leaf_sizes : ndarray of shape (nodes,)
+        How many of them belong to a node; none to an inner one.
     variable, left, right : ndarray of shape (nodes,)
-        Split variable and children of inner nodes.
+        Split variable and children of inner nodes; -1 for leaves.
     split : ndarray of shape (nodes,)
         Values up to this go left.
     missing_left : ndarray of shape (nodes,)
         Whether missing values go left.
+    root : int
+        Node where the way begins.
     """
 
     drawn: Ints
-    leaves: list[Ints | None]
+    leaf_rows: Ints
+    leaf_sizes: Ints
     variable: Ints
     split: Floats
     missing_left: Bools
     left: Ints
     right: Ints
+    root: int = 0
 
     @classmethod
-    def from_r(cls, tree: dict[str, Any]) -> "GrfTree":
+    def from_nodes(cls, tree: dict[str, Any]) -> "GrfTree":
         """Read what grf's `get_tree` gives, whose indices count from one."""
         nodes = tree["nodes"]
-        inner = [not _scalar(node["is_leaf"]) for node in nodes]
+        inner = np.array([not _scalar(node["is_leaf"]) for node in nodes])
+        rows = [_rows(node.get("samples")) for node in nodes]
 
-        def whole(name: str) -> Ints:
-            found = [
-                int(_scalar(node[name])) - 1 if kind else -1
-                for node, kind in zip(nodes, inner, strict=True)
-            ]
-            return np.array(found, dtype=np.int64)
-
-        def number(name: str, kind: type) -> Any:
-            found = [
-                _scalar(node[name]) if is_inner else 0
-                for node, is_inner in zip(nodes, inner, strict=True)
-            ]
+        def column(name: str, kind: type) -> Any:
+            found = [_scalar(node.get(name, 0)) for node in nodes]
             return np.array(found, dtype=kind)
+
+        def place(name: str) -> Ints:
+            return np.where(inner, column(name, np.int64) - 1, -1)
 
         return cls(
             drawn=_rows(tree["drawn_samples"]),
-            leaves=[
-                None if is_inner else _rows(node["samples"])
-                for node, is_inner in zip(nodes, inner, strict=True)
-            ],
-            variable=whole("split_variable"),
-            split=number("split_value", float),
-            missing_left=number("send_missing_left", bool),
-            left=whole("left_child"),
-            right=whole("right_child"),
+            leaf_rows=np.concatenate(rows),
+            leaf_sizes=np.array([len(one) for one in rows]),
+            variable=place("split_variable"),
+            split=column("split_value", np.float64),
+            missing_left=column("send_missing_left", bool),
+            left=place("left_child"),
+            right=place("right_child"),
         )
 
     def leaf_of(self, X: Floats) -> Ints:
         """Node in which every row of X ends, shape (m,)."""
-        node = np.zeros(len(X), dtype=np.int64)
+        node = np.full(len(X), self.root, dtype=np.int64)
         going = self.left[node] >= 0
         while going.any():
             at = node[going]
@@ -94,6 +92,14 @@ class GrfTree:
             node[going] = np.where(goes_left, self.left[at], self.right[at])
             going = self.left[node] >= 0
         return node
+
+    def leaf_sums(self, values: Floats) -> Floats:
+        """Sum values over the rows of every leaf, shape (nodes,)."""
+        nodes = np.arange(len(self.left))
+        owner = np.repeat(nodes, self.leaf_sizes)
+        sums: Floats = np.zeros(len(nodes))
+        np.add.at(sums, owner, values[self.leaf_rows])
+        return sums
 
 
 def _scalar(value: Any) -> Any:
@@ -124,8 +130,10 @@ class GrfForest:
         Trees in the order of their groups.
     group_size : int
         Trees that share a half-sample.
-    predictions, variances : ndarray of shape (m,)
-        What grf predicts, and its variance estimates.
+    predictions : ndarray of shape (m,)
+        What grf predicts.
+    variances : ndarray of shape (m,) or None
+        Its variance estimates; None where no two trees share a half-sample.
     weights : ndarray of shape (n,) or None
         Observation weights.
     tree_predictions : ndarray of shape (B, m) or None
@@ -140,7 +148,7 @@ class GrfForest:
     trees: tuple[GrfTree, ...]
     group_size: int
     predictions: Floats
-    variances: Floats
+    variances: Floats | None
     weights: Floats | None = None
     tree_predictions: Floats | None = None
     clusters: Any = None
@@ -196,6 +204,32 @@ class GrfForest:
         mu = self.prediction
         return np.asarray(mu + (top - mu * bottom) / mean_known(bottom))
 
+    @property
+    def full_values(self) -> Floats:
+        """Values of all trees, where some have nothing to say at a point, (B, m).
+
+        A tree whose leaf is empty predicts nothing. Values are made for all trees
+        whose mean is grf's prediction and whose variance is that of the known.
+
+        Notes
+        -----
+        By little bags only groups count whose trees all predict, c of G. Their
+        deviations from their group's mean are stretched by `sqrt(G/c)`, and so are
+        the groups' own, D; the other groups get what brings the mean back, with D
+        shrunk so that the mean of squares over all groups stays what it is over
+        the c. All are then stretched until the estimate is that of the c groups,
+        whose noise is larger. Where trees are drawn alone, deviations are stretched
+        by `G/c`: a covariance with the counts over all trees is then that over the
+        c trees.
+        """
+        values = self.pseudo_values
+        if np.isfinite(values).all():
+            return values
+        fill = _fill_groups if self.group_size > 1 else _fill_trees
+        grouped = values.reshape(-1, self.group_size, values.shape[1])
+        columns = zip(np.moveaxis(grouped, -1, 0), self.prediction, strict=True)
+        return np.stack([fill(one, mu).ravel() for one, mu in columns], axis=1)
+
     def variance(self) -> Floats:
         """Estimate variances as grf does, from its trees by our little bags, (m,).
 
@@ -234,6 +268,38 @@ def with_constants_of_grf(ours: Floats, debiased: Floats, scale: Floats) -> Floa
     return np.where(scale < GRF_ZERO, 0.0, ours + (rounded - exact))
 
 
+def _fill_groups(values: Floats, mu: float) -> Floats:
+    """Values (G, l) of whole groups, with the moments of the complete ones."""
+    complete = np.isfinite(values).all(axis=1)
+    G, c = len(values), int(complete.sum())
+    if c in (0, G):
+        return values
+    known = values[complete]
+    means = known.mean(axis=1, keepdims=True)
+    D = means - mu
+    squares = (D**2).sum()
+    rest = D.sum() ** 2 / (G - c)
+    shrunk = np.sqrt(squares / (squares + rest)) if squares > 0 else 1.0
+    made = np.empty_like(values)
+    made[complete] = np.sqrt(G / c) * (shrunk * D + known - means)
+    made[~complete] = -np.sqrt(G / c) * shrunk * D.sum() / (G - c)
+    now, wanted = _bags_about_zero(made), _bags_about_zero(known - mu)
+    return np.asarray(mu + made * (np.sqrt(wanted / now) if now > 0 else 1.0))
+
+
+def _bags_about_zero(deviations: Floats) -> float:
+    """Variance by little bags of deviations (G, l) from the prediction."""
+    groups = np.repeat(np.arange(len(deviations)), deviations.shape[1])
+    given = deviations.reshape(-1, 1)
+    return float(little_bags(given, groups, centre=np.zeros(1))[0].item())
+
+
+def _fill_trees(values: Floats, mu: float) -> Floats:
+    """Values (B, 1) of trees drawn alone; covariances are those of the known."""
+    known = np.isfinite(values)
+    return np.where(known, mu + known.size / known.sum() * (values - mu), mu)
+
+
 def mean_known(values: Floats) -> Floats:
     """Mean over trees of what is not missing; missing where all is."""
     known = np.isfinite(values)
@@ -246,15 +312,67 @@ def _leaf_means(
     tree: GrfTree, X: Floats, wy: Floats, w: Floats
 ) -> tuple[Floats, Floats]:
     """Leaf means of one tree at every point; missing where the leaf is empty."""
-    top = np.full(len(tree.leaves), np.nan)
-    bottom = np.full(len(tree.leaves), np.nan)
-    for node, rows in enumerate(tree.leaves):
-        if rows is not None and rows.size and abs(w[rows].sum()) > TINY_WEIGHT:
-            top[node], bottom[node] = wy[rows].mean(), w[rows].mean()
+    top, bottom = tree.leaf_sums(wy), tree.leaf_sums(w)
+    empty = (tree.leaf_sizes == 0) | (np.abs(bottom) <= TINY_WEIGHT)
+    size = np.where(empty, np.nan, tree.leaf_sizes)
     ends = tree.leaf_of(X)
-    return top[ends], bottom[ends]
+    return (top / size)[ends], (bottom / size)[ends]
 
 
 def read_trees(trees: Sequence[dict[str, Any]]) -> tuple[GrfTree, ...]:
     """Read trees as grf's `get_tree` gives them."""
-    return tuple(GrfTree.from_r(tree) for tree in trees)
+    return tuple(GrfTree.from_nodes(tree) for tree in trees)
+
+
+FLATTEN = """
+function(forest) {
+  flat <- function(name) unlist(forest[[name]], use.names = FALSE)
+  children <- function(side) {
+    unlist(lapply(forest[["_child_nodes"]], `[[`, side), use.names = FALSE)
+  }
+  list(
+    nodes = lengths(forest[["_split_vars"]]),
+    root = flat("_root_nodes"),
+    variable = flat("_split_vars"),
+    split = flat("_split_values"),
+    missing_left = flat("_send_missing_left"),
+    left = children(1),
+    right = children(2),
+    draws = lengths(forest[["_drawn_samples"]]),
+    drawn = flat("_drawn_samples"),
+    leaf_sizes = unlist(lapply(forest[["_leaf_samples"]], lengths)),
+    leaf_rows = flat("_leaf_samples")
+  )
+}
+"""
+"""Write the trees of a forest as a few long vectors.
+
+`get_tree` makes a list of every node, which takes minutes for a forest of the
+default size; it reads these same fields.
+"""
+
+
+def split_trees(flat: dict[str, Any]) -> tuple[GrfTree, ...]:
+    """Read trees from the long vectors of `FLATTEN`, which count from zero."""
+    ends = np.cumsum(flat["nodes"])[:-1]
+    sizes = np.split(whole(flat["leaf_sizes"]), ends)
+    taken = np.cumsum([one.sum() for one in sizes])[:-1]
+    left, right = whole(flat["left"]), whole(flat["right"])
+    leaf = (left == 0) & (right == 0)  # the root is nobody's child
+    columns = [
+        np.split(whole(flat["drawn"]), np.cumsum(flat["draws"])[:-1]),
+        np.split(whole(flat["leaf_rows"]), taken),
+        sizes,
+        np.split(np.where(leaf, -1, whole(flat["variable"])), ends),
+        np.split(flat["split"], ends),
+        np.split(flat["missing_left"].astype(bool), ends),
+        np.split(np.where(leaf, -1, left), ends),
+        np.split(np.where(leaf, -1, right), ends),
+        whole(flat["root"]).tolist(),
+    ]
+    return tuple(GrfTree(*parts) for parts in zip(*columns, strict=True))
+
+
+def whole(values: Any) -> Ints:
+    """Whole numbers of a vector that may have no entries."""
+    return np.asarray([] if values is None else values, dtype=np.int64)

@@ -22,6 +22,13 @@ from vstatkit import datasets
 RANGER_POINTS = 3
 """Query points of a recorded ranger forest, which keep the file small."""
 
+TREES = """
+function(forest) lapply(seq_len(forest[["_num_trees"]]), function(index) {
+  unclass(grf::get_tree(forest, index))[c("drawn_samples", "nodes")]
+})
+"""
+"""All trees, node by node, as grf shows them."""
+
 GRF_FORESTS: dict[str, dict[str, Any]] = {
     "honest": {},
     "adaptive": {"honesty": False},
@@ -71,15 +78,16 @@ def record_grf() -> dict[str, Any]:
 
 def _grf_forest(name: str, X: Any, Y: Any, points: Any) -> dict[str, Any]:
     options = {"num.trees": 200, "seed": 1, "num.threads": 1, **GRF_FORESTS[name]}
-    parts = session.call(EXTRACT, session.keep(GROW, X, Y, options), points, 1)
+    model = session.keep(GROW, X, Y, options)
+    parts, trees = session.call(EXTRACT, model, points, 1), session.call(TREES, model)
     return {
         "name": name,
-        "num_trees": len(parts["trees"]),
+        "num_trees": len(trees),
         "ci_group_size": int(parts["group_size"][0]),
         "weights": parts["weights"],
         "predictions": parts["predictions"],
         "variance_estimates": parts["variances"],
-        "trees": parts["trees"],
+        "trees": trees,
     }
 
 

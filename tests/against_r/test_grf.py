@@ -3,6 +3,7 @@
 import gzip
 import json
 import subprocess
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 import r_bridge
 import vstatkit as vs
 from r_bridge import availability
-from r_bridge.check_grf import bags_variance
+from r_bridge.check_grf import GROW, bags_variance
 from r_bridge.convert import to_r_frame
-from r_bridge.grf import GrfForest, GrfTree, with_constants_of_grf
-from r_bridge.record import record_grf
+from r_bridge.grf import (
+    FLATTEN,
+    GrfForest,
+    GrfTree,
+    read_trees,
+    split_trees,
+    with_constants_of_grf,
+)
+from r_bridge.record import TREES, record_grf
 from r_bridge.recording import read_recording, write_json
 from tests.ensembles import SAME_ALGEBRA
 
@@ -68,7 +76,7 @@ def stump(left, right, *, drawn, split=0.5, missing_left=True):
         {"is_leaf": True, "samples": left},
         {"is_leaf": True, "samples": right},
     ]
-    return GrfTree.from_r({"drawn_samples": drawn, "nodes": nodes})
+    return GrfTree.from_nodes({"drawn_samples": drawn, "nodes": nodes})
 
 
 @pytest.mark.parametrize(
@@ -105,11 +113,16 @@ def weighted_forest(rng, *, empty=False):
     )
 
 
+def leaves(tree):
+    """Rows of every node."""
+    return np.split(tree.leaf_rows, np.cumsum(tree.leaf_sizes)[:-1])
+
+
 def by_loops(forest, j):
     """Prediction and variance at a point, sum by sum; exact constants."""
     pairs = []
     for tree in forest.trees:
-        rows = tree.leaves[1 if forest.newdata[j, 0] <= 0.5 else 2]
+        rows = leaves(tree)[1 if forest.newdata[j, 0] <= 0.5 else 2]
         w = forest.weights[rows]
         ok = rows.size > 0
         pairs.append(((w * forest.Y[rows]).mean(), w.mean()) if ok else None)
@@ -140,6 +153,39 @@ def test_weights_and_empty_leaves_by_loops(rng, empty):
     assert_allclose(forest.prediction, expected[:, 0], **SAME_ALGEBRA)
     assert_allclose(bags_variance(forest), expected[:, 1], **SAME_ALGEBRA)
     assert np.isnan(forest.pseudo_values).any() == empty
+
+
+def test_values_for_empty_leaves_keep_grfs_mean_and_variance(rng):
+    forest = weighted_forest(rng, empty=True)
+    expected = np.array([by_loops(forest, j) for j in range(2)])
+    values = forest.full_values
+    assert np.isfinite(values).all()
+    assert_array_equal(values[:, 1], forest.pseudo_values[:, 1])
+    res = vs.from_arrays(
+        forest.counts,
+        values,
+        replace=False,
+        variance="little_bags",
+        groups=forest.groups,
+    )
+    assert_allclose(res.params, expected[:, 0], **SAME_ALGEBRA)
+    # by_loops has grf's rounded constants.
+    assert_allclose(res.components.sampling, expected[:, 1], rtol=1e-8)
+
+
+def test_values_of_lone_trees_keep_mean_covariances_and_noise(rng):
+    forest = replace(weighted_forest(rng, empty=True), group_size=1, variances=None)
+    values, mu = forest.full_values, forest.prediction
+    assert_allclose(values.mean(axis=0), mu, **SAME_ALGEBRA)
+    known = np.isfinite(forest.pseudo_values[:, 0])
+    assert known.sum() == 16
+    rest = forest.pseudo_values[known, 0] - mu[0]
+    B, c = len(known), known.sum()
+    drawn = forest.counts[:, 3] - 0.5  # about their expectation
+    ours = (drawn * (values[:, 0] - mu[0])).sum() / B
+    assert_allclose(ours, (drawn[known] * rest).sum() / c, **SAME_ALGEBRA)
+    noise = ((values[:, 0] - mu[0]) ** 2).sum() / B / B
+    assert_allclose(noise, (rest**2).sum() / c / c, **SAME_ALGEBRA)
 
 
 def test_both_ways_to_the_variance_agree_without_empty_leaves(rng):
@@ -226,6 +272,26 @@ def arrays(value):
     return np.array(value) if isinstance(value, list) else value
 
 
+def raw_fields(trees):
+    """Trees as grf keeps them: lists of vectors that count from zero."""
+    inner = [tree.left >= 0 for tree in trees]
+    pairs = list(zip(trees, inner, strict=True))
+    return {
+        "_root_nodes": [np.array([0.0]) for _ in trees],
+        "_child_nodes": [
+            [np.where(kind, tree.left, 0.0), np.where(kind, tree.right, 0.0)]
+            for tree, kind in pairs
+        ],
+        "_split_vars": [np.where(kind, tree.variable, 0.0) for tree, kind in pairs],
+        "_split_values": [tree.split for tree in trees],
+        "_send_missing_left": [tree.missing_left for tree in trees],
+        "_drawn_samples": [tree.drawn.astype(float) for tree in trees],
+        "_leaf_samples": [
+            [rows.astype(float) for rows in leaves(tree)] for tree in trees
+        ],
+    }
+
+
 @pytest.fixture(scope="module")
 def recorded_document():
     path = r_bridge.recording.resources.files("r_bridge").joinpath(
@@ -256,6 +322,7 @@ def stand_in(session, tmp_path, monkeypatch, recorded_document):
     one = recorded_document["forests"][0]
     forest = {
         "trees": arrays(one["trees"]),
+        **raw_fields(RECORDING.forests[0].trees),
         "ci.group.size": 2,
         "_num_trees": 200,
         "said": {
@@ -324,6 +391,26 @@ def test_a_grf_forest_becomes_results(real_or_stand_in, recorded_document):
 
 
 @pytest.mark.r
+def test_flat_vectors_give_the_recorded_trees(real_or_stand_in, recorded_document):
+    data, _ = recorded_frames(recorded_document)
+    model = real_or_stand_in.keep(
+        "function(x, y) grf::regression_forest(x, y)",
+        data.drop(columns="y").to_numpy(),
+        data["y"].to_numpy(),
+    )
+    found = split_trees(real_or_stand_in.call(FLATTEN, model))
+    same_trees(found, RECORDING.forests[0].trees)
+
+
+def same_trees(found, expected):
+    assert len(found) == len(expected)
+    for tree, known in zip(found, expected, strict=True):
+        for field in fields(tree):
+            ours, theirs = getattr(tree, field.name), getattr(known, field.name)
+            assert_array_equal(ours, theirs, err_msg=field.name)
+
+
+@pytest.mark.r
 def test_a_recording_made_anew_is_read_again(real_or_stand_in, tmp_path):
     write_json(record_grf(), tmp_path / "grf.json.gz")
     again = read_recording(tmp_path / "grf.json.gz")
@@ -350,13 +437,97 @@ def test_grf_faults_are_explained(real_or_stand_in, change, error, message):
         r_bridge.compare_grf(**{"formula": "y ~ x1", "data": data, **change})
 
 
-@pytest.mark.r
-@pytest.mark.parametrize("honesty", [True, False])
-@pytest.mark.parametrize("weights", [None, "w"])
-def test_live_grf_agrees(session, honesty, weights):
+@pytest.fixture
+def grf(session):
+    """R with grf itself, or a skip."""
     if r_bridge.available()["grf"] is None:
         pytest.skip("not installed: grf")
-    data = vs.datasets.mars(100, rng=1).assign(w=np.linspace(0.5, 2, 100))
-    formula = "y ~ x1 + x2 + x3"
-    found = r_bridge.compare_grf(formula, data, honesty=honesty, weights=weights)
+    return session
+
+
+def live_data(n=100):
+    return vs.datasets.mars(n, rng=1).assign(w=np.linspace(0.5, 2, n))
+
+
+@pytest.mark.r
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"honesty": False},
+        {"weights": "w"},
+        {"honesty": False, "weights": "w"},
+        {"honesty_prune_leaves": False, "min_node_size": 1},
+        {"tune_parameters": "all", "tune_num_trees": 10, "tune_num_reps": 10},
+        {"group_size": 1},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("gaps", [False, True])
+def test_live_grf_agrees(grf, change, gaps):
+    data = live_data()
+    if gaps:
+        data.loc[::7, "x1"] = np.nan
+        data.loc[3:9, "x3"] = np.nan
+    found = r_bridge.compare_grf("y ~ x1 + x2 + x3", data, **change)
     found.assert_close()
+    assert "n = 100" in found.setting
+    names = [quantity.name for quantity in found.quantities]
+    assert ("little bags" in names) == ("group_size" not in change)
+
+
+GROW_LIVE = """
+function(X, Y, options) {
+  given <- c(list(X = X, Y = Y, num.trees = 400, seed = 1, num.threads = 1), options)
+  forest <- do.call(grf::regression_forest, given)
+  said <- predict(forest, X, estimate.variance = forest[["ci.group.size"]] > 1)
+  list(forest = forest, said = as.list(said))
+}
+"""
+
+
+@pytest.mark.r
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"honesty.prune.leaves": False, "min.node.size": 1},
+        {"tune.parameters": "all", "tune.num.trees": 10, "tune.num.reps": 10},
+        {"ci.group.size": 1},
+        {"ci.group.size": 1, "honesty.prune.leaves": False, "min.node.size": 1},
+    ],
+    ids=str,
+)
+def test_live_forests_of_all_kinds_become_results(grf, tmp_path, options):
+    whole = live_data()
+    data = whole[["x1", "x2", "x3"]]
+    path = tmp_path / "made.rds"
+    grown = grf.keep(GROW_LIVE, data.to_numpy(), whole["y"].to_numpy(), options)
+    grf.call("function(grown, path) saveRDS(grown$forest, path)", grown, str(path))
+    said = grf.call("function(grown) grown$said", grown)
+    res = r_bridge.from_grf(path, data, data)
+    assert_allclose(res.params, said["predictions"], rtol=1e-10)
+    if options.get("ci.group.size") == 1:
+        assert res.variance == "corrected_u"
+        assert r_bridge.from_grf(path, data, data, variance="ij_u").variance == "ij_u"
+        with pytest.raises(ValueError, match=r"grown with ci.group.size = 1"):
+            r_bridge.from_grf(path, data, data, variance="little_bags")
+        return
+    assert res.variance == "little_bags"
+    theirs = said["variance.estimates"]
+    assert_allclose(res.components.sampling, theirs, rtol=1e-8)
+
+
+@pytest.mark.r
+def test_live_trees_are_those_that_grf_shows(grf):
+    data = live_data()
+    options = {"num.trees": 20, "seed": 1, "honesty.prune.leaves": False}
+    X = data[["x1", "x2"]].where(data["x1"] > 0.1).to_numpy()
+    model = grf.keep(GROW, X, data["y"].to_numpy(), options)
+    found = split_trees(grf.call(FLATTEN, model))
+    shown = read_trees(grf.call(TREES, model))
+    for tree, known in zip(found, shown, strict=True):
+        assert_array_equal(tree.drawn, known.drawn)
+        ends, others = tree.leaf_of(X), known.leaf_of(X)
+        pairs = zip(ends, others, strict=True)
+        rows, same = leaves(tree), leaves(known)
+        assert all(rows[a].tolist() == same[b].tolist() for a, b in pairs)
