@@ -53,18 +53,24 @@ class Certificate:
     def conclusion(self) -> list[str]:
         """Say in a few lines what was compared, and what came out."""
         lines = [
+            f"{len(self.comparisons)} forests compared",
             _count("ranger", self.ranger),
-            _count("grf", self.grf),
+            f"{_count('grf', self.grf)}{_recorded(self.grf)}",
             ", ".join(f"{name} {number}" for name, number in self.versions.items()),
         ]
         if self.ok:
             return [*lines, "PASSED: everything that must agree does."]
-        missed = [
-            f"MISSED: {title}: {quantity.name} differs by {quantity.difference:.1e}"
-            for title, quantity in self._pooled()
-            if quantity.verdict == "DIFFERENT"
-        ]
-        return [*lines, *missed, "FAILED: vstatkit and R differ."]
+        return [*lines, *self._missed(), "FAILED: vstatkit and R differ."]
+
+    def _missed(self) -> Iterator[str]:
+        """Name every number that differs, and the forest that it belongs to."""
+        for title, section in {**self.ranger, **self.grf}.items():
+            for place, comparison in enumerate(section, start=1):
+                which = f", forest {place} of {len(section)}" * (len(section) > 1)
+                for one in comparison.quantities:
+                    if one.verdict == "DIFFERENT":
+                        gap = f"{one.name} differs by {one.difference:.1e}"
+                        yield f"MISSED: {title}{which}: {gap}"
 
     def _pooled(self) -> Iterator[tuple[str, Quantity]]:
         for title, section in {**self.ranger, **self.grf}.items():
@@ -141,15 +147,20 @@ def check_arguments(seeds: int, out: str | PathLike[str] | None) -> None:
 
 
 def pool(section: Sequence[Comparison]) -> list[Quantity]:
-    """Put the numbers of several forests together, quantity by quantity."""
-    names = dict.fromkeys(q.name for one in section for q in one.quantities)
-    return [_pooled_quantity(name, section) for name in names]
+    """Put the numbers of several forests together, quantity by quantity.
+
+    Numbers that are held to another tolerance have a row of their own.
+    """
+    found: dict[tuple[str, float | None], list[Quantity]] = {}
+    for comparison in section:
+        for one in comparison.quantities:
+            found.setdefault((one.name, one.tolerance), []).append(one)
+    return [_pooled_quantity(parts) for parts in found.values()]
 
 
-def _pooled_quantity(name: str, section: Sequence[Comparison]) -> Quantity:
-    parts = [q for one in section for q in one.quantities if q.name == name]
+def _pooled_quantity(parts: Sequence[Quantity]) -> Quantity:
     return Quantity(
-        name,
+        parts[0].name,
         np.concatenate([np.ravel(part.ours) for part in parts]),
         np.concatenate([np.ravel(part.theirs) for part in parts]),
         parts[0].tolerance,
@@ -174,3 +185,10 @@ def _count(package: str, sections: Mapping[str, Sequence[Comparison]]) -> str:
         f"{len(comparisons)} forests of {package}'s in {len(sections)} settings: "
         f"largest relative difference {worst:.1e}"
     )
+
+
+def _recorded(sections: Mapping[str, Sequence[Comparison]]) -> str:
+    """Say how many forests are recorded and how many live."""
+    comparisons = [one for section in sections.values() for one in section]
+    recorded = sum("recorded" in one.versions for one in comparisons)
+    return f" ({recorded} recorded, {len(comparisons) - recorded} live)"

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import r_bridge
+from r_bridge import battery
 from r_bridge.__main__ import main
 from r_bridge.battery import EDGE_CASES, SETTINGS, compare_setting
+from r_bridge.certificate import Certificate, pool
 from r_bridge.compare import Comparison, Quantity, largest_relative_difference
 from vstatkit import components
 from vstatkit.components import ESTIMATORS
@@ -17,6 +19,9 @@ FORTY = 40
 
 
 RIGHT = ESTIMATORS["ij_u"].zeta_1
+
+GRF_NAMES = ["defaults", "without honesty", "groups of four", "weights", "missing"]
+"""What sets the live forests of grf's apart."""
 
 
 def without_bias(moments, replace):
@@ -52,6 +57,78 @@ def test_the_whole_certificate_passes(certificate):
     assert all(len(certificate.ranger[one.title]) == 10 for one in SETTINGS)
     assert len(certificate.grf) >= 3
     assert "PASSED" in str(certificate)
+
+
+def doubled(comparison, place):
+    """Take one quantity of R's for twice what it is."""
+    quantities = list(comparison.quantities)
+    wrong = replace(quantities[place], theirs=2 * quantities[place].theirs)
+    quantities[place] = wrong
+    return replace(comparison, quantities=tuple(quantities))
+
+
+def corrupted_ones(certificate):
+    """Certificates each with one quantity of one forest doubled, and its place."""
+    for package in ("ranger", "grf"):
+        for title, section in getattr(certificate, package).items():
+            for j, comparison in enumerate(section):
+                equal = [
+                    place
+                    for place, one in enumerate(comparison.quantities)
+                    if one.verdict == "equal"
+                ]
+                wrong = [doubled(comparison, place) for place in equal]
+                assert wrong
+                assert not any(one.ok for one in wrong)
+                changed = [*section[:j], wrong[-1], *section[j + 1 :]]
+                sections = {**getattr(certificate, package), title: changed}
+                name = comparison.quantities[equal[-1]].name
+                yield title, j, name, replace(certificate, **{package: sections})
+
+
+def assert_every_corruption_fails(certificate):
+    many = len(certificate.comparisons)
+    assert f"{many} forests compared" in certificate.conclusion()
+    made = list(corrupted_ones(certificate))
+    assert len(made) == many
+    for title, place, name, wrong in made:
+        lines = wrong.conclusion()
+        missed = [line for line in lines if line.startswith("MISSED")]
+        assert len(missed) == 1
+        section = {**wrong.ranger, **wrong.grf}[title]
+        which = f", forest {place + 1} of {len(section)}" if len(section) > 1 else ""
+        assert f"{title}{which}: {name} differs by" in missed[0]
+        assert lines[-1].startswith("FAILED")
+        pooled = [one for part in section for one in part.quantities]
+        assert sum(one.verdict == "DIFFERENT" for one in pooled) == 1
+        assert any(one.verdict == "DIFFERENT" for one in pool(section))
+
+
+@pytest.mark.r
+def test_corrupting_any_single_forest_fails_the_certificate(certificate):
+    assert_every_corruption_fails(certificate)
+
+
+def test_every_live_forest_of_grf_is_kept_and_counts(monkeypatch):
+    # Forests of one size differ in their options only, so their settings read alike.
+    alike = r_bridge.compare_recorded()[0]
+    live = replace(alike, versions={"R": "4", "grf": "2"})
+    monkeypatch.setattr(battery, "compare_grf", lambda *given, **options: live)
+    sections = battery.grf_sections({"grf": "2"})
+    recorded = len(r_bridge.compare_recorded())
+    assert len(sections) == recorded + len(battery.GRF_SETTINGS)
+    assert all(any(name in title for title in sections) for name in GRF_NAMES)
+    made = Certificate({"R": "4"}, {"one": [alike]}, sections)
+    ending = f"({recorded} recorded, {len(battery.GRF_SETTINGS)} live)"
+    assert any(line.endswith(ending) for line in made.conclusion())
+    assert_every_corruption_fails(made)
+
+
+def test_what_is_information_for_one_forest_is_not_for_another():
+    same = Quantity("IJ-U", np.ones(2), np.ones(2), None)
+    wrong = Quantity("IJ-U", np.ones(2), 2 * np.ones(2))
+    section = [Comparison("a", "b", (one,), {}) for one in (same, wrong)]
+    assert [one.verdict for one in pool(section)] == ["information", "DIFFERENT"]
 
 
 @pytest.mark.r
