@@ -233,11 +233,20 @@ SAME_PREDICTION = 1e-6
 """Relative to the spread of the predictions; R keeps them in double precision."""
 
 
-def check_training(x: pd.DataFrame, counts: Ints, read: ReadTrees, oob: Any) -> None:
+def check_training(
+    x: pd.DataFrame,
+    counts: Ints,
+    read: ReadTrees,
+    oob: Any,
+    *,
+    shifted: bool = False,
+) -> None:
     """Refuse data that give other out-of-bag predictions than the model has.
 
     Rows in another order, or categories whose levels are not in R's order, would
     otherwise give wrong numbers without a word: ranger does not keep the levels.
+    Predictions that are `shifted` may all differ by one number: randomForest
+    corrects their bias by another constant than that of new data.
     """
     known = np.asarray(oob, dtype=np.float64).reshape(len(x), -1)
     rows = _some_rows(np.isfinite(known), counts, CHECKED_ROWS)
@@ -246,7 +255,10 @@ def check_training(x: pd.DataFrame, counts: Ints, read: ReadTrees, oob: Any) -> 
     ours = _out_of_bag(x, counts, read, rows)
     finite = known[np.isfinite(known)]
     spread = max(float(np.ptp(finite)), float(np.abs(finite).max()))
-    far = np.abs(ours - known[rows]).max(axis=1) > SAME_PREDICTION * spread
+    gap = ours - known[rows]
+    if shifted:
+        gap = gap - np.median(gap)
+    far = np.abs(gap).max(axis=1) > SAME_PREDICTION * spread
     _refuse_other_data(rows[far])
 
 

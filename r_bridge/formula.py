@@ -40,6 +40,9 @@ RENAMED_FUNCTIONS = {
 }
 """Functions that have another name here."""
 
+ROUND = "r_round"
+"""R's rounding to digits; numpy's, which is `round` here, differs in the last one."""
+
 ONE_ARGUMENT = frozenset({"log", "factor", "as.factor", "C", "Q"})
 """Functions whose further arguments mean something else here, or nothing."""
 
@@ -167,6 +170,8 @@ def _name(tokens: Sequence[Token], place: int) -> str:
 def _function(tokens: Sequence[Token], place: int) -> str:
     name = tokens[place].text
     several = _has_comma(tokens, place)
+    if name == "round" and several:
+        return ROUND
     if name in ONE_ARGUMENT and several:
         raise _untranslatable(f"`{name}(...)` with more than one argument")
     if name in SAME_FUNCTIONS:

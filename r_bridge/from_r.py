@@ -67,22 +67,25 @@ function(forest) list(
     !is.numeric(forest$call$sampsize),
   grown = !is.null(forest$forest), levels = forest$classes,
   columns = rownames(forest$importance),
-  comparable = is.null(forest$coefs) &&
-    (is.null(forest$votes) || max(forest$votes, na.rm = TRUE) <= 1),
+  comparable = is.null(forest$votes) || max(forest$votes, na.rm = TRUE) <= 1,
+  line = forest$coefs,
   y = if (is.factor(forest$y)) as.character(forest$y) else as.numeric(forest$y),
   oob = if (is.null(forest$votes)) as.numeric(forest$predicted) else forest$votes
 )
 """
 
 # randomForest keeps the levels of factors, but takes text and ordered factors for
-# the numbers of their levels.
+# the numbers of their levels: such columns count one category.
 _RANDOMFOREST_TREES = """
 function(forest, x) {
   loadNamespace("randomForest")
+  categories <- stats::setNames(forest$forest$ncat, rownames(forest$importance))
   for (name in names(x)) {
     levels <- forest$forest$xlevels[[name]]
     if (is.character(levels)) x[[name]] <- factor(as.character(x[[name]]), levels)
-    else if (is.factor(x[[name]])) x[[name]] <- as.integer(x[[name]])
+    if (is.factor(x[[name]]) && categories[[name]] == 1) {
+      x[[name]] <- as.integer(x[[name]])
+    }
   }
   predict(forest, x, predict.all = TRUE)$individual
 }
@@ -241,7 +244,7 @@ def from_randomforest(
         query = aligned_frame(points, train)
         found = np.atleast_2d(session.call(_RANDOMFOREST_TREES, forest, query))
         if classes is None:
-            return trees_first(found)
+            return _on_line(trees_first(found), about["line"])
         votes = [(found == one).T for one in classes]
         return np.stack(votes, axis=-1).astype(np.float64)
 
@@ -249,7 +252,8 @@ def from_randomforest(
     columns = list(map(str, about["columns"]))
     check_columns(frame, columns)
     if about["comparable"][0]:
-        check_training(frame[columns], counts, read, about["oob"])
+        line = about["line"] is not None
+        check_training(frame[columns], counts, read, about["oob"], shifted=line)
     y = pd.Series(list(about["y"]))
     if about["stratified"][0] or (classes and is_stratified(counts, y)):
         _warn_unlike("from every stratum by itself")
@@ -265,6 +269,15 @@ def from_randomforest(
         scores=oob_scores(y, about["oob"], classes),
     )
     return adopted.results(newdata, frame.index, variance)
+
+
+def _on_line(values: Floats, line: Any) -> Floats:
+    """Correct bias as `corr.bias = TRUE` does: a line applied to the mean of trees.
+
+    Applied to every tree, the mean is R's and the variance that of the corrected
+    mean, the line taken as given.
+    """
+    return values if line is None else line[0] + line[1] * values
 
 
 def from_grf(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.polynomials import poly
+from vstatkit.rounding import r_round
 
 PATSY_BUILTINS = frozenset(
     {"I", "Q", "C", "ContrastMatrix", "Treatment", "Poly", "Sum", "Helmert", "Diff"}
@@ -191,7 +192,13 @@ SAFE_FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in dir(np)
     if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
-} | {"where": np.where, "clip": np.clip, "round": np.round, "poly": poly}
+} | {
+    "where": np.where,
+    "clip": np.clip,
+    "round": np.round,
+    "r_round": r_round,
+    "poly": poly,
+}
 """numpy's elementwise functions and `poly`: they compute and touch nothing else."""
 
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import r_bridge
 import vstatkit as vs
 from r_bridge import translate_formula
 from r_bridge.convert import to_r_frame
 from vstatkit.formula import parse
+from vstatkit.rounding import r_round
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,8 @@ from vstatkit.formula import parse
         ("y ~ ifelse(x > 1.5e2, 1, 0)", "y ~ where(x > 1.5e2, 1, 0)"),
         ('y ~ I(g == "a b")', 'y ~ I(g == "a b")'),
         ("y ~ ceiling(x) + asin(z)", "y ~ ceil(x) + arcsin(z)"),
+        ("y ~ round(x) + round(x, 1)", "y ~ round(x) + r_round(x, 1)"),
+        ("y ~ round(log(x), digits = 2)", "y ~ r_round(log(x), digits = 2)"),
         ("y ~ pmax(a, b)", "y ~ maximum(a, b)"),
         ('y ~ Q("my x") + C(g)', 'y ~ Q("my x") + C(g)'),
         ("y ~ x +\n  z", "y ~ x +\n  z"),
@@ -108,6 +111,7 @@ def formula_data():
         "y ~ x + 0",
         "y ~ I(whole^-1) + I(whole^(-2)) + I(2^-whole) + I(whole^2)",
         "y ~ poly(x, 2, raw = T)",
+        "y ~ round(x, 1) + round(z, digits = 2) + round(whole, -1) + round(x)",
     ],
 )
 def test_the_model_matrix_is_rs(session, formula):
@@ -128,6 +132,36 @@ def _sorted(matrix):
     """Columns in an order that does not depend on how they came."""
     keys = [tuple(column) for column in np.round(matrix.T, 7)]
     return matrix[:, sorted(range(len(keys)), key=keys.__getitem__)]
+
+
+def awkward_numbers(digits):
+    """Numbers halfway between two with so many digits, and of all sizes."""
+    rng = np.random.default_rng(digits + 100)
+    halves = (2 * rng.integers(-(10**6), 10**6, 1000) + 1) * 0.5 * 10.0**-digits
+    sizes = rng.normal(size=1000) * 10.0 ** rng.integers(-20, 22, 1000)
+    short = np.round(rng.uniform(-100, 100, 1000), abs(digits) + 1)
+    known = [0.15, 0.25, 0.35, 2.675, 1.005, 3.15, -3.15, 1e15 + 0.5, 1e300, 5e-324]
+    return np.r_[halves, sizes, short, known, 0.0, -0.0, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("digits", [1, 2, 3, 5, 9, 14, 16, 330, -1, -2, -5, -15, -310])
+def test_numbers_are_rounded_as_in_r(session, digits):
+    numbers = awkward_numbers(digits if abs(digits) < 300 else 1)
+    expected = session.call("round", numbers, digits)
+    assert_array_equal(r_round(numbers, digits), expected)
+    with np.errstate(all="ignore"):
+        numpys = np.round(numbers, digits if abs(digits) < 300 else 0)
+    assert (expected != numpys).any()
+
+
+@pytest.mark.r
+def test_cars_are_rounded_as_in_r(session):
+    cars = r_bridge.dataset("datasets", "mtcars")
+    text = translate_formula("mpg ~ round(wt, 1)")
+    ours = parse(text, cars, environment=None, intercept=False).X[:, 0]
+    assert_array_equal(ours, session.call("function() round(mtcars$wt, 1)"))
+    assert (ours != np.round(cars["wt"], 1)).any()
 
 
 @pytest.mark.r
