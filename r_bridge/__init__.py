@@ -9,7 +9,7 @@ from r_bridge.data import dataset
 from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
 from r_bridge.formula import translate_formula
 from r_bridge.from_r import from_grf, from_randomforest, from_ranger
-from r_bridge.reticulate import r_file
+from r_bridge.reticulate import r_file, register
 
 __all__ = [
     "Certificate",
@@ -30,3 +30,5 @@ __all__ = [
     "r_file",
     "translate_formula",
 ]
+
+register()

@@ -11,7 +11,7 @@ import pandas as pd
 import vstatkit as vs
 from r_bridge import session
 from r_bridge.columns import Kind, as_query, check_kinds
-from r_bridge.session import RObject
+from r_bridge.objects import RObject
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import Bools, DataLike, Floats, Ints, Labels
 from vstatkit.frames import is_number, nearest

@@ -3,13 +3,13 @@
 import importlib.metadata
 import importlib.util
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from r_bridge.exceptions import RUnavailableError
+from r_bridge.host import inside_r, rscript
 
 R_PACKAGES = ("ranger", "grf", "randomForest", "MASS")
 """Packages of R that the bridge can use."""
@@ -121,6 +121,9 @@ def require(*names: str) -> Availability:
     if any(_remembered(path)[name] is None for name in names):
         _remembered.cache_clear()
     found = _remembered(path)
+    if inside_r():  # R runs in a process of its own, without rpy2
+        found = replace(found, conflict=None)
+        names = tuple(name for name in names if name != "rpy2")
     found.require(*names)
     return found
 
@@ -144,11 +147,11 @@ def _distribution(name: str) -> str | None:
 
 def _installed_in_r() -> dict[str, str]:
     """Versions of R and of the packages that it has."""
-    rscript = shutil.which("Rscript")
-    if rscript is None:
+    program = rscript()
+    if program is None:
         return {}
     answer = subprocess.run(
-        [rscript, "--vanilla", "-e", _ASK, *R_PACKAGES],
+        [program, "--vanilla", "-e", _ASK, *R_PACKAGES],
         capture_output=True,
         text=True,
         check=False,

@@ -11,8 +11,8 @@ from r_bridge.availability import require
 from r_bridge.columns import matrix, options_of_r, read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.grf import FLATTEN, GrfForest, split_trees, with_constants_of_grf
+from r_bridge.objects import RObject
 from r_bridge.recording import read_recording
-from r_bridge.session import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit._validation import observation_weights, subsample_size, take_column
 from vstatkit.frames import as_frame

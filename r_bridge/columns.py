@@ -10,7 +10,7 @@ import pandas as pd
 from r_bridge import session
 from r_bridge.convert import to_r_frame
 from r_bridge.formula import translate_formula
-from r_bridge.session import RObject
+from r_bridge.objects import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.expressions import bare_name

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from r_bridge import session
-from r_bridge.session import RObject
+from r_bridge.objects import RObject
+from r_bridge.serial import NA_INTEGER
 from vstatkit._typing import Floats, Ints
 from vstatkit.frames import is_number
 
@@ -78,7 +79,7 @@ def _column_to_r(column: pd.Series) -> dict[str, Any]:
     if pd.api.types.is_datetime64_any_dtype(kind):
         return _time_to_r(column)
     if pd.api.types.is_bool_dtype(kind):
-        values = np.where(column.isna(), session.NA_INTEGER, column.fillna(False))
+        values = np.where(column.isna(), NA_INTEGER, column.fillna(False))
         return {"kind": "logical", "values": values.astype(np.int64)}
     if is_number(column):
         return {
@@ -93,7 +94,7 @@ def _factor_to_r(column: pd.Series) -> dict[str, Any]:
     codes = column.cat.codes.to_numpy(dtype=np.int64)
     return {
         "kind": "factor",
-        "values": np.where(codes < 0, session.NA_INTEGER, codes + 1),
+        "values": np.where(codes < 0, NA_INTEGER, codes + 1),
         "levels": [str(level) for level in column.cat.categories],
         "ordered": bool(column.cat.ordered),
     }

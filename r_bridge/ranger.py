@@ -8,7 +8,7 @@ import numpy as np
 from r_bridge import session
 from r_bridge.columns import ForestData
 from r_bridge.convert import counts_to_inbag, to_r_frame, trees_first
-from r_bridge.session import RObject
+from r_bridge.objects import RObject
 from vstatkit._typing import Floats, Ints
 
 CALIBRATED_ABOVE = 20

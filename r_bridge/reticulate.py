@@ -1,5 +1,6 @@
 """What R's side of the bridge, `vstatkit.R`, asks of Python."""
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, TypedDict
@@ -9,6 +10,7 @@ import pandas as pd
 
 from r_bridge.convert import column_from_parts
 from r_bridge.formula import translate_formula
+from vstatkit import inside_r
 from vstatkit.frames import is_number
 from vstatkit.info import label_texts
 
@@ -17,6 +19,7 @@ __all__ = [
     "frame_from_parts",
     "is_ours",
     "r_file",
+    "register",
     "series_values",
     "translate_formula",
     "vector_from_part",
@@ -47,6 +50,11 @@ def r_file() -> str:
         For R: `source(import("r_bridge")$r_file())`.
     """
     return str(resources.files("r_bridge").joinpath("vstatkit.R"))
+
+
+def register() -> None:
+    """Have R read the file, where R is what runs this Python."""
+    inside_r.ask(f"{{ source({json.dumps(r_file())}); NULL }}")
 
 
 def is_ours(function: Any) -> bool:

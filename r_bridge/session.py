@@ -1,17 +1,18 @@
 """The only importer of rpy2: start R, call its functions, carry values across.
 
 R starts with the first call. It is one interpreter for the whole process, so
-calls take turns; they may come from any thread.
+calls take turns; they may come from any thread. Where R runs this Python, it is an
+R in a process of its own.
 """
 
 import os
 import signal
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,65 +20,15 @@ import numpy as np
 
 from r_bridge.availability import require
 from r_bridge.exceptions import RError, ROutputWarning, RUnavailableError, RWarning
-
-_CALLER = """
-function(f, arguments) {
-  warned <- character()
-  noted <- character()
-  value <- NULL
-  failed <- NULL
-  interrupted <- FALSE
-  printed <- utils::capture.output(
-    tryCatch(
-      withCallingHandlers(
-        {
-          if (is.character(f)) {
-            f <- eval(parse(text = f, keep.source = FALSE), globalenv())
-          }
-          value <- do.call(f, arguments, quote = TRUE)
-        },
-        warning = function(w) {
-          warned <<- c(warned, conditionMessage(w))
-          invokeRestart("muffleWarning")
-        },
-        message = function(m) {
-          noted <<- c(noted, conditionMessage(m))
-          invokeRestart("muffleMessage")
-        }
-      ),
-      error = function(e) failed <<- conditionMessage(e),
-      interrupt = function(i) interrupted <<- TRUE
-    )
-  )
-  list(value = value, failed = failed, warned = unique(warned),
-       printed = c(noted, printed), interrupted = interrupted)
-}
-"""
-"""Call a function in R and give back its value with all that it said."""
+from r_bridge.host import host_has, inside_r, save_from_host
+from r_bridge.objects import Answer, RObject
+from r_bridge.serial import NA_INTEGER
+from r_bridge.worker import Worker
 
 _READ_ALL_LETTERS = """
 if (!l10n_info()[["UTF-8"]]) suppressWarnings(Sys.setlocale("LC_CTYPE", "C.UTF-8"))
 """
 """Column names may have any letters; in the C locale R would spell them out."""
-
-
-@dataclass(frozen=True)
-class RObject:
-    """An object that stays in R, such as a fitted forest.
-
-    Attributes
-    ----------
-    sexp : Any
-        rpy2's handle of it.
-    classes : tuple of str
-        Its classes in R.
-    """
-
-    sexp: Any
-    classes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return f"<R object of class {' '.join(self.classes)}>"
 
 
 @contextmanager
@@ -121,15 +72,21 @@ class _R:
         self.converter = ro.default_converter + numpy2ri.converter
         with self.lock:
             self.ri.evalr(_READ_ALL_LETTERS)
-            self.caller = self.ri.evalr(_CALLER)
+            code = resources.files("r_bridge").joinpath("caller.R")
+            self.caller = self.ri.evalr(code.read_text("utf-8"))
 
 
 _STARTING = threading.Lock()
 
 
-@lru_cache(maxsize=1)
-def _started() -> _R:
+_RUNNING: list[_R | Worker] = []
+"""The R that answers, once there is one."""
+
+
+def _started() -> _R | Worker:
     require("R", "rpy2")
+    if inside_r():
+        return Worker()
     try:
         return _R()
     except (ImportError, OSError, AttributeError, RuntimeError, ValueError) as error:
@@ -139,10 +96,16 @@ def _started() -> _R:
         ) from error
 
 
-def start() -> _R:
-    """Start R, once for the process; say what is missing where that fails."""
+def start() -> _R | Worker:
+    """Start R, once for the process; say what is missing where that fails.
+
+    An R in a process of its own that has ended is started anew.
+    """
     with _STARTING:
-        return _started()
+        running = _RUNNING[0] if _RUNNING else None
+        if running is None or (isinstance(running, Worker) and not running.alive):
+            _RUNNING[:] = [_started()]
+        return _RUNNING[0]
 
 
 def call(function: str | RObject, *arguments: Any, **options: Any) -> Any:
@@ -162,18 +125,31 @@ def call(function: str | RObject, *arguments: Any, **options: Any) -> Any:
     Notes
     -----
     R's warnings come as `RWarning`, what it prints as `ROutputWarning`, its
-    errors as `RError`. Ctrl-C stops what R does, and R lives on.
+    errors as `RError`. Ctrl-C stops what R does, and R lives on; so it does where
+    the function calls `quit()`, which is an `RError`.
     """
-    r = start()
-    with r.lock:
-        return _from_r(r, _invoke(r, function, arguments, options))
+    return _asked(function, arguments, options, keep=False)
 
 
 def keep(function: str | RObject, *arguments: Any, **options: Any) -> RObject:
     """Call an R function and leave its value in R; see `call`."""
+    made: RObject = _asked(function, arguments, options, keep=True)
+    return made
+
+
+def _asked(
+    function: str | RObject,
+    arguments: tuple[Any, ...],
+    options: Mapping[str, Any],
+    *,
+    keep: bool,
+) -> Any:
     r = start()
+    if isinstance(r, Worker):
+        return _value(r.invoke(function, arguments, options, keep=keep))
     with r.lock:
-        return _handle(_invoke(r, function, arguments, options))
+        value = _invoke(r, function, arguments, options)
+        return _handle(value) if keep else _from_r(r, value)
 
 
 def find(given: Any) -> RObject:
@@ -182,28 +158,61 @@ def find(given: Any) -> RObject:
     Parameters
     ----------
     given : RObject, rpy2 object, str or path
-        A handle, the name of an object in the running R's global environment, or
-        an `.rds` file.
+        A handle, the name of an object in the running R's global environment, an
+        `.rds` file, or an `.RData` file. Of several objects in the latter one is
+        named after two colons: `models.RData::forest`.
     """
     if isinstance(given, RObject):
         return given
-    if isinstance(given, str | Path) and str(given).lower().endswith(".rds"):
-        if not Path(given).exists():
-            raise FileNotFoundError(f"there is no file {given}.")
-        return keep("readRDS", str(Path(given)))
+    if isinstance(given, str | Path):
+        path, _, name = str(given).partition("::")
+        if path.lower().endswith(".rds"):
+            return keep("readRDS", _existing(path))
+        if path.lower().endswith((".rdata", ".rda")):
+            return _from_image(_existing(path), name)
     if isinstance(given, str):
-        if not call("exists", given, envir=keep("globalenv"), inherits=False)[0]:
-            raise RError(
-                f"the running R has no object {given!r}. Give the name of an object in "
-                "its global environment, or the path of an .rds file."
-            )
-        return keep("get", given, envir=keep("globalenv"))
+        return _by_name(given)
     if hasattr(given, "__sexp__"):
         return _handle(given)
     raise TypeError(
-        "the model must be an object of R, the name of one, or the path of an .rds "
-        f"file; got {type(given).__name__}."
+        "the model must be an object of R, the name of one, or the path of an .rds or "
+        f".RData file; got {type(given).__name__}."
     )
+
+
+def _existing(path: str) -> str:
+    if not Path(path).exists():
+        raise FileNotFoundError(f"there is no file {path}.")
+    return path
+
+
+def _from_image(path: str, name: str) -> RObject:
+    """Take an object out of a file that R's `save` has written."""
+    shelf = keep("function(path) { e <- new.env(); load(path, e); e }", path)
+    names = [str(one) for one in call("ls", shelf, **{"all.names": True})]
+    if not name and len(names) == 1:
+        name = names[0]
+    if name not in names:
+        raise RError(
+            f"{path} holds {', '.join(names) or 'nothing'}; name one of its objects, "
+            f"as in {path}::{names[0] if names else 'forest'}."
+        )
+    return keep("get", name, envir=shelf)
+
+
+def _by_name(name: str) -> RObject:
+    """Find an object by its name, in the R around this Python first."""
+    if isinstance(start(), Worker) and host_has(name):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "object.rds")
+            save_from_host(name, file)
+            return keep("readRDS", str(file))
+    if not call("exists", name, envir=keep("globalenv"), inherits=False)[0]:
+        raise RError(
+            f"the running R has no object {name!r}. Give the name of an object in its "
+            "global environment, or the path of an .rds or .RData file."
+        )
+    return keep("get", name, envir=keep("globalenv"))
 
 
 def _invoke(
@@ -219,16 +228,29 @@ def _invoke(
     with _console(r) as console, _interrupts_go_to_r(r) as pressed:
         answer = _answer(r, f, _named_list(r, values, names))
     value, failed, warned, printed, interrupted = answer
-    if pressed or interrupted[0]:
+    return _value(
+        Answer(
+            value=value,
+            failed=None if failed == r.ri.NULL else failed[0],
+            warned=list(warned),
+            printed=[*console, *(str(line) for line in printed)],
+            interrupted=bool(pressed) or bool(interrupted[0]),
+        )
+    )
+
+
+def _value(answer: Answer) -> Any:
+    """Show what R said, and give the value."""
+    if answer.interrupted:
         raise KeyboardInterrupt
-    for text in warned:
-        warnings.warn(f"R: {text}", RWarning, stacklevel=4)
-    said = "\n".join([*console, *(str(line) for line in printed)]).strip()
-    if failed != r.ri.NULL:
-        raise RError(f"R stopped: {failed[0]}" + (f"\n{said}" if said else ""))
+    for text in answer.warned:
+        warnings.warn(f"R: {text}", RWarning, stacklevel=6)
+    said = "\n".join(answer.printed).strip()
+    if answer.failed is not None:
+        raise RError(f"R stopped: {answer.failed}" + (f"\n{said}" if said else ""))
     if said:
-        warnings.warn(f"R printed: {said}", ROutputWarning, stacklevel=4)
-    return value
+        warnings.warn(f"R printed: {said}", ROutputWarning, stacklevel=6)
+    return answer.value
 
 
 def _answer(r: _R, function: Any, arguments: Any) -> Any:
@@ -381,10 +403,6 @@ def _texts_from_r(r: _R, sexp: Any) -> Any:
     texts = [None if one is r.ri.NA_Character else one for one in sexp]
     shape = sexp.do_slot("dim") if "dim" in sexp.list_attrs() else [len(texts)]
     return np.array(texts, dtype=object).reshape(tuple(shape), order="F")
-
-
-NA_INTEGER = np.iinfo(np.int32).min
-"""How R writes a missing whole number or truth value."""
 
 
 def _whole_from_r(vector: Any, kind: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import r_bridge
 import vstatkit as vs
-from r_bridge.session import RObject
+from r_bridge.objects import RObject
 
 pytestmark = pytest.mark.r
 
