@@ -103,8 +103,11 @@ def start() -> _R | Worker:
     """
     with _STARTING:
         running = _RUNNING[0] if _RUNNING else None
-        if running is None or (isinstance(running, Worker) and not running.alive):
-            _RUNNING[:] = [_started()]
+        if isinstance(running, Worker) and not running.alive:
+            running.close()
+            _RUNNING.clear()
+        if not _RUNNING:
+            _RUNNING.append(_started())
         return _RUNNING[0]
 
 

@@ -3,6 +3,7 @@
 rpy2 would start a second R in this process, which ends it.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -154,12 +155,9 @@ class Worker:
         self.gone.append(number)
 
     def close(self) -> None:
-        """End R."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        """End R, which stops where its input ends."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.communicate()
         self.folder.cleanup()
 
 
