@@ -19,8 +19,8 @@ from vstatkit.frames import as_frame
 from vstatkit.variance import bag_moments
 
 WHY_IJ_DIFFERS = (
-    "another estimator, from the counts of grf's subsamples instead of its groups; it "
-    "is shown for information."
+    "another estimator, from the counts of one tree of each group instead of the "
+    "groups; it is shown for information."
 )
 
 WHY_CONSTANTS = (
@@ -226,7 +226,11 @@ def _variances(forest: GrfForest, theirs: Floats, tolerance: float) -> list[Quan
     values = forest.pseudo_values
     if not np.isfinite(values).all():
         return [bags]
-    ij_u = vs.variance_components(forest.counts, values, method="ij_u", replace=False)
+    # Trees of a group share a half-sample; one of each group is a plain subsample.
+    first = slice(None, None, forest.group_size)
+    ij_u = vs.variance_components(
+        forest.counts[first], values[first], method="ij_u", replace=False
+    )
     return [bags, Quantity("IJ-U", ij_u.sampling, theirs, None, WHY_IJ_DIFFERS)]
 
 

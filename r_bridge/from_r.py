@@ -301,8 +301,9 @@ def from_grf(
         Query points.
     variance : str
         "auto" is "little_bags", what grf computes, and "corrected" for forests
-        with `ci.group.size = 1`, for which grf has no standard error. Any other
-        estimator for draws without replacement may be named.
+        with `ci.group.size = 1`, for which grf has no standard error and any
+        estimator for draws without replacement may be named. Trees in groups
+        depend on each other, and those estimators are refused for them.
     threads : int
         Threads that R uses.
 

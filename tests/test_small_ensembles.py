@@ -181,3 +181,25 @@ def test_estimates_without_error_do_not_widen_the_band_of_others():
     )
     assert_allclose(three.iloc[:2], two, rtol=1e-12)
     assert three.iloc[2].tolist() == [7.0, 7.0]
+
+
+def test_limits_are_saved_with_the_results(tmp_path):
+    data, other = MARS.head(20), MARS.iloc[100:105]
+    res = vs.fit("y ~ .", data, k=10**6, B=50, rng=1, at=other)
+    for name, one in {"all": res, "contrasts": res.t_test(np.eye(5)[:2] * 2)}.items():
+        one.save(tmp_path / name)
+        again = vs.load(tmp_path / name)
+        assert_allclose(again.limit, one.limit)
+        assert_allclose(again.bse, one.bse)
+        assert again.diagnostics["bounded"].tolist() == one.estimates.bounded.tolist()
+
+
+def test_the_estimator_stays_within_the_range_of_the_response():
+    data, other = MARS.head(20), MARS.iloc[100:110]
+    X, y = data.drop(columns="y"), data["y"]
+    forest = vs.ForestRegressor(40, max_samples=10**6, random_state=1).fit(X, y)
+    _, std = forest.predict(other.drop(columns="y"), return_std=True)
+    assert (std <= 1.02 * np.ptp(y) / 2).all()
+    votes = vs.ForestClassifier(40, max_samples=10**6, random_state=1).fit(X, y > 14)
+    _, std = votes.predict_proba(other.drop(columns="y"), return_std=True)
+    assert (std <= 0.51).all()

@@ -136,8 +136,8 @@ def parse_code(code: str) -> ast.Expression:
         return ast.parse(code.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FormulaError(
-            f"{code.strip()[:200]!r} is not an expression. A column whose name is no plain "
-            'Python name is written Q("...").'
+            f"{code.strip()[:200]!r} is not an expression. A column whose name is no "
+            'plain Python name is written Q("...").'
         ) from error
 
 

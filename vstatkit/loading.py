@@ -38,7 +38,7 @@ from vstatkit.stored_designs import unpack_design
 from vstatkit.stored_trees import check_trees
 
 ARRAYS = (
-    *("values", "null", "effects", "residuals", "coefficients"),
+    *("values", "null", "limit", "effects", "residuals", "coefficients"),
     *("typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
     *("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains"),
@@ -113,6 +113,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         predictor=_unpack_predictor(document["predictor"], arrays, B),
         scores=_unpack_scores(document["scores"], arrays, info.nobs),
         null=null,
+        limit=_unpack_limit(arrays, m),
     )
     check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
     return made
@@ -127,6 +128,16 @@ def _floats(arrays: Arrays, name: str, ndim: int, *, missing: bool = False) -> F
     good = ~np.isinf(array) if missing else np.isfinite(array)
     check(good.all(), f"the array {name!r} has values that are not finite.")
     return array
+
+
+def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
+    """Take the largest deviations that estimates can have: one for all, or each its."""
+    if "limit" not in arrays:
+        return None
+    limit = _floats(arrays, "limit", 1)
+    check(limit.size in (1, m), "limits and estimates differ in number.")
+    check(bool((limit >= 0).all()), "a limit is negative.")
+    return float(limit[0]) if limit.size == 1 else limit
 
 
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:

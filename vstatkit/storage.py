@@ -35,6 +35,8 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     arrays: Arrays = {"values": results.values}
     if results.null is not None:
         arrays["null"] = np.asarray(results.null, dtype=np.float64)
+    if results.limit is not None:
+        arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
     document = {
         "format": FORMAT,
         "variance": results.variance,

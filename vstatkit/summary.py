@@ -456,7 +456,8 @@ def _beyond_note(results: EnsembleResults) -> str | None:
         return None
     return (
         f"The last {effects.n_beyond:,} predictors were not moved: with so many "
-        "columns their rows would fill the memory. get_prediction at two rows compares any."
+        "columns their rows would fill the memory. get_prediction at two rows "
+        "compares any."
     )
 
 

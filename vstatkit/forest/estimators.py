@@ -20,6 +20,7 @@ from vstatkit.components import resolve_method
 from vstatkit.ensemble import Task, evaluate
 from vstatkit.forest.trees import StoredTreeKernel, tree_kernel
 from vstatkit.inference import Estimates, estimate, held, join_estimates
+from vstatkit.kernels import value_limit
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
 from vstatkit.subsample import IidDesign, check_size
@@ -104,6 +105,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self._kernel = StoredTreeKernel(
             X.shape[1], n_classes, kernel.centre, kernel.scale
         )
+        self._limit = value_limit(kernel)
         if self.oob_score and grown.oob is not None:
             self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
 
@@ -193,7 +195,9 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         chunks = self._predictor.chunks(X, self.design_.n)
         n_values = len(X) * self._kernel.n_outputs
         design = held(self.design_, len(self.estimators_), n_values)
-        return join_estimates([estimate(design, h, method) for h in chunks])
+        return join_estimates(
+            [estimate(design, h, method, self._limit) for h in chunks]
+        )
 
 
 def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
