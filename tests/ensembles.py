@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from vstatkit.subsample import dense, make_design
+from vstatkit.subsample import GivenDesign, dense, make_design
 
 SAME_ALGEBRA = {"rtol": 1e-10, "atol": 1e-12}
 """The two sides differ in the order of summation only."""
@@ -48,3 +48,16 @@ def ensembles(draw, name="iid", replace=None):
         replace=with_replacement,
         seed=draw(st.integers(0, 2**32)),
     )
+
+
+def with_columns(counts, *columns):
+    """Append observations with the same count in every subsample."""
+    return np.column_stack([counts, *(np.full(len(counts), c) for c in columns)])
+
+
+def unseen_ensemble(*, replace=True, n=9, k=4, B=30, m=2, seed=3):
+    """An ensemble in which the last two observations were never drawn."""
+    case = make_ensemble(n=n, k=k, B=B, m=m, replace=replace, seed=seed)
+    counts = with_columns(case.counts, 0.0, 0.0)
+    design = GivenDesign(n + 2, k, replace=replace, seed=seed, table=counts)
+    return Ensemble(design, counts, case.values)

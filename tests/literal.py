@@ -1,0 +1,231 @@
+"""The estimators as they are printed: loops over learners b and observations i.
+
+Every function takes the counts N, shape (B, n), and one value h of each learner,
+shape (B,). With the values g of a second quantity it gives their covariance.
+`V_*` are sampling variances, `zeta_*` the variance components.
+"""
+
+import math
+
+
+def mean(h):
+    return sum(h) / len(h)
+
+
+def size(N):
+    """Draws in each subsample."""
+    return sum(N[0])
+
+
+def appearances(N):
+    B, n = N.shape
+    return [sum(N[b, i] for b in range(B)) for i in range(n)]
+
+
+def zeta_k(h, g=None):
+    g = h if g is None else g
+    a, b = mean(h), mean(g)
+    return sum((x - a) * (y - b) for x, y in zip(h, g, strict=True)) / (len(h) - 1)
+
+
+def influence(N, h):
+    """`cov_b(N[b, i], h_b)` with divisor B, for every observation."""
+    B, n = N.shape
+    hbar, times = mean(h), appearances(N)
+    return [
+        sum((N[b, i] - times[i] / B) * (h[b] - hbar) for b in range(B)) / B
+        for i in range(n)
+    ]
+
+
+def count_variance(N):
+    """Mean over observations of the variance of their counts."""
+    B, n = N.shape
+    times = appearances(N)
+    squares = [(N[b, i] - times[i] / B) ** 2 for i in range(n) for b in range(B)]
+    return sum(squares) / B / n
+
+
+def conditional_means(N, h):
+    """`m_i` of the observations that were drawn at all."""
+    B, n = N.shape
+    times = appearances(N)
+    drawn = [i for i in range(n) if times[i] > 0]
+    return {i: sum(N[b, i] * h[b] for b in range(B)) / times[i] for i in drawn}
+
+
+def between(N, h, g=None):
+    """Sum over the observations drawn of `(m_i - mbar)**2`."""
+    m = conditional_means(N, h)
+    w = m if g is None else conditional_means(N, g)
+    a, b = mean(m.values()), mean(w.values())
+    return sum((m[i] - a) * (w[i] - b) for i in m)
+
+
+def between_weighted(N, h, g=None):
+    """Sum of `N_i (m_i - m_w)**2` about the weighted mean."""
+    m = conditional_means(N, h)
+    w = m if g is None else conditional_means(N, g)
+    times = appearances(N)
+    C = sum(times)
+    a = sum(times[i] * m[i] for i in m) / C
+    b = sum(times[i] * w[i] for i in w) / C
+    return sum(times[i] * (m[i] - a) * (w[i] - b) for i in m)
+
+
+def zeta_1_bm(N, h, g=None):
+    return between(N, h, g) / (len(conditional_means(N, h)) - 1)
+
+
+def V_ij(N, h, g=None):
+    c = influence(N, h)
+    d = c if g is None else influence(N, g)
+    return sum(x * y for x, y in zip(c, d, strict=True))
+
+
+def V_ij_u(N, h, g=None, *, replace=True):
+    (B, n), k = N.shape, size(N)
+    population = zeta_k(h, g) * (B - 1) / B
+    debiased = V_ij(N, h, g) - n * count_variance(N) * population / B
+    return debiased if replace else (n / (n - k)) ** 2 * debiased
+
+
+def zeta_1_corrected_v(N, h, g=None):
+    """Section 5.2 with the weighted mean of appendix C, over the units drawn."""
+    g = h if g is None else g
+    m, w = conditional_means(N, h), conditional_means(N, g)
+    times, B, n = appearances(N), len(h), len(m)
+    C = sum(times)
+    ss_tau = between_weighted(N, h, g)
+    ss_eps = sum(N[b, i] * (h[b] - m[i]) * (g[b] - w[i]) for i in m for b in range(B))
+    lost = sum(t**2 for t in times) / C
+    return (ss_tau - (n - 1) * ss_eps / (C - n)) / (C - lost)
+
+
+def zeta_1_corrected_v_simple(N, h, g=None):
+    (B, n), k = N.shape, size(N)
+    return zeta_1_bm(N, h, g) - n / (k * B) * zeta_k(h, g)
+
+
+def zeta_1_corrected_u(N, h, g=None):
+    (B, n), k = N.shape, size(N)
+    bias = (n - k) / (k * B) * zeta_k(h, g)
+    return n * (n - 1) / (n - k) ** 2 * (zeta_1_bm(N, h, g) - bias)
+
+
+def left_out_means(N, h):
+    """`t_i`, the mean of the learners without observation i, where there are any."""
+    B, n = N.shape
+    without = {i: [h[b] for b in range(B) if N[b, i] == 0] for i in range(n)}
+    return {i: mean(values) for i, values in without.items() if values}
+
+
+def share_left_out(N, units):
+    """Share of the learners that left a unit out, on average over the units."""
+    return mean([sum(N[:, i] == 0) / len(N) for i in units])
+
+
+def V_jackknife(N, h, g=None):
+    """Jackknife after bootstrap over the units that were left out at all."""
+    g = h if g is None else g
+    B, t, u = len(h), left_out_means(N, h), left_out_means(N, g)
+    n, q, a, b = len(t), share_left_out(N, t), mean(h), mean(g)
+    population = zeta_k(h, g) * (B - 1) / B
+    raw = (n - 1) / n * sum((t[i] - a) * (u[i] - b) for i in t)
+    return raw - n * (1 - q) / q * population / B
+
+
+SAMPLING = {
+    "bm": lambda N, h, g=None: factor(N) * zeta_1_bm(N, h, g),
+    "ij": V_ij,
+    "ij_u": V_ij_u,
+    "jackknife": V_jackknife,
+    "corrected_v": lambda N, h, g=None: factor(N) * zeta_1_corrected_v(N, h, g),
+    "corrected_v_simple": lambda N, h, g=None: (
+        factor(N) * zeta_1_corrected_v_simple(N, h, g)
+    ),
+}
+"""Sampling variances with replacement."""
+
+SAMPLING_WITHOUT = {
+    **{name: SAMPLING[name] for name in ("bm", "ij", "jackknife")},
+    "ij_u": lambda N, h, g=None: V_ij_u(N, h, g, replace=False),
+    "corrected_u": lambda N, h, g=None: factor(N) * zeta_1_corrected_u(N, h, g),
+}
+"""Sampling variances without replacement."""
+
+
+def factor(N):
+    """`k**2 / n`, from the component `zeta_1` to a variance."""
+    return size(N) ** 2 / N.shape[1]
+
+
+def group_means(h, groups):
+    members = {a: [x for x, b in zip(h, groups, strict=True) if a == b] for a in groups}
+    return {a: mean(values) for a, values in members.items()}
+
+
+def zeta_1_im(h, groups, g=None):
+    """Covariance of the pins' means, with divisor n_out - 1."""
+    means = list(group_means(h, groups).values())
+    other = means if g is None else list(group_means(g, groups).values())
+    return zeta_k(means, other)
+
+
+def bag_parts(h, groups, g=None):
+    """Mean square of the bags' means, and the noise within bags that it holds."""
+    g = h if g is None else g
+    centred = [x - mean(h) for x in h], [x - mean(g) for x in g]
+    bags = [group_means(x, groups) for x in centred]
+    G = len(bags[0])
+    vb = sum(bags[0][a] * bags[1][a] for a in bags[0]) / G
+    vt = sum(x * y for x, y in zip(*centred, strict=True)) / len(h)
+    return vb, (vt - vb) / (len(h) / G - 1), G
+
+
+def V_little_bags(h, groups):
+    """What grf computes, with exact constants."""
+    vb, noise, _ = bag_parts(h, groups)
+    first, scale = vb - noise, little_bags_scale(h, groups)
+    r = first / scale
+    density = math.exp(-(r**2) / 2) / math.sqrt(2 * math.pi)
+    return first + scale * density / (math.erfc(-r / math.sqrt(2)) / 2)
+
+
+def little_bags_scale(h, groups):
+    vb, noise, G = bag_parts(h, groups)
+    return max(vb, noise) * math.sqrt(2 / G)
+
+
+def V_matched(h, g=None):
+    """`Vh - Vs` of neighbouring learners: the pairs' variance above the whole's."""
+    g = h if g is None else g
+    B = len(h)
+    within = [
+        (h[b] - h[b + 1]) * (g[b] - g[b + 1]) / 2 for b in range(0, len(h) - 1, 2)
+    ]
+    return mean(within) - zeta_k(h, g) * (B - 1) / B
+
+
+def matched_products(h):
+    """Product of the two centred values of every pair."""
+    a = mean(h)
+    return [(h[b] - a) * (h[b + 1] - a) for b in range(0, len(h) - 1, 2)]
+
+
+def noise_variance(V, s2, n):
+    """Monte Carlo variance of a sum of n squares, each influence with noise s2."""
+    return 2 * n * s2**2 + 4 * s2 * max(V, 0.0)
+
+
+def stabilised(V, s2, zeta_over_B, quartic, n, *, nonnegative=False):
+    """`V+`, the posterior mean given that it is positive, and degrees of freedom."""
+    s = math.sqrt(noise_variance(V, s2, n))
+    r = V / s
+    density = math.exp(-(r**2) / 2) / math.sqrt(2 * math.pi)
+    plus = V if nonnegative else V + s * density / (math.erfc(-r / math.sqrt(2)) / 2)
+    squares = V - n * s2 if nonnegative else V
+    q = quartic - 6 * s2 * squares - 3 * n * s2**2
+    data = max(q, plus**2 / n) - plus**2 / n
+    df = 2 * (plus + zeta_over_B) ** 2 / (noise_variance(plus, s2, n) + data)
+    return plus, min(max(df, 3.0), max(n - 1, 1))
