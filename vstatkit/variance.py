@@ -296,8 +296,10 @@ def positive_mean(estimate: Floats, scale: Floats) -> Floats:
     known = scale <= 0
     s = np.where(known, 1.0, scale)
     z = np.where(known, 0.0, estimate / s)
-    # phi(z) / Phi(z) by logarithms: both underflow far below zero.
-    hazard = np.exp(-(z**2) / 2 - np.log(2 * np.pi) / 2 - special.log_ndtr(z))
+    # phi(z) / Phi(z) by logarithms: both underflow far below zero. Beyond 500 it is
+    # not needed, and the rounding of z**2 would overflow.
+    near = np.clip(z, -500, 500)
+    hazard = np.exp(-(near**2) / 2 - np.log(2 * np.pi) / 2 - special.log_ndtr(near))
     # z + hazard cancels there; -1/z is its expansion, good to 1e-5 at z = -500.
     mean = np.where(z < -500, -1 / np.minimum(z, -1), z + hazard)
     return np.where(known, np.maximum(estimate, 0.0), s * mean)
