@@ -2,7 +2,7 @@
 
 Every function takes the counts N, shape (B, n), and one value h of each learner,
 shape (B,). With the values g of a second quantity it gives their covariance.
-`V_*` are sampling variances, `zeta_*` the variance components.
+`sampling_*` are variances of the ensemble, `zeta_*` the variance components.
 """
 
 import math
@@ -77,16 +77,16 @@ def zeta_1_bm(N, h, g=None):
     return between(N, h, g) / (len(conditional_means(N, h)) - 1)
 
 
-def V_ij(N, h, g=None):
+def sampling_ij(N, h, g=None):
     c = influence(N, h)
     d = c if g is None else influence(N, g)
     return sum(x * y for x, y in zip(c, d, strict=True))
 
 
-def V_ij_u(N, h, g=None, *, replace=True):
+def sampling_ij_u(N, h, g=None, *, replace=True):
     (B, n), k = N.shape, size(N)
     population = zeta_k(h, g) * (B - 1) / B
-    debiased = V_ij(N, h, g) - n * count_variance(N) * population / B
+    debiased = sampling_ij(N, h, g) - n * count_variance(N) * population / B
     return debiased if replace else (n / (n - k)) ** 2 * debiased
 
 
@@ -125,7 +125,7 @@ def share_left_out(N, units):
     return mean([sum(N[:, i] == 0) / len(N) for i in units])
 
 
-def V_jackknife(N, h, g=None):
+def sampling_jackknife(N, h, g=None):
     """Jackknife after bootstrap over the units that were left out at all."""
     g = h if g is None else g
     B, t, u = len(h), left_out_means(N, h), left_out_means(N, g)
@@ -137,9 +137,9 @@ def V_jackknife(N, h, g=None):
 
 SAMPLING = {
     "bm": lambda N, h, g=None: factor(N) * zeta_1_bm(N, h, g),
-    "ij": V_ij,
-    "ij_u": V_ij_u,
-    "jackknife": V_jackknife,
+    "ij": sampling_ij,
+    "ij_u": sampling_ij_u,
+    "jackknife": sampling_jackknife,
     "corrected_v": lambda N, h, g=None: factor(N) * zeta_1_corrected_v(N, h, g),
     "corrected_v_simple": lambda N, h, g=None: (
         factor(N) * zeta_1_corrected_v_simple(N, h, g)
@@ -149,7 +149,7 @@ SAMPLING = {
 
 SAMPLING_WITHOUT = {
     **{name: SAMPLING[name] for name in ("bm", "ij", "jackknife")},
-    "ij_u": lambda N, h, g=None: V_ij_u(N, h, g, replace=False),
+    "ij_u": lambda N, h, g=None: sampling_ij_u(N, h, g, replace=False),
     "corrected_u": lambda N, h, g=None: factor(N) * zeta_1_corrected_u(N, h, g),
 }
 """Sampling variances without replacement."""
@@ -183,7 +183,7 @@ def bag_parts(h, groups, g=None):
     return vb, (vt - vb) / (len(h) / G - 1), G
 
 
-def V_little_bags(h, groups):
+def sampling_little_bags(h, groups):
     """What grf computes, with exact constants."""
     vb, noise, _ = bag_parts(h, groups)
     first, scale = vb - noise, little_bags_scale(h, groups)
@@ -197,7 +197,7 @@ def little_bags_scale(h, groups):
     return max(vb, noise) * math.sqrt(2 / G)
 
 
-def V_matched(h, g=None):
+def sampling_matched(h, g=None):
     """`Vh - Vs` of neighbouring learners: the pairs' variance above the whole's."""
     g = h if g is None else g
     B = len(h)

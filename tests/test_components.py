@@ -187,8 +187,8 @@ def test_complete_ensembles_have_no_monte_carlo_part(method):
     expected = {
         "bm": literal.factor(counts) * literal.zeta_1_bm(counts, h),
         "corrected_v": literal.factor(counts) * literal.zeta_1_bm(counts, h),
-        "ij": literal.V_ij(counts, h),
-        "ij_u": literal.V_ij(counts, h),
+        "ij": literal.sampling_ij(counts, h),
+        "ij_u": literal.sampling_ij(counts, h),
         "jackknife": (n - 1)
         / n
         * sum(
@@ -233,10 +233,10 @@ def test_estimators_of_groups_are_the_literal_formulas(method):
             V = k**2 / n * literal.zeta_1_im(h, groups)
             mc_se = V * np.sqrt(2 / (len(set(groups)) - 1))
         elif method == "little_bags":
-            V = literal.V_little_bags(h, groups)
+            V = literal.sampling_little_bags(h, groups)
             mc_se = literal.little_bags_scale(h, groups)
         else:
-            V = literal.V_matched(h)
+            V = literal.sampling_matched(h)
             products = literal.matched_products(h)
             mc_se = np.sqrt(literal.zeta_k(products) / len(products))
         assert_allclose(parts.sampling[j], V, **SAME_ALGEBRA)
@@ -256,9 +256,9 @@ def test_covariances_of_groups_are_the_literal_formulas(method):
         if method == "im":
             expected = k**2 / n * literal.zeta_1_im(h, groups, g)
         elif method == "matched":
-            expected = literal.V_matched(h, g)
+            expected = literal.sampling_matched(h, g)
         elif i == j:
-            expected = literal.V_little_bags(h, groups)
+            expected = literal.sampling_little_bags(h, groups)
         else:
             vb, noise, _ = literal.bag_parts(h, groups, g)
             expected = vb - noise

@@ -7,10 +7,22 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import vstatkit as vs
-from tests.ensembles import SAME_ALGEBRA, ensembles, make_ensemble
+from tests import literal
+from tests.ensembles import (
+    SAME_ALGEBRA,
+    ensembles,
+    make_ensemble,
+    unseen_ensemble,
+    with_columns,
+)
 from vstatkit.components import ESTIMATORS
-from vstatkit.moments import moments_from_sums, sum_ensemble
+from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
 from vstatkit.variance import (
+    bag_moments,
+    group_means,
+    jackknife_after_bootstrap,
+    little_bags,
+    noise_variance,
     positive_mean,
     zeta_1_bm,
     zeta_1_corrected_u,
@@ -83,6 +95,104 @@ def test_corrected_v_is_the_literal_anova_on_unbalanced_designs(seed):
     assert len(set(case.counts.sum(axis=0))) > 1
     expected = anova_by_loops(case.counts, case.values[:, 0])
     assert_allclose(zeta_1_corrected_v(moments_of(case)), expected, **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize("method", ["bm", "corrected_v"])
+def test_an_observation_never_drawn_leaves_zeta_1_alone(method):
+    """The variance of conditional means is that of the observations drawn."""
+    case = make_ensemble(n=9, k=4, B=40)
+    plain = vs.variance_components(case.counts, case.values, method=method)
+    wider = with_columns(case.counts, 0.0, 0.0, 0.0)
+    parts = vs.variance_components(wider, case.values, method=method)
+    assert_allclose(parts.zeta_1, plain.zeta_1, **SAME_ALGEBRA)
+    assert_allclose(parts.sampling, 9 / 12 * plain.sampling, **SAME_ALGEBRA)
+
+
+def test_corrected_v_needs_more_draws_than_observations_drawn():
+    """Six draws of six observations say nothing; of five out of nine, something."""
+    h = np.array([[1.0], [4.0], [2.0]])
+    once = np.kron(np.eye(3), np.ones(2))
+    with pytest.raises(ValueError, match="exceed the 6 observations drawn; got 6"):
+        vs.variance_components(once, h, method="corrected_v")
+    shared = np.zeros((3, 9))
+    shared[[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 3, 4]] = 1
+    parts = vs.variance_components(shared, h, method="corrected_v")
+    expected = literal.zeta_1_corrected_v(shared, h[:, 0])
+    assert_allclose(parts.zeta_1, expected, **SAME_ALGEBRA)
+
+
+def test_an_observation_in_every_subsample_leaves_the_jackknife_alone():
+    case = make_ensemble(n=9, k=4, B=40)
+    plain = vs.variance_components(case.counts, case.values, method="jackknife")
+    wider = with_columns(case.counts, 1.0, 1.0)
+    parts = vs.variance_components(wider, case.values, method="jackknife")
+    assert_allclose(parts.sampling, plain.sampling, **SAME_ALGEBRA)
+
+
+def presence_sums(counts, values, *, joint=False):
+    return EnsembleSums.from_learners(
+        (counts > 0).astype(float),
+        values,
+        size=4,
+        origin=values[0],
+        joint=joint,
+    )
+
+
+def test_jackknife_of_a_complete_ensemble_has_no_bias_to_take_out():
+    case = unseen_ensemble()
+    B, n = case.counts.shape
+    for joint in (False, True):
+        sums = presence_sums(case.counts, case.values, joint=joint)
+        raw = jackknife_after_bootstrap(sums, complete=True)
+        debiased = jackknife_after_bootstrap(sums, complete=False)
+        q = literal.share_left_out(case.counts, range(n))
+        v = np.cov(case.values.T, ddof=0)
+        v = v if joint else np.diag(v)
+        assert_allclose(raw - debiased, n * (1 - q) / q * v / B, **SAME_ALGEBRA)
+
+
+def test_jackknife_needs_an_observation_that_was_left_out():
+    values = np.arange(4.0)[:, None]
+    counts = np.tile([1.0, 2.0, 1.0], (4, 1))
+    with pytest.raises(ValueError, match="every subsample holds every observation"):
+        jackknife_after_bootstrap(presence_sums(counts, values), complete=False)
+    counts[2, 1] = 0  # left out by one learner alone
+    found = jackknife_after_bootstrap(presence_sums(counts, values), complete=True)
+    assert_allclose(found, 0.0, atol=1e-15)
+    counts[1, 0] = 0
+    found = jackknife_after_bootstrap(presence_sums(counts, values), complete=True)
+    assert_allclose(found, ((1 - 1.5) ** 2 + (2 - 1.5) ** 2) / 2, **SAME_ALGEBRA)
+
+
+def test_group_means_stand_in_the_order_of_their_labels():
+    values = np.array([[1.0, 10.0], [2.0, 20.0], [5.0, 0.0], [4.0, 40.0]])
+    means = group_means(values, np.array([7, 3, 7, -1]))
+    assert_allclose(means, [[4, 40], [2, 20], [3, 5]])
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_little_bags_about_a_given_centre(joint):
+    """Deviations from a centre are those from the mean of values shifted by it."""
+    h = np.random.default_rng(2).normal(size=(18, 2))
+    centre = np.array([0.7, -0.4])
+    groups = np.repeat(np.arange(6), 3)
+    rho = h - centre
+    bags = rho.reshape(6, 3, 2).mean(axis=1)
+    vb, vt = bags.T @ bags / 6, rho.T @ rho / 18
+    noise = (vt - vb) / 2
+    first, scale = vb - noise, np.maximum(vb, noise) * np.sqrt(2 / 6)
+    positive = positive_mean(np.diag(first), np.diag(scale))
+    moment, spread = bag_moments(h, groups, joint=joint, centre=centre)
+    variance, again = little_bags(h, groups, joint=joint, centre=centre)
+    assert_allclose(moment, first if joint else np.diag(first), **SAME_ALGEBRA)
+    for found in (spread, again):
+        assert_allclose(found, scale if joint else np.diag(scale), **SAME_ALGEBRA)
+    if joint:
+        assert_allclose(variance[0, 1], first[0, 1], **SAME_ALGEBRA)
+        assert_allclose(variance[1, 0], first[0, 1], **SAME_ALGEBRA)
+        variance = np.diag(variance)
+    assert_allclose(variance, positive, **SAME_ALGEBRA)
 
 
 def test_ij_u_is_the_literal_formula():
@@ -265,6 +375,54 @@ def test_positive_mean_far_below_zero_and_without_noise():
     assert_allclose(deep, [1 / 600, 1 / 499], rtol=1e-4)
     known = positive_mean(np.array([-1.0, 2.0]), np.zeros(2))
     assert_allclose(known, [0, 2])
+
+
+@pytest.mark.parametrize("z", [-30.0, -100.0, -499.9, -500.1, -2000.0, -1e6, -1e100])
+def test_positive_mean_far_below_zero_is_its_expansion(z):
+    """`z + phi(z)/Phi(z)` is 1/x - 2/x**3 + 10/x**5 - ... with x = -z."""
+    x, u = -z, -1 / z
+    expected = u * (1 - 2 * u**2 + 10 * u**4 - 74 * u**6)
+    # Below -500 the first term alone is used: 8e-6 off; above it digits cancel.
+    tolerance = 1e-5 if x > 300 else 1e-6 if x > 50 else 1e-7
+    for scale in (1.0, 3e-7):
+        ours = positive_mean(np.array([z * scale]), np.array([scale]))
+        assert_allclose(ours, expected * scale, rtol=tolerance)
+
+
+def test_positive_mean_of_what_is_surely_positive_is_the_estimate():
+    ours = positive_mean(np.array([40.0, 1e200, 3.0]), np.array([1.0, 1.0, 0.0]))
+    assert_allclose(ours, [40.0, 1e200, 3.0], rtol=1e-15)
+
+
+def test_pairs_that_differ_by_rounding_alone_give_no_warning():
+    """The pairs' products are equal but for a digit: the noise is next to nothing."""
+    counts = np.array([[1, 1, 0, 0], [0, 0, 1, 1]] * 2)
+    values = np.array([[0.1], [0.1], [0.3], [0.3]])
+    res = vs.from_arrays(
+        counts, values, replace=False, variance="matched", groups=[0, 0, 1, 1]
+    )
+    assert 0 < res.components.mc_se.item() < 1e-15
+    assert res.components.sampling.item() == pytest.approx(-0.01)
+    assert np.isfinite(res.bse.item())
+
+
+def test_positive_mean_is_by_point():
+    ours = positive_mean(np.array([-2.0, 0.0, -1.0]), np.array([0.0, 2.0, 1.0]))
+    phi, Phi = stats.norm.pdf(-1), stats.norm.cdf(-1)
+    assert_allclose(ours, [0, 2 * np.sqrt(2 / np.pi), -1 + phi / Phi], rtol=1e-12)
+
+
+@pytest.mark.parametrize("V", [-1.0, 0.0, 2.0])
+def test_noise_variance_is_that_of_a_sum_of_noisy_squares(V):
+    n, s2 = 7, 0.3
+    ours = noise_variance(np.array([V]), np.array([s2]), n)
+    assert_allclose(ours, literal.noise_variance(V, s2, n), rtol=1e-14)
+    if V >= 0:
+        rng = np.random.default_rng(4)
+        influence = np.sqrt(V / n) * np.ones(n)
+        noisy = influence + np.sqrt(s2) * rng.normal(size=(20_000, n))
+        # The variance of 20 000 sums has a relative standard error of 1 to 2 %.
+        assert_allclose((noisy**2).sum(axis=1).var(), ours, rtol=0.05)
 
 
 def test_mc_se_is_the_spread_over_ensembles():
