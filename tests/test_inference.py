@@ -1,18 +1,33 @@
+import dataclasses
+import math
+
 import numpy as np
 import pytest
 import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
-from scipy import stats
+from scipy import integrate, linalg, optimize, special, stats
 
 import vstatkit as vs
+from tests import literal
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
+from vstatkit import inference
+from vstatkit.components import estimate_components
 from vstatkit.inference import (
     MIN_DF,
+    Estimates,
+    check_alpha,
     covariance,
+    ensemble_mean,
     estimate,
+    held,
+    join_estimates,
+    ratio,
     simultaneous_critical_value,
+    stabilise,
+    two_sided,
     wald_test,
 )
+from vstatkit.subsample import CompleteDesign, GivenDesign, dense, make_design
 
 
 def test_standard_errors_of_the_mean():
@@ -90,10 +105,295 @@ def test_p_values_and_intervals_agree():
     np.testing.assert_array_equal(inside, estimates.pvalues >= 0.05)
 
 
-def test_p_values_do_not_vanish_in_the_tail():
-    x = 1000 + np.random.default_rng(0).normal(size=400)
+def tail_of_t(z, df):
+    """Two-sided p-value as an incomplete beta function, which loses no digits."""
+    return special.betainc(df / 2, 0.5, df / (df + z**2))
+
+
+@pytest.mark.parametrize("df", [1.0, 2.0, 5.0, 50.0, 399.0])
+@pytest.mark.parametrize("z", [0.0, 0.3, 2.0, 12.0, -12.0, 40.0, -40.0])
+def test_two_sided_p_values_keep_their_digits(z, df):
+    ours = two_sided(np.array([z]), np.array([df]))
+    assert_allclose(ours, tail_of_t(z, df), rtol=1e-9)
+    if df == 2:
+        root = math.sqrt(z**2 + 2)
+        assert_allclose(ours, 2 / (root * (root + abs(z))), rtol=1e-12)
+
+
+@pytest.mark.parametrize("z", [12, 40])
+def test_p_values_do_not_vanish_in_the_tail(z):
+    x = np.random.default_rng(0).normal(size=400)
+    x = (x - x.mean()) / x.std() + z / 20
     res = vs.statistic("mean", x, k=1, B="complete")
-    assert 0 < res.pvalues.item() < 1e-300 or res.zvalues.item() > 1e4
+    assert_allclose(res.zvalues.item(), z, rtol=0.01)
+    expected = tail_of_t(res.zvalues.item(), res.df.item())
+    assert 0 < expected < 1e-20
+    assert_allclose(res.pvalues.item(), expected, rtol=1e-9)
+
+
+def made_up(method="corrected_v", *, n=50, **changes):
+    """Components of one point, far below what a single learner varies by."""
+    case = make_ensemble(n=n, k=1, B=20, m=1)
+    parts = estimate_components(method, case.design, case.values)
+    fields = {"sampling": 2.0, "monte_carlo": 0.1, "noise": 0.01, "quartic": 0.6}
+    fields |= {"zeta_k": 1e6, "mc_se": 0.5} | changes
+    arrays = {a: None if v is None else np.array([v]) for a, v in fields.items()}
+    return dataclasses.replace(parts, **arrays)
+
+
+@pytest.mark.parametrize("method", ["corrected_v", "ij"])
+@pytest.mark.parametrize("n", [1, 2, 5, 50])
+@pytest.mark.parametrize(
+    ("V", "s2", "quartic"),
+    [
+        (2.0, 0.01, 0.6),
+        (2.0, 0.01, 0.25),
+        (2.0, 0.05, 40.0),
+        (2.0, 1e-9, 0.2),
+        (2.0, 0.02, 0.0),
+        (2.0, 1e-9, 0.0),
+        (0.5, 0.3, 4.0),
+        (0.5, 0.01, 0.07),
+        (0.03, 0.01, 0.05),
+        (0.0, 0.02, 0.1),
+        (-0.4, 0.02, 0.2),
+    ],
+)
+def test_stabilised_variances_are_the_literal_steps(method, n, V, s2, quartic):
+    nonnegative = method == "ij"
+    V = abs(V) if nonnegative else V
+    mc_se = math.sqrt(literal.noise_variance(V, s2, n))
+    parts = made_up(method, sampling=V, noise=s2, quartic=quartic, mc_se=mc_se)
+    parts = dataclasses.replace(parts, n=n)
+    found = stabilise(np.array([7.0]), parts, 20.0)
+    positive, df = literal.stabilised(V, s2, 0.1, quartic, n, nonnegative=nonnegative)
+    assert_allclose(found.sampling, positive, rtol=1e-10)
+    assert_allclose(found.df, df, rtol=1e-10)
+    assert_allclose(found.variance, positive + 0.1, rtol=1e-10)
+    assert_allclose(found.bse, math.sqrt(positive + 0.1), rtol=1e-10)
+    assert (found.estimate, found.n_learners, found.null) == (7.0, 20.0, 0.0)
+    assert found.components is parts
+
+
+@pytest.mark.parametrize("method", ["corrected_v", "ij", "ij_u", "jackknife"])
+def test_degrees_of_freedom_are_the_literal_steps_on_an_ensemble(method):
+    case = make_ensemble(n=12, k=4, B=400, m=1)
+    N, h, (n, _, B) = case.counts, case.values[:, 0], case.shape
+    V = literal.SAMPLING[method](N, h)
+    q = literal.share_left_out(N, range(n))
+    share = (1 - q) / q if method == "jackknife" else literal.count_variance(N)
+    s2 = share * literal.zeta_k(h) / B
+    quartic = sum(c**4 for c in literal.influence(N, h))
+    positive, df = literal.stabilised(
+        V, s2, literal.zeta_k(h) / B, quartic, n, nonnegative=method == "ij"
+    )
+    found = estimate(case.design, case.values, method)
+    assert MIN_DF < df < n - 1
+    assert_allclose(found.df, df, rtol=1e-8)
+    assert_allclose(found.sampling, positive, rtol=1e-8)
+
+
+def test_noise_is_taken_out_of_the_fourth_powers():
+    """Raw influences c + e with E e**2 = s2 have the moments of c at their core."""
+    c, s2, runs = np.array([0.2] * 11 + [-0.8]), 0.01, 40_000
+    n = c.size
+    noisy = c + np.sqrt(s2) * np.random.default_rng(1).normal(size=(runs, n))
+    V, quartic = (noisy**2).sum(axis=1).mean(), (noisy**4).sum(axis=1).mean()
+    parts = made_up("ij", sampling=V, noise=s2, quartic=quartic, monte_carlo=0.0)
+    found = stabilise(np.zeros(1), dataclasses.replace(parts, n=n), 20.0)
+    data = (c**4).sum() - V**2 / n
+    mc = literal.noise_variance(V, s2, n)
+    # The averages of 40 000 draws are good to about 0.1 %; n - 1 is no bound here.
+    assert 2 * V**2 / (mc + data) < n - 1
+    assert_allclose(found.df, 2 * V**2 / (mc + data), rtol=0.01)
+
+
+@pytest.mark.parametrize("missing", ["noise", "quartic"])
+@pytest.mark.parametrize("method", ["im", "matched"])
+def test_without_influences_the_spread_is_mc_se(method, missing):
+    parts = made_up(**{missing: None}, sampling=0.4)
+    parts = dataclasses.replace(parts, method=method)
+    found = stabilise(np.zeros(1), parts, 20.0)
+    r = 0.4 / 0.5
+    raised = 0.4 + 0.5 * stats.norm.pdf(r) / stats.norm.cdf(r)
+    positive = 0.4 if method == "im" else raised
+    assert_allclose(found.sampling, positive, rtol=1e-12)
+    expected = 2 * (positive + 0.1) ** 2 / 0.25
+    assert_allclose(found.df, max(expected, 3.0), rtol=1e-12)
+    wide = stabilise(np.zeros(1), dataclasses.replace(parts, n=4), 20.0)
+    assert_allclose(wide.df, 3.0)
+    sure = dataclasses.replace(parts, mc_se=np.array([0.05]), sampling=np.ones(1))
+    assert_allclose(stabilise(np.zeros(1), sure, 20.0).df, 49.0)
+
+
+def made_up_estimates(**changes):
+    parts = made_up(**changes)
+    return Estimates(
+        estimate=np.array([3.0]),
+        components=parts,
+        sampling=np.array([1.5]),
+        df=np.array([2.0]),
+        n_learners=80.0,
+        null=0.5,
+    )
+
+
+def test_intervals_and_tests_of_made_up_estimates():
+    found = made_up_estimates()
+    assert_allclose(found.variance, 1.6)
+    assert_allclose(found.bse, math.sqrt(1.6))
+    assert_allclose(found.zvalues, 2.5 / math.sqrt(1.6))
+    assert_allclose(found.pvalues, tail_of_t(2.5 / math.sqrt(1.6), 2.0))
+    for alpha in (0.05, 0.3):
+        # The quantile of Student's t with two degrees, in closed form.
+        t = (1 - alpha) * math.sqrt(2 / (1 - (1 - alpha) ** 2))
+        assert_allclose(found.half_width(alpha), t * math.sqrt(1.6), rtol=1e-10)
+    with pytest.raises(ValueError, match="`alpha` must lie strictly between"):
+        found.half_width(1.0)
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 0.0, 1.0, 1.5, math.nan])
+def test_levels_outside_zero_and_one_are_refused(alpha):
+    with pytest.raises(ValueError, match=f"strictly between 0 and 1.*got {alpha}"):
+        check_alpha(alpha)
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 0.05, 0.5, 1 - 1e-9])
+def test_levels_between_zero_and_one_are_taken(alpha):
+    assert check_alpha(alpha) is None
+
+
+def test_ratios_with_zeros():
+    a, b = np.array([1.0, -1, 0, 4, -4, 0]), np.array([0.0, 0, 0, 2, 2, 3])
+    assert_allclose(ratio(a, b), [np.inf, -np.inf, 0, 2, -2, 0])
+    assert_allclose(ratio(a, b, zero=0.0), [0, 0, 0, 2, -2, 0])
+    assert_allclose(ratio(a, b, zero=5.0), [5, -5, 0, 2, -2, 0])
+
+
+@pytest.mark.parametrize("tol", [0.1, 0.003])
+def test_learners_needed_reach_the_tolerance(tol):
+    """Noise falls as 1/B: at the B that is named the error is the tolerance."""
+    found = made_up_estimates()
+    n, s2, variance = 50, 0.01, 1.6
+    error = math.sqrt(literal.noise_variance(1.5, s2, n)) / (2 * variance)
+    assert_allclose(found.relative_mc_error, error, rtol=1e-12)
+    needed = found.learners_needed(tol).item()
+    then = literal.noise_variance(1.5, s2 * 80 / needed, n)
+    assert_allclose(math.sqrt(then) / (2 * variance), tol, rtol=1e-10)
+
+
+@pytest.mark.parametrize("tol", [0.1, 0.003])
+def test_learners_needed_where_influences_are_not_known(tol):
+    found = made_up_estimates(noise=None, quartic=None)
+    assert_allclose(found.relative_mc_error, 0.5 / 3.2, rtol=1e-12)
+    needed = found.learners_needed(tol).item()
+    assert_allclose(0.5 * math.sqrt(80 / needed) / 3.2, tol, rtol=1e-10)
+
+
+@pytest.mark.parametrize("noise", [None, 0.0, 0.01])
+def test_nothing_that_varies_needs_no_learners(noise):
+    parts = made_up(noise=noise, monte_carlo=0.0, mc_se=0.25)
+    found = Estimates(np.ones(1), parts, np.zeros(1), np.array([3.0]), 80.0)
+    assert found.relative_mc_error == 0
+    assert found.learners_needed(0.1) == 0
+    assert found.zvalues == np.inf
+    assert found.pvalues == 0
+
+
+def assert_same_estimates(one, two):
+    for name in ("estimate", "sampling", "df", "bse"):
+        assert_allclose(getattr(one, name), getattr(two, name), **SAME_ALGEBRA)
+    assert one.n_learners == two.n_learners
+    for name in ("zeta_1", "total", "mc_se", "noise", "quartic"):
+        a, b = (getattr(x.components, name) for x in (one, two))
+        assert_allclose(a, b, **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize(
+    ("entries", "widths"), [(25, [2, 2, 1]), (24, [2, 2, 1]), (11, [1] * 5), (60, [5])]
+)
+def test_query_points_are_taken_in_chunks_of_bounded_size(entries, widths, monkeypatch):
+    case = make_ensemble(n=12, m=5)
+    whole = estimate(case.design, case.values, "corrected_v")
+    seen = []
+
+    def watched(method, design, values):
+        seen.append(values.shape[1])
+        return estimate_components(method, design, values)
+
+    monkeypatch.setattr(inference, "CHUNK_ENTRIES", entries)
+    monkeypatch.setattr(inference, "estimate_components", watched)
+    assert_same_estimates(estimate(case.design, case.values, "corrected_v"), whole)
+    assert seen == widths
+    assert whole.n_learners == 60
+
+
+def test_one_part_is_not_joined():
+    case = make_ensemble()
+    part = estimate(case.design, case.values, "ij")
+    assert join_estimates([part]) is part
+
+
+def test_means_of_complete_designs_are_weighted():
+    design = CompleteDesign(4, 2, replace=True, seed=0)
+    z = np.array([1.0, 3.0, 4.0, 8.0])
+    values = z[design.members(0, 10)].max(axis=1, keepdims=True)
+    ordered = [max(a, b) for a in z for b in z]
+    assert_allclose(ensemble_mean(design, values), np.mean(ordered))
+    assert_allclose(ensemble_mean(design, values + 2.0**40), np.mean(ordered) + 2.0**40)
+    found = estimate(design, values, "ij")
+    assert found.n_learners == 16
+    assert_allclose(found.estimate, np.mean(ordered))
+    without = CompleteDesign(4, 2, replace=False, seed=0)
+    assert estimate(without, values[:6], "ij").n_learners == 6
+
+
+def test_means_are_averages_over_learners():
+    case = make_ensemble(m=3)
+    expected = [literal.mean(case.values[:, j]) for j in range(3)]
+    assert_allclose(ensemble_mean(case.design, case.values), expected, **SAME_ALGEBRA)
+    flat = np.full((3, 1), 0.1)  # whose plain average is 0.10000000000000002
+    design = GivenDesign(2, 1, replace=True, seed=0, table=np.ones((3, 2)))
+    assert ensemble_mean(design, flat) == 0.1
+
+
+@pytest.fixture
+def few_entries(monkeypatch):
+    monkeypatch.setattr(inference, "CHUNK_ENTRIES", 10)
+    monkeypatch.setattr(inference, "HELD_FROM", 8)
+    monkeypatch.setattr(inference, "HELD_ENTRIES", 100)
+
+
+@pytest.mark.parametrize(
+    ("k", "B", "n_values", "kept"),
+    [
+        (5, 10, 4, True),  # 8 chunks, 100 entries at most
+        (5, 10, 3, False),
+        (5, 11, 4, False),
+        (15, 5, 4, True),  # no more than n entries in a row
+        (15, 6, 4, False),
+        (2, 25, 9, True),
+        (2, 26, 9, False),
+    ],
+)
+@pytest.mark.usefixtures("few_entries")
+def test_counts_are_held_where_many_points_ask_for_them(k, B, n_values, kept):
+    design = make_design("iid", 20, k, replace=True, seed=3)
+    found = held(design, B, n_values)
+    assert (found is not design) is kept
+    if kept:
+        assert isinstance(found, GivenDesign)
+        assert (found.n, found.k, found.replace, found.seed) == (20, k, True, 3)
+        one, two = dense(found.counts(0, B)), dense(design.counts(0, B))
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.usefixtures("few_entries")
+def test_counts_of_groups_and_weights_are_not_held():
+    pairs = make_design("matched", 20, 5, replace=False, seed=3)
+    weighted = CompleteDesign(4, 2, replace=True, seed=0)
+    assert held(pairs, 10, 100) is pairs
+    assert held(weighted, 10, 100) is weighted
 
 
 @pytest.mark.parametrize(
@@ -135,6 +435,151 @@ def test_covariance_does_not_depend_on_units():
         for s in (1.0, scale)
     )
     assert_allclose(two, one * np.outer(scale, scale), rtol=1e-6)
+
+
+def repaired(sampling, monte_carlo, bse, monkeypatch):
+    """Covariance of estimates with given standard errors and given parts."""
+    bse = np.asarray(bse)
+    m = bse.size
+    parts = dataclasses.replace(made_up(), monte_carlo=np.zeros(m))
+    estimates = Estimates(np.zeros(m), parts, bse**2, np.full(m, 9.0), 20.0)
+    pieces = np.asarray(sampling), np.asarray(monte_carlo)
+    monkeypatch.setattr(inference, "estimate_covariance", lambda *_: pieces)
+    return covariance(None, None, estimates)
+
+
+def test_a_correlation_above_one_is_brought_to_one(monkeypatch):
+    sampling = np.array([[1.0, 7.0], [7.0, 12.0]])
+    monte_carlo = np.array([[3.0, 2.0], [2.0, 24.0]])
+    found = repaired(sampling, np.diag([3.0, 24.0]), [2.0, 6.0], monkeypatch)
+    assert_allclose(found.matrix, [[4, 7], [7, 36]], **SAME_ALGEBRA)
+    # Now 1.5 on the correlation scale: eigenvalues 2.5 and -0.5.
+    sampling[[0, 1], [1, 0]] = 16.0
+    found = repaired(sampling, monte_carlo, [2.0, 6.0], monkeypatch)
+    assert_allclose(found.matrix, [[4, 12], [12, 36]], **SAME_ALGEBRA)
+    assert_allclose(found.repaired, 0.5 / 3)
+
+
+def test_the_repair_is_the_nearest_matrix_with_unit_diagonal(monkeypatch):
+    rng = np.random.default_rng(3)
+    bse = np.array([1.0, 2.0, 0.5, 4.0])
+    half = rng.normal(size=(4, 4))
+    raw = (half + half.T) / 2 + np.diag([1.0, 0.5, 0.8, 1.2])
+    skew = np.triu(rng.normal(size=(4, 4)), 1)
+    found = repaired(
+        np.outer(bse, bse) * (raw + skew - skew.T), np.zeros((4, 4)), bse, monkeypatch
+    )
+    magnitude = linalg.sqrtm(raw @ raw).real
+    nearest = (raw + magnitude) / 2
+    unit = np.sqrt(np.diag(nearest))
+    expected = nearest / np.outer(unit, unit) * np.outer(bse, bse)
+    assert_allclose(found.matrix, expected, rtol=1e-7, atol=1e-7)
+    lost = np.trace(magnitude - raw) / 2
+    assert_allclose(found.repaired, lost / np.trace(magnitude), rtol=1e-7)
+    assert 0.1 < found.repaired < 0.6
+
+
+def test_estimates_without_error_have_no_covariance(monkeypatch):
+    sampling = [[4.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]
+    found = repaired(sampling, np.zeros((3, 3)), [2.0, 0.0, 1.0], monkeypatch)
+    assert_allclose(found.matrix, sampling, **SAME_ALGEBRA)
+    assert found.repaired == 0
+    nothing = repaired(np.zeros((2, 2)), np.zeros((2, 2)), [0, 0.0], monkeypatch)
+    assert_allclose(nothing.matrix, 0)
+    assert nothing.repaired == 0
+
+
+def joint_quantile(correlation, alpha, df):
+    """Quantile of the larger of two |t|, by integrals of the normal law."""
+
+    def inside(c):
+        law = stats.multivariate_normal(cov=[[1, correlation], [correlation, 1]])
+
+        def given(chi):
+            box = law.cdf([c * chi] * 2, lower_limit=[-c * chi] * 2)
+            density = stats.chi2.pdf(df * chi**2, df) * 2 * df * chi
+            return float(box) * density
+
+        return integrate.quad(given, 0, 6, epsabs=1e-8)[0] - (1 - alpha)
+
+    return optimize.brentq(inside, 0.5, 20, xtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "alpha", "df"), [(0.0, 0.1, 4.0), (-0.8, 0.3, 9.0)]
+)
+def test_simultaneous_value_of_two_estimates_is_the_integral(correlation, alpha, df):
+    scale = np.array([1e-3, 50.0])
+    matrix = np.array([[1, correlation], [correlation, 1]]) * np.outer(scale, scale)
+    ours = simultaneous_critical_value(matrix, alpha, df, seed=2)
+    # 20 000 draws: a standard error of about 1 % at these levels.
+    expected = joint_quantile(correlation, alpha, df)
+    assert ours == pytest.approx(expected, rel=0.03)
+    again = simultaneous_critical_value(matrix, alpha, df, seed=2)
+    other = simultaneous_critical_value(matrix, alpha, df, seed=3)
+    assert ours == again
+    assert ours != other
+
+
+def test_simultaneous_value_leaves_out_what_has_no_error():
+    matrix = np.diag([4.0, 0.0, 9.0])
+    ours = simultaneous_critical_value(matrix, 0.1, 20.0, seed=1)
+    live = simultaneous_critical_value(np.eye(2), 0.1, 20.0, seed=1)
+    assert ours == live
+    nothing = simultaneous_critical_value(np.zeros((2, 2)), 0.1, 20.0, seed=1)
+    assert nothing == pytest.approx(stats.t.ppf(0.95, 20.0))
+    with pytest.raises(ValueError, match="`alpha` must lie"):
+        simultaneous_critical_value(np.eye(2), 2.0, 20.0, seed=1)
+
+
+def test_simultaneous_value_of_copies_is_the_pointwise_one():
+    ones = np.ones((3, 3))
+    ours = simultaneous_critical_value(ones, 0.05, np.inf, seed=1)
+    assert ours == pytest.approx(stats.norm.isf(0.025), rel=0.02)
+
+
+def tail_of_f(F, d1, d2):
+    return special.betainc(d2 / 2, d1 / 2, d2 / (d2 + d1 * F))
+
+
+@pytest.mark.parametrize("size", [1.0, 12.0, 60.0])
+def test_wald_test_is_the_literal_quadratic_form(size):
+    matrix = np.array([[4.0, 1.0, 0.5], [1.0, 9.0, -2.0], [0.5, -2.0, 1.0]])
+    difference = size * np.array([1.0, -2.0, 0.5])
+    found = wald_test(difference, matrix, 37.0, "all = 0")
+    chi2 = difference @ np.linalg.solve(matrix, difference)
+    assert found.df_num == 3
+    assert found.df_denom == 37.0
+    assert_allclose(found.statistic, chi2 / 3, rtol=1e-10)
+    assert_allclose(found.pvalue, tail_of_f(chi2 / 3, 3, 37.0), rtol=1e-8)
+    assert 0 < found.pvalue < 1
+
+
+def test_wald_test_reads_as_a_sentence():
+    found = wald_test(np.array([2.0]), np.array([[1.0]]), 50.0, "a = 0")
+    p = tail_of_f(4.0, 1, 50.0)
+    assert str(found) == f"Wald test of a = 0: F(1, 50) = 4, P>F = {p:.4g}"
+
+
+def test_wald_test_of_what_is_known_without_error():
+    matrix = np.diag([4.0, 0.0, 0.0])
+    sure = wald_test(np.array([1.0, 3.0, 0.0]), matrix, 9.0, "x")
+    assert (sure.statistic, sure.df_num, sure.pvalue) == (np.inf, 2, 0.0)
+    assert (sure.df_denom, sure.null) == (9.0, "x")
+    fair = wald_test(np.array([2.0, 0.0, 0.0]), matrix, 9.0, "x")
+    assert (fair.statistic, fair.df_num) == (1.0, 1)
+    assert_allclose(fair.pvalue, tail_of_f(1.0, 1, 9.0))
+    nothing = wald_test(np.zeros(2), np.zeros((2, 2)), 9.0, "x")
+    assert (nothing.statistic, nothing.df_num, nothing.pvalue) == (0.0, 0, 1.0)
+
+
+@pytest.mark.parametrize(("gap", "rank"), [(1e-7, 2), (1e-9, 1)])
+def test_restrictions_count_where_they_differ(gap, rank):
+    """Eigenvalues of the correlation below 1e-8 are rounding."""
+    matrix = 25 * np.array([[1.0, 1 - gap], [1 - gap, 1.0]])
+    found = wald_test(np.array([5.0, 5.0]), matrix, 50.0, "x")
+    assert found.df_num == rank
+    assert_allclose(found.statistic, 1 / rank, rtol=1e-6)
 
 
 def test_simultaneous_value_of_independent_estimates_is_sidaks():
