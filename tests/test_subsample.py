@@ -7,9 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
+from vstatkit import subsample
 from vstatkit.subsample import (
+    BLOCK,
+    DESIGN_OPTIONS,
     CompleteDesign,
     GivenDesign,
+    check_size,
     count_members,
     dense,
     make_design,
@@ -144,6 +148,352 @@ def test_counts_are_sparse_where_k_is_small():
     thin = count_members(members, 1000)
     assert sparse.issparse(thin)
     np.testing.assert_array_equal(dense(thin)[:, :8], count_members(members, 8))
+
+
+def uniform(counts, expected=None):
+    """Whether counts are those of a law with these expectations, at level 1e-5."""
+    counts = np.asarray(counts, dtype=float)
+    mean = counts.mean() if expected is None else np.asarray(expected)
+    chi2 = ((counts - mean) ** 2 / mean).sum()
+    return chi2 < stats.chi2.isf(1e-5, counts.size - 1)
+
+
+@pytest.mark.parametrize(("n", "packed"), [(90, False), (91, True), (9, False)])
+def test_counts_are_sparse_below_a_ninth(n, packed):
+    members = np.random.default_rng(0).integers(9, size=(4, 10))
+    counts = count_members(members, n)
+    assert sparse.issparse(counts) is packed
+    assert counts.shape == (4, n)
+    expected = [np.bincount(row, minlength=n) for row in members]
+    np.testing.assert_array_equal(dense(counts), expected)
+
+
+def test_dense_counts_are_written_where_they_are_wanted():
+    members = np.array([[0, 0, 2], [1, 2, 2]])
+    out = np.full((5, 3), np.nan)
+    counts = count_members(members, 3, out)
+    assert np.shares_memory(counts, out)
+    np.testing.assert_array_equal(counts, [[2, 0, 1], [0, 1, 2]])
+    assert np.isnan(out[2:]).all()
+    design = make_design("iid", 3, 5, replace=True, seed=1)
+    assert np.shares_memory(design.counts(0, 4, out), out)
+
+
+def test_plain_designs_have_neither_weights_nor_groups():
+    design = make_design("iid", 9, 3, replace=True, seed=1)
+    assert design.weights(0, 5) is None
+    assert design.groups(5) is None
+    assert design.sized(2) is design
+    assert not design.complete
+    assert CompleteDesign(4, 2, replace=True, seed=0).complete
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "table"),
+    [
+        ("iid", {}, {(7, 9): 7, (7, 5): 5, (7, 7): 7}),
+        (
+            "balanced",
+            {"block": 10},
+            {(1, 99): 10, (10, 99): 10, (11, 99): 20, (95, 98): 98, (20, 20): 20},
+        ),
+        ("balanced", {}, {(1001, 5000): 2000, (2000, 5000): 2000, (30, 40): 40}),
+        (
+            "two-level",
+            {"n_in": 5},
+            {(11, 99): 15, (15, 99): 15, (14, 14): 10, (1, 99): 10, (9, 9): 10},
+        ),
+        ("little-bags", {"group_size": 3}, {(7, 99): 9, (9, 9): 9, (8, 8): 6}),
+        ("matched", {}, {(7, 99): 8, (8, 8): 8, (7, 7): 6, (1, 99): 4}),
+    ],
+)
+def test_numbers_of_learners_are_rounded_to_what_the_design_allows(
+    name, options, table
+):
+    """Up to whole groups or blocks, down to stay within the bound, two groups least."""
+    design = make_design(name, 30, 6, replace=False, seed=1, **options)
+    found = {(B, at_most): design.rounded(B, at_most=at_most) for B, at_most in table}
+    assert found == table
+    for B in found.values():
+        assert design.sized(B).n == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "B", "near"),
+    [
+        ("two-level", 5, 10),
+        ("two-level", 12, 10),
+        ("two-level", 13, 15),
+        ("little-bags", 3, 6),
+        ("little-bags", 10, 9),
+        ("matched", 2, 4),
+        ("matched", 7, 8),
+    ],
+)
+def test_numbers_of_learners_in_whole_groups(name, B, near):
+    options = {"two-level": {"n_in": 5}, "little-bags": {"group_size": 3}}
+    design = make_design(name, 30, 6, replace=False, seed=1, **options.get(name, {}))
+    with pytest.raises(ValueError, match=f"got {B}. Use {near}."):
+        design.sized(B)
+    assert design.sized(near) is design
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "replace"), [(5, 1, True), (5, 5, False), (5, 6, True), (5, 1, False)]
+)
+def test_sizes_that_can_be_drawn(n, k, replace):
+    assert check_size(n, k, replace=replace) is None
+    members = make_design("iid", n, k, replace=replace, seed=0).members(0, 3)
+    assert members.shape == (3, k)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize(
+    ("start", "stop"), [(0, 7), (6, 8), (3, 22), (14, 21), (20, 23)]
+)
+def test_ranges_across_blocks_are_part_of_the_whole(start, stop, replace):
+    design = make_design("balanced", 11, 4, replace=replace, seed=3, block=7).sized(23)
+    whole = design.members(0, 23)
+    assert whole.shape == (23, 4)
+    np.testing.assert_array_equal(design.members(start, stop), whole[start:stop])
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_balance_holds_at_the_end_of_every_block(replace):
+    design = make_design("balanced", 11, 4, replace=replace, seed=3, block=7)
+    counts = dense(design.counts(0, 70))
+    for stop in range(7, 71, 7):
+        appearances = counts[:stop].sum(axis=0)
+        assert appearances.max() - appearances.min() <= 1
+    assert not np.array_equal(counts[:7], counts[7:14])
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_blocks_of_balanced_designs_are_a_thousand_learners(replace):
+    design = make_design("balanced", 7, 3, replace=replace, seed=3)
+    assert design.block == BLOCK == 1000
+    appearances = dense(design.counts(0, 1000)).sum(axis=0)
+    assert sorted(appearances) == [428] * 3 + [429] * 4
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_which_units_of_a_balanced_design_occur_once_more_is_random(replace):
+    n, runs = 5, 500
+    totals, firsts = np.zeros(n), np.zeros(n)
+    for seed in range(runs):
+        design = make_design("balanced", n, 1, replace=replace, seed=seed, block=7)
+        counts = dense(design.sized(7).counts(0, 7))
+        appearances = counts.sum(axis=0)
+        assert sorted(appearances) == [1, 1, 1, 2, 2]
+        totals += appearances - 1
+        firsts += counts[0]
+    assert uniform(totals)
+    assert uniform(firsts)
+
+
+def test_quotas_share_the_draws_out():
+    rank = np.array([2, 0, 1])
+    shares = {drawn: subsample._cumulative_quota(rank, drawn) for drawn in range(8)}
+    assert {drawn: list(quota) for drawn, quota in shares.items()} == {
+        0: [0, 0, 0],
+        1: [0, 1, 0],
+        2: [0, 1, 1],
+        3: [1, 1, 1],
+        4: [1, 2, 1],
+        5: [1, 2, 2],
+        6: [2, 2, 2],
+        7: [2, 3, 2],
+    }
+
+
+@pytest.mark.parametrize(
+    ("quota", "k"), [((1, 1, 1, 1), 2), ((2, 2, 1, 1), 2), ((3, 1, 1, 1), 2)]
+)
+def test_distinct_blocks_meet_their_quota_and_include_in_proportion(quota, k):
+    """In every row a unit stands with probability quota / length."""
+    quota, runs = np.array(quota), 500
+    length = quota.sum() // k
+    rows = np.zeros((length, quota.size))
+    rng = np.random.default_rng(5)
+    for _ in range(runs):
+        drawn = subsample._distinct_block(quota, k, length, rng)
+        counts = np.array([np.bincount(row, minlength=quota.size) for row in drawn])
+        assert counts.max() == 1
+        np.testing.assert_array_equal(counts.sum(axis=0), quota)
+        rows += counts
+    assert quota.sum() == length * k  # left as it was
+    share = quota / length
+    bound = 4.5 * np.sqrt(share * (1 - share) / runs)
+    assert (np.abs(rows / runs - share) <= bound + 1e-12).all()
+
+
+def test_pairs_of_a_distinct_block_are_equally_likely():
+    pairs = dict.fromkeys(itertools.combinations(range(4), 2), 0)
+    for seed in range(600):
+        first = subsample._distinct_block(
+            np.ones(4, dtype=np.int64), 2, 2, np.random.default_rng(seed)
+        )[0]
+        pairs[tuple(sorted(first.tolist()))] += 1
+    assert uniform(list(pairs.values()))
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_two_level_subsamples_fill_up_uniformly(replace):
+    n, k, n_in = 6, 3, 400
+    design = make_design("two-level", n, k, replace=replace, seed=4, n_in=n_in)
+    members = design.members(0, n * n_in)
+    for pin in range(n):
+        rows = members[members[:, 0] == pin]
+        assert len(rows) == n_in
+        rest = np.bincount(rows[:, 1:].ravel(), minlength=n)
+        if not replace:
+            assert rest[pin] == 0
+            assert all(len(set(row)) == k for row in rows)
+            rest = np.delete(rest, pin)
+        assert uniform(rest)
+
+
+def test_pins_come_in_random_orders_one_after_another():
+    design = make_design("two-level", 8, 1, replace=False, seed=4, n_in=2)
+    pins = design.members(0, 48)[::2, 0].reshape(3, 8)
+    assert (np.sort(pins, axis=1) == np.arange(8)).all()
+    assert len({tuple(row) for row in pins}) == 3
+    np.testing.assert_array_equal(design.members(13, 40), design.members(0, 48)[13:40])
+    firsts = [
+        make_design("two-level", 4, 1, replace=True, seed=seed, n_in=1).members(0, 1)
+        for seed in range(400)
+    ]
+    assert uniform(np.bincount(np.ravel(firsts), minlength=4))
+
+
+def test_two_level_designs_take_one_subsample_a_pin():
+    design = make_design("two-level", 5, 2, replace=True, seed=4, n_in=1).sized(4)
+    assert sorted(design.members(0, 5)[:, 0]) == list(range(5))
+    np.testing.assert_array_equal(design.groups(4), range(4))
+    assert make_design("two-level", 5, 2, replace=True, seed=4).n_in == 20
+
+
+def test_little_bags_come_from_random_halves():
+    n, runs = 9, 300
+    design = make_design("little-bags", n, 40, replace=True, seed=2, group_size=2)
+    members = design.members(0, 2 * runs)
+    halves = np.array([np.bincount(row, minlength=n) > 0 for row in members])
+    # 40 draws miss one of four units once in 25 000 subsamples.
+    assert (halves.sum(axis=1) == n // 2).mean() > 0.99
+    assert (halves[::2] | halves[1::2]).sum(axis=1).max() == n // 2
+    assert uniform(halves[::2].sum(axis=0), np.full(n, runs * 4 / 9))
+    assert not np.array_equal(members[0], members[1])
+    times = np.bincount(members.ravel(), minlength=n)
+    assert (np.abs(times / members.size - 1 / n) < 0.02).all()
+    np.testing.assert_array_equal(design.groups(5), [0, 0, 1, 1, 2])
+
+
+def test_little_bags_without_replacement_are_parts_of_a_half():
+    design = make_design("little-bags", 12, 3, replace=False, seed=2, group_size=4)
+    members = design.members(0, 400).reshape(100, 4, 3)
+    sizes = [len(set(group.ravel())) for group in members]
+    assert max(sizes) == 6
+    assert all(len(set(row)) == 3 for group in members for row in group)
+    for place in range(4):  # those of one half are alike
+        assert uniform(np.bincount(members[:, place].ravel(), minlength=12))
+
+
+def test_matched_pairs_are_random_and_differ():
+    design = make_design("matched", 10, 4, replace=False, seed=2)
+    members = design.members(0, 400)
+    assert uniform(np.bincount(members[::2].ravel(), minlength=10))
+    assert uniform(np.bincount(members[1::2].ravel(), minlength=10))
+    assert len({frozenset(row) for row in members[::2].tolist()}) > 100
+    for first, second in zip(members[::2], members[1::2], strict=True):
+        assert len({*first, *second}) == 8
+    np.testing.assert_array_equal(members[3:8], design.members(3, 8))
+    np.testing.assert_array_equal(design.groups(5), [0, 0, 1, 1, 2])
+
+
+@pytest.mark.parametrize(("n", "k"), [(10, 5), (11, 5), (2, 1)])
+def test_halves_are_large_enough_for_their_subsamples(n, k):
+    for name in ("matched", "little-bags"):
+        assert (
+            make_design(name, n, k, replace=False, seed=0).members(0, 2).shape[1] == k
+        )
+        with pytest.raises(ValueError, match=f"at most n/2 = {n // 2}"):
+            make_design(name, n, k + 1, replace=False, seed=0)
+    assert make_design("little-bags", n, n, replace=True, seed=0).k == n
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 3), (3, 5), (5, 1)])
+def test_weights_of_multisets_are_their_orderings(n, k):
+    design = CompleteDesign(n, k, replace=True, seed=0)
+    orderings = {}
+    for row in itertools.product(range(n), repeat=k):
+        key = tuple(sorted(row))
+        orderings[key] = orderings.get(key, 0) + 1
+    B = design.n_subsamples
+    assert [tuple(row) for row in design.members(0, B).tolist()] == sorted(orderings)
+    expected = [orderings[key] for key in sorted(orderings)]
+    np.testing.assert_array_equal(design.weights(0, B), expected)
+    np.testing.assert_array_equal(design.weights(2, 4), expected[2:4])
+    np.testing.assert_array_equal(design.members(2, 4), design.members(0, B)[2:4])
+
+
+def test_distinct_subsamples_weigh_the_same():
+    design = CompleteDesign(5, 3, replace=False, seed=0)
+    assert design.weights(0, 10) is None
+    assert [tuple(r) for r in design.members(3, 6).tolist()] == list(
+        itertools.combinations(range(5), 3)
+    )[3:6]
+
+
+@pytest.mark.parametrize(("replace", "number"), [(False, 10), (True, 35)])
+def test_complete_designs_are_bounded(replace, number, monkeypatch):
+    assert subsample.COMPLETE_LIMIT == 1_000_000
+    monkeypatch.setattr(subsample, "COMPLETE_LIMIT", number)
+    assert CompleteDesign(5, 3, replace=replace, seed=0).n_subsamples == number
+    monkeypatch.setattr(subsample, "COMPLETE_LIMIT", number - 1)
+    with pytest.raises(ValueError, match=f"would take {number} evaluations"):
+        CompleteDesign(5, 3, replace=replace, seed=0)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_given_designs_hand_on_what_they_were_given(packed):
+    rows = np.array([[2.0, 0, 1], [0, 3, 0], [1, 1, 1], [0, 0, 3]])
+    table = sparse.csr_array(rows) if packed else rows
+    labels = np.array([4, 4, 7, 7])
+    design = GivenDesign(3, 3, replace=True, seed=0, table=table, labels=labels)
+    np.testing.assert_array_equal(dense(design.counts(1, 3)), rows[1:3])
+    np.testing.assert_array_equal(design.members(1, 3), [[1, 1, 1], [0, 1, 2]])
+    np.testing.assert_array_equal(design.groups(3), [4, 4, 7])
+    bare = GivenDesign(3, 3, replace=True, seed=0, table=table)
+    assert bare.groups(3) is None
+    assert bare.name == "given"
+
+
+def test_designs_by_name_and_their_options():
+    for name in NAMES:
+        design = make_design(name, 20, 5, replace=False, seed=9)
+        assert (design.name, design.n, design.k) == (name, 20, 5)
+        assert (design.replace, design.seed) == (False, 9)
+    assert DESIGN_OPTIONS == {
+        "balanced": ("block",),
+        "two-level": ("n_in", "n_out"),
+        "little-bags": ("group_size",),
+    }
+    assert CompleteDesign(4, 2, replace=True, seed=0).name == "complete"
+    assert make_design("balanced", 9, 3, replace=True, seed=0, block=2).block == 2
+    assert make_design("little-bags", 9, 3, replace=True, seed=0).group_size == 2
+    with pytest.raises(ValueError, match="`group_size` must be at least 2; got 1"):
+        make_design("little-bags", 9, 3, replace=True, seed=0, group_size=1)
+    with pytest.raises(ValueError, match="`n_in` must be at least 1; got 0"):
+        make_design("two-level", 9, 3, replace=True, seed=0, n_in=0)
+
+
+def test_learners_of_one_design_differ():
+    for name, replace in ALLOWED:
+        members = make_design(name, 40, 10, replace=replace, seed=1).members(0, 12)
+        distinct = {tuple(sorted(row)) for row in members.tolist()}
+        assert len(distinct) == 12
+        other = make_design(name, 40, 10, replace=replace, seed=2).members(0, 12)
+        assert not np.array_equal(members, other)
 
 
 def test_given_design_lists_its_members():
