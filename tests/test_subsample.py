@@ -233,7 +233,7 @@ def test_numbers_of_learners_are_rounded_to_what_the_design_allows(
 def test_numbers_of_learners_in_whole_groups(name, B, near):
     options = {"two-level": {"n_in": 5}, "little-bags": {"group_size": 3}}
     design = make_design(name, 30, 6, replace=False, seed=1, **options.get(name, {}))
-    with pytest.raises(ValueError, match=f"got {B}. Use {near}."):
+    with pytest.raises(ValueError, match=f"for design='{name}'; got {B}. Use {near}."):
         design.sized(B)
     assert design.sized(near) is design
 
@@ -245,6 +245,24 @@ def test_sizes_that_can_be_drawn(n, k, replace):
     assert check_size(n, k, replace=replace) is None
     members = make_design("iid", n, k, replace=replace, seed=0).members(0, 3)
     assert members.shape == (3, k)
+
+
+@pytest.mark.parametrize(("name", "replace"), ALLOWED)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_every_design_draws_small_subsamples_and_refuses_none(name, replace, k):
+    design = make_design(name, 7, k, replace=replace, seed=0)
+    members = design.members(0, 40)
+    assert members.shape == (40, k)
+    assert set(members.ravel()) == set(range(7))
+    for impossible in (0, -1) if replace else (0, 8):
+        with pytest.raises(ValueError, match="`k` must be at (least 1|most n)"):
+            make_design(name, 7, impossible, replace=replace, seed=0)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_complete_designs_refuse_what_cannot_be_drawn(replace):
+    with pytest.raises(ValueError, match="`k` must be at least 1"):
+        CompleteDesign(5, 0, replace=replace, seed=0)
 
 
 @pytest.mark.parametrize("replace", [True, False])
