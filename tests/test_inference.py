@@ -474,6 +474,7 @@ def test_the_repair_is_the_nearest_matrix_with_unit_diagonal(monkeypatch):
     unit = np.sqrt(np.diag(nearest))
     expected = nearest / np.outer(unit, unit) * np.outer(bse, bse)
     assert_allclose(found.matrix, expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(np.diag(found.matrix), bse * bse)
     lost = np.trace(magnitude - raw) / 2
     assert_allclose(found.repaired, lost / np.trace(magnitude), rtol=1e-7)
     assert 0.1 < found.repaired < 0.6
@@ -577,9 +578,13 @@ def test_wald_test_of_what_is_known_without_error():
 def test_restrictions_count_where_they_differ(gap, rank):
     """Eigenvalues of the correlation below 1e-8 are rounding."""
     matrix = 25 * np.array([[1.0, 1 - gap], [1 - gap, 1.0]])
-    found = wald_test(np.array([5.0, 5.0]), matrix, 50.0, "x")
+    z = np.array([1.0, 1.00001])
+    found = wald_test(5 * z, matrix, 50.0, "x")
     assert found.df_num == rank
-    assert_allclose(found.statistic, 1 / rank, rtol=1e-6)
+    # Along (1, 1) with eigenvalue 2 - gap, and along (1, -1) with gap where it counts.
+    chi2 = z.sum() ** 2 / 2 / (2 - gap)
+    chi2 += (z[0] - z[1]) ** 2 / 2 / gap if rank == 2 else 0.0
+    assert_allclose(found.statistic, chi2 / rank, rtol=1e-6)
 
 
 def test_simultaneous_value_of_independent_estimates_is_sidaks():

@@ -541,6 +541,10 @@ def test_given_design_lists_its_members():
             "`B` must be at least 2",
         ),
         (
+            lambda: make_design("balanced", 9, 3, replace=True, seed=0).sized(1),
+            "`B` must be at least 2",
+        ),
+        (
             lambda: CompleteDesign(100, 10, replace=False, seed=0),
             r"17,310,309,456,440 evaluations",
         ),
