@@ -556,6 +556,39 @@ def test_wald_test_is_the_literal_quadratic_form(size):
     assert 0 < found.pvalue < 1
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_wald_test_does_not_depend_on_units(unit):
+    matrix = np.array([[4.0, 1.0], [1.0, 9.0]])
+    scale = np.diag([unit, 1.0])
+    one = wald_test(np.array([1.0, -2.0]), matrix, 37.0, "x")
+    two = wald_test(scale @ [1.0, -2.0], scale @ matrix @ scale, 37.0, "x")
+    assert (one.df_num, two.df_num) == (2, 2)
+    assert_allclose(two.statistic, one.statistic, rtol=1e-10)
+
+
+def test_tests_and_critical_values_are_plain_numbers():
+    """They print as numbers, and are written to files as such."""
+    for difference in ([1.0, 1.0], [0.0, 3.0]):
+        found = wald_test(np.array(difference), np.diag([4.0, 0.0]), 9.0, "x")
+        assert type(found.statistic) is float
+        assert type(found.df_num) is int
+        assert type(found.pvalue) is float
+    fair = wald_test(np.array([1.0]), np.eye(1), 9.0, "x")
+    values = [
+        simultaneous_critical_value(matrix, 0.1, 9.0, seed=1)
+        for matrix in (np.eye(2), np.zeros((2, 2)))
+    ]
+    plain = make_ensemble()
+    complete = CompleteDesign(4, 2, replace=True, seed=0)
+    learners = [
+        estimate(plain.design, plain.values, "ij").n_learners,
+        estimate(complete, np.arange(10.0)[:, None], "ij").n_learners,
+    ]
+    numbers = [fair.statistic, fair.pvalue, *values, *learners]
+    assert {type(x) for x in numbers} == {float}
+    assert type(fair.df_num) is int
+
+
 def test_wald_test_reads_as_a_sentence():
     found = wald_test(np.array([2.0]), np.array([[1.0]]), 50.0, "a = 0")
     p = tail_of_f(4.0, 1, 50.0)
