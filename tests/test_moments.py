@@ -165,7 +165,7 @@ def test_complete_designs_are_every_ordered_draw():
     assert_literal(moments_from_sums(sums), N, h[:, None], k, joint=False)
     complete = moments_from_sums(sums, complete=True)
     assert complete.complete
-    assert complete.monte_carlo == 0
+    assert complete.monte_carlo.tolist() == [0.0]
     assert complete.zeta_k > 0
 
 
@@ -199,6 +199,7 @@ def watched(B, n, k):
         (900, 99, 3000, 1024),
         (900_000, 50_000, 20, 16),
         (900, 100, 3000, 1024),
+        (900, 100, 30, 1024),  # no more rows than learners
     ],
 )
 def test_batches_hold_a_bounded_number_of_counts(n, k, B, step):
@@ -239,6 +240,26 @@ def test_sums_are_taken_about_the_origin_that_is_given():
     assert_allclose(sums.total, h.sum(axis=0), **SAME_ALGEBRA)
     assert_allclose(sums.squares, h.T @ h, **SAME_ALGEBRA)
     assert_allclose(sums.weighted, case.counts.T @ h, **SAME_ALGEBRA)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_counts_of_short_integers_do_not_overflow(packed):
+    """Squares of counts of eight bits exceed them, and so do sums."""
+    case = make_ensemble(n=3, k=60, B=12, m=2)
+    short = case.counts.astype(np.int8)
+    counts = sparse.csr_array(short) if packed else short
+    moments = moments_from_sums(sums(counts, case.values, 60, origin=case.values[0]))
+    assert_literal(moments, case.counts, case.values, 60, joint=False)
+    by_gram = moments_by_gram(counts, case.values, size=60)
+    assert_literal(by_gram, case.counts, case.values, 60, joint=False)
+
+
+def test_sums_are_of_squares_unless_products_are_wanted():
+    case = make_ensemble(B=10, m=2)
+    origin = case.values[0]
+    plain = EnsembleSums.from_learners(case.counts, case.values, size=5, origin=origin)
+    assert plain.squares.shape == (2,)
+    assert sum_ensemble(case.design, case.values).squares.shape == (2,)
 
 
 def test_sums_of_batches_are_added_field_by_field():

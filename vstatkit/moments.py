@@ -149,7 +149,8 @@ class _RunningSums:
         weighted = extended if weights is None else extended * weights[:, None]
         wh = weighted[:, :m]
         if sparse.issparse(counts):
-            N = counts
+            # Squares and sums of short integers would overflow.
+            N = counts.astype(np.float64, copy=False)
             _add_sparse_product(N, weighted, self.table)
         else:
             N = np.ascontiguousarray(counts, dtype=np.float64)
