@@ -488,6 +488,13 @@ def test_estimates_without_error_have_no_covariance(monkeypatch):
     nothing = repaired(np.zeros((2, 2)), np.zeros((2, 2)), [0, 0.0], monkeypatch)
     assert_allclose(nothing.matrix, 0)
     assert nothing.repaired == 0
+    assert type(nothing.repaired) is type(found.repaired) is float
+
+
+def test_a_negative_variance_is_repaired_whole(monkeypatch):
+    found = repaired([[-2.0]], [[0.0]], [2.0], monkeypatch)
+    assert found.repaired == 1.0
+    assert_allclose(found.matrix, 4.0)
 
 
 def joint_quantile(correlation, alpha, df):
@@ -597,7 +604,7 @@ def test_wald_test_reads_as_a_sentence():
 
 def test_wald_test_of_what_is_known_without_error():
     matrix = np.diag([4.0, 0.0, 0.0])
-    sure = wald_test(np.array([1.0, 3.0, 0.0]), matrix, 9.0, "x")
+    sure = wald_test(np.array([2.0, 3.0, 0.0]), matrix, 9.0, "x")
     assert (sure.statistic, sure.df_num, sure.pvalue) == (np.inf, 2, 0.0)
     assert (sure.df_denom, sure.null) == (9.0, "x")
     fair = wald_test(np.array([2.0, 0.0, 0.0]), matrix, 9.0, "x")

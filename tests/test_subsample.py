@@ -233,7 +233,11 @@ def test_numbers_of_learners_are_rounded_to_what_the_design_allows(
 def test_numbers_of_learners_in_whole_groups(name, B, near):
     options = {"two-level": {"n_in": 5}, "little-bags": {"group_size": 3}}
     design = make_design(name, 30, 6, replace=False, seed=1, **options.get(name, {}))
-    with pytest.raises(ValueError, match=f"for design='{name}'; got {B}. Use {near}."):
+    size = {"two-level": "n_in = 5", "little-bags": "group_size = 3"}
+    says = f"multiple of the {size.get(name, 'pair size = 2')}, and at least .*"
+    with pytest.raises(
+        ValueError, match=f"{says} for design='{name}'; got {B}. Use {near}."
+    ):
         design.sized(B)
     assert design.sized(near) is design
 

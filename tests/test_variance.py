@@ -28,6 +28,7 @@ from vstatkit.variance import (
     zeta_1_corrected_u,
     zeta_1_corrected_v,
     zeta_1_ij_u,
+    zeta_1_im,
 )
 
 
@@ -163,6 +164,17 @@ def test_jackknife_needs_an_observation_that_was_left_out():
     counts[1, 0] = 0
     found = jackknife_after_bootstrap(presence_sums(counts, values), complete=True)
     assert_allclose(found, ((1 - 1.5) ** 2 + (2 - 1.5) ** 2) / 2, **SAME_ALGEBRA)
+
+
+def test_pins_weigh_the_same_however_many_learners_they_have():
+    h = np.random.default_rng(1).normal(size=(9, 2)) + [3.0, -8.0]
+    groups = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2])
+    for i, j in itertools.product(range(2), repeat=2):
+        expected = literal.zeta_1_im(h[:, i], groups, h[:, j])
+        assert_allclose(
+            zeta_1_im(h, groups, joint=True)[i, j], expected, **SAME_ALGEBRA
+        )
+    assert zeta_1_im(h, groups).shape == bag_moments(h, groups)[0].shape == (2,)
 
 
 def test_group_means_stand_in_the_order_of_their_labels():
