@@ -167,7 +167,7 @@ def test_jackknife_needs_an_observation_that_was_left_out():
 
 
 def test_pins_weigh_the_same_however_many_learners_they_have():
-    h = np.random.default_rng(1).normal(size=(9, 2)) + [3.0, -8.0]
+    h = np.random.default_rng(1).normal([3.0, -8.0], size=(9, 2))
     groups = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2])
     for i, j in itertools.product(range(2), repeat=2):
         expected = literal.zeta_1_im(h[:, i], groups, h[:, j])
