@@ -136,7 +136,7 @@ def made_up(method="corrected_v", *, n=50, **changes):
     case = make_ensemble(n=n, k=1, B=20, m=1)
     parts = estimate_components(method, case.design, case.values)
     fields = {"sampling": 2.0, "monte_carlo": 0.1, "noise": 0.01, "quartic": 0.6}
-    fields |= {"zeta_k": 1e6, "mc_se": 0.5} | changes
+    fields |= {"zeta_k": 1e6, "mc_se": 0.5, "ceiling": np.inf} | changes
     arrays = {a: None if v is None else np.array([v]) for a, v in fields.items()}
     return dataclasses.replace(parts, **arrays)
 
@@ -172,7 +172,7 @@ def test_stabilised_variances_are_the_literal_steps(method, n, V, s2, quartic):
     assert_allclose(found.variance, positive + 0.1, rtol=1e-10)
     assert_allclose(found.bse, math.sqrt(positive + 0.1), rtol=1e-10)
     assert (found.estimate, found.n_learners, found.null) == (7.0, 20.0, 0.0)
-    assert found.components is parts
+    assert found.scaled is parts
 
 
 @pytest.mark.parametrize("method", ["corrected_v", "ij", "ij_u", "jackknife"])
@@ -230,10 +230,12 @@ def made_up_estimates(**changes):
     parts = made_up(**changes)
     return Estimates(
         estimate=np.array([3.0]),
-        components=parts,
-        sampling=np.array([1.5]),
+        scaled=parts,
+        positive=np.array([1.5]),
+        bounded=np.array([False]),
         df=np.array([2.0]),
         n_learners=80.0,
+        unit=np.ones(1),
         null=0.5,
     )
 
@@ -293,7 +295,8 @@ def test_learners_needed_where_influences_are_not_known(tol):
 @pytest.mark.parametrize("noise", [None, 0.0, 0.01])
 def test_nothing_that_varies_needs_no_learners(noise):
     parts = made_up(noise=noise, monte_carlo=0.0, mc_se=0.25)
-    found = Estimates(np.ones(1), parts, np.zeros(1), np.array([3.0]), 80.0)
+    no, one = np.array([False]), np.ones(1)
+    found = Estimates(one, parts, np.zeros(1), no, np.array([3.0]), 80.0, one)
     assert found.relative_mc_error == 0
     assert found.learners_needed(0.1) == 0
     assert found.zvalues == np.inf
@@ -442,10 +445,11 @@ def repaired(sampling, monte_carlo, bse, monkeypatch):
     bse = np.asarray(bse)
     m = bse.size
     parts = dataclasses.replace(made_up(), monte_carlo=np.zeros(m))
-    estimates = Estimates(np.zeros(m), parts, bse**2, np.full(m, 9.0), 20.0)
+    no, df, unit = np.full(m, False), np.full(m, 9.0), np.ones(m)
+    estimates = Estimates(np.zeros(m), parts, bse**2, no, df, 20.0, unit)
     pieces = np.asarray(sampling), np.asarray(monte_carlo)
     monkeypatch.setattr(inference, "estimate_covariance", lambda *_: pieces)
-    return covariance(None, None, estimates)
+    return covariance(None, np.zeros((2, m)), estimates)
 
 
 def test_a_correlation_above_one_is_brought_to_one(monkeypatch):
