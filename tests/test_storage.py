@@ -1,3 +1,4 @@
+import dataclasses
 import zipfile
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.linear_model import Ridge
 
 import vstatkit as vs
+from vstatkit import effects
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +135,80 @@ def test_a_text_file_is_refused(tmp_path):
     path.write_text("not results")
     with pytest.raises(vs.VstatkitError, match="does not hold saved results"):
         vs.load(path)
+
+
+def again(results, path):
+    results.save(path)
+    return vs.load(path)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_order_of_levels_travels(ordered, data, tmp_path):
+    levels = pd.Categorical(data["g"], ["c", "a", "b", "none"], ordered=ordered)
+    saved = vs.fit("y ~ x1 + k", data.assign(k=levels), B=10, rng=1)
+    loaded = again(saved, tmp_path / "r.npz")
+    kind = loaded.predictor.coding.recipe.frame["k"].dtype
+    assert kind.ordered is ordered
+    assert list(kind.categories) == ["c", "a", "b", "none"]
+    assert loaded.typical["k"].dtype == saved.typical["k"].dtype
+
+
+def test_what_has_no_effect_travels(tmp_path):
+    rng = np.random.default_rng(1)
+    low = rng.uniform(0, 9, size=80)
+    frame = pd.DataFrame({"low": low, "high": low + rng.uniform(0.1, 1, size=80)})
+    frame = frame.assign(y=rng.normal(size=80), z=rng.normal(size=80))
+    with np.errstate(invalid="ignore"):
+        saved = vs.fit("y ~ np.log(high - low) + z", frame, B=20, rng=1)
+        loaded = again(saved, tmp_path / "r.npz")
+    assert loaded.effect_values.left_out == ("high", "low")
+    assert_array_equal(loaded.effect_values.values, saved.effect_values.values)
+    pd.testing.assert_frame_equal(loaded.effects, saved.effects)
+
+
+def test_groups_of_learners_travel(tmp_path):
+    rng = np.random.default_rng(1)
+    counts = rng.multinomial(5, np.full(9, 1 / 9), size=12)
+    groups = np.array([3, 1, 1, 3, 0, 2, 2, 0, 5, 4, 4, 5])
+    options = {"variance": "little_bags", "groups": groups}
+    saved = vs.from_arrays(counts, rng.normal(size=12), replace=True, **options)
+    loaded = again(saved, tmp_path / "r.npz")
+    assert_array_equal(loaded.design.labels, pd.factorize(groups)[0])
+    assert_array_equal(loaded.design.table, counts)
+    assert loaded.bse.item() == saved.bse.item()
+
+
+def test_hypothesised_values_travel(data, tmp_path):
+    saved = vs.fit("y ~ x1 + x2", data, kernel="ols", B=20, rng=1).t_test("x1 = 2")
+    loaded = again(saved, tmp_path / "r.npz")
+    assert_array_equal(loaded.null, [2.0])
+    assert loaded.pvalues.item() == saved.pvalues.item()
+
+
+def test_the_number_of_predictors_not_moved_travels(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(effects, "MAX_ENTRIES", 2)
+    saved = vs.fit("y ~ x1 + x2 + x3", data, B=10, rng=1)
+    assert again(saved, tmp_path / "r.npz").effect_values.n_beyond == 2
+
+
+def test_everything_in_the_header_travels(data, tmp_path):
+    frame = data.assign(x9=np.where(np.arange(60) < 3, np.nan, data["x1"]))
+    frame["g"] = pd.Categorical(frame["g"], ["a", "b", "c", "none"])
+    saved = vs.fit("g ~ x1 + x9", frame, B=10, rng=1, groups=np.arange(60) // 2)
+    loaded = again(saved, tmp_path / "r.npz")
+    for name in (f.name for f in dataclasses.fields(saved.info) if f.name != "typical"):
+        assert getattr(loaded.info, name) == getattr(saved.info, name), name
+    pd.testing.assert_frame_equal(loaded.typical, saved.typical)
+    assert loaded.info.unused_levels == ("none",)
+    assert loaded.info.n_dropped == 3
+    assert loaded.design == saved.design
+    assert loaded.units.equals(saved.units)
+    assert loaded.predictor.classes == ("a", "b", "c")
+    assert loaded.scores.table == saved.scores.table
+    assert_array_equal(loaded.scores.residuals, saved.scores.residuals)
+
+
+def test_formulas_that_take_columns_out_are_saved_with_their_learners(data, tmp_path):
+    saved = vs.fit("y ~ . - g - kind", data, B=10, rng=1)
+    loaded = again(saved, tmp_path / "r.npz")
+    assert_array_equal(loaded.predict(data), saved.predict(data))
