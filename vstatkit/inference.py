@@ -254,8 +254,8 @@ def value_units(values: Floats) -> Floats:
 
     Examples
     --------
-    >>> value_units(np.array([[1e200, 5.0], [3e200, 5.0]])) / [2.0**665, 1.0]
-    array([1., 1.])
+    >>> value_units(np.array([[1.0, 5.0], [3.5, 5.0]]))
+    array([4., 1.])
     """
     spread = np.abs(values - values[0]).max(axis=0)
     exponent = np.frexp(spread)[1]

@@ -65,7 +65,10 @@ _SPLINES = {
 }
 """Leading arguments of what makes several columns of one."""
 
-_ARITY = {"where": (3, 3), "clip": (3, 3), "round": (1, 2), "I": (1, 1), "C": (1, 3)}
+_ARITY = {"where": (3, 3), "clip": (3, 3), "I": (1, 1), "C": (1, 3)}
+
+_ROUNDING = {"round": "decimals", "r_round": "digits"}
+"""Functions that round, and what they call the number of digits."""
 
 
 def check_text(formula: str) -> None:
@@ -280,16 +283,14 @@ class _Judge:
 
     def _elementwise(self, node: ast.Call, name: str) -> str:
         """Judge numpy's functions: without `out`, which would write into the data."""
+        if name in _ROUNDING:
+            return self._rounding(node, _ROUNDING[name])
         function = SAFE_FUNCTIONS[name]
         low = high = getattr(function, "nin", 0)
         if name in _ARITY:
             low, high = _ARITY[name]
         if not low <= len(node.args) <= high or node.keywords:
             raise _refused(node, f"{name} takes {high} columns or numbers here.")
-        if name == "round" and len(node.args) > 1:
-            digits = _whole(node.args[1], node)
-            if abs(digits) > MAX_DEGREE:
-                raise _refused(node, f"at most {MAX_DEGREE} digits are.")
         if name == "where":
             self.numbers(node.args[:1])
             found = {self.kind(one) for one in node.args[1:]}
@@ -297,6 +298,18 @@ class _Judge:
                 raise _refused(node, "where gives numbers or text.")
             return "text" if "text" in found else "number"
         self.numbers(node.args)
+        return "number"
+
+    def _rounding(self, node: ast.Call, option: str) -> str:
+        """Judge rounding: a column, and how many digits of it."""
+        given = [keyword for keyword in node.keywords if keyword.arg == option]
+        digits = [*node.args[1:], *(keyword.value for keyword in given)]
+        if len(given) < len(node.keywords) or not node.args or len(digits) > 1:
+            raise _refused(node, f"rounding takes a column and its `{option}`.")
+        for number in digits:
+            if abs(_whole(number, node)) > MAX_DEGREE:
+                raise _refused(node, f"at most {MAX_DEGREE} digits are.")
+        self.numbers(node.args[:1])
         return "number"
 
 

@@ -86,13 +86,16 @@ class Predictor:
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""
         X = np.asfortranarray(X)
-        sums = list(in_parallel(self._block_sum, self._tasks(X), n_jobs=self.n_jobs))
-        return np.asarray(sum(sums) / len(self.learners))
+        # About the first learner, as the estimates are: what ties here ties there.
+        origin = self._predict(self.learners[0], X)
+        tasks = ((*task, origin) for task in self._tasks(X))
+        sums = list(in_parallel(self._block_sum, tasks, n_jobs=self.n_jobs))
+        return np.asarray(sum(sums) / len(self.learners) + origin)
 
-    def _block_sum(self, first: int, X: Floats) -> Floats:
+    def _block_sum(self, first: int, X: Floats, origin: Floats) -> Floats:
         total = np.zeros(len(X) * self.kernel.n_outputs)
         for learner in self.learners[first : first + LEARNERS_PER_TASK]:
-            total += self._predict(learner, X)
+            total += self._predict(learner, X) - origin
         return total
 
     def chunks(self, X: Floats, n: int) -> Iterator[Floats]:

@@ -380,7 +380,8 @@ def test_a_grf_forest_becomes_results(real_or_stand_in, recorded_document):
     assert res.variance == "little_bags"
     assert "grf" in str(res.summary())
     assert res.cov_params().shape == (25, 25)
-    assert res.with_variance("ij_u").variance == "ij_u"
+    with pytest.raises(ValueError, match="come in groups"):
+        res.with_variance("ij_u")
     assert_allclose(res.predict(points.head(2)), forest.predictions[:2], rtol=1e-12)
     with pytest.raises(ValueError, match="lack column 'x4'"):
         r_bridge.from_grf("g", data, points.drop(columns="x4"))
