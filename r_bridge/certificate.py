@@ -11,6 +11,7 @@ import vstatkit as vs
 from r_bridge.availability import require
 from r_bridge.battery import grf_sections, ranger_sections
 from r_bridge.compare import Comparison, Quantity, notes, table, wrapped
+from vstatkit.files import write_text_whole
 
 MARKDOWN_HEAD = (
     "| quantity | numbers | missing | zero | largest relative difference "
@@ -128,7 +129,7 @@ def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certifi
         grf=grf_sections(found),
     )
     if out is not None:
-        Path(out).write_text(made.to_markdown(), encoding="utf-8")
+        write_text_whole(out, made.to_markdown())
     return made
 
 

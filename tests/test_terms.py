@@ -177,7 +177,6 @@ def wide(p, rows=12):
 
 def expected(frame, first="y"):
     """Columns as patsy orders them: categories first."""
-    text = [name for name in frame.columns if frame[name].dtype.kind == "O"]
     text = [n for n in frame.columns if not pd.api.types.is_numeric_dtype(frame[n])]
     rest = [n for n in frame.columns if n not in [*text, first]]
     coded = [(frame[name] == "b").astype(float) for name in text]
@@ -246,22 +245,12 @@ def test_effects_move_one_predictor_and_keep_the_others(mixed):
     low, high = mixed["n"].quantile([0.1, 0.9])
     moves = {"n": [(low, high)], "text": [("p", "q"), ("p", "r")]}
     moves["flag"] = [(False, True)]
-    rows = []
-    for name, pairs in moves.items():
-        for side in zip(*pairs, strict=True):
-            for value in side:
-                rows.append(typical.assign(**{name: [value]}))
-    coded = {
-        name: [made.coding.matrix(typical.assign(**{name: [v]})) for v in pair]
-        for name, pairs in moves.items()
-        for pair in pairs[:1]
-    }
-    order = [name for name in made.coding.variables for _ in moves[name]]
-    assert list(settings.frame.index) == order
-    for name, (start, end) in coded.items():
-        at = order.index(name)
-        assert_array_equal(settings.start[[at]], start)
-        assert_array_equal(settings.end[[at]], end)
+    listed = [(name, *pair) for name in made.coding.variables for pair in moves[name]]
+    assert list(settings.frame.index) == [name for name, _, _ in listed]
+    for at, (name, start, end) in enumerate(listed):
+        for coded, value in ((settings.start, start), (settings.end, end)):
+            row = made.coding.matrix(typical.assign(**{name: [value]}))
+            assert_array_equal(coded[[at]], row)
 
 
 def test_a_typical_row_is_made_of_medians_and_modes_of_any_kind(mixed):
