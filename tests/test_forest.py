@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from tests.slow_tree import mix
 from vstatkit.forest import _engine
@@ -571,3 +572,28 @@ def test_products_and_bits_are_those_of_python(a, b):
         assert _engine.lowest_bits(a) == ((a & -a).bit_length() - 1,) * 2
     for place in range(64):
         assert _engine.lowest_bits(2**place) == (place, place)
+
+
+def test_a_point_on_the_threshold_goes_left():
+    """Both as a query point of a growing tree and through a stored one."""
+    data = {"x": [0.0, 1.0, 0.0, 1.0], "y": [2.0, 4.0, 2.0, 4.0]}
+    at = {"x": [0.5, np.nextafter(0.5, 1)]}
+    res = vs.fit("y ~ x", data, kernel="tree", k=4, B=20, rng=1, at=at)
+    both = [set(tree.nodes["value"]) >= {0.5} for tree in res.predictor.learners]
+    assert sum(both) > 10
+    assert set(map(tuple, res.values[both])) == {(2.0, 4.0)}
+    stored = res.predictor.values(np.array([[0.5], [0.6]]))[both]
+    assert set(map(tuple, stored)) == {(2.0, 4.0)}
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [((1, 2), (2, 4)), ((1, 6), (3, 18)), ((3, 7), (6, 14))]
+)
+def test_splits_that_gain_nothing_are_made_whatever_rounding_says(low, high):
+    """Both sides have the shares of the whole: the gain is zero, or -1e-16."""
+    x = np.repeat([0.0, 1.0], [sum(low), sum(high)])
+    y = np.concatenate([np.repeat([0, 1], counts) for counts in (low, high)])
+    forest = vs.ForestClassifier(1, bootstrap=False, random_state=1)
+    (tree,) = forest.fit(x[:, None], y).estimators_
+    assert tree.nodes.size == 3
+    assert_allclose(forest.feature_importances_, 0, atol=1e-9)
