@@ -587,10 +587,10 @@ def test_a_point_on_the_threshold_goes_left():
 
 
 @pytest.mark.parametrize(
-    ("low", "high"), [((1, 2), (2, 4)), ((1, 6), (3, 18)), ((3, 7), (6, 14))]
+    ("low", "high"), [((1, 2), (7, 14)), ((1, 4), (6, 24)), ((1, 9), (2, 18))]
 )
 def test_splits_that_gain_nothing_are_made_whatever_rounding_says(low, high):
-    """Both sides have the shares of the whole: the gain is zero, or -1e-16."""
+    """Both sides have the shares of the whole: the gain is zero, written -2e-15."""
     x = np.repeat([0.0, 1.0], [sum(low), sum(high)])
     y = np.concatenate([np.repeat([0, 1], counts) for counts in (low, high)])
     forest = vs.ForestClassifier(1, bootstrap=False, random_state=1)

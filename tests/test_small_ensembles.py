@@ -1,5 +1,7 @@
 """Ensembles too small to tell their variance: nothing impossible, nothing missing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +11,7 @@ import vstatkit as vs
 from vstatkit.components import estimate_components
 from vstatkit.inference import estimate, stabilise
 from vstatkit.subsample import make_design
+from vstatkit.variance import noise_variance
 
 MARS = vs.datasets.mars(400, rng=1)
 
@@ -203,3 +206,31 @@ def test_the_estimator_stays_within_the_range_of_the_response():
     votes = vs.ForestClassifier(40, max_samples=10**6, random_state=1).fit(X, y > 14)
     _, std = votes.predict_proba(other.drop(columns="y"), return_std=True)
     assert (std <= 0.51).all()
+
+
+@pytest.mark.parametrize(("share", "bound"), [(0.45, False), (0.55, True)])
+def test_the_bound_is_for_ensembles_whose_error_exceeds_half_of_it(share, bound):
+    design = make_design("iid", 50, 20, replace=True, seed=1)
+    values = np.random.default_rng(1).normal(size=(400, 1))
+    parts = estimate_components("corrected_v", design, values)
+    parts = replace(
+        parts,
+        n=2,
+        sampling=np.array([3.0]),
+        mc_se=np.array([1e-6]),
+        noise=np.array([(np.sqrt(1 + share**2) - 1) / 2]),
+        ceiling=np.ones(1),
+    )
+    error = np.sqrt(noise_variance(parts.ceiling, parts.noise, parts.n))
+    assert error == pytest.approx(share)
+    found = stabilise(np.zeros(1), parts, 400.0)
+    assert found.bounded.item() == bound
+    assert found.positive.item() == pytest.approx(1.0 if bound else 3.0)
+
+
+def test_constants_are_not_bounded_but_known():
+    counts = np.random.default_rng(1).multinomial(5, np.full(9, 1 / 9), size=30)
+    res = vs.from_arrays(counts, np.full(30, 2.5), replace=True)
+    assert res.bse.item() == 0
+    assert not res.diagnostics["bounded"].item()
+    assert "too small" not in str(res.summary())
