@@ -257,7 +257,8 @@ def value_units(values: Floats) -> Floats:
     >>> value_units(np.array([[1.0, 5.0], [3.5, 5.0]]))
     array([4., 1.])
     """
-    spread = np.abs(values - values[0]).max(axis=0)
+    first = values[0]
+    spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
     exponent = np.frexp(spread)[1]
     return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
 
