@@ -143,8 +143,7 @@ QUITS = ["quit()", "q('no')", "base::quit(status = 3)", "quit('no', 0, FALSE)"]
 
 @pytest.mark.parametrize("apart_or_not", ["apart", "session"])
 def test_quit_is_an_error_and_r_lives_on(request, apart_or_not):
-    if apart_or_not == "apart":
-        request.getfixturevalue("apart")
+    request.getfixturevalue(apart_or_not)
     code = "\n".join(
         [
             "import r_bridge",
