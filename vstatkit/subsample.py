@@ -147,15 +147,6 @@ def check_size(n: int, k: int, *, replace: bool) -> None:
         )
 
 
-def _draw(
-    rng: np.random.Generator, pool: int | Ints, size: int, *, replace: bool
-) -> Ints:
-    if replace:
-        picks = rng.integers(pool if isinstance(pool, int) else len(pool), size=size)
-        return picks if isinstance(pool, int) else pool[picks]
-    return rng.choice(pool, size, replace=False, shuffle=False)
-
-
 @dataclass(frozen=True)
 class IidDesign(SubsampleDesign):
     """Independent subsamples: learner b depends on (seed, b) alone."""
@@ -365,9 +356,12 @@ class LittleBagsDesign(SubsampleDesign):
         drawn = np.empty((stop - start, self.k), dtype=np.int64)
         for row, b in enumerate(range(start, stop)):
             group = stream(self.seed, b // self.group_size, Purpose.GROUP)
-            half = _draw(group, self.n, self.n // 2, replace=False)
+            half = group.choice(self.n, self.n // 2, replace=False, shuffle=False)
             rng = stream(self.seed, b, Purpose.SUBSAMPLE)
-            drawn[row] = _draw(rng, half, self.k, replace=self.replace)
+            if self.replace:
+                drawn[row] = half[rng.integers(len(half), size=self.k)]
+            else:
+                drawn[row] = rng.choice(half, self.k, replace=False, shuffle=False)
         return drawn
 
     def groups(self, B: int) -> Ints:
