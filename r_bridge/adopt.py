@@ -145,7 +145,7 @@ class AdoptedForest:
         self,
         newdata: DataLike,
         units: Labels,
-        variance: str = "corrected",
+        variance: str = "auto",
         groups: Any = None,
     ) -> EnsembleResults:
         """Predict at query points, and wrap as results."""
@@ -165,6 +165,7 @@ class AdoptedForest:
             labels=predictor.labels(index),
             units=units,
             name=self.package,
+            kind="trees",
         )
         info = replace(
             made.info,

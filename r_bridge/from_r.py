@@ -104,7 +104,7 @@ def from_ranger(
     data: DataLike,
     newdata: DataLike,
     *,
-    variance: str = "corrected",
+    variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
     """Give a forest that R's ranger has grown standard errors.
@@ -208,7 +208,7 @@ def from_randomforest(
     data: DataLike,
     newdata: DataLike,
     *,
-    variance: str = "corrected",
+    variance: str = "auto",
 ) -> EnsembleResults:
     """Give a forest that R's randomForest has grown standard errors.
 
@@ -300,7 +300,7 @@ def from_grf(
     newdata : DataFrame or dict of columns
         Query points.
     variance : str
-        "auto" is "little_bags", what grf computes, and "corrected" for forests
+        "auto" is "little_bags", what grf computes, and "hoeffding" for forests
         with `ci.group.size = 1`, for which grf has no standard error and any
         estimator for draws without replacement may be named. Trees in groups
         depend on each other, and those estimators are refused for them.
@@ -342,8 +342,7 @@ def from_grf(
     units = frame.index if here.clusters is None else pd.Index(here.units[1])
     if here.group_size == 1:
         _check_apart(variance)
-        alone = "corrected" if variance == "auto" else variance
-        return adopted.results(points, units, alone)
+        return adopted.results(points, units, variance)
     made = adopted.results(points, units, "little_bags", here.groups)
     return made if variance == "auto" else made.with_variance(variance)
 

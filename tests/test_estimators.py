@@ -1,5 +1,6 @@
 """The forests as scikit-learn estimators."""
 
+import dataclasses
 import pickle
 import subprocess
 import sys
@@ -84,7 +85,10 @@ def test_standard_errors_are_those_of_the_same_ensemble(data):
     mean, std = forest.predict(X.head(5), return_std=True)
     counts = np.asarray(forest.design_.counts(0, 200))
     values = forest._predictor.values(X.head(5).to_numpy())
-    expected = vs.from_arrays(counts, values, replace=True)
+    expected = vs.from_arrays(counts, values, replace=True, kind="trees")
+    # Trees are compared on rows of their own, not on the ones asked for.
+    assert forest._orders.n_learners == 200
+    expected = dataclasses.replace(expected, orders=forest._orders)
     assert_allclose(mean, expected.params, **SAME_ALGEBRA)
     assert_allclose(std, expected.bse, rtol=1e-8)
     bounds = forest.predict_interval(X.head(5), alpha=0.1)
@@ -316,6 +320,9 @@ def test_standard_errors_come_with_one_prediction(n_classes, sample, monkeypatch
 
     monkeypatch.setattr(StoredTreeKernel, "predict", counted)
     mean, std = predict(X[:7], return_std=True)
+    assert [size for size in calls if size != len(forest._reference)] == [7] * 40
+    calls.clear()
+    predict(X[:7], return_std=True)  # trees are compared once
     assert calls == [7] * 40
     assert_allclose(mean, alone, rtol=1e-12)
     assert mean.shape == std.shape == alone.shape

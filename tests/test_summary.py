@@ -49,7 +49,8 @@ def test_all_lines_have_one_width(res):
         "No. Observations: 80",
         "Subsample size k: 34",
         "Base learners B: 150",
-        "Variance: corrected-V",
+        "Variance: Hoeffding",
+        "the jackknife's over 1 + rho, rho = ",
         "OOB R-squared:",
         "OOB RMSE:",
         "Effects",
@@ -106,6 +107,7 @@ def test_dropped_rows_and_clusters_are_reported(data):
 def test_negative_variances_are_shown_as_such(data):
     noise = data.assign(y=np.random.default_rng(1).normal(size=80))
     res = vs.fit("y ~ x1", noise, k=70, B=20, rng=2, at=noise.head(12))
+    res = res.with_variance("corrected")
     negative = int((res.components.sampling < 0).sum())
     assert negative > 0
     text = str(res.summary())
@@ -114,8 +116,12 @@ def test_negative_variances_are_shown_as_such(data):
 
 
 def test_large_subsamples_carry_a_note(data):
-    text = words(vs.fit("y ~ x1", data, k=60, B=30, rng=1).summary())
+    res = vs.fit("y ~ x1", data, k=60, B=30, rng=1)
+    text = words(res.with_variance("corrected").summary())
     assert "k = 60 exceeds half of the 80 observations" in text
+    assert "exceeds half" not in words(res.summary())
+    smooth = vs.fit("y ~ x1", data, kernel="ols", k=60, B=30, rng=1)
+    assert "exceeds half" not in words(smooth.summary())
 
 
 def test_long_tables_are_cut_and_say_so(data):

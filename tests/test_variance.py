@@ -16,7 +16,12 @@ from tests.ensembles import (
     with_columns,
 )
 from vstatkit.components import ESTIMATORS
-from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
+from vstatkit.moments import (
+    EnsembleSums,
+    moments_from_sums,
+    presence_moments,
+    sum_ensemble,
+)
 from vstatkit.variance import (
     bag_moments,
     group_means,
@@ -140,13 +145,18 @@ def presence_sums(counts, values, *, joint=False):
     )
 
 
+def left_out_jackknife(counts, values):
+    moments = presence_moments(presence_sums(counts, values))
+    return jackknife_after_bootstrap(moments, complete=True)
+
+
 def test_jackknife_of_a_complete_ensemble_has_no_bias_to_take_out():
     case = unseen_ensemble()
     B, n = case.counts.shape
     for joint in (False, True):
         sums = presence_sums(case.counts, case.values, joint=joint)
-        raw = jackknife_after_bootstrap(sums, complete=True)
-        debiased = jackknife_after_bootstrap(sums, complete=False)
+        raw = jackknife_after_bootstrap(presence_moments(sums), complete=True)
+        debiased = jackknife_after_bootstrap(presence_moments(sums), complete=False)
         q = literal.share_left_out(case.counts, range(n))
         v = np.cov(case.values.T, ddof=0)
         v = v if joint else np.diag(v)
@@ -157,12 +167,12 @@ def test_jackknife_needs_an_observation_that_was_left_out():
     values = np.arange(4.0)[:, None]
     counts = np.tile([1.0, 2.0, 1.0], (4, 1))
     with pytest.raises(ValueError, match="every subsample holds every observation"):
-        jackknife_after_bootstrap(presence_sums(counts, values), complete=False)
+        presence_moments(presence_sums(counts, values))
     counts[2, 1] = 0  # left out by one learner alone
-    found = jackknife_after_bootstrap(presence_sums(counts, values), complete=True)
+    found = left_out_jackknife(counts, values)
     assert_allclose(found, 0.0, atol=1e-15)
     counts[1, 0] = 0
-    found = jackknife_after_bootstrap(presence_sums(counts, values), complete=True)
+    found = left_out_jackknife(counts, values)
     assert_allclose(found, ((1 - 1.5) ** 2 + (2 - 1.5) ** 2) / 2, **SAME_ALGEBRA)
 
 

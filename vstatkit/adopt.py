@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels import class_columns, output_columns
+from vstatkit.orders import KernelKind
 from vstatkit.prediction import feature_array
 from vstatkit.scores import Scores, score
 
@@ -66,7 +67,7 @@ class AdoptedEnsemble:
     replace : bool
         Whether the subsamples were drawn with replacement.
     y : ndarray of shape (n,)
-        Response, or class codes.
+        KernelKind, or class codes.
     classes : tuple or None
         Class labels.
     columns : tuple of str or None
@@ -85,13 +86,22 @@ class AdoptedEnsemble:
     name: str
 
     @property
+    def trees(self) -> bool:
+        """Whether all learners are trees."""
+        return all(hasattr(learner, "tree_") for learner, _ in self.learners)
+
+    @property
+    def kind(self) -> KernelKind:
+        """How the learners depend on their observations."""
+        return KernelKind.TREES if self.trees else KernelKind.UNKNOWN
+
+    @property
     def limit(self) -> float | None:
         """Largest standard deviation that a prediction can have, where it is known."""
         if self.classes is not None:
             return 0.5
         # Leaves of trees average responses; other learners may leave their range.
-        trees = all(hasattr(learner, "tree_") for learner, _ in self.learners)
-        return float(np.ptp(self.y)) / 2 if trees else None
+        return float(np.ptp(self.y)) / 2 if self.trees else None
 
     def scores(self) -> Scores:
         """Score the out-of-bag predictions."""

@@ -25,6 +25,7 @@ from vstatkit.assemble import (
     build_kernel,
     build_predictor,
     build_query,
+    build_reference,
     effect_values,
     given_ensemble,
     keeps_intercept,
@@ -51,8 +52,9 @@ from vstatkit.frames import as_frame
 from vstatkit.growth import grow
 from vstatkit.inference import value_units
 from vstatkit.info import Growth, ModelInfo
-from vstatkit.kernels import FunctionKernel, Predictive, value_limit
+from vstatkit.kernels import FunctionKernel, Predictive, kind_of, value_limit
 from vstatkit.moments import gram_is_cheaper, moments_by_gram
+from vstatkit.orders import KernelKind, kernel_kind, reference_rows
 from vstatkit.prediction import Predictor
 from vstatkit.results import EnsembleResults, resolved
 from vstatkit.streams import resolve_seed
@@ -75,7 +77,7 @@ def fit(
     B: int | str = "auto",
     replace: bool = True,
     design: DesignName = "iid",
-    variance: str = "corrected",
+    variance: str = "auto",
     at: DataLike | None = None,
     groups: Any = None,
     weights: Any = None,
@@ -113,7 +115,9 @@ def fit(
         How subsamples are drawn. Its options (`block`; `n_out` and `n_in`;
         `group_size`) are given as keywords.
     variance : str
-        Variance estimator; "corrected" is the one that fits the sampling.
+        Variance estimator. "auto" is what holds for the kernel and k: "hoeffding",
+        beyond the first order, for trees and other learners; "corrected", the
+        paper's estimator that fits the sampling, for regressions and statistics.
     at : DataFrame or dict of columns, optional
         Query points; the typical row (medians, most frequent levels) by default.
     groups : str or array-like, optional
@@ -179,7 +183,8 @@ def fit(
         seed=resolve_seed(rng),
         options=design_options,
     )
-    method = resolved(variance, scheme)
+    kind = kind_of(built)
+    method = resolved(variance, scheme, kind)
     query = build_query(built, parsed, at)
     task = Task(built, scheme, query.rows, members, keep=isinstance(built, Predictive))
     if isinstance(built, FunctionKernel):
@@ -219,7 +224,9 @@ def fit(
         predictor=build_predictor(built, evaluation, parsed, n_jobs),
         scores=out_of_bag_scores(built, evaluation, parsed),
         limit=value_limit(built),
-    )
+        kind=kind,
+        reference=build_reference(built, parsed, scheme.seed),
+    ).with_variance(method)
 
 
 def statistic(
@@ -230,7 +237,7 @@ def statistic(
     B: int | str = "auto",
     replace: bool = True,
     design: DesignName = "iid",
-    variance: str = "corrected",
+    variance: str = "auto",
     groups: Any = None,
     rng: Seed = None,
     n_jobs: int | None = None,
@@ -290,7 +297,7 @@ def statistic(
         seed=resolve_seed(rng),
         options=design_options,
     )
-    method = resolved(variance, scheme)
+    method = resolved(variance, scheme, KernelKind.SMOOTH)
     task, labels = statistic_task(h, table, scheme, members)
     scheme, evaluation = grow(
         task,
@@ -319,7 +326,8 @@ def statistic(
         variance=method,
         info=info,
         units=units,
-    )
+        kind=KernelKind.SMOOTH,
+    ).with_variance(method)
 
 
 def from_arrays(
@@ -327,11 +335,12 @@ def from_arrays(
     values: Any,
     *,
     replace: bool,
-    variance: str = "corrected",
+    variance: str = "auto",
     groups: Any = None,
     labels: Any = None,
     units: Any = None,
     name: str = "ensemble",
+    kind: Literal["unknown", "trees", "smooth"] = "unknown",
 ) -> EnsembleResults:
     """Wrap an ensemble made elsewhere.
 
@@ -356,6 +365,9 @@ def from_arrays(
         Names of the n observations.
     name : str
         What the summary calls the ensemble.
+    kind : {"unknown", "trees", "smooth"}
+        What the learners are, where it is known; "smooth" are means, regressions
+        and other statistics that are nearly linear in the counts.
 
     Returns
     -------
@@ -371,6 +383,7 @@ def from_arrays(
     >>> res.labels.to_list()
     ['h0']
     """
+    sort = kernel_kind(kind)
     design, h = given_ensemble(counts, values, variance, replace, groups)
     names = [f"h{j}" for j in range(h.shape[1])] if labels is None else labels
     info = ModelInfo(
@@ -384,12 +397,13 @@ def from_arrays(
         design=design,
         values=h,
         labels=sized_index(names, h.shape[1], "labels"),
-        variance=resolved(variance, design),
+        variance=resolved(variance, design, sort),
         info=info,
         units=pd.RangeIndex(design.n)
         if units is None
         else sized_index(units, design.n, "units"),
-    )
+        kind=sort,
+    ).with_variance(variance)
 
 
 def from_sklearn(
@@ -398,7 +412,7 @@ def from_sklearn(
     y: Any,
     at: Any,
     *,
-    variance: str = "corrected",
+    variance: str = "auto",
     n_jobs: int | None = None,
 ) -> EnsembleResults:
     """Give a fitted scikit-learn forest or bagging ensemble standard errors.
@@ -430,7 +444,7 @@ def from_sklearn(
     >>> X, y = data.drop(columns="y"), data["y"]
     >>> forest = RandomForestRegressor(200, max_samples=40, random_state=1).fit(X, y)
     >>> vs.from_sklearn(forest, X, y, X.iloc[:2]).variance
-    'corrected_v'
+    'hoeffding'
     """
     adopted = adopt(forest, X, y)
     predictor = Predictor(
@@ -446,7 +460,7 @@ def from_sklearn(
         adopted.counts,
         predictor.values(rows),
         replace=adopted.replace,
-        variance=variance,
+        variance="bm",
         labels=predictor.labels(index),
         units=X.index if isinstance(X, pd.DataFrame) else None,
         name=type(forest).__name__,
@@ -454,13 +468,16 @@ def from_sklearn(
     info = changed(
         results.info, title="Forest Results", response=adopted.name, coefficients=False
     )
-    return changed(
+    made = changed(
         results,
         info=info,
         predictor=predictor,
         scores=adopted.scores(),
         limit=adopted.limit,
+        kind=adopted.kind,
+        reference=reference_rows(adopted.kernel.X, 0, adopted.kernel.n_outputs),
     )
+    return made.with_variance(variance)
 
 
 def variance_components(
@@ -480,8 +497,9 @@ def variance_components(
     values : array-like of shape (B, m)
         Each learner's values.
     method : str
-        "im", "bm", "ij", "ij_u", "jackknife", "corrected", "corrected_v",
-        "corrected_v_simple", "corrected_u", "little_bags" or "matched".
+        "auto", "corrected", or the name of an estimator: "im", "bm", "ij", "ij_u",
+        "jackknife", "hoeffding", "corrected_v", "corrected_v_simple",
+        "corrected_u", "little_bags" or "matched".
     replace : bool
         Whether the subsamples were drawn with replacement.
     groups : array-like, optional

@@ -42,6 +42,7 @@ from vstatkit.kernels import (
     n_positional,
     name_values,
 )
+from vstatkit.orders import reference_rows
 from vstatkit.prediction import Predictor, output_labels
 from vstatkit.scores import Scores, score
 from vstatkit.subsample import (
@@ -243,6 +244,13 @@ def build_query(kernel: AnyKernel, parsed: Design, at: DataLike | None) -> Query
     if settings is not None:
         rows = np.concatenate([rows, settings.start, settings.end])
     return Query(labels, rows, settings)
+
+
+def build_reference(kernel: AnyKernel, parsed: Design, seed: int) -> Floats | None:
+    """Draw the rows on which learners are compared beyond the first order."""
+    if not isinstance(kernel, Predictive) or kernel.coefficients:
+        return None
+    return reference_rows(parsed.X, seed, kernel.n_outputs)
 
 
 def probe(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:

@@ -66,7 +66,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="a U-statistic instead of a V-statistic",
     )
     parser.add_argument(
-        "--variance", default="corrected", choices=["corrected", *ESTIMATORS]
+        "--variance", default="auto", choices=["auto", "corrected", *ESTIMATORS]
     )
     parser.add_argument("--design", default="iid")
     parser.add_argument("--alpha", type=float, default=0.05)

@@ -11,8 +11,16 @@ from vstatkit._typing import Floats, Ints, Labels
 from vstatkit.moments import (
     EnsembleMoments,
     EnsembleSums,
+    PresenceMoments,
     moments_from_sums,
+    presence_moments,
     sum_ensemble,
+)
+from vstatkit.orders import (
+    HigherOrders,
+    KernelKind,
+    measure_orders,
+    spread_columns,
 )
 from vstatkit.subsample import SubsampleDesign
 from vstatkit.variance import (
@@ -32,6 +40,10 @@ from vstatkit.variance import (
 )
 
 Source = Literal["moments", "presence", "groups"]
+
+LEAST_ABSENT = 4
+LEAST_ABSENT_SHARE = 0.1
+"""Units that subsamples leave out, and their share, for presence to tell enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,8 @@ class VarianceComponents:
     ceiling : ndarray of shape (m,)
         The most that the sampling variance can be, given how much single learners
         vary; infinite where nothing is known.
+    orders : HigherOrders or None
+        What is known beyond the first order, where the estimator uses it.
     """
 
     method: str
@@ -78,15 +92,38 @@ class VarianceComponents:
     quartic: Floats | None
     n: int
     ceiling: Floats
+    orders: HigherOrders | None = None
+
+    @property
+    def rho(self) -> float | None:
+        """`Q_2 / Q_1`, where the estimator goes beyond the first order."""
+        return None if self.orders is None else self.orders.rho
+
+    @property
+    def rho_se(self) -> float | None:
+        """Standard error of `rho`."""
+        return None if self.orders is None else self.orders.error
+
+    @property
+    def q_1(self) -> Floats | None:
+        """The jackknife variance `Q_1 = V_1 + 2 V_2 + 3 V_3 + ...`."""
+        return None if self.orders is None else self.sampling / self.orders.factor
+
+    @property
+    def q_2(self) -> Floats | None:
+        """`Q_2 = V_2 + 3 V_3 + ...`, `rho` times `Q_1`."""
+        q_1 = self.q_1
+        return None if self.orders is None or q_1 is None else self.orders.rho * q_1
 
     @classmethod
     def join(cls, parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
         """Put the components of several groups of query points together."""
         joined = {
             name: _join_arrays([getattr(part, name) for part in parts])
-            for name in (*_TABLE, "noise", "quartic", "ceiling")
+            for name in (*COMPONENTS, "noise", "quartic", "ceiling")
         }
-        return cls(method=parts[0].method, n=parts[0].n, **joined)
+        first = parts[0]
+        return cls(method=first.method, n=first.n, orders=first.orders, **joined)
 
     def in_units(self, unit: Floats) -> "VarianceComponents":
         """Scale the components of values that were divided by `unit`, shape (m,).
@@ -96,7 +133,7 @@ class VarianceComponents:
         with np.errstate(over="ignore", under="ignore"):
             scaled: dict[str, Any] = {
                 name: None if part is None else part * unit * unit
-                for name in (*_TABLE, "noise", "ceiling")
+                for name in (*COMPONENTS, "noise", "ceiling")
                 for part in [getattr(self, name)]
             }
             quartic = None if self.quartic is None else self.quartic * unit**2 * unit**2
@@ -104,10 +141,15 @@ class VarianceComponents:
 
     def to_frame(self, index: Labels | None = None) -> pd.DataFrame:
         """Tabulate the components, one row a query point."""
-        return pd.DataFrame({name: getattr(self, name) for name in _TABLE}, index)
+        frame = pd.DataFrame({name: getattr(self, name) for name in COMPONENTS}, index)
+        if self.orders is None:
+            return frame
+        beyond = {name: getattr(self, name) for name in ("q_1", "q_2", "rho", "rho_se")}
+        return frame.assign(**beyond)
 
 
-_TABLE = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
+COMPONENTS = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
+"""Components of every estimator, in the order of the tables."""
 
 
 def _join_arrays(arrays: Sequence[Any]) -> Any:
@@ -134,6 +176,8 @@ class Estimator:
         `(moments, replace) -> zeta_1` of moment-based estimators.
     inflated : bool
         Whether it is inflated for sampling without replacement.
+    beyond : bool
+        Whether it goes beyond the first order, by a `rho`.
     """
 
     label: str
@@ -143,6 +187,7 @@ class Estimator:
     design: str | None = None
     zeta_1: Callable[[EnsembleMoments, bool], Floats] | None = None
     inflated: bool = False
+    beyond: bool = False
 
 
 ESTIMATORS: dict[str, Estimator] = {
@@ -155,6 +200,7 @@ ESTIMATORS: dict[str, Estimator] = {
         inflated=True,
     ),
     "jackknife": Estimator("J-U", "presence"),
+    "hoeffding": Estimator("Hoeffding", "presence", beyond=True),
     "corrected_v": Estimator(
         "corrected-V", replace=True, zeta_1=lambda mo, _: zeta_1_corrected_v(mo)
     ),
@@ -194,14 +240,17 @@ def resolve_method(
     n: int,
     complete: bool = False,
     grouped: bool = False,
+    n_absent: float = 0.0,
+    kind: KernelKind = KernelKind.UNKNOWN,
 ) -> str:
     """Name the estimator meant, or say why it does not apply.
 
     Parameters
     ----------
     method : str
-        A key of `ESTIMATORS`, or "corrected": the estimator that fits the
-        sampling, or the one that a design of groups was made for.
+        A key of `ESTIMATORS`; "auto": what holds for the kernel, the design and k;
+        or "corrected": the paper's estimator that fits the sampling, or the one
+        that a design of groups was made for.
     replace : bool
         Sampling with replacement.
     design : str
@@ -212,12 +261,21 @@ def resolve_method(
         Whether all subsamples were evaluated.
     grouped : bool
         Whether learners were drawn in groups, so that they depend on each other.
+    n_absent : float
+        Units that a subsample leaves out, on average.
+    kind : KernelKind
+        How the kernel depends on its observations.
     """
+    if method == "auto":
+        tells = n_absent >= max(LEAST_ABSENT, LEAST_ABSENT_SHARE * n)
+        beyond = tells and kind != KernelKind.SMOOTH
+        alone = not complete and not grouped and design not in GROUPED_DESIGNS
+        method = "hoeffding" if beyond and alone else "corrected"
     if method == "corrected":
         plain = "corrected_v" if replace else "corrected_u"
         method = GROUPED_DESIGNS.get(design, plain)
     if method not in ESTIMATORS:
-        names = ", ".join(map(repr, ["corrected", *ESTIMATORS]))
+        names = ", ".join(map(repr, ["auto", "corrected", *ESTIMATORS]))
         raise ValueError(f"`variance` must be one of {names}; got {method!r}.")
     estimator = ESTIMATORS[method]
     if estimator.replace is not None and estimator.replace != replace:
@@ -283,24 +341,57 @@ def moment_components(
 
 
 def presence_components(
-    method: str, presence: EnsembleSums, moments: EnsembleMoments, *, replace: bool
+    method: str,
+    presence: PresenceMoments,
+    *,
+    k: int,
+    n: int,
+    complete: bool = False,
+    orders: HigherOrders | None = None,
 ) -> VarianceComponents:
-    """Estimate the components by the jackknife after bootstrap."""
-    sampling = jackknife_after_bootstrap(presence, complete=moments.complete)
-    q = 1 - float(presence.appearances.mean() / presence.n_learners)
-    # To first order t_i - hbar is minus the influence of observation i, inflated
-    # by 1/q when sampling is without replacement.
-    scale = 1.0 if replace else 1 / q**4
-    quartic = None if moments.quartic is None else scale * moments.quartic
-    return _components(
-        method,
-        sampling,
-        moments,
-        k=moments.size,
-        n=moments.n,
-        noise=(1 - q) / q * moments.monte_carlo,
-        quartic=quartic,
+    """Estimate the components by the jackknife after bootstrap.
+
+    Parameters
+    ----------
+    method : {"jackknife", "hoeffding"}
+        Name of the estimator.
+    presence : PresenceMoments
+        Of sums taken with indicators for counts.
+    k, n : int
+        Subsample size and number of units.
+    complete : bool
+        Whether every subsample was evaluated.
+    orders : HigherOrders or None
+        What the variance is divided by for orders beyond the first.
+    """
+    B, q = presence.n_learners, presence.absent
+    factor = 1.0 if orders is None else orders.factor
+    zeta_k = presence.squares / (B - 1)
+    monte_carlo = zeta_k * 0.0 if complete else zeta_k / B
+    sampling = factor * jackknife_after_bootstrap(presence, complete=complete)
+    # What the learners without an observation differ by is one influence.
+    noise = factor * (1 - q) / q * monte_carlo
+    ceiling = _ceiling(noise, B, n, complete=complete)
+    if not complete:  # nor does a mean vary more than what it is a mean of
+        ceiling = np.minimum(ceiling, zeta_k - monte_carlo)
+    parts = VarianceComponents(
+        method=method,
+        zeta_1=n / k**2 * sampling,
+        zeta_k=zeta_k,
+        sampling=sampling,
+        monte_carlo=monte_carlo,
+        total=sampling + monte_carlo,
+        mc_se=np.sqrt(noise_variance(sampling, noise, n)),
+        noise=noise,
+        quartic=factor**2 * presence.quartic,
+        n=n,
+        ceiling=ceiling,
+        orders=orders,
     )
+    if orders is None:
+        return parts
+    common = orders.relative_mc_error * np.maximum(sampling, 0.0)
+    return replace(parts, mc_se=np.hypot(parts.mc_se, common))
 
 
 def group_components(
@@ -388,11 +479,11 @@ def _components(
         noise=noise,
         quartic=quartic,
         n=n,
-        ceiling=_ceiling(moments, noise),
+        ceiling=_ceiling(noise, moments.n_learners, n, complete=moments.complete),
     )
 
 
-def _ceiling(moments: EnsembleMoments, noise: Floats) -> Floats:
+def _ceiling(noise: Floats, B: float, n: int, *, complete: bool) -> Floats:
     """Bound a sum of squared influences by the spread of single learners.
 
     Notes
@@ -402,13 +493,16 @@ def _ceiling(moments: EnsembleMoments, noise: Floats) -> Floats:
     that of a learner (the share of it that is linear in the counts is what the
     influences see); the noise of one influence is the same product over B.
     """
-    if moments.complete:
+    if complete:
         return np.full_like(noise, np.inf)
-    return noise * (moments.n_learners - 1) * moments.n / (moments.n - 1)
+    return noise * (B - 1) * n / (n - 1)
 
 
 def estimate_components(
-    method: str, design: SubsampleDesign, values: Floats
+    method: str,
+    design: SubsampleDesign,
+    values: Floats,
+    orders: HigherOrders | None = None,
 ) -> VarianceComponents:
     """Estimate the variance components of an ensemble.
 
@@ -420,6 +514,9 @@ def estimate_components(
         The design that the learners were drawn by.
     values : ndarray of shape (B, m)
         Kernel values.
+    orders : HigherOrders, optional
+        Beyond the first order, for the estimators that use it; by default measured
+        on the values.
     """
     source = ESTIMATORS[method].source
     if source == "groups":
@@ -432,15 +529,59 @@ def estimate_components(
             n=design.n,
             redrawn_share=design.redrawn_share(np.unique(groups).size),
         )
-    moments = moments_from_sums(sum_ensemble(design, values), complete=design.complete)
-    if source == "presence":
-        presence = sum_ensemble(design, values, presence=True)
-        return presence_components(method, presence, moments, replace=design.replace)
-    return moment_components(method, moments, replace=design.replace)
+    sums = sum_ensemble(design, values, presence=source == "presence")
+    orders = known_orders(method, design, values, orders)
+    return components_from_sums(method, design, sums, orders)
+
+
+def components_from_sums(
+    method: str,
+    design: SubsampleDesign,
+    sums: EnsembleSums,
+    orders: HigherOrders | None,
+) -> VarianceComponents:
+    """Estimate the components from sums over learners.
+
+    `sums` are taken with indicators for the estimators that see presence.
+    """
+    if ESTIMATORS[method].source == "moments":
+        moments = moments_from_sums(sums, complete=design.complete)
+        return moment_components(method, moments, replace=design.replace)
+    return presence_components(
+        method,
+        presence_moments(sums),
+        k=design.k,
+        n=design.n,
+        complete=design.complete,
+        orders=orders,
+    )
+
+
+def known_orders(
+    method: str,
+    design: SubsampleDesign,
+    values: Floats,
+    orders: HigherOrders | None,
+    kind: KernelKind = KernelKind.UNKNOWN,
+) -> HigherOrders | None:
+    """Give what an estimator has to know beyond the first order.
+
+    Measured on the values themselves where it is not given; None for estimators
+    that do not use it.
+    """
+    if not ESTIMATORS[method].beyond:
+        return None
+    if orders is not None:
+        return orders
+    columns = spread_columns(values.shape[1])
+    return measure_orders(design, len(values), lambda L: values[:L, columns], kind)
 
 
 def estimate_covariance(
-    method: str, design: SubsampleDesign, values: Floats
+    method: str,
+    design: SubsampleDesign,
+    values: Floats,
+    orders: HigherOrders | None = None,
 ) -> tuple[Floats, Floats]:
     """Estimate the sampling and the Monte Carlo covariance, each (m, m).
 
@@ -452,12 +593,15 @@ def estimate_covariance(
         sampling = group_covariance(method, values, groups, k=design.k, n=design.n)
         share = design.redrawn_share(np.unique(groups).size)
         return sampling, grouped_monte_carlo(values, groups, share, joint=True)
-    sums = sum_ensemble(design, values, joint=True)
-    moments = moments_from_sums(sums, complete=design.complete)
+    sums = sum_ensemble(design, values, joint=True, presence=source == "presence")
     if source == "presence":
-        presence = sum_ensemble(design, values, presence=True, joint=True)
-        sampling = jackknife_after_bootstrap(presence, complete=design.complete)
-        return sampling, moments.monte_carlo
+        presence, complete = presence_moments(sums), design.complete
+        known = known_orders(method, design, values, orders)
+        factor = 1.0 if known is None else known.factor
+        sampling = factor * jackknife_after_bootstrap(presence, complete=complete)
+        zeta_k = presence.squares / (presence.n_learners - 1)
+        return sampling, zeta_k * (0.0 if complete else 1 / presence.n_learners)
+    moments = moments_from_sums(sums, complete=design.complete)
     sampling = moment_sampling(method, moments, replace=design.replace)
     return sampling, moments.monte_carlo
 

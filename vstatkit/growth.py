@@ -10,15 +10,16 @@ from vstatkit._typing import Floats
 from vstatkit.components import (
     ESTIMATORS,
     VarianceComponents,
+    components_from_sums,
     estimate_components,
-    moment_components,
 )
 from vstatkit.ensemble import BATCH_SIZE, Task, evaluate
 from vstatkit.evaluation import Evaluation
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference import Estimates, stabilise, value_units
-from vstatkit.kernels import value_limit
-from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
+from vstatkit.kernels import kind_of, value_limit
+from vstatkit.moments import EnsembleSums, sum_ensemble
+from vstatkit.orders import HigherOrders, expected_orders
 from vstatkit.subsample import CompleteDesign, SubsampleDesign
 
 FIRST_B = 256
@@ -87,7 +88,10 @@ def grow(
     aim = cautious(tol)
     size = design.rounded(FIRST_B, at_most=max_B)
     evaluation = run(0, size)
-    watch = _Watch(method, value_limit(task.kernel))
+    orders = None
+    if ESTIMATORS[method].beyond:
+        orders = expected_orders(design, kind_of(task.kernel))
+    watch = _Watch(method, value_limit(task.kernel), orders)
     while True:
         estimates = watch.look(design.sized(size), evaluation.values[:, :n_query])
         reached = float(estimates.relative_mc_error.max())
@@ -139,8 +143,11 @@ def _next_size(size: int, needed: float) -> int:
 class _Watch:
     """Follow the Monte Carlo error; sums are only ever extended."""
 
-    def __init__(self, method: str, limit: float | None) -> None:
+    def __init__(
+        self, method: str, limit: float | None, orders: HigherOrders | None
+    ) -> None:
         self._method = method
+        self._orders = orders
         self._limit = np.inf if limit is None else limit
         self._sums: EnsembleSums | None = None
         self._seen = 0
@@ -151,7 +158,8 @@ class _Watch:
         method = self._method
         if self._unit is None:
             self._unit = value_units(values)
-        if ESTIMATORS[method].source != "moments":
+        source = ESTIMATORS[method].source
+        if source == "groups":
             components = estimate_components(method, design, values / self._unit)
             return self._stabilised(values, components)
         fresh = sum_ensemble(
@@ -159,11 +167,11 @@ class _Watch:
             values[self._seen :] / self._unit,
             start=self._seen,
             origin=None if self._sums is None else self._sums.origin,
+            presence=source == "presence",
         )
         self._sums = fresh if self._sums is None else self._sums + fresh
         self._seen = len(values)
-        moments = moments_from_sums(self._sums)
-        components = moment_components(method, moments, replace=design.replace)
+        components = components_from_sums(method, design, self._sums, self._orders)
         return self._stabilised(values, components)
 
     def _stabilised(self, values: Floats, components: VarianceComponents) -> Estimates:

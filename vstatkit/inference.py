@@ -13,7 +13,9 @@ from vstatkit.components import (
     VarianceComponents,
     estimate_components,
     estimate_covariance,
+    known_orders,
 )
+from vstatkit.orders import HigherOrders
 from vstatkit.streams import Purpose, stream
 from vstatkit.subsample import GivenDesign, SubsampleDesign
 from vstatkit.variance import noise_variance, positive_mean
@@ -201,7 +203,8 @@ def stabilise(
     The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
     Monte Carlo variance of V, `data` the variance it would have with infinitely
     many learners, from the fourth powers of the influences with their noise
-    taken out. They are at least `MIN_DF`, and less than the number of units:
+    taken out, and what is not known about orders beyond the first. They are at
+    least `MIN_DF`, and less than the number of units:
     fourth powers say little about few units.
     """
     V, n = components.sampling, components.n
@@ -221,6 +224,8 @@ def stabilise(
         quartic = components.quartic - 6 * s2 * unbiased - 3 * n * s2**2
         data = np.maximum(quartic - positive**2 / n, 0.0)
         spread = noise_variance(positive, s2, n) + data
+    if components.orders is not None:
+        spread = spread + (components.orders.relative_error * positive) ** 2
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
     df = np.where(variance > 0, df, np.inf)  # what has no error does not limit others
     df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
@@ -268,6 +273,7 @@ def estimate(
     values: Floats,
     method: str,
     limit: Floats | float | None = None,
+    orders: HigherOrders | None = None,
 ) -> Estimates:
     """Estimate means, variances and degrees of freedom of an ensemble.
 
@@ -284,13 +290,20 @@ def estimate(
         A resolved name of an estimator.
     limit : ndarray of shape (m,) or float, optional
         Largest standard deviation that a value can have, where it is known.
+    orders : HigherOrders, optional
+        Beyond the first order, for estimators that use it; by default measured on
+        the values.
     """
+    orders = known_orders(method, design, values, orders)
     m = values.shape[1]
     step = max(1, CHUNK_ENTRIES // design.n)
     limits = np.broadcast_to(np.inf if limit is None else limit, m)
     parts = [slice(j, j + step) for j in range(0, m, step)]
     return join_estimates(
-        [_estimate_chunk(design, values[:, j], method, limits[j]) for j in parts]
+        [
+            _estimate_chunk(design, values[:, j], method, limits[j], orders)
+            for j in parts
+        ]
     )
 
 
@@ -322,10 +335,14 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
 
 
 def _estimate_chunk(
-    design: SubsampleDesign, values: Floats, method: str, limit: Floats
+    design: SubsampleDesign,
+    values: Floats,
+    method: str,
+    limit: Floats,
+    orders: HigherOrders | None,
 ) -> Estimates:
     unit = value_units(values)
-    components = estimate_components(method, design, values / unit)
+    components = estimate_components(method, design, values / unit, orders)
     weights = design.weights(0, len(values))
     B = float(len(values)) if weights is None else float(weights.sum())
     mean = ensemble_mean(design, values)
@@ -390,9 +407,11 @@ def covariance(
     The repair is made on the correlation scale, so that it does not depend on
     the units of the estimates.
     """
-    method = estimates.scaled.method
+    parts = estimates.scaled
     scaled = values / estimates.unit
-    sampling, monte_carlo = estimate_covariance(method, design, scaled)
+    sampling, monte_carlo = estimate_covariance(
+        parts.method, design, scaled, parts.orders
+    )
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)
     correlation = (sampling + monte_carlo) / np.outer(scale, scale)

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.evaluation import Evaluation
+from vstatkit.orders import KernelKind
 
 
 @runtime_checkable
@@ -124,6 +125,11 @@ def value_limit(kernel: AnyKernel) -> float | None:
     return getattr(kernel, "limit", None) if kernel.n_classes is None else 0.5
 
 
+def kind_of(kernel: Any) -> KernelKind:
+    """Tell how a kernel depends on its observations, as far as it says."""
+    return getattr(kernel, "kind", KernelKind.UNKNOWN)
+
+
 def _points(at: Floats | None) -> Floats:
     if at is None:
         raise ValueError("this kernel predicts, so it needs query points.")
@@ -141,7 +147,7 @@ class EstimatorKernel:
     X : ndarray of shape (n, p)
         Design matrix.
     y : ndarray of shape (n,)
-        Response, or class codes.
+        KernelKind, or class codes.
     n_classes : int or None
         None for regression.
     weights : ndarray of shape (n,) or None
@@ -202,7 +208,7 @@ class LinearKernel:
     X : ndarray of shape (n, p)
         Design matrix.
     y : ndarray of shape (n,)
-        Response; zeros and ones for the logit.
+        KernelKind; zeros and ones for the logit.
     logit : bool
         Logistic regression instead of least squares.
     weights : ndarray of shape (n,) or None
@@ -219,6 +225,7 @@ class LinearKernel:
 
     coefficients: ClassVar[bool] = True
     n_outputs: ClassVar[int] = 1
+    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
 
     @property
     def n_classes(self) -> int | None:
@@ -325,6 +332,9 @@ class FunctionKernel:
     arguments: tuple[Any, ...]
     names: tuple[str, ...] | None = None
 
+    # Statistics are smooth functions of the counts, as a rule.
+    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
+
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Evaluate the function on the literal subsample."""
         rows = np.repeat(np.arange(counts.size), counts)
@@ -369,6 +379,8 @@ class ArrayKernel:
 
     function: Callable[[Floats], Floats]
     data: Floats
+
+    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
 
     def values(self, rows: Ints) -> Floats:
         """Evaluate subsamples, given as rows of the data, shape (L, k) to (L, 1)."""

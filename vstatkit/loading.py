@@ -20,6 +20,7 @@ from vstatkit.forest.trees import StoredTreeKernel, Tree
 from vstatkit.formula import Coding, Recipe
 from vstatkit.info import EffectValues, Growth, ModelInfo
 from vstatkit.kernels import LinearKernel
+from vstatkit.orders import HigherOrders, KernelKind
 from vstatkit.packing import (
     check,
     only,
@@ -39,14 +40,18 @@ from vstatkit.stored_trees import check_trees
 
 ARRAYS = (
     *("values", "null", "limit", "effects", "residuals", "coefficients"),
+    *("reference", "orders"),
     *("typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
     *("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains"),
 )
 """Arrays that a file may hold."""
 
+OLDEST = 2
+"""Oldest file layout that is read."""
+
 FIELDS = (
-    *("format", "variance", "labels", "units", "info", "design"),
+    *("format", "variance", "kind", "labels", "units", "info", "design"),
     *("effects", "scores", "predictor"),
 )
 
@@ -88,7 +93,8 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
 
 def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     version = take(document, "format", int)
-    check(version == FORMAT, f"it has layout {version}; this version reads {FORMAT}.")
+    readable = f"it has layout {version}; this version reads {OLDEST} to {FORMAT}."
+    check(OLDEST <= version <= FORMAT, readable)
     only(document, FIELDS, "the document")
     values = _floats(arrays, "values", 2)
     B, m = values.shape
@@ -102,6 +108,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     check(info.nobs >= design.n, "there are fewer observations than units.")
     clusters = info.units == "clusters"
     check(clusters or info.nobs == design.n, "observations and units differ.")
+    predictor = _unpack_predictor(document["predictor"], arrays, B)
     made = EnsembleResults(
         design=design,
         values=values,
@@ -110,10 +117,13 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         info=info,
         units=unpack_index(document["units"], design.n),
         effect_values=_unpack_effects(document["effects"], arrays, B),
-        predictor=_unpack_predictor(document["predictor"], arrays, B),
+        predictor=predictor,
         scores=_unpack_scores(document["scores"], arrays, info.nobs),
         null=null,
         limit=_unpack_limit(arrays, m),
+        kind=_unpack_kind(document),
+        reference=_unpack_reference(arrays, predictor),
+        orders=_unpack_orders(arrays),
     )
     check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
     return made
@@ -128,6 +138,40 @@ def _floats(arrays: Arrays, name: str, ndim: int, *, missing: bool = False) -> F
     good = ~np.isinf(array) if missing else np.isfinite(array)
     check(good.all(), f"the array {name!r} has values that are not finite.")
     return array
+
+
+def _unpack_kind(document: Any) -> KernelKind:
+    name = document.get("kind", KernelKind.UNKNOWN.name)
+    check(name in KernelKind.__members__, f"there is no kind {name!r} of kernels.")
+    return KernelKind[name]
+
+
+def _unpack_reference(arrays: Arrays, predictor: Predictor | None) -> Floats | None:
+    """Take the rows on which learners are compared; of no use without learners."""
+    if "reference" not in arrays:
+        return None
+    rows = _floats(arrays, "reference", 2, missing=True)
+    check(len(rows) > 0, "there are no reference rows.")
+    if predictor is None:
+        return None
+    fits = rows.shape[1] == predictor.kernel.n_features
+    check(fits, "the reference rows do not fit the learners.")
+    return rows
+
+
+def _unpack_orders(arrays: Arrays) -> HigherOrders | None:
+    if "orders" not in arrays:
+        return None
+    numbers = _floats(arrays, "orders", 1, missing=True)
+    names = [field.name for field in dataclasses.fields(HigherOrders)]
+    check(len(numbers) == len(names), "it does not say what is beyond first order.")
+    found = dict(zip(names, numbers.tolist(), strict=True))
+    measured = {"measured", "measured_error"}
+    known = [value for name, value in found.items() if name not in measured]
+    check(bool(np.min(known) >= 0), "what is beyond first order is negative.")
+    for name in ("n_learners", "n_reference"):
+        found[name] = int(found[name])
+    return HigherOrders(**found)
 
 
 def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:

@@ -374,6 +374,72 @@ def _moments(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PresenceMoments:
+    """What the jackknife sees; `q` is m, or (m, m) when joint.
+
+    Attributes
+    ----------
+    n_learners : float
+        Number B of learners.
+    n_left_out : int
+        Observations that some learner left out.
+    absent : float
+        Share of the learners without an observation, mean over these observations.
+    left_out : ndarray of shape q
+        Sum over observations of `(t_i - hbar)**2`, `t_i` the mean of the learners
+        without observation i.
+    quartic : ndarray of shape (m,)
+        Sum over observations of `(t_i - hbar)**4`.
+    squares : ndarray of shape q
+        Sum over learners of `(h - hbar)**2`.
+    """
+
+    n_learners: float
+    n_left_out: int
+    absent: float
+    left_out: Floats
+    quartic: Floats
+    squares: Floats
+
+
+def presence_moments(sums: EnsembleSums) -> PresenceMoments:
+    """Reduce sums that were taken with indicators for counts."""
+    B, joint = sums.n_learners, sums.squares.ndim == 2
+    without = B - sums.appearances
+    seen = without > 0.5
+    if not seen.any():
+        raise ValueError(
+            "'jackknife' needs learners that left an observation out; here every "
+            "subsample holds every observation. Use a smaller `k`."
+        )
+    shift = sums.total / B
+    inverse = np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
+    left_out = np.zeros_like(sums.squares)
+    fourth = np.zeros_like(shift)
+    ones = np.ones(ROW_BLOCK)
+    for start in range(0, without.size, ROW_BLOCK):
+        rows = slice(start, start + ROW_BLOCK)
+        T = np.multiply.outer(sums.appearances[rows], shift)
+        np.subtract(sums.weighted[rows], T, out=T)
+        T *= inverse[rows, None]
+        if joint:
+            left_out += T.T @ T
+        T *= T
+        if not joint:
+            left_out += ones[: len(T)] @ T
+        T *= T
+        fourth += ones[: len(T)] @ T
+    return PresenceMoments(
+        n_learners=B,
+        n_left_out=int(seen.sum()),
+        absent=float(without[seen].mean() / B),
+        left_out=left_out,
+        quartic=fourth,
+        squares=sums.squares - _times(sums.total, shift, joint),
+    )
+
+
 def gram_is_cheaper(n: int, B: int, m: int) -> bool:
     """Compare the B x B Gram form with the n x m product, in multiplications."""
     return 3 * B * B * (n / 2 + m) < n * B * m

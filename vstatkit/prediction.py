@@ -1,7 +1,7 @@
 """Predict with kept learners, in chunks of bounded memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,10 @@ class Predictor:
     def labels(self, index: Labels) -> Labels:
         """Label every output: the row, or the row and the class."""
         return output_labels(index, self.classes)
+
+    def first(self, L: int) -> "Predictor":
+        """Take the first L learners."""
+        return replace(self, learners=self.learners[:L])
 
     def values(self, X: Floats) -> Floats:
         """Predict with every learner, shape (B, rows * outputs)."""

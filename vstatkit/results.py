@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels, Restrictions
-from vstatkit.components import VarianceComponents, resolve_method
+from vstatkit.components import ESTIMATORS, VarianceComponents, resolve_method
 from vstatkit.formula import linear_constraint
 from vstatkit.inference import (
     CHUNK_ENTRIES,
@@ -35,6 +35,12 @@ from vstatkit.info import (
 )
 from vstatkit.moments import influence_values, sum_ensemble
 from vstatkit.normality import normality_tests
+from vstatkit.orders import (
+    HigherOrders,
+    KernelKind,
+    measure_orders,
+    spread_columns,
+)
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores
 from vstatkit.subsample import SubsampleDesign
@@ -72,6 +78,13 @@ class EnsembleResults:
         Values that the tests hold the estimates against; None for zero.
     limit : float, ndarray of shape (m,) or None
         Largest standard deviation that an estimate can have; None where unknown.
+    kind : KernelKind
+        How the kernel depends on its observations.
+    reference : ndarray of shape (r, p) or None
+        Rows on which learners are compared beyond the first order; None to
+        compare the values themselves.
+    orders : HigherOrders or None
+        What was found there; None where the variance estimator does not ask.
     """
 
     design: SubsampleDesign
@@ -85,11 +98,16 @@ class EnsembleResults:
     scores: Scores | None = None
     null: Floats | None = None
     limit: Floats | float | None = None
+    kind: KernelKind = KernelKind.UNKNOWN
+    reference: Floats | None = None
+    orders: HigherOrders | None = None
 
     @cached_property
     def estimates(self) -> Estimates:
         """Estimates as arrays, with stabilised variances."""
-        found = estimate(self.design, self.values, self.variance, self.limit)
+        found = estimate(
+            self.design, self.values, self.variance, self.limit, self.orders
+        )
         return found if self.null is None else replace(found, null=self.null)
 
     @property
@@ -248,7 +266,8 @@ class EnsembleResults:
         if self.effect_values is None:
             return None
         limit = None if self.limit is None else 2 * np.max(self.limit)
-        return estimate(self.design, self.effect_values.values, self.variance, limit)
+        values = self.effect_values.values
+        return estimate(self.design, values, self.variance, limit, self.orders)
 
     @property
     def diagnostics(self) -> pd.DataFrame:
@@ -326,7 +345,19 @@ class EnsembleResults:
 
     def with_variance(self, name: str) -> "EnsembleResults":
         """Switch the variance estimator; nothing is fitted again."""
-        return replace(self, variance=resolved(name, self.design))
+        method = resolved(name, self.design, self.kind)
+        orders = self.orders
+        if ESTIMATORS[method].beyond and orders is None:
+            orders = measure_orders(
+                self.design, self.B, self._reference_values, self.kind
+            )
+        return replace(self, variance=method, orders=orders)
+
+    def _reference_values(self, L: int) -> Floats:
+        """Values on which the first L learners are compared, shape (L, r)."""
+        if self.predictor is None or self.reference is None:
+            return self.values[:L, spread_columns(self.values.shape[1])]
+        return self.predictor.first(L).values(self.reference)
 
     def t_test(self, R: Restrictions) -> "EnsembleResults":
         """Test linear combinations of the estimates, one by one.
@@ -408,7 +439,7 @@ class EnsembleResults:
         labels = predictor.labels(index)
         design = held(self.design, len(self.values), len(labels))
         limit = None if self.limit is None else float(np.max(self.limit))
-        parts = [estimate(design, h, self.variance, limit) for h in chunks]
+        parts = [estimate(design, h, self.variance, limit, self.orders) for h in chunks]
         return PredictionResults(self, X, labels, join_estimates(parts))
 
     def _predictor(self) -> Predictor:
@@ -531,8 +562,10 @@ class PredictionResults:
         )
 
 
-def resolved(name: str, design: SubsampleDesign) -> str:
-    """Name the variance estimator meant for a design."""
+def resolved(
+    name: str, design: SubsampleDesign, kind: KernelKind = KernelKind.UNKNOWN
+) -> str:
+    """Name the variance estimator meant for a design and a kind of kernel."""
     return resolve_method(
         name,
         replace=design.replace,
@@ -541,4 +574,6 @@ def resolved(name: str, design: SubsampleDesign) -> str:
         n=design.n,
         complete=design.complete,
         grouped=design.grouped,
+        n_absent=design.n_absent,
+        kind=kind,
     )

@@ -19,8 +19,8 @@ from vstatkit.results import EnsembleResults
 from vstatkit.scores import Scores
 from vstatkit.subsample import GivenDesign, SubsampleDesign
 
-FORMAT = 2
-"""Version of the file layout."""
+FORMAT = 3
+"""Version of the file layout; 2 had nothing beyond the first order."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
@@ -37,9 +37,14 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         arrays["null"] = np.asarray(results.null, dtype=np.float64)
     if results.limit is not None:
         arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
+    if results.reference is not None:
+        arrays["reference"] = results.reference
+    if results.orders is not None:
+        arrays["orders"] = np.array(dataclasses.astuple(results.orders))
     document = {
         "format": FORMAT,
         "variance": results.variance,
+        "kind": results.kind.name,
         "labels": pack_index(results.labels),
         "units": pack_index(results.units),
         "info": _pack_info(results.info, arrays),

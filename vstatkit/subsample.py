@@ -116,6 +116,13 @@ class SubsampleDesign(ABC):
         """Whether learners are drawn in groups, so that they depend on each other."""
         return False
 
+    @property
+    def n_absent(self) -> float:
+        """Units that a subsample leaves out, on average."""
+        if self.replace:
+            return self.n * (1 - 1 / self.n) ** self.k
+        return float(self.n - self.k)
+
     def redrawn_share(self, G: int) -> float:
         """Share of the variance between G groups that another draw would show.
 
@@ -534,6 +541,12 @@ class GivenDesign(SubsampleDesign):
     ) -> Counts:
         """Give the counts of learners `start` to `stop`."""
         return self.table[start:stop]
+
+    @property
+    def n_absent(self) -> float:
+        """Units that the subsamples leave out, on average."""
+        table = self.table.data if sparse.issparse(self.table) else self.table
+        return self.n - float(np.count_nonzero(table)) / self.table.shape[0]
 
     def groups(self, B: int) -> Ints | None:
         """Give the group of every learner."""

@@ -13,10 +13,11 @@ from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit._typing import Ints, Labels
-from vstatkit.components import ESTIMATORS
+from vstatkit.components import COMPONENTS, ESTIMATORS
 from vstatkit.inference import MIN_DF
 from vstatkit.info import label_texts
 from vstatkit.normality import MIN_OBSERVATIONS
+from vstatkit.orders import KernelKind
 from vstatkit.results import EnsembleResults
 
 WIDTH = 78
@@ -256,7 +257,7 @@ def _effects_section(results: EnsembleResults, alpha: float) -> _Section | None:
 
 def _components_section(results: EnsembleResults) -> _Section:
     shown = _shown(results.labels)
-    frame = results.components.to_frame(results.labels).iloc[shown]
+    frame = results.components.to_frame(results.labels)[list(COMPONENTS)].iloc[shown]
     share = results.diagnostics["monte_carlo_share"].iloc[shown]
     cells = frame.map(_number)
     cells["share"] = share.map("{:.1%}".format)
@@ -353,6 +354,7 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _negative_note(results),
         _bounded_note(results),
         _range_note(results),
+        _orders_note(results),
         _large_k_note(results),
         _dropped_note(results),
         _unscored_note(results),
@@ -514,13 +516,27 @@ def _range_note(results: EnsembleResults) -> str | None:
     )
 
 
+def _orders_note(results: EnsembleResults) -> str | None:
+    orders = results.estimates.scaled.orders
+    if orders is None:
+        return None
+    found = "measured on these learners and" if orders.n_learners else "as"
+    return (
+        f"The sampling variance is the jackknife's over 1 + rho, rho = "
+        f"{orders.rho:.2f} (standard error {orders.error:.2f}), for what pairs of "
+        f"{_units(results)} and larger sets add; {found} expected of such learners."
+    )
+
+
 def _large_k_note(results: EnsembleResults) -> str | None:
     large = results.k > results.design.n / 2 and not results.design.complete
-    if not large or results.info.coefficients:
+    first_order = ESTIMATORS[results.variance].source == "moments"
+    if not large or not first_order or results.kind == KernelKind.SMOOTH:
         return None
     return (
-        f"k = {results.k:,} exceeds half of the {_units(results)}: for trees, variance "
-        "estimates have been measured to be 7 to 15% low when k is near n."
+        f"k = {results.k:,} exceeds half of the {_units(results)}: there this "
+        "estimator of the variance, which sees the first order only, has been measured "
+        "to be 10 to 50% low for trees. variance='hoeffding' goes beyond it."
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.moments import EnsembleMoments, EnsembleSums
+from vstatkit.moments import EnsembleMoments, PresenceMoments
 
 
 def zeta_1_bm(moments: EnsembleMoments) -> Floats:
@@ -94,13 +94,13 @@ def zeta_1_corrected_u(moments: EnsembleMoments) -> Floats:
     return n * (n - 1) / (n - k) ** 2 * (zeta_1_bm(moments) - bias)
 
 
-def jackknife_after_bootstrap(presence: EnsembleSums, *, complete: bool) -> Floats:
+def jackknife_after_bootstrap(presence: PresenceMoments, *, complete: bool) -> Floats:
     """Jackknife over learners that left an observation out, less its bias.
 
     Parameters
     ----------
-    presence : EnsembleSums
-        Sums taken with indicators (observation is in the subsample) for counts.
+    presence : PresenceMoments
+        Of sums taken with indicators (observation is in the subsample) for counts.
     complete : bool
         Whether every subsample was evaluated, so that there is no bias.
 
@@ -111,22 +111,9 @@ def jackknife_after_bootstrap(presence: EnsembleSums, *, complete: bool) -> Floa
     variance of the learners. For bootstrap samples of size n, `(1-q)/q` is
     `e - 1`, the constant of Wager, Hastie and Efron (2014).
     """
-    B, joint = presence.n_learners, presence.squares.ndim == 2
-    without = B - presence.appearances
-    seen = without > 0.5
-    if not seen.any():
-        raise ValueError(
-            "'jackknife' needs learners that left an observation out; here every "
-            "subsample holds every observation. Use a smaller `k`."
-        )
-    shift = presence.total / B
-    t = (presence.total - presence.weighted[seen]) / without[seen, None] - shift
-    n = int(seen.sum())
-    outer = np.multiply.outer(presence.total, shift)
-    v = (presence.squares - (outer if joint else presence.total * shift)) / B
-    q = float(without[seen].mean() / B)
+    n, B, q = presence.n_left_out, presence.n_learners, presence.absent
     bias = 0.0 if complete else n * (1 - q) / q / B
-    return (n - 1) / n * _cross(t, t, joint) - bias * v
+    return (n - 1) / n * presence.left_out - bias * presence.squares / B
 
 
 def _cross(a: Floats, b: Floats, joint: bool) -> Floats:

@@ -16,11 +16,17 @@ from sklearn.utils.validation import (
 
 from vstatkit._typing import Floats
 from vstatkit._validation import subsample_size
-from vstatkit.components import resolve_method
+from vstatkit.components import ESTIMATORS, resolve_method
 from vstatkit.ensemble import Task, evaluate
 from vstatkit.forest.trees import StoredTreeKernel, tree_kernel
 from vstatkit.inference import Estimates, estimate, held, join_estimates
 from vstatkit.kernels import value_limit
+from vstatkit.orders import (
+    HigherOrders,
+    KernelKind,
+    measure_orders,
+    reference_rows,
+)
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
 from vstatkit.subsample import IidDesign, check_size
@@ -106,6 +112,8 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             X.shape[1], n_classes, kernel.centre, kernel.scale
         )
         self._limit = value_limit(kernel)
+        self._reference = reference_rows(X, seed, kernel.n_outputs)
+        self._orders: HigherOrders | None = None
         if self.oob_score and grown.oob is not None:
             self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
 
@@ -191,13 +199,28 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             design=self.design_.name,
             k=self.design_.k,
             n=self.design_.n,
+            n_absent=self.design_.n_absent,
+            kind=KernelKind.TREES,
         )
+        orders = self._known_orders() if ESTIMATORS[method].beyond else None
         chunks = self._predictor.chunks(X, self.design_.n)
         n_values = len(X) * self._kernel.n_outputs
         design = held(self.design_, len(self.estimators_), n_values)
         return join_estimates(
-            [estimate(design, h, method, self._limit) for h in chunks]
+            [estimate(design, h, method, self._limit, orders) for h in chunks]
         )
+
+    def _known_orders(self) -> HigherOrders:
+        """Compare the trees beyond the first order, once."""
+        if self._orders is None:
+            predictor, rows = self._predictor, self._reference
+            self._orders = measure_orders(
+                self.design_,
+                len(self.estimators_),
+                lambda L: predictor.first(L).values(rows),
+                KernelKind.TREES,
+            )
+        return self._orders
 
 
 def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
@@ -278,7 +301,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
         max_depth: int | None = None,
         honest: bool = False,
         oob_score: bool = False,
-        variance: str = "corrected",
+        variance: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -367,7 +390,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         max_depth: int | None = None,
         honest: bool = False,
         oob_score: bool = False,
-        variance: str = "corrected",
+        variance: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:

@@ -13,6 +13,7 @@ from vstatkit.evaluation import Evaluation, OutOfBag
 from vstatkit.forest._engine import grow_trees, predict_tree_at, refuse_beyond
 from vstatkit.forest.table import RankedTable
 from vstatkit.kernels import output_columns
+from vstatkit.orders import KernelKind
 from vstatkit.workers import current_stop
 
 MOST_ROWS = 2**29
@@ -83,6 +84,7 @@ class StoredTreeKernel:
     scale: float
 
     coefficients: ClassVar[bool] = False
+    kind: ClassVar[KernelKind] = KernelKind.TREES
 
     @property
     def n_outputs(self) -> int:

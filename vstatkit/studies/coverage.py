@@ -30,8 +30,14 @@ from vstatkit.studies.metrics import (
     variance_ratio,
 )
 from vstatkit.studies.run import check_iterations, one_thread, run_experiment
-from vstatkit.studies.simulation import DROPPED, Arm, Generator, Simulation
-from vstatkit.subsample import SubsampleDesign, TwoLevelDesign
+from vstatkit.studies.simulation import (
+    DROPPED,
+    Arm,
+    FirstData,
+    Generator,
+    Simulation,
+)
+from vstatkit.subsample import TwoLevelDesign
 
 LEARNERS = 1000
 """Learners where `B` is left out."""
@@ -50,7 +56,7 @@ def coverage(
     B: int | Sequence[int] | None = None,
     replace: bool = True,
     design: str = "iid",
-    variance: str | Sequence[str] = "corrected",
+    variance: str | Sequence[str] = "auto",
     interval: Interval = "t",
     alpha: float = 0.05,
     missing: Missing = "drop",
@@ -154,8 +160,7 @@ def coverage(
     with one_thread():
         plan, first = plan.begun(seed)
     methods = tuple(
-        Method(name, name, interval=interval)
-        for name in _estimators(names, first.design)
+        Method(name, name, interval=interval) for name in _estimators(names, first)
     )
     arm = changed(plan.arms[0], measure=Intervals(methods, alpha))
     record = run_experiment(
@@ -222,11 +227,11 @@ def _names(variance: Any) -> list[str]:
     return list(names)
 
 
-def _estimators(names: list[str], design: SubsampleDesign) -> list[str]:
+def _estimators(names: list[str], first: FirstData) -> list[str]:
     """Name the estimators meant; all must differ."""
     meant: dict[str, str] = {}
     for name in names:
-        method = resolved(name, design)
+        method = resolved(name, first.design, first.kind)
         if method in meant:
             raise ValueError(
                 f"`variance` must name different estimators; {meant[method]!r} and "

@@ -66,6 +66,12 @@ class Intervals:
     methods: tuple[Method, ...]
     alpha: float = 0.05
 
+    @property
+    def beyond(self) -> bool:
+        """Whether some method asks for what is beyond the first order."""
+        known = [ESTIMATORS.get(method.sampling) for method in self.methods]
+        return any(one is not None and one.beyond for one in known)
+
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
         pairs = [self._interval(method, prefix) for method in self.methods]
@@ -122,4 +128,5 @@ def _components(method: str, prefix: Prefix) -> VarianceComponents:
     if ESTIMATORS[method].source == "moments":
         replace = prefix.design.replace
         return moment_components(method, prefix.moments, replace=replace)
-    return estimate_components(method, prefix.design, prefix.values)
+    orders = prefix.orders if ESTIMATORS[method].beyond else None
+    return estimate_components(method, prefix.design, prefix.values, orders)

@@ -15,6 +15,12 @@ from vstatkit.moments import (
     moments_from_sums,
     sum_ensemble,
 )
+from vstatkit.orders import (
+    HigherOrders,
+    KernelKind,
+    measure_orders,
+    spread_columns,
+)
 from vstatkit.subsample import SubsampleDesign
 
 
@@ -32,12 +38,19 @@ class Prefix:
         What sums are taken relative to; the same for all prefixes.
     shorter : Prefix or None
         The next shorter prefix, whose sums are extended.
+    reference : ndarray of shape (at least B, r) or None
+        Values on which learners are compared beyond the first order; None for the
+        values themselves.
+    kind : KernelKind
+        How the kernel depends on its observations.
     """
 
     design: SubsampleDesign
     values: Floats
     origin: Floats
     shorter: "Prefix | None"
+    reference: Floats | None = None
+    kind: KernelKind = KernelKind.UNKNOWN
 
     @property
     def n_learners(self) -> int:
@@ -81,13 +94,26 @@ class Prefix:
         return part if self.shorter is None else self.shorter.presence + part
 
     @cached_property
+    def orders(self) -> HigherOrders:
+        """What is known beyond the first order, as `fit` finds it."""
+        compared = self.values if self.reference is None else self.reference
+        chosen = compared[:, spread_columns(compared.shape[1])]
+        B = self.n_learners
+        return measure_orders(self.design, B, lambda L: chosen[:L], self.kind)
+
+    @cached_property
     def moments(self) -> EnsembleMoments:
         """What the moment-based estimators see."""
         return moments_from_sums(self.sums)
 
 
 def prefixes(
-    design: SubsampleDesign, values: Floats, sizes: Sequence[int]
+    design: SubsampleDesign,
+    values: Floats,
+    sizes: Sequence[int],
+    *,
+    reference: Floats | None = None,
+    kind: KernelKind = KernelKind.UNKNOWN,
 ) -> list[Prefix]:
     """Give the prefixes of an ensemble, from the shortest to the longest.
 
@@ -99,6 +125,8 @@ def prefixes(
         Values of all learners.
     sizes : sequence of int
         Numbers of learners, increasing.
+    reference, kind
+        See `Prefix`.
     """
     if not sizes or any(a >= b for a, b in pairwise([0, *sizes])):
         raise ValueError(f"`sizes` must be increasing and positive; got {sizes!r}.")
@@ -106,5 +134,5 @@ def prefixes(
     made: list[Prefix] = []
     for size in sizes:
         shorter = made[-1] if made else None
-        made.append(Prefix(design, values[:size], origin, shorter))
+        made.append(Prefix(design, values[:size], origin, shorter, reference, kind))
     return made

@@ -22,7 +22,15 @@ from vstatkit.ensemble import Task, evaluate
 from vstatkit.exceptions import VstatkitError
 from vstatkit.formula import Design, Missing, parse
 from vstatkit.frames import as_frame
-from vstatkit.kernels import AnyKernel, FunctionKernel, Predictive
+from vstatkit.kernels import (
+    AnyKernel,
+    BatchKernel,
+    FunctionKernel,
+    Predictive,
+    PredictiveKernel,
+    kind_of,
+)
+from vstatkit.orders import KernelKind, reference_rows
 from vstatkit.prediction import output_labels
 from vstatkit.studies.experiment import (
     Draw,
@@ -97,6 +105,8 @@ class FirstData:
         Names of the values.
     response : str
         What is estimated, as `fit` names it.
+    kind : KernelKind
+        How the kernel depends on its observations.
     meaning : dict of tuple of str
         Coefficients, levels and classes that give the values their meaning.
     """
@@ -106,6 +116,7 @@ class FirstData:
     design: SubsampleDesign
     points: pd.Index
     response: str
+    kind: KernelKind
     meaning: Meaning
 
 
@@ -188,6 +199,7 @@ class Simulation:
             design=task.design,
             points=self._points(task.kernel, parsed),
             response=response_name(parsed),
+            kind=kind_of(task.kernel),
             meaning=_meaning(task.kernel, parsed),
         )
         return dataclasses.replace(self, first=first), first
@@ -316,8 +328,35 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
     return probe(task, kernel)[0] if isinstance(kernel, FunctionKernel) else task
 
 
+def _with_reference(task: Task) -> Task:
+    """Have learners predict where `fit` compares them beyond the first order."""
+    kernel = task.kernel
+    if task.at is None or not isinstance(kernel, BatchKernel | PredictiveKernel):
+        return task
+    rows = reference_rows(kernel.X, task.design.seed, kernel.n_outputs)
+    return dataclasses.replace(task, at=np.concatenate([task.at, rows]))
+
+
+def _n_values(task: Task) -> int:
+    """Count the values of a predictive kernel at its query points."""
+    kernel, at = task.kernel, task.at
+    if at is None or not isinstance(kernel, BatchKernel | PredictiveKernel):
+        return 0
+    return len(at) * kernel.n_outputs
+
+
 def _measure(arm: Arm, task: Task) -> Record:
     """Grow the largest ensemble once, and measure all its prefixes."""
-    values = evaluate(task, 0, arm.sizes[-1], n_jobs=1, progress=False).values
-    measured = [arm.measure(one) for one in prefixes(task.design, values, arm.sizes)]
+    beyond = getattr(arm.measure, "beyond", False)
+    full = _with_reference(task) if beyond else task
+    values = evaluate(full, 0, arm.sizes[-1], n_jobs=1, progress=False).values
+    m = values.shape[1] if full.at is None else _n_values(task)
+    shorter = prefixes(
+        task.design,
+        values[:, :m],
+        arm.sizes,
+        reference=values[:, m:] if values.shape[1] > m else None,
+        kind=kind_of(task.kernel),
+    )
+    measured = [arm.measure(one) for one in shorter]
     return {name: np.stack([one[name] for one in measured]) for name in measured[0]}
