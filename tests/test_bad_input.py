@@ -61,7 +61,7 @@ def test_formula_must_be_a_string(data):
         ),
         ({"variance": "im"}, "'im'.*needs `design='two-level'`"),
         ({"variance": "little_bags"}, "needs `design='little-bags'`"),
-        ({"variance": "magic"}, "`variance` must be one of 'corrected', 'im'"),
+        ({"variance": "magic"}, "`variance` must be one of 'auto', 'corrected', 'im'"),
         ({"design": "magic"}, "`design` must be one of 'iid'"),
         ({"kernel": "magic"}, "`kernel` must be 'forest', 'tree'"),
         ({"missing": "magic"}, "`missing` must be 'drop', 'raise' or 'pass'"),

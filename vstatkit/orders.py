@@ -241,6 +241,13 @@ class PairSums(NamedTuple):
         variance = 4 * single / L + 2 * pair / (L * (L - 1))
         return float(np.sqrt(variance)) / self.q_1
 
+    @property
+    def outlook(self) -> float:
+        """Error that falls with the number of learners, also where no `Q_1` shows."""
+        L = self.rows.shape[1]
+        first, _, second = np.sqrt(2 * np.abs(self.squares) / (L * (L - 1)))
+        return float(second / max(self.q_1, first)) if first > 0 else np.inf
+
 
 def sum_pairs(
     presence: NDArray[np.float32],
@@ -378,10 +385,8 @@ def measure_orders(
     L = min(PILOT, most)
     first = values(L)
     found = _compare(design, L, first, chances)
-    # Where the first look saw no Q_1 at all, more learners may.
-    error = found.error if found.q_1 > 0 else HOPELESS * prior[1]
-    if most > L and error * L / most <= HOPELESS * prior[1]:
-        needed = L * error / (ENOUGH * prior[1])
+    if most > L and found.outlook * L / most <= HOPELESS * prior[1]:
+        needed = L * found.outlook / (ENOUGH * prior[1])
         L = int(np.clip(np.ceil(needed / PILOT) * PILOT, L, most))
         found = _compare(design, L, values(L), chances)
     return combine(

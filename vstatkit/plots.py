@@ -173,7 +173,12 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     """Draw the first standard error against B, with its Monte Carlo error."""
     sizes = _prefix_sizes(results)
     looks = [
-        estimate(results.design, results.values[:size, :1], results.variance)
+        estimate(
+            results.design,
+            results.values[:size, :1],
+            results.variance,
+            orders=results.orders,
+        )
         for size in sizes
     ]
     bse = np.array([look.bse[0] for look in looks])

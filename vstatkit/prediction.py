@@ -66,8 +66,8 @@ class Predictor:
         return output_labels(index, self.classes)
 
     def first(self, L: int) -> "Predictor":
-        """Take the first L learners."""
-        return replace(self, learners=self.learners[:L])
+        """Take the first L learners, to predict coded rows in this process."""
+        return replace(self, learners=self.learners[:L], coding=None, n_jobs=1)
 
     def values(self, X: Floats) -> Floats:
         """Predict with every learner, shape (B, rows * outputs)."""

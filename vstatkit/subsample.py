@@ -546,7 +546,8 @@ class GivenDesign(SubsampleDesign):
     def n_absent(self) -> float:
         """Units that the subsamples leave out, on average."""
         table = self.table.data if sparse.issparse(self.table) else self.table
-        return self.n - float(np.count_nonzero(table)) / self.table.shape[0]
+        present = np.count_nonzero(table) / self.table.shape[0]
+        return float(self.n - present)
 
     def groups(self, B: int) -> Ints | None:
         """Give the group of every learner."""
