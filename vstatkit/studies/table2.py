@@ -29,7 +29,7 @@ POINTS = pd.Index(["p1", "p2", "p3"])
 IJ = Method("IJ", "ij", monte_carlo=False)
 FORMULA = Method("corrected-V", "corrected_v")
 DISTINCT = Method("distinct", "distinct_within", monte_carlo=False)
-VSTATKIT = Method("vstatkit", "corrected_v", interval="t")
+VSTATKIT = Method("vstatkit", "hoeffding", interval="t")
 
 CANDIDATES = (
     FORMULA,
