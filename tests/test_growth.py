@@ -31,7 +31,7 @@ def test_giving_up_warns_and_the_summary_says_so(data):
         res = vs.fit("y ~ x1 + x4", data, rng=1, max_B=300, tol=0.01)
     assert seen[0].filename == __file__
     assert res.B == 300
-    assert "B stopped at max_B = 300" in str(res.summary())
+    assert "B stopped at max_B = 300" in " ".join(str(res.summary()).split())
 
 
 def test_learners_needed_forecasts_the_error(data):

@@ -35,6 +35,7 @@ from vstatkit.info import (
 )
 from vstatkit.moments import influence_values, sum_ensemble
 from vstatkit.normality import normality_tests
+from vstatkit.precision import Tolerance, tolerance_of
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores
 from vstatkit.subsample import SubsampleDesign
@@ -251,6 +252,12 @@ class EnsembleResults:
         return estimate(self.design, self.effect_values.values, self.variance, limit)
 
     @property
+    def tolerance(self) -> Tolerance:
+        """When the standard errors count as known; see `fit`."""
+        growth = self.info.growth
+        return tolerance_of(growth.tol, growth.atol, self.limit)
+
+    @property
     def diagnostics(self) -> pd.DataFrame:
         """Whether the numbers can be relied on, one row an estimate.
 
@@ -258,7 +265,8 @@ class EnsembleResults:
         -------
         DataFrame
             `df`; `monte_carlo_share` of the variance; `relative_mc_error` of the
-            standard error and the `learners_needed` to bring it to 0.1;
+            standard error, and the `learners_needed` to bring it to 0.1 (or to the
+            `tol` of the fit), or below what never matters (its `atol`);
             `linear_share`, `k zeta_1 / zeta_k`, the share of a learner's variance
             that single observations explain; `negative`, whether the raw
             sampling variance is below zero; `bounded`, whether the standard
@@ -272,7 +280,7 @@ class EnsembleResults:
                 "df": est.df,
                 "monte_carlo_share": est.monte_carlo_share,
                 "relative_mc_error": est.relative_mc_error,
-                "learners_needed": np.ceil(est.learners_needed(0.1)),
+                "learners_needed": np.ceil(self.tolerance.needed(est)),
                 "linear_share": self.k * parts.zeta_1 / zeta_k,
                 "negative": parts.sampling < 0,
                 "bounded": est.bounded,

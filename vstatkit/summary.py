@@ -17,6 +17,7 @@ from vstatkit.components import ESTIMATORS
 from vstatkit.inference import MIN_DF
 from vstatkit.info import label_texts
 from vstatkit.normality import MIN_OBSERVATIONS
+from vstatkit.precision import about
 from vstatkit.results import EnsembleResults
 
 WIDTH = 78
@@ -401,24 +402,35 @@ def _variance_note(results: EnsembleResults) -> str | None:
 def _learners_note(results: EnsembleResults) -> str | None:
     if results.design.complete:
         return "Every subsample was evaluated: there is no Monte Carlo error."
-    reached = results.estimates.relative_mc_error.max()
+    estimates, tolerance = results.estimates, results.tolerance
     growth = results.info.growth
-    if growth.tol is not None and reached <= growth.tol:
+    reached = estimates.relative_mc_error.max()
+    aim = f"{100 * tolerance.tol:g}%{_absolute_text(results)}"
+    if tolerance.excess(estimates) <= 1:
+        if growth.tol is None:
+            return None
         return (
             "B was grown until the Monte Carlo error of the Estimates' std err was "
-            f"below {100 * growth.tol:g}%; {reached:.1%} was reached."
+            f"below {aim}; {reached:.1%} was reached."
         )
-    aim = 0.1 if growth.tol is None else growth.tol
-    if reached <= aim:
-        return None
-    if results.estimates.bounded.any():  # too few learners to tell how many
+    if estimates.bounded.any():  # too few learners to tell how many
         return f"The Estimates' std err has a Monte Carlo error of {reached:.0%}."
-    needed = results.estimates.learners_needed(aim).max()
+    needed = float(tolerance.needed(estimates).max())
     tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
         f"The Estimates' std err has a Monte Carlo error of {reached:.1%}; about "
-        f"{needed:,.0f} learners would bring it to {100 * aim:g}%.{tail}"
+        f"{about(needed)} learners would bring it to {aim}.{tail}"
     )
+
+
+def _absolute_text(results: EnsembleResults) -> str:
+    """Name the absolute tolerance where it is what counts."""
+    tolerance = results.tolerance
+    counts = tolerance.allowed(results.estimates) > tolerance.tol
+    if not counts.any():
+        return ""
+    atol = np.broadcast_to(tolerance.atol, counts.shape)[counts]
+    return f", or {_number(float(atol.min()))}"
 
 
 def _exact_note(results: EnsembleResults) -> str | None:
