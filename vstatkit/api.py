@@ -45,6 +45,7 @@ from vstatkit.components import (
     estimate_components,
     moment_components,
 )
+from vstatkit.continuation import Recipe
 from vstatkit.ensemble import Task
 from vstatkit.formula import Missing, caller_environment, parse
 from vstatkit.frames import as_frame
@@ -220,6 +221,7 @@ def fit(
         predictor=build_predictor(built, evaluation, parsed, n_jobs),
         scores=out_of_bag_scores(built, evaluation, parsed),
         limit=value_limit(built),
+        recipe=Recipe(task, evaluation.oob, parsed.y, n_jobs, progress),
     )
 
 
@@ -322,6 +324,7 @@ def statistic(
         variance=method,
         info=info,
         units=units,
+        recipe=Recipe(task, n_jobs=n_jobs, progress=progress),
     )
 
 

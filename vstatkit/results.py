@@ -1,7 +1,7 @@
 """Results objects: labelled views of an ensemble's estimates."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,15 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels, Restrictions
 from vstatkit.components import VarianceComponents, resolve_method
+from vstatkit.continuation import (
+    Recipe,
+    more_learners,
+    present_learners,
+    rebuilt,
+    recipe_of,
+)
 from vstatkit.formula import linear_constraint
+from vstatkit.growth import MAX_B, grow
 from vstatkit.inference import (
     CHUNK_ENTRIES,
     Covariance,
@@ -28,6 +36,7 @@ from vstatkit.inference import (
 )
 from vstatkit.info import (
     EffectValues,
+    Growth,
     ModelInfo,
     estimates_frame,
     label_texts,
@@ -73,6 +82,8 @@ class EnsembleResults:
         Values that the tests hold the estimates against; None for zero.
     limit : float, ndarray of shape (m,) or None
         Largest standard deviation that an estimate can have; None where unknown.
+    recipe : Recipe or None
+        How to grow more learners; None where the training data are not at hand.
     """
 
     design: SubsampleDesign
@@ -86,6 +97,11 @@ class EnsembleResults:
     scores: Scores | None = None
     null: Floats | None = None
     limit: Floats | float | None = None
+    recipe: Recipe | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the recipe out of pickles: it holds the data, and any function."""
+        return {**self.__dict__, "recipe": None}
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -336,6 +352,65 @@ class EnsembleResults:
         """Switch the variance estimator; nothing is fitted again."""
         return replace(self, variance=resolved(name, self.design))
 
+    def more(
+        self,
+        B: int | str,
+        *,
+        tol: float | None = None,
+        atol: float | None = None,
+        max_B: int = MAX_B,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+    ) -> "EnsembleResults":
+        """Continue the fit to `B` learners in total; none is grown twice.
+
+        Parameters
+        ----------
+        B : int or "auto"
+            Learners in total, more than there are; "auto" grows until the
+            standard errors are known well enough, as in `fit`.
+        tol, atol, max_B
+            See `fit`; `tol` and `atol` are those of the fit by default.
+        n_jobs, progress
+            See `fit`; those of the fit by default.
+
+        Returns
+        -------
+        EnsembleResults
+            The learners are those that `fit` with this `B` and the same seed
+            would grow (sums of out-of-bag predictions may differ in their last
+            digits). A balanced ensemble continues after whole blocks; a complete
+            one cannot, nor results that were loaded, or made of learners fitted
+            elsewhere: there are no training data to grow from. A statistic is
+            evaluated on the data that were given, as they are now.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> few = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+        >>> few.more(300).B
+        300
+        """
+        size, recipe = more_learners(self, B, max_B), recipe_of(self)
+        growth = self.info.growth
+        tol = self.tolerance.tol if tol is None else tol
+        atol = growth.atol if atol is None else atol
+        design, evaluation = grow(
+            recipe.task,
+            size,
+            method=self.variance,
+            n_query=len(self.labels),
+            tol=tol,
+            atol=atol,
+            max_B=max_B,
+            start=present_learners(self),
+            n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
+            progress=recipe.progress if progress is None else progress,
+        )
+        grown = Growth(tol, max_B, atol) if size == "auto" else Growth()
+        return rebuilt(self, design, evaluation, grown)
+
     def t_test(self, R: Restrictions) -> "EnsembleResults":
         """Test linear combinations of the estimates, one by one.
 
@@ -366,6 +441,7 @@ class EnsembleResults:
             effect_values=None,
             predictor=None,
             scores=None,
+            recipe=None,
         )
 
     def wald_test(self, R: Restrictions) -> WaldTest:
