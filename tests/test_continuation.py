@@ -1,5 +1,6 @@
 """`res.more(B)`: the same learners as a fit of B, none grown twice."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_no_learner_is_grown_twice(data, monkeypatch):
     more = first.more("auto", tol=0.15)
     edges = [start for start, _ in ranges] + [more.B]
     assert edges[0] == 100
-    assert ranges == list(zip(edges, edges[1:], strict=False))
+    assert ranges == list(itertools.pairwise(edges))
 
 
 def test_auto_continues_to_the_tolerance(data):
@@ -158,7 +159,7 @@ def test_ensembles_that_cannot_continue(data):
 def test_results_without_training_data_say_so(data, tmp_path):
     res = vs.fit("y ~ x1", data, B=100, rng=17)
     res.save(tmp_path / "r.npz")
-    with pytest.raises(ValueError, match="no training data.*rng=17"):
+    with pytest.raises(ValueError, match=r"no training data.*rng=17"):
         vs.load(tmp_path / "r.npz").more(200)
     with pytest.raises(ValueError, match="combinations of other results"):
         res.t_test([[1.0]]).more(200)

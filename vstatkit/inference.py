@@ -146,9 +146,12 @@ class Estimates:
 
     def learners_needed(self, tol: Floats | float) -> Floats:
         """Estimate the B at which the relative Monte Carlo error is `tol`."""
-        a, b = self.error_law
-        target = (2 * tol * self.scaled_variance) ** 2
-        return ratio(b + np.sqrt(b**2 + 4 * a * target), 2 * target, zero=0.0)
+        return learners_at((2 * tol * self.scaled_variance) ** 2, *self.error_law)
+
+
+def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
+    """Solve `a/B**2 + b/B = target` for B; zero where the target is."""
+    return ratio(b + np.sqrt(b**2 + 4 * a * target), 2 * target, zero=0.0)
 
 
 def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:

@@ -1,11 +1,12 @@
 """When standard errors are known well enough, and how many learners that takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.inference import Estimates, ratio
+from vstatkit.inference import Estimates, learners_at, ratio
+from vstatkit.variance import positive_mean
 
 TOL = 0.1
 """Relative Monte Carlo error of a standard error that counts as none."""
@@ -29,9 +30,8 @@ class Tolerance:
     atol : ndarray of shape (m,) or float
         Error that never matters, in the unit of the estimates.
     pooled : bool
-        Whether the estimates are points that stand for many others: then the root
-        mean square of the errors counts, and `tol` is relative to the root mean
-        square of the standard errors. Otherwise every estimate counts by itself.
+        Whether the estimates are points that stand for many others, so that their
+        typical variance and error count (see `ErrorLaw`), not those of each.
     """
 
     tol: float
@@ -43,24 +43,22 @@ class Tolerance:
 
         An ensemble that happens to overestimate its variance V looks precise early.
         So the error s of V is held against V - 2 s: `s / (2 (V - 2 s)) <= tol` is
-        `s / (2 V) <= tol / (1 + 4 tol)`.
+        `s / (2 V) <= tol / (1 + 4 tol)`. Means of many variances need no caution.
         """
-        margin = 1 + 4 * self.tol
-        return Tolerance(self.tol / margin, self.atol / margin, self.pooled)
+        margin = 1.0 if self.pooled else 1 + 4 * self.tol
+        return replace(self, tol=self.tol / margin, atol=self.atol / margin)
 
     def allowed(self, estimates: Estimates) -> Floats:
-        """Largest relative error of every estimate by itself, shape (m,)."""
-        deviation = np.sqrt(estimates.scaled_variance)
-        absolute = np.broadcast_to(self.atol / estimates.unit, deviation.shape)
+        """Largest relative error of every estimate, or of all as one."""
+        law = self._law(estimates)
+        deviation = np.sqrt(law.variance)
+        absolute = np.broadcast_to(self.atol / law.unit, deviation.shape)
         return np.maximum(self.tol, ratio(absolute, deviation, zero=0.0))
 
     def excess(self, estimates: Estimates) -> float:
         """Largest error over what is allowed: at most one where it is met."""
-        reached = estimates.relative_mc_error
-        if not self.pooled:
-            return float(np.max(reached / self.allowed(estimates)))
-        weights, target = self._pool(estimates)
-        return float(np.sqrt(np.sum(weights * reached**2) / target))
+        reached = self._law(estimates).relative_error(estimates.n_learners)
+        return float(np.max(reached / self.allowed(estimates)))
 
     def needed(self, estimates: Estimates) -> Floats:
         """Learners that meet the tolerance: for every estimate, or for all as one.
@@ -68,28 +66,59 @@ class Tolerance:
         The forecast takes the variances for known. Where `excess` is one it is the
         number of learners that there are.
         """
-        if not self.pooled:
-            return estimates.learners_needed(self.allowed(estimates))
-        weights, target = self._pool(estimates)
-        squares = (2 * estimates.scaled_variance) ** 2
-        a, b = (
-            np.atleast_1d(np.sum(weights * ratio(part, squares, zero=0.0)))
-            for part in estimates.error_law
-        )
-        return (b + np.sqrt(b**2 + 4 * a * target)) / (2 * target)
+        law = self._law(estimates)
+        target = (2 * self.allowed(estimates) * law.variance) ** 2
+        return learners_at(target, law.a, law.b)
 
-    def _pool(self, estimates: Estimates) -> tuple[Floats, float]:
-        """Weights of squared relative errors, and what their sum may be.
+    def _law(self, estimates: Estimates) -> "ErrorLaw":
+        return ErrorLaw.typical(estimates) if self.pooled else ErrorLaw.each(estimates)
 
-        Standard errors are taken relative to the largest: squares of huge and tiny
-        ones would leave the range of floating point.
+
+@dataclass(frozen=True)
+class ErrorLaw:
+    """How the Monte Carlo error of standard errors falls as learners are added.
+
+    Attributes
+    ----------
+    variance : ndarray of shape (m,)
+        Squared standard errors, in squares of `unit`.
+    a, b : ndarray of shape (m,)
+        Their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of `unit`.
+    unit : ndarray of shape (m,)
+        Unit of the standard errors.
+    """
+
+    variance: Floats
+    a: Floats
+    b: Floats
+    unit: Floats
+
+    @classmethod
+    def each(cls, estimates: Estimates) -> "ErrorLaw":
+        """Take every estimate by itself."""
+        return cls(estimates.scaled_variance, *estimates.error_law, estimates.unit)
+
+    @classmethod
+    def typical(cls, estimates: Estimates) -> "ErrorLaw":
+        """Make one law of all: means of the variances and of their errors' squares.
+
+        The mean of raw variances has little noise, and no bias from making each
+        positive: small ensembles forecast better from it than from any one of them.
         """
-        largest = float(estimates.bse.max())
-        if largest == 0:
-            return np.zeros_like(estimates.bse), 1.0
-        weights = (estimates.bse / largest) ** 2
-        absolute = float(np.sum(np.square(self.atol / largest * np.ones(weights.size))))
-        return weights, max(self.tol**2 * float(weights.sum()), absolute)
+        largest = estimates.unit.max(keepdims=True)
+        square = (estimates.unit / largest) ** 2
+        raw = estimates.scaled
+        noise = np.sqrt(np.mean((raw.mc_se * square) ** 2, keepdims=True))
+        sampling = np.mean(raw.sampling * square, keepdims=True)
+        variance = positive_mean(sampling, noise / np.sqrt(square.size))
+        variance = variance + np.mean(raw.monte_carlo * square, keepdims=True)
+        a, b = (np.mean(p * square**2, keepdims=True) for p in estimates.error_law)
+        return cls(variance, a, b, largest)
+
+    def relative_error(self, B: float) -> Floats:
+        """Error of the standard errors of B learners, relative to them."""
+        error = np.sqrt(self.a / B**2 + self.b / B)
+        return ratio(error, 2 * self.variance, zero=0.0)
 
 
 def tolerance_of(

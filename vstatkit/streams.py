@@ -16,6 +16,7 @@ class Purpose(IntEnum):
     GROUP = 2
     ORDER = 3
     BAND = 4
+    REFERENCE = 5
 
 
 def resolve_seed(rng: Seed) -> int:

@@ -1,6 +1,8 @@
 """scikit-learn estimators on the compiled grower, with standard errors."""
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,16 +16,40 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Floats, Ints
 from vstatkit._validation import subsample_size
 from vstatkit.components import resolve_method
 from vstatkit.ensemble import Task, evaluate
-from vstatkit.forest.trees import StoredTreeKernel, tree_kernel
+from vstatkit.evaluation import Evaluation
+from vstatkit.exceptions import MonteCarloWarning
+from vstatkit.forest.trees import StoredTreeKernel, TreeKernel, tree_kernel
+from vstatkit.growth import Rule, grow_enough, runner
 from vstatkit.inference import Estimates, estimate, held, join_estimates
 from vstatkit.kernels import value_limit
+from vstatkit.precision import TOL, ErrorLaw, Tolerance, about, tolerance_of
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
+from vstatkit.streams import Purpose, stream
 from vstatkit.subsample import IidDesign, check_size
+
+AUTO_FIRST = 500
+"""Trees that `n_estimators="auto"` grows at least."""
+
+AUTO_MOST = 5_000
+"""Trees that "auto" grows at most."""
+
+AUTO_NODES = 16_000_000
+"""Nodes (of 16 bytes) beyond which "auto" adds no trees, though standard errors
+could be known better."""
+
+REFERENCE_ROWS = (10, 50)
+"""Fewest and most rows of the training data that "auto" watches."""
+
+REFERENCE_VALUES = 200
+"""Predictions of a tree at these rows, where they are of many classes."""
+
+UNSURE = 0.25
+"""Monte Carlo error of standard errors, relative to them, that the user is told of."""
 
 OOB_ATTRIBUTES = (
     "oob_score_",
@@ -39,7 +65,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def __init__(
         self,
-        n_estimators: int,
+        n_estimators: int | str,
         *,
         bootstrap: bool,
         max_samples: int | float | None,
@@ -97,24 +123,47 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             weights=weights,
             options=self._tree_options(),
         )
-        task = Task(kernel, self.design_, X[:0], None, keep=True, oob=self.oob_score)
-        grown = evaluate(
-            task, 0, int(self.n_estimators), n_jobs=self.n_jobs, progress=False
-        )
+        self._limit = value_limit(kernel)
+        grown = self._grow(kernel)
         self.estimators_ = grown.learners
+        self.n_estimators_ = len(grown.learners)
+        self._told = False
         self._kernel = StoredTreeKernel(
             X.shape[1], n_classes, kernel.centre, kernel.scale
         )
-        self._limit = value_limit(kernel)
         if self.oob_score and grown.oob is not None:
             self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
 
+    def _grow(self, kernel: TreeKernel) -> Evaluation:
+        """Grow as many trees as `n_estimators` asks for."""
+        design, given = self.design_, self.n_estimators
+        task = Task(
+            kernel, design, kernel.X[:0], None, keep=True, oob=bool(self.oob_score)
+        )
+        if not isinstance(given, str):
+            return evaluate(task, 0, int(given), n_jobs=self.n_jobs, progress=False)
+        rows = reference_rows(design, kernel.n_outputs)
+        watched = replace(task, at=kernel.X[rows])
+        run = runner(watched, None, n_jobs=self.n_jobs, progress=False)
+        start = run(0, AUTO_FIRST)
+        if self._no_errors() is not None:
+            return start
+        nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
+        most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
+        rule = Rule(self._method(), self._tolerance(TOL), most)
+        return grow_enough(run, design, rule, self._limit, start)[0]
+
+    def _tolerance(self, tol: float) -> Tolerance:
+        """Say what standard errors must meet, all points taken together."""
+        return replace(tolerance_of(tol, None, self._limit), pooled=True)
+
     def _check_parameters(self) -> None:
-        whole = isinstance(self.n_estimators, int | np.integer)
-        if not whole or isinstance(self.n_estimators, bool) or self.n_estimators < 1:
+        given = self.n_estimators
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        if given != "auto" and not (whole and int(given) >= 1):
             raise ValueError(
-                f"`n_estimators` must be a whole number, at least 1; got "
-                f"{self.n_estimators!r}."
+                "`n_estimators` must be 'auto' or a whole number, at least 1; got "
+                f"{given!r}."
             )
         for name in ("bootstrap", "oob_score"):
             given = getattr(self, name)
@@ -175,29 +224,64 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _mean(self, X: Floats) -> Floats:
         return self._predictor.mean(X).reshape(len(X), -1)
 
-    def _estimate(self, X: Floats) -> Estimates:
-        if len(self.estimators_) < 2:
-            raise ValueError("standard errors need at least two trees.")
+    def _no_errors(self) -> str | None:
+        """Say why these data and subsamples have no standard errors."""
         if self.design_.n < 2:
-            raise ValueError("standard errors need at least two training rows.")
+            return "standard errors need at least two training rows."
         if not self.design_.replace and self.design_.k == self.design_.n:
-            raise ValueError(
+            return (
                 "standard errors need trees that see different rows; use "
                 "bootstrap=True, or `max_samples` below the number of rows."
             )
-        method = resolve_method(
+        return None
+
+    def _method(self) -> str:
+        return resolve_method(
             self.variance,
             replace=self.design_.replace,
             design=self.design_.name,
             k=self.design_.k,
             n=self.design_.n,
         )
+
+    def _estimate(self, X: Floats) -> Estimates:
+        if len(self.estimators_) < 2:
+            raise ValueError("standard errors need at least two trees.")
+        reason = self._no_errors()
+        if reason is not None:
+            raise ValueError(reason)
+        method = self._method()
         chunks = self._predictor.chunks(X, self.design_.n)
         n_values = len(X) * self._kernel.n_outputs
         design = held(self.design_, len(self.estimators_), n_values)
-        return join_estimates(
+        found = join_estimates(
             [estimate(design, h, method, self._limit) for h in chunks]
         )
+        self._tell_of_error(found)
+        return found
+
+    def _tell_of_error(self, found: Estimates) -> None:
+        """Warn, once a fit, where the standard errors are hardly known."""
+        if self._told or self._tolerance(UNSURE).excess(found) <= 1:
+            return
+        self._told = True
+        error = ErrorLaw.typical(found).relative_error(self.n_estimators_).item()
+        needed = about(self._tolerance(TOL).needed(found).item())
+        warnings.warn(
+            f"the standard errors of {self.n_estimators_} trees have a Monte Carlo "
+            f"error of about {error:.0%}. About {needed} trees would bring it to "
+            f"{TOL:.0%}, or below what matters: raise `n_estimators`.",
+            MonteCarloWarning,
+            stacklevel=4,
+        )
+
+
+def reference_rows(design: IidDesign, n_outputs: int) -> Ints:
+    """Draw the rows of the training data that "auto" watches, by the seed alone."""
+    low, high = REFERENCE_ROWS
+    count = int(np.clip(REFERENCE_VALUES // n_outputs, low, high))
+    rng = stream(design.seed, 0, Purpose.REFERENCE)
+    return np.sort(rng.permutation(design.n)[:count])
 
 
 def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
@@ -217,8 +301,14 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_estimators : int
-        Trees. Standard errors need more of them than predictions do.
+    n_estimators : int or "auto"
+        Trees. "auto" grows 500, and then as many as standard errors need: until
+        the typical one, over up to 50 rows of the training data drawn by the seed,
+        has a Monte Carlo error below 10 %, or below a thousandth of the range of
+        the response. It stops at 5,000 trees, or at 16 million nodes (256 MB). A
+        number is taken as it is. Where the typical standard error of a prediction
+        is known to no better than 25 %, a `MonteCarloWarning`, once a fit, says how
+        many trees would do.
     bootstrap : bool
         Subsample with replacement, or without.
     max_samples : int, float or None
@@ -246,6 +336,8 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     ----------
     estimators_ : list of Tree
         Fitted trees.
+    n_estimators_ : int
+        How many they are.
     design_ : IidDesign
         Which rows each tree saw.
     oob_score_ : float
@@ -260,7 +352,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     >>> import vstatkit as vs
     >>> data = vs.datasets.mars(200, rng=1)
     >>> X, y = data.drop(columns="y"), data["y"]
-    >>> forest = vs.ForestRegressor(500, max_samples=70, random_state=1).fit(X, y)
+    >>> forest = vs.ForestRegressor(max_samples=70, random_state=1).fit(X, y)
     >>> mean, std = forest.predict(X.head(2), return_std=True)
     >>> bool((std > 0).all())
     True
@@ -268,7 +360,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_estimators: int = 500,
+        n_estimators: int | str = "auto",
         *,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
@@ -347,7 +439,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
     ----------
     classes_ : ndarray of shape (K,)
         Class labels.
-    estimators_, design_, feature_importances_
+    estimators_, n_estimators_, design_, feature_importances_
         See `ForestRegressor`.
     oob_score_ : float
         Out-of-bag accuracy, if asked for.
@@ -357,7 +449,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_estimators: int = 500,
+        n_estimators: int | str = "auto",
         *,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
