@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
 
+    from vstatkit.comparison import VarianceComparison
+
 
 @dataclass(frozen=True)
 class EnsembleResults:
@@ -352,6 +354,29 @@ class EnsembleResults:
         """Switch the variance estimator; nothing is fitted again."""
         return replace(self, variance=resolved(name, self.design))
 
+    def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
+        """Estimate the variance by every estimator that applies to this design.
+
+        Returns
+        -------
+        VarianceComparison
+            Prints as a table; `frame` holds its numbers (`sampling`, `se`,
+            `mc_se`, `df` and the interval, one row an estimate and estimator),
+            `left_out` says why the other estimators do not apply, and `plot()`
+            draws the intervals. Nothing is fitted again.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=400, rng=1, variance="corrected_v")
+        >>> sorted(res.compare_variance().left_out)
+        ['corrected_u', 'im', 'little_bags', 'matched']
+        """
+        from vstatkit.comparison import compare  # noqa: PLC0415 imports this file
+
+        return compare(self, alpha)
+
     def more(
         self,
         B: int | str,
@@ -602,6 +627,10 @@ class PredictionResults:
     def cov(self) -> pd.DataFrame:
         """Covariance matrix of the predictions, positive semi-definite."""
         return self._joint.cov_params()
+
+    def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
+        """Estimate the variances by every estimator that applies to the design."""
+        return self._joint.compare_variance(alpha)
 
     def influence(self) -> pd.DataFrame:
         """Influence of every observation on every prediction, shape (n, m)."""

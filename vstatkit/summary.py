@@ -13,6 +13,7 @@ from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit._typing import Ints, Labels
+from vstatkit.comparison import VarianceComparison
 from vstatkit.components import ESTIMATORS
 from vstatkit.inference import MIN_DF
 from vstatkit.info import label_texts
@@ -101,12 +102,25 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     ]
     shown = [section for section in sections if section is not None]
     header = _header(results)
-    width = max(WIDTH, _header_width(header), *(section.width for section in shown))
+    return _composed(shown, results.info.title, _notes(results, alpha), header)
+
+
+def _composed(
+    sections: "Sequence[_Section]",
+    title: str,
+    notes: Sequence[str],
+    header: tuple[list[tuple[str, str]], ...] | None = None,
+) -> EnsembleSummary:
+    """Put tables of one width and numbered notes together."""
+    head = 0 if header is None else _header_width(header)
+    width = max(WIDTH, head, *(section.width for section in sections))
     summary = EnsembleSummary()
-    summary.tables.append(_header_table(header, results.info.title, width))
-    summary.tables.extend(section.table(width) for section in shown)
-    notes = enumerate(_notes(results, alpha), start=1)
-    summary.notes = [f"[{j}] {note}" for j, note in notes]
+    if header is not None:
+        summary.tables.append(_header_table(header, title, width))
+    summary.tables.extend(section.table(width) for section in sections)
+    if header is None:
+        summary.tables[0].title = title
+    summary.notes = [f"[{j}] {note}" for j, note in enumerate(notes, start=1)]
     lines = [
         line
         for note in summary.notes
@@ -114,6 +128,52 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     ]
     summary.add_extra_txt(["Notes:", *lines])
     return summary
+
+
+def compared(comparison: VarianceComparison) -> Summary:
+    """Compose the tables of a comparison of variance estimators."""
+    tables = comparison.tables()
+    shown = shown_tables(comparison)
+    sections = [
+        _comparison_section(*tables[j], comparison.chosen, comparison.alpha)
+        for j in shown
+    ]
+    notes = _comparison_notes(comparison, len(tables) - len(shown))
+    return _composed(sections, "Variance estimators", notes)
+
+
+def shown_tables(comparison: VarianceComparison) -> list[int]:
+    """Places of the estimates that are shown: all, or the first and the last."""
+    m, count = len(comparison.labels), len(comparison.estimators)
+    half = max(1, MAX_ROWS // count // 2)
+    return list(range(m)) if m <= 2 * half else [*range(half), *range(m - half, m)]
+
+
+def _comparison_section(
+    label: str, frame: pd.DataFrame, chosen: str, alpha: float
+) -> "_Section":
+    names = [f"{name} *" if name == chosen else name for name in frame.index]
+    cells = frame[["sampling", "se", "mc_se", "df", "ci_lower", "ci_upper"]].map(
+        _number
+    )
+    cells["df"] = frame["df"].map("{:.1f}".format)
+    headers = ["sampling", "std err", "mc_se", "df", *_interval_headers(alpha)]
+    return _Section(label, headers, cells.set_axis(names))
+
+
+def _comparison_notes(comparison: VarianceComparison, n_hidden: int) -> list[str]:
+    notes = [
+        "* is in use; `with_variance(name)` switches without fitting again.",
+        "sampling is raw, negative or not, and mc_se the Monte Carlo standard error of "
+        "the raw total variance; std err rests on the sampling part made positive, "
+        "plus the Monte Carlo part.",
+    ]
+    if comparison.left_out:
+        names = ", ".join(comparison.left_out)
+        notes.append(f"Not for this ensemble: {names}; `left_out` says why.")
+    if n_hidden:
+        notes.append(f"{n_hidden:,} estimates are not shown; `frame` holds all.")
+    return notes
 
 
 class _Section:
