@@ -14,6 +14,7 @@ from vstatkit.forest import estimators
 from vstatkit.forest.estimators import reference_rows
 from vstatkit.precision import ErrorLaw, Tolerance
 from vstatkit.subsample import IidDesign
+from vstatkit.variance import positive_mean
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +166,20 @@ def test_the_typical_law_is_the_mean_of_all(sample):
     tolerance = Tolerance(expected, pooled=True)
     assert tolerance.excess(found) == pytest.approx(1, rel=1e-6)
     assert tolerance.needed(found) == pytest.approx(B, rel=1e-6)
+
+
+def test_the_typical_variance_of_few_trees_is_made_positive(sample):
+    X, y = sample
+    y = np.where(np.arange(len(y)) % 2, y, 1e-3 * y)  # points of different units
+    forest = vs.ForestRegressor(20, random_state=1).fit(X, y)
+    with pytest.warns(vs.MonteCarloWarning):
+        found = forest._estimate(X[:8])
+    parts, law = found.components, ErrorLaw.typical(found)
+    assert np.unique(found.unit).size > 1
+    scale = np.sqrt(np.mean(parts.mc_se**2) / 8)
+    expected = positive_mean(parts.sampling.mean(), scale) + parts.monte_carlo.mean()
+    assert expected > 1.01 * parts.total.mean()
+    assert law.variance * law.unit**2 == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [vs.ForestRegressor, vs.ForestClassifier])

@@ -151,6 +151,7 @@ def test_the_absolute_tolerance_follows_the_unit_of_the_response(unit):
         for c in (1.0, unit)
     )
     assert (plain.tolerance.allowed(plain.estimates) > 0.1).all()  # it is what counts
+    assert (plain.values[:256, 1] == 1).all()  # the first look sees no spread
     assert plain.B == moved.B
     assert plain.tolerance.atol == 0.001 == moved.tolerance.atol / unit
     needed = [res.diagnostics["learners_needed"].to_list() for res in (plain, moved)]

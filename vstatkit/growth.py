@@ -239,12 +239,16 @@ class _Watch:
         self._limit = np.inf if limit is None else limit
         self._sums: dict[bool, EnsembleSums] = {}
         self._seen = 0
-        self._unit: Floats | None = None
+        self._unit = np.ones(0)
+        self._flat = np.zeros(0, dtype=bool)
 
     def look(self, design: SubsampleDesign, values: Floats) -> Estimates:
         """Estimate from all values so far."""
-        if self._unit is None:
-            self._unit = value_units(values)
+        flat = np.all(values == values[0], axis=0)
+        if self._seen == 0 or np.any(self._flat & ~flat):
+            # A column that has begun to vary has no unit yet: sum from the start.
+            self._sums, self._seen = {}, 0
+            self._unit, self._flat = value_units(values), flat
         components = self._components(design, values / self._unit)
         return stabilise(
             values.mean(axis=0),
