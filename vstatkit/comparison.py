@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LEVEL = "estimator"
 """Name of the last level of a comparison's index."""
 
+MAX_ROWS = 40
+"""Rows that are printed and drawn at most, if they are of more than two estimates."""
+
 
 @dataclass(frozen=True)
 class VarianceComparison:
@@ -51,15 +54,17 @@ class VarianceComparison:
         """Names of the estimators that apply, in the order of the registry."""
         return list(dict.fromkeys(self.frame.index.get_level_values(LEVEL)))
 
-    def tables(self) -> list[tuple[str, pd.DataFrame]]:
-        """One table an estimate, indexed by estimator, each with its label."""
-        step = len(self.estimators)
-        names = self.frame.index.get_level_values(LEVEL)
-        flat = self.frame.set_axis(names)
-        return [
-            (text, flat.iloc[j * step : (j + 1) * step])
-            for j, text in enumerate(label_texts(self.labels))
-        ]
+    def shown_tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Label and table of every estimate that is shown, indexed by estimator.
+
+        Of many estimates these are the first and the last.
+        """
+        m, step = len(self.labels), len(self.estimators)
+        half = max(1, MAX_ROWS // step // 2)
+        places = range(m) if m <= 2 * half else [*range(half), *range(m - half, m)]
+        texts = label_texts(self.labels)
+        flat = self.frame.set_axis(self.frame.index.get_level_values(LEVEL))
+        return [(texts[j], flat.iloc[j * step : (j + 1) * step]) for j in places]
 
     def summary(self) -> "Summary":
         """Lay the tables out as statsmodels does: text, HTML, LaTeX or CSV."""

@@ -206,10 +206,7 @@ def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -
     The estimator in use stands out. Of many estimates the first and the last are
     drawn, as in the printed table.
     """
-    from vstatkit.summary import shown_tables  # noqa: PLC0415 slow import
-
-    tables = comparison.tables()
-    shown = [tables[j] for j in shown_tables(comparison)]
+    shown = comparison.shown_tables()
     step = len(comparison.estimators) + 1  # a row for the estimate's label
     ax = _axes(ax, step * len(shown))
     ticks: list[str] = []

@@ -132,21 +132,13 @@ def _composed(
 
 def compared(comparison: VarianceComparison) -> Summary:
     """Compose the tables of a comparison of variance estimators."""
-    tables = comparison.tables()
-    shown = shown_tables(comparison)
+    tables = comparison.shown_tables()
     sections = [
-        _comparison_section(*tables[j], comparison.chosen, comparison.alpha)
-        for j in shown
+        _comparison_section(*table, comparison.chosen, comparison.alpha)
+        for table in tables
     ]
-    notes = _comparison_notes(comparison, len(tables) - len(shown))
+    notes = _comparison_notes(comparison, len(comparison.labels) - len(tables))
     return _composed(sections, "Variance estimators", notes)
-
-
-def shown_tables(comparison: VarianceComparison) -> list[int]:
-    """Places of the estimates that are shown: all, or the first and the last."""
-    m, count = len(comparison.labels), len(comparison.estimators)
-    half = max(1, MAX_ROWS // count // 2)
-    return list(range(m)) if m <= 2 * half else [*range(half), *range(m - half, m)]
 
 
 def _comparison_section(
