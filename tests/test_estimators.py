@@ -21,6 +21,8 @@ from tests.ensembles import SAME_ALGEBRA
 from vstatkit import inference
 from vstatkit.forest.trees import StoredTreeKernel
 
+pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
+
 SUBSAMPLING = "rows are subsampled before they are weighted, as in RandomForest*"
 
 
@@ -167,7 +169,8 @@ def test_every_row_once_has_predictions_but_no_errors(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_estimators": 0}, "`n_estimators` must be a whole number"),
+        ({"n_estimators": 0}, "`n_estimators` must be 'auto' or a whole number"),
+        ({"n_estimators": "many"}, "`n_estimators` must be 'auto' or a whole number"),
         ({"max_features": 9}, "`max_features` must lie between 1 and 5"),
         ({"max_samples": 1.5}, r"fraction of them in \(0, 1\]"),
         ({"max_samples": 200, "bootstrap": False}, "at most 150"),
@@ -234,7 +237,11 @@ def test_a_subsample_without_weight_is_an_error(sample):
         ),
         ({"bootstrap": "no"}, TypeError, "`bootstrap` must be True or False"),
         ({"oob_score": 3}, TypeError, "`oob_score` must be True or False"),
-        ({"n_estimators": True}, ValueError, "`n_estimators` must be a whole number"),
+        (
+            {"n_estimators": True},
+            ValueError,
+            "`n_estimators` must be 'auto' or a whole",
+        ),
         ({"max_features": [1]}, TypeError, "`max_features` must be a number"),
     ],
 )

@@ -1,7 +1,11 @@
+import re
+import warnings
+
 import numpy as np
 import pytest
 
 import vstatkit as vs
+from vstatkit.precision import Tolerance, about
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ def test_giving_up_warns_and_the_summary_says_so(data):
         res = vs.fit("y ~ x1 + x4", data, rng=1, max_B=300, tol=0.01)
     assert seen[0].filename == __file__
     assert res.B == 300
-    assert "B stopped at max_B = 300" in str(res.summary())
+    assert "B stopped at max_B = 300" in " ".join(str(res.summary()).split())
 
 
 def test_learners_needed_forecasts_the_error(data):
@@ -73,3 +77,119 @@ def test_stopping_early_does_not_flatter_the_standard_error():
     error = np.sqrt(np.mean((np.array(found) / exact - 1) ** 2))
     # The root of a mean of 40 squares is known to about 11 %.
     assert error < 0.15
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("variance", ["corrected", "jackknife"])
+def test_iris_is_known_well_enough_without_a_warning(seed, variance):
+    """Probabilities of 0.002 with standard errors of 0.001."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        iris = vs.datasets.iris()
+        res = vs.fit("species ~ .", iris, rng=seed, variance=variance)
+    error = res.estimates.relative_mc_error * res.bse
+    assert (res.estimates.relative_mc_error > 0.1).any()
+    assert error.max() <= 0.001
+    assert res.diagnostics["learners_needed"].max() <= res.B
+    assert "below 10%, or 0.0010;" in " ".join(str(res.summary()).split())
+
+
+def numbers_said(res, warning):
+    """The learners needed, as the warning and the summary have them."""
+    texts = [str(warning.message), " ".join(str(res.summary()).split())]
+    return [re.search(r"[Aa]bout ([\d,]+) learners", text).group(1) for text in texts]
+
+
+def test_all_messages_ask_for_the_same_number_of_learners():
+    iris = vs.datasets.iris()
+    with pytest.warns(vs.MonteCarloWarning) as seen:
+        res = vs.fit("species ~ .", iris, rng=1, atol=0)
+    first, second = numbers_said(res, seen[0])
+    needed = res.diagnostics["learners_needed"].max()
+    assert first == second == about(needed)
+    assert needed > res.B == 10_000
+    expected = res.estimates.learners_needed(0.1).max()
+    assert needed == np.ceil(expected)
+
+
+def test_the_number_of_learners_needed_is_enough(data):
+    with pytest.warns(vs.MonteCarloWarning) as seen:
+        res = vs.fit("y ~ x1 + x4", data, rng=1, tol=0.05, max_B=1000)
+    first, second = numbers_said(res, seen[0])
+    assert first == second
+    enough = vs.fit("y ~ x1 + x4", data, rng=1, B=int(first.replace(",", "")))
+    assert enough.estimates.relative_mc_error.max() == pytest.approx(0.05, rel=0.1)
+
+
+def test_learners_are_enough_exactly_where_the_tolerance_is_met(data):
+    res = vs.fit("y ~ x1 + x4", data, rng=1, B=600, at=data.head(30))
+    found = res.estimates
+    error = found.relative_mc_error * found.bse
+    unmet = found.relative_mc_error > 0.1
+    for atol in (0.0, np.median(error[unmet])):
+        tolerance = Tolerance(0.1, atol)
+        met = (error <= 0.1 * found.bse) | (error <= atol)
+        assert 0 < met.sum() < 30
+        np.testing.assert_array_equal(tolerance.needed(found) <= 600, met)
+        assert (tolerance.excess(found) <= 1) == met.all()
+
+
+def test_the_absolute_tolerance_is_in_the_unit_of_the_estimates(data):
+    """Halving it takes more learners; a large one is content at once."""
+    sizes = [
+        vs.fit("y ~ x1 + x4", data, rng=1, tol=0.05, atol=atol).B
+        for atol in (1e6, 0.15, 0.1)
+    ]
+    assert sizes[0] == 256 < sizes[1] < sizes[2]
+
+
+@pytest.mark.parametrize("unit", [2.0**-990, 2.0**-3, 2.0**990])
+def test_the_absolute_tolerance_follows_the_unit_of_the_response(unit):
+    data = vs.datasets.mars(60, rng=4)
+    plain, moved = (
+        vs.fit("y ~ .", data.assign(y=c * (data["y"] > 8)), rng=1, at=data.iloc[[1, 2]])
+        for c in (1.0, unit)
+    )
+    assert (plain.tolerance.allowed(plain.estimates) > 0.1).all()  # it is what counts
+    assert (plain.values[:256, 1] == 1).all()  # the first look sees no spread
+    assert plain.B == moved.B
+    assert plain.tolerance.atol == 0.001 == moved.tolerance.atol / unit
+    needed = [res.diagnostics["learners_needed"].to_list() for res in (plain, moved)]
+    assert needed[0] == needed[1]
+
+
+def test_the_default_of_the_absolute_tolerance(data):
+    res = vs.fit("y ~ x1 + x4", data, rng=1, B=100)
+    assert res.tolerance.tol == 0.1
+    assert res.tolerance.atol == pytest.approx(np.ptp(data["y"]) / 1000)
+    contrast = res.t_test([[2.0]])
+    assert contrast.tolerance.atol == pytest.approx(np.ptp(data["y"]) / 500)
+    ols = vs.fit("y ~ x1", data, kernel="ols", rng=1, B=100)
+    assert ols.tolerance.atol == 0
+    tight = vs.fit("y ~ x1 + x4", data, rng=1, tol=0.2)
+    assert tight.tolerance.atol == pytest.approx(np.ptp(data["y"]) / 500)
+    asked = vs.fit("y ~ x1 + x4", data, rng=1, tol=0.2, atol=3.0)
+    assert asked.tolerance.atol == 3.0
+
+
+def test_the_absolute_tolerance_is_saved(data, tmp_path):
+    res = vs.fit("y ~ x1 + x4", data, rng=1, tol=0.2, atol=3.0)
+    res.save(tmp_path / "r.npz")
+    assert vs.load(tmp_path / "r.npz").tolerance == res.tolerance
+
+
+@pytest.mark.parametrize("atol", [-1.0, np.inf, np.nan])
+def test_absolute_tolerances_that_cannot_be_are_refused(data, atol):
+    with pytest.raises(ValueError, match="`atol` must be a number of at least 0"):
+        vs.fit("y ~ x1", data, rng=1, atol=atol)
+
+
+@pytest.mark.parametrize("variance", ["corrected_v", "jackknife", "ij"])
+def test_watching_sums_gives_the_estimates_of_the_results(data, variance):
+    """What "auto" stops at is what the results say."""
+    with pytest.warns(vs.MonteCarloWarning, match="of the standard error of") as seen:
+        res = vs.fit("y ~ x1", data, rng=1, tol=0.01, max_B=900, variance=variance)
+    said = re.search(r"standard error of ([\d.]+);", str(seen[0].message)).group(1)
+    reached = res.estimates.relative_mc_error.max()
+    assert float(said) == pytest.approx(reached, rel=0.05)
+    assert len(set(numbers_said(res, seen[0]))) == 1

@@ -85,6 +85,7 @@ def test_growth_stops_at_the_same_size_in_any_unit(c):
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 @pytest.mark.parametrize("c", UNITS)
 def test_the_estimator_follows_the_unit(c):
     X, y = DATA.drop(columns="y"), DATA["y"]

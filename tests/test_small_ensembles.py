@@ -197,6 +197,7 @@ def test_limits_are_saved_with_the_results(tmp_path):
         assert again.diagnostics["bounded"].tolist() == one.estimates.bounded.tolist()
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 def test_the_estimator_stays_within_the_range_of_the_response():
     data, other = MARS.head(20), MARS.iloc[100:110]
     X, y = data.drop(columns="y"), data["y"]

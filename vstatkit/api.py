@@ -46,26 +46,22 @@ from vstatkit.components import (
     estimate_components,
     moment_components,
 )
+from vstatkit.continuation import Recipe
 from vstatkit.ensemble import Task
 from vstatkit.formula import Missing, caller_environment, parse
 from vstatkit.frames import as_frame
-from vstatkit.growth import grow
+from vstatkit.growth import MAX_B, grow
 from vstatkit.inference import value_units
 from vstatkit.info import Growth, ModelInfo
 from vstatkit.kernels import FunctionKernel, Predictive, kind_of, value_limit
 from vstatkit.moments import gram_is_cheaper, moments_by_gram
 from vstatkit.orders import KernelKind, kernel_kind, reference_rows
+from vstatkit.precision import TOL
 from vstatkit.prediction import Predictor
 from vstatkit.results import EnsembleResults, resolved
 from vstatkit.streams import resolve_seed
 
 DesignName = Literal["iid", "balanced", "two-level", "little-bags", "matched"]
-
-TOL = 0.1
-"""Relative Monte Carlo error of the standard error that `B="auto"` aims at."""
-
-MAX_B = 10_000
-"""Learners at which `B="auto"` gives up."""
 
 
 def fit(
@@ -86,6 +82,7 @@ def fit(
     n_jobs: int | None = None,
     progress: bool | None = None,
     tol: float = TOL,
+    atol: float | None = None,
     max_B: int = MAX_B,
     eval_env: int | Literal["restricted"] = 0,
     **kernel_options: Any,
@@ -108,7 +105,7 @@ def fit(
         Subsample size, or a fraction of n; `ceil(n**0.8)` by default.
     B : int, "auto" or "complete"
         Number of base learners. "auto" grows until the Monte Carlo error of the
-        standard errors at the query points is below `tol`.
+        standard errors at the query points is below `tol`, or `atol`.
     replace : bool
         Subsample with replacement (a V-statistic) or without (a U-statistic).
     design : {"iid", "balanced", "two-level", "little-bags", "matched"}
@@ -132,9 +129,13 @@ def fit(
         Workers, as joblib counts them.
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
-    tol, max_B
-        When "auto" is content (allowing for the noise in its own estimate of the
-        error), and when it gives up.
+    tol, atol, max_B
+        "auto" is content where the Monte Carlo error of a standard error is below
+        `tol` times the standard error, or below `atol`, in the unit of the
+        estimates (allowing for the noise in its own estimate of the error). By
+        default `atol` is `tol` times a hundredth of the range of the response, so
+        0.001 for probabilities; 0 where the range of what a kernel gives is
+        unknown. At `max_B` learners "auto" gives up.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas of strangers: only
@@ -195,6 +196,7 @@ def fit(
         method=method,
         n_query=len(query.labels),
         tol=tol,
+        atol=atol,
         max_B=max_B,
         n_jobs=n_jobs,
         progress=progress,
@@ -208,7 +210,7 @@ def fit(
         n_dropped=parsed.n_dropped,
         units="observations" if members is None else "clusters",
         coefficients=query.rows is None,
-        growth=Growth(tol, max_B) if size == "auto" else Growth(),
+        growth=Growth(tol, max_B, atol) if size == "auto" else Growth(),
         typical=parsed.coding.typical(parsed.frame),
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
@@ -226,6 +228,7 @@ def fit(
         limit=value_limit(built),
         kind=kind,
         reference=build_reference(built, parsed, scheme.seed),
+        recipe=Recipe(task, evaluation.oob, parsed.y, n_jobs, progress),
     ).with_variance(method)
 
 
@@ -243,6 +246,7 @@ def statistic(
     n_jobs: int | None = None,
     progress: bool | None = None,
     tol: float = TOL,
+    atol: float | None = None,
     max_B: int = MAX_B,
     **design_options: Any,
 ) -> EnsembleResults:
@@ -259,7 +263,7 @@ def statistic(
         Subsample size (the degree of the kernel), or a fraction of n.
     B : int, "auto" or "complete"
         Number of subsamples; "complete" evaluates all there are.
-    replace, design, variance, groups, rng, n_jobs, progress, tol, max_B
+    replace, design, variance, groups, rng, n_jobs, progress, tol, atol, max_B
         See `fit`.
     **design_options
         `block`; `n_out` and `n_in`; `group_size`.
@@ -305,6 +309,7 @@ def statistic(
         method=method,
         n_query=None,
         tol=tol,
+        atol=atol,
         max_B=max_B,
         n_jobs=n_jobs,
         progress=progress,
@@ -317,7 +322,7 @@ def statistic(
         nobs=n,
         units="observations" if members is None else "clusters",
         coefficients=True,
-        growth=Growth(tol, max_B) if size == "auto" else Growth(),
+        growth=Growth(tol, max_B, atol) if size == "auto" else Growth(),
     )
     return EnsembleResults(
         design=scheme,
@@ -327,6 +332,7 @@ def statistic(
         info=info,
         units=units,
         kind=KernelKind.SMOOTH,
+        recipe=Recipe(task, n_jobs=n_jobs, progress=progress),
     ).with_variance(method)
 
 

@@ -288,10 +288,10 @@ def effect_values(
     """Take the differences behind the effects out of the values."""
     if query.settings is None:
         return None
-    start, end = np.split(evaluation.values[:, len(query.labels) :], 2, axis=1)
+    moves = evaluation.values[:, len(query.labels) :]
     frame = effect_frame(query.settings, classes)
     settings = query.settings
-    return EffectValues(end - start, frame, settings.left_out, settings.n_beyond)
+    return EffectValues(moves, frame, settings.left_out, settings.n_beyond)
 
 
 def build_predictor(

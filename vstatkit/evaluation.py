@@ -1,6 +1,6 @@
 """What evaluating a kernel gives: values, learners, out-of-bag predictions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,17 @@ class Evaluation:
     values: Floats
     learners: list[Any]
     oob: OutOfBag | None
+
+    def with_moves(self, n_query: int | None) -> "Evaluation":
+        """Take differences of the values beyond the first `n_query`.
+
+        These are the values before the moves of the effects, and after them.
+        """
+        if n_query is None or self.values.shape[1] == n_query:
+            return self
+        start, end = np.split(self.values[:, n_query:], 2, axis=1)
+        values = np.concatenate([self.values[:, :n_query], end - start], axis=1)
+        return replace(self, values=values)
 
     def __add__(self, other: "Evaluation") -> "Evaluation":
         oob = self.oob

@@ -132,18 +132,28 @@ class Estimates:
             return self.scaled.mc_se
         return np.sqrt(noise_variance(self.positive, noise, self.scaled.n))
 
-    def learners_needed(self, tol: float) -> Floats:
-        """Estimate the B at which the relative Monte Carlo error is `tol`.
+    @property
+    def error_law(self) -> tuple[Floats, Floats]:
+        """How the Monte Carlo variance of the variance falls: `a/B**2 + b/B`.
 
-        The Monte Carlo variance of the variance is `a/B**2 + b/B`.
+        Returns
+        -------
+        a, b : ndarray of shape (m,)
+            In fourth powers of `unit`.
         """
         B, noise = self.n_learners, self.scaled.noise
-        target = (2 * tol * self.scaled_variance) ** 2
         if noise is None:
-            return B * ratio(self.scaled.mc_se**2, target, zero=0.0)
-        a = 2 * self.scaled.n * (noise * B) ** 2
-        b = 4 * noise * B * self.positive
-        return ratio(b + np.sqrt(b**2 + 4 * a * target), 2 * target, zero=0.0)
+            return np.zeros_like(self.positive), B * self.scaled.mc_se**2
+        return 2 * self.scaled.n * (noise * B) ** 2, 4 * noise * B * self.positive
+
+    def learners_needed(self, tol: Floats | float) -> Floats:
+        """Estimate the B at which the relative Monte Carlo error is `tol`."""
+        return learners_at((2 * tol * self.scaled_variance) ** 2, *self.error_law)
+
+
+def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
+    """Solve `a/B**2 + b/B = target` for B; zero where the target is."""
+    return ratio(b + np.sqrt(b**2 + 4 * a * target), 2 * target, zero=0.0)
 
 
 def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:

@@ -19,10 +19,13 @@ class Growth:
         Tolerance of `B="auto"`; None when B was given.
     max_B : int or None
         Where growth had to stop.
+    atol : float or None
+        Absolute tolerance that was asked for; None for the default.
     """
 
     tol: float | None = None
     max_B: int | None = None
+    atol: float | None = None
 
 
 @dataclass(frozen=True)

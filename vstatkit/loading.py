@@ -210,11 +210,13 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
 
 
 def _unpack_growth(packed: Any) -> Growth:
-    only(packed, ("tol", "max_B"), "`growth`")
+    only(packed, ("tol", "max_B", "atol"), "`growth`")
     tol = take(packed, "tol", float, type(None))
     check(tol is None or 0 < tol < 1, "its tolerance is no share.")
+    atol = take(packed, "atol", float, type(None))
+    check(atol is None or 0 <= atol < np.inf, "its absolute tolerance is none.")
     given = packed["max_B"] is not None
-    return Growth(tol, take_size(packed, "max_B", 2) if given else None)
+    return Growth(tol, take_size(packed, "max_B", 2) if given else None, atol)
 
 
 def _unpack_ranges(packed: dict[str, Any]) -> dict[str, tuple[float, float]]:

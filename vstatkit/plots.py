@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from vstatkit._typing import Floats
+from vstatkit.comparison import VarianceComparison
 from vstatkit.inference import estimate
 from vstatkit.info import label_texts
 from vstatkit.results import EnsembleResults
@@ -202,3 +203,34 @@ def _prefix_sizes(results: EnsembleResults) -> list[int]:
     wanted = np.geomspace(start, results.B, 15)
     whole = {results.design.rounded(int(size), at_most=results.B) for size in wanted}
     return sorted(whole)
+
+
+def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -> Axes:
+    """Draw the intervals of several variance estimators, estimate by estimate.
+
+    The estimator in use stands out. Of many estimates the first and the last are
+    drawn, as in the printed table.
+    """
+    shown = comparison.shown_tables()
+    step = len(comparison.estimators) + 1  # a row for the estimate's label
+    ax = _axes(ax, step * len(shown))
+    ticks: list[str] = []
+    for group, (label, frame) in enumerate(shown):
+        places = -(group * step + 1 + np.arange(len(frame)))
+        colours = [
+            ACCENT if name == comparison.chosen else POINT for name in frame.index
+        ]
+        ax.hlines(places, frame["ci_lower"], frame["ci_upper"], colours, linewidth=2)
+        ax.scatter(frame["estimate"], places, s=25, c=colours, zorder=3)
+        ticks += [label, *frame.index]
+    ax.set_yticks(-np.arange(len(ticks)), ticks)
+    for text in ax.get_yticklabels()[::step]:
+        text.set_fontweight("bold")
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(0.6 - len(ticks) - 0.2, 0.6)
+    ax.set_xlabel(
+        f"{1 - comparison.alpha:.0%} confidence interval by each variance estimator "
+        "(orange: in use)"
+    )
+    _clean(ax)
+    return ax

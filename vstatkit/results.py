@@ -1,7 +1,7 @@
 """Results objects: labelled views of an ensemble's estimates."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,15 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels, Restrictions
 from vstatkit.components import ESTIMATORS, VarianceComponents, resolve_method
+from vstatkit.continuation import (
+    Recipe,
+    more_learners,
+    present_learners,
+    rebuilt,
+    recipe_of,
+)
 from vstatkit.formula import linear_constraint
+from vstatkit.growth import MAX_B, grow
 from vstatkit.inference import (
     CHUNK_ENTRIES,
     Covariance,
@@ -28,6 +36,7 @@ from vstatkit.inference import (
 )
 from vstatkit.info import (
     EffectValues,
+    Growth,
     ModelInfo,
     estimates_frame,
     label_texts,
@@ -41,6 +50,7 @@ from vstatkit.orders import (
     measure_orders,
     spread_columns,
 )
+from vstatkit.precision import Tolerance, tolerance_of
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores
 from vstatkit.subsample import SubsampleDesign
@@ -48,6 +58,8 @@ from vstatkit.subsample import SubsampleDesign
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
+
+    from vstatkit.comparison import VarianceComparison
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,8 @@ class EnsembleResults:
         compare the values themselves.
     orders : HigherOrders or None
         What was found there; None where the variance estimator does not ask.
+    recipe : Recipe or None
+        How to grow more learners; None where the training data are not at hand.
     """
 
     design: SubsampleDesign
@@ -101,6 +115,11 @@ class EnsembleResults:
     kind: KernelKind = KernelKind.UNKNOWN
     reference: Floats | None = None
     orders: HigherOrders | None = None
+    recipe: Recipe | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the recipe out of pickles: it holds the data, and any function."""
+        return {**self.__dict__, "recipe": None}
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -270,6 +289,12 @@ class EnsembleResults:
         return estimate(self.design, values, self.variance, limit, self.orders)
 
     @property
+    def tolerance(self) -> Tolerance:
+        """When the standard errors count as known; see `fit`."""
+        growth = self.info.growth
+        return tolerance_of(growth.tol, growth.atol, self.limit)
+
+    @property
     def diagnostics(self) -> pd.DataFrame:
         """Whether the numbers can be relied on, one row an estimate.
 
@@ -277,7 +302,8 @@ class EnsembleResults:
         -------
         DataFrame
             `df`; `monte_carlo_share` of the variance; `relative_mc_error` of the
-            standard error and the `learners_needed` to bring it to 0.1;
+            standard error, and the `learners_needed` to bring it to 0.1 (or to the
+            `tol` of the fit), or below what never matters (its `atol`);
             `linear_share`, `k zeta_1 / zeta_k`, the share of a learner's variance
             that single observations explain; `negative`, whether the raw
             sampling variance is below zero; `bounded`, whether the standard
@@ -291,7 +317,7 @@ class EnsembleResults:
                 "df": est.df,
                 "monte_carlo_share": est.monte_carlo_share,
                 "relative_mc_error": est.relative_mc_error,
-                "learners_needed": np.ceil(est.learners_needed(0.1)),
+                "learners_needed": np.ceil(self.tolerance.needed(est)),
                 "linear_share": self.k * parts.zeta_1 / zeta_k,
                 "negative": parts.sampling < 0,
                 "bounded": est.bounded,
@@ -359,6 +385,88 @@ class EnsembleResults:
             return self.values[:L, spread_columns(self.values.shape[1])]
         return self.predictor.first(L).values(self.reference)
 
+    def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
+        """Estimate the variance by every estimator that applies to this design.
+
+        Returns
+        -------
+        VarianceComparison
+            Prints as a table; `frame` holds its numbers (`sampling`, `se`,
+            `mc_se`, `df` and the interval, one row an estimate and estimator),
+            `left_out` says why the other estimators do not apply, and `plot()`
+            draws the intervals. Nothing is fitted again.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=400, rng=1, variance="corrected_v")
+        >>> sorted(res.compare_variance().left_out)
+        ['corrected_u', 'im', 'little_bags', 'matched']
+        """
+        from vstatkit.comparison import compare  # noqa: PLC0415 imports this file
+
+        return compare(self, alpha)
+
+    def more(
+        self,
+        B: int | str,
+        *,
+        tol: float | None = None,
+        atol: float | None = None,
+        max_B: int = MAX_B,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+    ) -> "EnsembleResults":
+        """Continue the fit to `B` learners in total; none is grown twice.
+
+        Parameters
+        ----------
+        B : int or "auto"
+            Learners in total, more than there are; "auto" grows until the
+            standard errors are known well enough, as in `fit`.
+        tol, atol, max_B
+            See `fit`; `tol` and `atol` are those of the fit by default.
+        n_jobs, progress
+            See `fit`; those of the fit by default.
+
+        Returns
+        -------
+        EnsembleResults
+            The learners are those that `fit` with this `B` and the same seed
+            would grow (sums of out-of-bag predictions may differ in their last
+            digits). A balanced ensemble continues after whole blocks; a complete
+            one cannot, nor results that were loaded, or made of learners fitted
+            elsewhere: there are no training data to grow from. A statistic is
+            evaluated on the data that were given, as they are now.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> few = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+        >>> few.more(300).B
+        300
+        """
+        size, recipe = more_learners(self, B, max_B), recipe_of(self)
+        growth = self.info.growth
+        tol = self.tolerance.tol if tol is None else tol
+        atol = growth.atol if atol is None else atol
+        design, evaluation = grow(
+            recipe.task,
+            size,
+            method=self.variance,
+            n_query=len(self.labels),
+            tol=tol,
+            atol=atol,
+            max_B=max_B,
+            start=present_learners(self),
+            n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
+            progress=recipe.progress if progress is None else progress,
+        )
+        grown = Growth(tol, max_B, atol) if size == "auto" else Growth()
+        return rebuilt(self, design, evaluation, grown)
+
     def t_test(self, R: Restrictions) -> "EnsembleResults":
         """Test linear combinations of the estimates, one by one.
 
@@ -389,6 +497,7 @@ class EnsembleResults:
             effect_values=None,
             predictor=None,
             scores=None,
+            recipe=None,
         )
 
     def wald_test(self, R: Restrictions) -> WaldTest:
@@ -549,6 +658,10 @@ class PredictionResults:
     def cov(self) -> pd.DataFrame:
         """Covariance matrix of the predictions, positive semi-definite."""
         return self._joint.cov_params()
+
+    def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
+        """Estimate the variances by every estimator that applies to the design."""
+        return self._joint.compare_variance(alpha)
 
     def influence(self) -> pd.DataFrame:
         """Influence of every observation on every prediction, shape (n, m)."""

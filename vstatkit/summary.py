@@ -13,11 +13,13 @@ from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit._typing import Ints, Labels
+from vstatkit.comparison import VarianceComparison
 from vstatkit.components import COMPONENTS, ESTIMATORS
 from vstatkit.inference import MIN_DF
 from vstatkit.info import label_texts
 from vstatkit.normality import MIN_OBSERVATIONS
 from vstatkit.orders import KernelKind
+from vstatkit.precision import about
 from vstatkit.results import EnsembleResults
 
 WIDTH = 78
@@ -101,12 +103,25 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     ]
     shown = [section for section in sections if section is not None]
     header = _header(results)
-    width = max(WIDTH, _header_width(header), *(section.width for section in shown))
+    return _composed(shown, results.info.title, _notes(results, alpha), header)
+
+
+def _composed(
+    sections: "Sequence[_Section]",
+    title: str,
+    notes: Sequence[str],
+    header: tuple[list[tuple[str, str]], ...] | None = None,
+) -> EnsembleSummary:
+    """Put tables of one width and numbered notes together."""
+    head = 0 if header is None else _header_width(header)
+    width = max(WIDTH, head, *(section.width for section in sections))
     summary = EnsembleSummary()
-    summary.tables.append(_header_table(header, results.info.title, width))
-    summary.tables.extend(section.table(width) for section in shown)
-    notes = enumerate(_notes(results, alpha), start=1)
-    summary.notes = [f"[{j}] {note}" for j, note in notes]
+    if header is not None:
+        summary.tables.append(_header_table(header, title, width))
+    summary.tables.extend(section.table(width) for section in sections)
+    if header is None:
+        summary.tables[0].title = title
+    summary.notes = [f"[{j}] {note}" for j, note in enumerate(notes, start=1)]
     lines = [
         line
         for note in summary.notes
@@ -114,6 +129,44 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     ]
     summary.add_extra_txt(["Notes:", *lines])
     return summary
+
+
+def compared(comparison: VarianceComparison) -> Summary:
+    """Compose the tables of a comparison of variance estimators."""
+    tables = comparison.shown_tables()
+    sections = [
+        _comparison_section(*table, comparison.chosen, comparison.alpha)
+        for table in tables
+    ]
+    notes = _comparison_notes(comparison, len(comparison.labels) - len(tables))
+    return _composed(sections, "Variance estimators", notes)
+
+
+def _comparison_section(
+    label: str, frame: pd.DataFrame, chosen: str, alpha: float
+) -> "_Section":
+    names = [f"{name} *" if name == chosen else name for name in frame.index]
+    cells = frame[["sampling", "se", "mc_se", "df", "ci_lower", "ci_upper"]].map(
+        _number
+    )
+    cells["df"] = frame["df"].map("{:.1f}".format)
+    headers = ["sampling", "std err", "mc_se", "df", *_interval_headers(alpha)]
+    return _Section(label, headers, cells.set_axis(names))
+
+
+def _comparison_notes(comparison: VarianceComparison, n_hidden: int) -> list[str]:
+    notes = [
+        "* is in use; `with_variance(name)` switches without fitting again.",
+        "sampling is raw, negative or not, and mc_se the Monte Carlo standard error of "
+        "the raw total variance; std err rests on the sampling part made positive, "
+        "plus the Monte Carlo part.",
+    ]
+    if comparison.left_out:
+        names = ", ".join(comparison.left_out)
+        notes.append(f"Not for this ensemble: {names}; `left_out` says why.")
+    if n_hidden:
+        notes.append(f"{n_hidden:,} estimates are not shown; `frame` holds all.")
+    return notes
 
 
 class _Section:
@@ -403,24 +456,35 @@ def _variance_note(results: EnsembleResults) -> str | None:
 def _learners_note(results: EnsembleResults) -> str | None:
     if results.design.complete:
         return "Every subsample was evaluated: there is no Monte Carlo error."
-    reached = results.estimates.relative_mc_error.max()
+    estimates, tolerance = results.estimates, results.tolerance
     growth = results.info.growth
-    if growth.tol is not None and reached <= growth.tol:
+    reached = estimates.relative_mc_error.max()
+    aim = f"{100 * tolerance.tol:g}%{_absolute_text(results)}"
+    if tolerance.excess(estimates) <= 1:
+        if growth.tol is None:
+            return None
         return (
             "B was grown until the Monte Carlo error of the Estimates' std err was "
-            f"below {100 * growth.tol:g}%; {reached:.1%} was reached."
+            f"below {aim}; {reached:.1%} was reached."
         )
-    aim = 0.1 if growth.tol is None else growth.tol
-    if reached <= aim:
-        return None
-    if results.estimates.bounded.any():  # too few learners to tell how many
+    if estimates.bounded.any():  # too few learners to tell how many
         return f"The Estimates' std err has a Monte Carlo error of {reached:.0%}."
-    needed = results.estimates.learners_needed(aim).max()
+    needed = float(tolerance.needed(estimates).max())
     tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
         f"The Estimates' std err has a Monte Carlo error of {reached:.1%}; about "
-        f"{needed:,.0f} learners would bring it to {100 * aim:g}%.{tail}"
+        f"{about(needed)} learners would bring it to {aim}.{tail}"
     )
+
+
+def _absolute_text(results: EnsembleResults) -> str:
+    """Name the absolute tolerance where it is what counts."""
+    tolerance = results.tolerance
+    counts = tolerance.allowed(results.estimates) > tolerance.tol
+    if not counts.any():
+        return ""
+    atol = np.broadcast_to(tolerance.atol, counts.shape)[counts]
+    return f", or {_number(float(atol.min()))}"
 
 
 def _exact_note(results: EnsembleResults) -> str | None:

@@ -1,6 +1,8 @@
 """scikit-learn estimators on the compiled grower, with standard errors."""
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +20,10 @@ from vstatkit._typing import Floats
 from vstatkit._validation import subsample_size
 from vstatkit.components import ESTIMATORS, resolve_method
 from vstatkit.ensemble import Task, evaluate
-from vstatkit.forest.trees import StoredTreeKernel, tree_kernel
+from vstatkit.evaluation import Evaluation
+from vstatkit.exceptions import MonteCarloWarning
+from vstatkit.forest.trees import StoredTreeKernel, TreeKernel, tree_kernel
+from vstatkit.growth import Rule, grow_enough, runner
 from vstatkit.inference import Estimates, estimate, held, join_estimates
 from vstatkit.kernels import value_limit
 from vstatkit.orders import (
@@ -27,9 +32,29 @@ from vstatkit.orders import (
     measure_orders,
     reference_rows,
 )
+from vstatkit.precision import TOL, ErrorLaw, Tolerance, about, tolerance_of
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
 from vstatkit.subsample import IidDesign, check_size
+
+AUTO_FIRST = 500
+"""Trees that `n_estimators="auto"` grows at least."""
+
+AUTO_MOST = 5_000
+"""Trees that "auto" grows at most."""
+
+AUTO_NODES = 16_000_000
+"""Nodes (of 16 bytes) beyond which "auto" adds no trees, though standard errors
+could be known better."""
+
+WATCHED_ROWS = (10, 50)
+"""Fewest and most reference rows that "auto" watches."""
+
+WATCHED_VALUES = 200
+"""Predictions of a tree at these rows, where they are of many classes."""
+
+UNSURE = 0.25
+"""Monte Carlo error of standard errors, relative to them, that the user is told of."""
 
 OOB_ATTRIBUTES = (
     "oob_score_",
@@ -45,7 +70,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def __init__(
         self,
-        n_estimators: int,
+        n_estimators: int | str,
         *,
         bootstrap: bool,
         max_samples: int | float | None,
@@ -103,26 +128,49 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             weights=weights,
             options=self._tree_options(),
         )
-        task = Task(kernel, self.design_, X[:0], None, keep=True, oob=self.oob_score)
-        grown = evaluate(
-            task, 0, int(self.n_estimators), n_jobs=self.n_jobs, progress=False
-        )
-        self.estimators_ = grown.learners
-        self._kernel = StoredTreeKernel(
-            X.shape[1], n_classes, kernel.centre, kernel.scale
-        )
         self._limit = value_limit(kernel)
         self._reference = reference_rows(X, seed, kernel.n_outputs)
         self._orders: HigherOrders | None = None
+        grown = self._grow(kernel)
+        self.estimators_ = grown.learners
+        self.n_estimators_ = len(grown.learners)
+        self._told = False
+        self._kernel = StoredTreeKernel(
+            X.shape[1], n_classes, kernel.centre, kernel.scale
+        )
         if self.oob_score and grown.oob is not None:
             self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
 
+    def _grow(self, kernel: TreeKernel) -> Evaluation:
+        """Grow as many trees as `n_estimators` asks for."""
+        design, given = self.design_, self.n_estimators
+        task = Task(
+            kernel, design, kernel.X[:0], None, keep=True, oob=bool(self.oob_score)
+        )
+        if not isinstance(given, str):
+            return evaluate(task, 0, int(given), n_jobs=self.n_jobs, progress=False)
+        rows = watched_rows(self._reference, kernel.n_outputs)
+        watched = replace(task, at=rows)
+        run = runner(watched, None, n_jobs=self.n_jobs, progress=False)
+        start = run(0, AUTO_FIRST)
+        if self._no_errors() is not None:
+            return start
+        nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
+        most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
+        rule = Rule(self._method(), self._tolerance(TOL), most, kind=KernelKind.TREES)
+        return grow_enough(run, design, rule, self._limit, start)[0]
+
+    def _tolerance(self, tol: float) -> Tolerance:
+        """Say what standard errors must meet, all points taken together."""
+        return replace(tolerance_of(tol, None, self._limit), pooled=True)
+
     def _check_parameters(self) -> None:
-        whole = isinstance(self.n_estimators, int | np.integer)
-        if not whole or isinstance(self.n_estimators, bool) or self.n_estimators < 1:
+        given = self.n_estimators
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        if given != "auto" and not (whole and int(given) >= 1):
             raise ValueError(
-                f"`n_estimators` must be a whole number, at least 1; got "
-                f"{self.n_estimators!r}."
+                "`n_estimators` must be 'auto' or a whole number, at least 1; got "
+                f"{given!r}."
             )
         for name in ("bootstrap", "oob_score"):
             given = getattr(self, name)
@@ -183,17 +231,19 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _mean(self, X: Floats) -> Floats:
         return self._predictor.mean(X).reshape(len(X), -1)
 
-    def _estimate(self, X: Floats) -> Estimates:
-        if len(self.estimators_) < 2:
-            raise ValueError("standard errors need at least two trees.")
+    def _no_errors(self) -> str | None:
+        """Say why these data and subsamples have no standard errors."""
         if self.design_.n < 2:
-            raise ValueError("standard errors need at least two training rows.")
+            return "standard errors need at least two training rows."
         if not self.design_.replace and self.design_.k == self.design_.n:
-            raise ValueError(
+            return (
                 "standard errors need trees that see different rows; use "
                 "bootstrap=True, or `max_samples` below the number of rows."
             )
-        method = resolve_method(
+        return None
+
+    def _method(self) -> str:
+        return resolve_method(
             self.variance,
             replace=self.design_.replace,
             design=self.design_.name,
@@ -202,13 +252,23 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             n_absent=self.design_.n_absent,
             kind=KernelKind.TREES,
         )
-        orders = self._known_orders() if ESTIMATORS[method].beyond else None
+
+    def _estimate(self, X: Floats) -> Estimates:
+        if len(self.estimators_) < 2:
+            raise ValueError("standard errors need at least two trees.")
+        reason = self._no_errors()
+        if reason is not None:
+            raise ValueError(reason)
+        method = self._method()
         chunks = self._predictor.chunks(X, self.design_.n)
         n_values = len(X) * self._kernel.n_outputs
         design = held(self.design_, len(self.estimators_), n_values)
-        return join_estimates(
+        orders = self._known_orders() if ESTIMATORS[method].beyond else None
+        found = join_estimates(
             [estimate(design, h, method, self._limit, orders) for h in chunks]
         )
+        self._tell_of_error(found)
+        return found
 
     def _known_orders(self) -> HigherOrders:
         """Compare the trees beyond the first order, once."""
@@ -221,6 +281,27 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 KernelKind.TREES,
             )
         return self._orders
+
+    def _tell_of_error(self, found: Estimates) -> None:
+        """Warn, once a fit, where the standard errors are hardly known."""
+        if self._told or self._tolerance(UNSURE).excess(found) <= 1:
+            return
+        self._told = True
+        error = ErrorLaw.typical(found).relative_error(self.n_estimators_).item()
+        needed = about(self._tolerance(TOL).needed(found).item())
+        warnings.warn(
+            f"the standard errors of {self.n_estimators_} trees have a Monte Carlo "
+            f"error of about {error:.0%}. About {needed} trees would bring it to "
+            f"{TOL:.0%}, or below what matters: raise `n_estimators`.",
+            MonteCarloWarning,
+            stacklevel=4,
+        )
+
+
+def watched_rows(reference: Floats, n_outputs: int) -> Floats:
+    """Take the reference rows that "auto" watches."""
+    low, high = WATCHED_ROWS
+    return reference[: int(np.clip(WATCHED_VALUES // n_outputs, low, high))]
 
 
 def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
@@ -240,8 +321,14 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_estimators : int
-        Trees. Standard errors need more of them than predictions do.
+    n_estimators : int or "auto"
+        Trees. "auto" grows 500, and then as many as standard errors need: until
+        the typical one, over up to 50 rows of the training data drawn by the seed,
+        has a Monte Carlo error below 10 %, or below a thousandth of the range of
+        the response. It stops at 5,000 trees, or at 16 million nodes (256 MB). A
+        number is taken as it is. Where the typical standard error of a prediction
+        is known to no better than 25 %, a `MonteCarloWarning`, once a fit, says how
+        many trees would do.
     bootstrap : bool
         Subsample with replacement, or without.
     max_samples : int, float or None
@@ -269,6 +356,8 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     ----------
     estimators_ : list of Tree
         Fitted trees.
+    n_estimators_ : int
+        How many they are.
     design_ : IidDesign
         Which rows each tree saw.
     oob_score_ : float
@@ -283,7 +372,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     >>> import vstatkit as vs
     >>> data = vs.datasets.mars(200, rng=1)
     >>> X, y = data.drop(columns="y"), data["y"]
-    >>> forest = vs.ForestRegressor(500, max_samples=70, random_state=1).fit(X, y)
+    >>> forest = vs.ForestRegressor(max_samples=70, random_state=1).fit(X, y)
     >>> mean, std = forest.predict(X.head(2), return_std=True)
     >>> bool((std > 0).all())
     True
@@ -291,7 +380,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_estimators: int = 500,
+        n_estimators: int | str = "auto",
         *,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
@@ -370,7 +459,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
     ----------
     classes_ : ndarray of shape (K,)
         Class labels.
-    estimators_, design_, feature_importances_
+    estimators_, n_estimators_, design_, feature_importances_
         See `ForestRegressor`.
     oob_score_ : float
         Out-of-bag accuracy, if asked for.
@@ -380,7 +469,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_estimators: int = 500,
+        n_estimators: int | str = "auto",
         *,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
