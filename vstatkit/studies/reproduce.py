@@ -208,22 +208,13 @@ def _validity(plan: Plan) -> Report:
     from vstatkit.studies import validity_metrics as metrics  # noqa: PLC0415 with it
     from vstatkit.studies import validity_report  # noqa: PLC0415 only pictures need it
 
-    laws = chosen_laws(plan.laws)
     extras = validity.EXTRAS[:1] if plan.quick else validity.EXTRAS
     wanted = [*validity.SETTINGS, *extras] if plan.settings is None else plan.settings
     validity.check_settings(wanted)
     with warnings.catch_warnings():
         # An ensemble that is too small is what is studied.
         warnings.simplefilter("ignore", VstatkitWarning)
-        records = {
-            (setting.name, law.name): plan.run(
-                validity.Validity(law, setting, plan.quick), validity.ITERATIONS
-            )
-            for setting in validity.SETTINGS.values()
-            if setting.name in wanted
-            for law in laws
-            if setting.applies(law)
-        }
+        records = _law_records(plan, wanted)
         seeds = _seed_records(plan) if "seeds" in wanted else {}
     there, absent = validity_peers.installed() if "peers" in wanted else ([], [])
     peers = _peer_records(plan, there)
@@ -236,6 +227,20 @@ def _validity(plan: Plan) -> Report:
             absent,
         )
     )
+
+
+def _law_records(plan: Plan, wanted: Sequence[str]) -> dict[tuple[str, str], Record]:
+    """Run every law in one setting after the other, the defaults first."""
+    laws = chosen_laws(plan.laws)
+    return {
+        (setting.name, law.name): plan.run(
+            validity.Validity(law, setting, plan.quick), validity.ITERATIONS
+        )
+        for setting in validity.SETTINGS.values()
+        if setting.name in wanted
+        for law in laws
+        if setting.applies(law)
+    }
 
 
 def _seed_records(plan: Plan) -> dict[tuple[str, str], Record]:

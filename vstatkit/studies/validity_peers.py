@@ -166,10 +166,11 @@ def _run_r(peer: str, code: str, given: list[str]) -> None:
         subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=R_SECONDS
         )
-    except subprocess.CalledProcessError as error:
+    except subprocess.SubprocessError as error:
+        said = str(getattr(error, "stderr", None) or error).strip()[-300:]
         raise PeerError(
-            f"{peer} failed in R: {error.stderr.strip()[-300:]}. Leave 'peers' out of "
-            "the settings, or mend the package."
+            f"{peer} failed in R: {said} Mend the package, or leave 'peers' out of the "
+            "settings."
         ) from error
 
 

@@ -367,11 +367,18 @@ def draw(points: pd.DataFrame) -> Figure:
     for row, setting in enumerate(settings):
         ax = axes[row][0]
         _marks(ax, points[points["setting"] == setting], laws)
-        ax.set_title(f"{setting}: {SETTINGS[setting].description}", loc="left")
+        title = f"{setting}: {SETTINGS[setting].description}".replace("`", "")
+        ax.set_title(title, loc="left", fontsize="medium")
         ax.set_ylabel("Coverage, %")
         last = row == len(settings) - 1
-        ax.set_xticks(range(len(laws)), [_marked(law) for law in laws] if last else [])
-        ax.tick_params(axis="x", rotation=35)
+        ax.set_xticks(
+            range(len(laws)),
+            [_marked(law) for law in laws] if last else [""] * len(laws),
+            rotation=35,
+            ha="right",
+            rotation_mode="anchor",
+        )
+        ax.tick_params(axis="x", length=0)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=len(labels), frameon=False
@@ -397,6 +404,6 @@ def _marks(ax: Axes, points: pd.DataFrame, laws: list[str]) -> None:
             label=f"{label}, ours" if label == OURS else label,
         )
     for edge in range(1, len(laws)):
-        ax.axvline(edge - 0.5, color="0.9", linewidth=0.8)
+        ax.axvline(edge - 0.5, color="0.9", linewidth=0.8, zorder=0)
     ax.set_xlim(-0.5, len(laws) - 0.5)
     clean(ax)
