@@ -1,6 +1,7 @@
 """The validity study: what it keeps, what it makes of it, and the command."""
 
 import math
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -410,6 +411,22 @@ def test_peers_see_the_same_data(tmp_path, capsys, monkeypatch):
     assert "Not installed: grf." in text
     assert "| vstatkit, fit |" in text
     assert "| ranger        |" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (subprocess.CalledProcessError(1, "R", stderr="no trees\n"), "no trees"),
+        (subprocess.TimeoutExpired("R", 5), "timed out after 5 seconds"),
+    ],
+)
+def test_a_peer_that_fails_is_an_error_of_the_study(monkeypatch, error, said):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(validity_peers.subprocess, "run", fail)
+    with pytest.raises(validity_peers.PeerError, match=f"ranger failed in R: .*{said}"):
+        validity_peers._run_r("ranger", "", [])
 
 
 @pytest.mark.parametrize("peer", ["ranger", "grf"])

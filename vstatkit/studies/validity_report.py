@@ -97,9 +97,11 @@ def _introduction(found: Findings) -> str:
     count = found.data_sets
     named = ", ".join(f"`{name}` ({label})" for label, name in ESTIMATORS.items())
     return (
-        f"Written by `vstatkit reproduce validity`, {count} data sets a law. What is "
-        "covered is the mean of the estimates over all data sets, the target of an "
-        "ensemble's interval; the true variance is theirs too. The estimators are "
+        f"Written by `vstatkit reproduce validity`, {count} data sets a law. A run that "
+        "was stopped goes on; `--laws` and `--settings` choose parts of it, and runs "
+        "of different laws may share a directory at the same time. What is covered "
+        "is the mean of the estimates over all data sets, the target of an ensemble's "
+        "interval; the true variance is theirs too. The estimators are "
         f"{named}; ours is {OURS}. Laws marked {HELD} stayed aside while estimators "
         "were made. Monte Carlo errors of the study: one standard error of a coverage "
         f"of 95 % is {100 * np.sqrt(0.05 * 0.95 / count):.1f} %, of a variance ratio "
