@@ -97,8 +97,8 @@ def _introduction(found: Findings) -> str:
     count = found.data_sets
     named = ", ".join(f"`{name}` ({label})" for label, name in ESTIMATORS.items())
     return (
-        f"Written by `vstatkit reproduce validity`, {count} data sets a law. A run that "
-        "was stopped goes on; `--laws` and `--settings` choose parts of it, and runs "
+        f"Written by `vstatkit reproduce validity`, {count} data sets a law. A run "
+        "that was stopped goes on; `--laws` and `--settings` choose parts, and runs "
         "of different laws may share a directory at the same time. What is covered "
         "is the mean of the estimates over all data sets, the target of an ensemble's "
         "interval; the true variance is theirs too. The estimators are "
