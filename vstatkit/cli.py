@@ -15,6 +15,7 @@ from vstatkit.exceptions import VstatkitError
 from vstatkit.files import write_text_whole, write_whole
 from vstatkit.results import EnsembleResults
 from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
+from vstatkit.studies.validity import EXTRAS, SETTINGS
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
 
@@ -46,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
     _add_fit(commands.add_parser("fit", help="fit a formula to a CSV file"))
     _add_reproduce(
-        commands.add_parser("reproduce", help="repeat the paper's tables and figures")
+        commands.add_parser("reproduce", help="repeat the paper, or the validity study")
     )
     return parser
 
@@ -87,8 +88,8 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--iterations",
         type=int,
-        help="data sets (table1: splits) instead of 20 for table1, 500 for table2, "
-        "300 for the figures; with 'figures' and 'all' at most these",
+        help="data sets (table1: splits) instead of 20 for table1, 500 for table2 and "
+        "validity, 300 for the figures; with 'figures' and 'all' at most these",
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -106,6 +107,14 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="directory with boston.csv and retinopathy.arff, or one of them; by "
         "default $VSTATKIT_DATA",
+    )
+    parser.add_argument(
+        "--laws", metavar="NAMES", help="validity: laws, with commas between them"
+    )
+    parser.add_argument(
+        "--settings",
+        metavar="NAMES",
+        help=f"validity: some of {','.join([*SETTINGS, *EXTRAS])}",
     )
     parser.add_argument(
         "--quick",
@@ -126,6 +135,8 @@ def _reproduce(options: argparse.Namespace) -> int:
         data=options.data,
         quick=options.quick,
         progress=True,
+        laws=_listed(options.laws),
+        settings=_listed(options.settings),
     )
     for report in reports:
         print(f"# {report.name}\n\n{report.markdown}\n", flush=True)
@@ -134,6 +145,10 @@ def _reproduce(options: argparse.Namespace) -> int:
     folder = options.out / QUICK_FOLDER if options.quick else options.out
     print(f"Files written to {folder.resolve()}")
     return 0
+
+
+def _listed(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",")]
 
 
 def _demo(options: argparse.Namespace) -> int:
