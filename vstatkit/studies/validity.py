@@ -32,6 +32,7 @@ ESTIMATORS = {
     "IJ": "ij_u",
     "corrected": "corrected",
     "J": "jackknife",
+    "vstatkit": "auto",
 }
 """Variance estimators by their labels; the last one is ours, and grows the forests."""
 
