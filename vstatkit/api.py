@@ -51,7 +51,13 @@ from vstatkit.frames import as_frame
 from vstatkit.growth import grow
 from vstatkit.inference import value_units
 from vstatkit.info import Growth, ModelInfo
-from vstatkit.kernels import FunctionKernel, Predictive, value_limit
+from vstatkit.kernels import (
+    FunctionKernel,
+    Predictive,
+    prediction_support,
+    value_limit,
+    value_support,
+)
 from vstatkit.moments import gram_is_cheaper, moments_by_gram
 from vstatkit.prediction import Predictor
 from vstatkit.results import EnsembleResults, resolved
@@ -219,6 +225,7 @@ def fit(
         predictor=build_predictor(built, evaluation, parsed, n_jobs),
         scores=out_of_bag_scores(built, evaluation, parsed),
         limit=value_limit(built),
+        support=value_support(built, len(parsed.y)),
     )
 
 
@@ -460,6 +467,7 @@ def from_sklearn(
         predictor=predictor,
         scores=adopted.scores(),
         limit=adopted.limit,
+        support=prediction_support(adopted.kernel, results.nobs),
     )
 
 

@@ -14,6 +14,7 @@ from vstatkit.components import (
     estimate_components,
     estimate_covariance,
 )
+from vstatkit.intervals import Support
 from vstatkit.streams import Purpose, stream
 from vstatkit.subsample import GivenDesign, SubsampleDesign
 from vstatkit.variance import noise_variance, positive_mean
@@ -58,6 +59,9 @@ class Estimates:
         the values themselves may leave the range of floating point.
     null : ndarray of shape (m,) or float
         Values that the tests hold the estimates against.
+    support : Support or None
+        Range of probabilities, which their intervals do not leave; None for
+        intervals that are symmetric about the estimate.
     """
 
     estimate: Floats
@@ -68,6 +72,7 @@ class Estimates:
     n_learners: float
     unit: Floats
     null: Floats | float = 0.0
+    support: Support | None = None
 
     @cached_property
     def components(self) -> VarianceComponents:
@@ -108,10 +113,36 @@ class Estimates:
         """Two-sided p-values of the null, by Student's t."""
         return two_sided(self.zvalues, self.df)
 
-    def half_width(self, alpha: float) -> Floats:
-        """Half the width of the 1 - alpha interval."""
+    def _quantile(self, alpha: float) -> Floats:
         check_alpha(alpha)
-        return np.asarray(stats.t.isf(alpha / 2, self.df)) * self.bse
+        return np.asarray(stats.t.isf(alpha / 2, self.df))
+
+    def half_width(self, alpha: float) -> Floats:
+        """Half the width of the symmetric 1 - alpha interval."""
+        return self._quantile(alpha) * self.bse
+
+    def interval(
+        self, alpha: float, critical: float | None = None
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of the 1 - alpha intervals.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage.
+        critical : float, optional
+            Multiplier of the standard errors; Student's t by default.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (m,)
+            Symmetric about the estimates, or inside their `support`.
+        """
+        t = self._quantile(alpha) if critical is None else critical
+        if self.support is None:
+            half = t * self.bse
+            return self.estimate - half, self.estimate + half
+        return self.support.interval(self.estimate, self.bse, t)
 
     @property
     def relative_mc_error(self) -> Floats:

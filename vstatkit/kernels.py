@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.evaluation import Evaluation
+from vstatkit.intervals import Support
 
 
 @runtime_checkable
@@ -122,6 +123,18 @@ def value_limit(kernel: AnyKernel) -> float | None:
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         return None
     return getattr(kernel, "limit", None) if kernel.n_classes is None else 0.5
+
+
+def prediction_support(kernel: Predictive, nobs: int) -> Support | None:
+    """Range of the predictions, where they are probabilities."""
+    return None if kernel.n_classes is None else Support(0.0, 1.0, nobs)
+
+
+def value_support(kernel: AnyKernel, nobs: int) -> Support | None:
+    """Range of the kernel's values, where they are probabilities."""
+    if not isinstance(kernel, Predictive) or kernel.coefficients:
+        return None
+    return prediction_support(kernel, nobs)
 
 
 def _points(at: Floats | None) -> Floats:

@@ -19,7 +19,8 @@ from vstatkit.exceptions import FileError
 from vstatkit.forest.trees import StoredTreeKernel, Tree
 from vstatkit.formula import Coding, Recipe
 from vstatkit.info import EffectValues, Growth, ModelInfo
-from vstatkit.kernels import LinearKernel
+from vstatkit.intervals import Support
+from vstatkit.kernels import LinearKernel, prediction_support
 from vstatkit.packing import (
     check,
     only,
@@ -38,7 +39,7 @@ from vstatkit.stored_designs import unpack_design
 from vstatkit.stored_trees import check_trees
 
 ARRAYS = (
-    *("values", "null", "limit", "effects", "residuals", "coefficients"),
+    *("values", "null", "limit", "support", "effects", "residuals", "coefficients"),
     *("typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
     *("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains"),
@@ -102,6 +103,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     check(info.nobs >= design.n, "there are fewer observations than units.")
     clusters = info.units == "clusters"
     check(clusters or info.nobs == design.n, "observations and units differ.")
+    predictor = _unpack_predictor(document["predictor"], arrays, B)
     made = EnsembleResults(
         design=design,
         values=values,
@@ -110,10 +112,11 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         info=info,
         units=unpack_index(document["units"], design.n),
         effect_values=_unpack_effects(document["effects"], arrays, B),
-        predictor=_unpack_predictor(document["predictor"], arrays, B),
+        predictor=predictor,
         scores=_unpack_scores(document["scores"], arrays, info.nobs),
         null=null,
         limit=_unpack_limit(arrays, m),
+        support=_unpack_support(arrays, m, info, predictor),
     )
     check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
     return made
@@ -138,6 +141,23 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
     check(limit.size in (1, m), "limits and estimates differ in number.")
     check(bool((limit >= 0).all()), "a limit is negative.")
     return float(limit[0]) if limit.size == 1 else limit
+
+
+def _unpack_support(
+    arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None
+) -> Support | None:
+    """Take the ends of the values: one pair for all, or each its own."""
+    if "support" not in arrays:  # older files, where the learners tell
+        if predictor is None or info.coefficients:
+            return None
+        return prediction_support(predictor.kernel, info.nobs)
+    support = _floats(arrays, "support", 2)
+    check(support.shape in ((2, 1), (2, m)), "ends and estimates differ in number.")
+    low, high = support
+    check(bool((low <= high).all()), "an end of the values is beyond the other.")
+    if low.size == 1:
+        return Support(float(low[0]), float(high[0]), info.nobs)
+    return Support(low, high, info.nobs)
 
 
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:

@@ -425,9 +425,14 @@ def _exact_note(results: EnsembleResults) -> str | None:
     count = int((results.components.zeta_k == 0).sum())
     if count == 0:
         return None
+    bounds = (
+        ""
+        if results.support is None
+        else f" Their bounds are those of a share among {results.nobs:,} observations."
+    )
     return (
         f"All learners agree for {count} of {len(results.labels)} estimates: their std "
-        "err is zero, which says nothing about other data."
+        f"err is zero, which says nothing about other data.{bounds}"
     )
 
 
@@ -525,12 +530,12 @@ def _large_k_note(results: EnsembleResults) -> str | None:
 
 
 def _probability_note(results: EnsembleResults) -> str | None:
-    predictor = results.predictor
-    if predictor is None or predictor.kernel.n_classes is None:
+    if results.support is None:
         return None
-    if results.info.coefficients:
-        return None
-    return "Estimates are probabilities; bounds beyond 0 and 1 are shown as they are."
+    return (
+        "Intervals of probabilities and of their differences stay within their range "
+        "(Agresti and Coull's, on an effective number of observations)."
+    )
 
 
 def _dropped_note(results: EnsembleResults) -> str | None:

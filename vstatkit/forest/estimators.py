@@ -1,6 +1,7 @@
 """scikit-learn estimators on the compiled grower, with standard errors."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from vstatkit.components import resolve_method
 from vstatkit.ensemble import Task, evaluate
 from vstatkit.forest.trees import StoredTreeKernel, tree_kernel
 from vstatkit.inference import Estimates, estimate, held, join_estimates
-from vstatkit.kernels import value_limit
+from vstatkit.kernels import prediction_support, value_limit
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
 from vstatkit.subsample import IidDesign, check_size
@@ -195,9 +196,10 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         chunks = self._predictor.chunks(X, self.design_.n)
         n_values = len(X) * self._kernel.n_outputs
         design = held(self.design_, len(self.estimators_), n_values)
-        return join_estimates(
+        found = join_estimates(
             [estimate(design, h, method, self._limit) for h in chunks]
         )
+        return replace(found, support=prediction_support(self._kernel, self.design_.n))
 
 
 def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
@@ -327,8 +329,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
         """Confidence intervals of the means, shape (rows, 2)."""
         found = self._estimate(self._rows(X))
-        half = found.half_width(alpha)
-        return np.column_stack([found.estimate - half, found.estimate + half])
+        return np.column_stack(found.interval(alpha))
 
 
 class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
@@ -404,8 +405,11 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         """Write out the class that two classes leave unsaid."""
         if len(self.classes_) > 2:
             return share
-        both = np.column_stack([1 - share, share])
-        return both[:, : len(self.classes_)]
+        return self._both(1 - share, share)
+
+    def _both(self, first: Floats, second: Floats) -> Floats:
+        """Put two columns together; one where the data hold a single class."""
+        return np.column_stack([first, second])[:, : len(self.classes_)]
 
     def predict_proba(
         self, X: Any, return_std: bool = False
@@ -417,7 +421,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         found = self._estimate(rows)
         std = found.bse.reshape(len(rows), -1)
         if len(self.classes_) <= 2:
-            std = np.column_stack([std, std])[:, : len(self.classes_)]
+            std = self._both(std, std)
         return self._all_classes(found.estimate.reshape(len(rows), -1)), std
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -426,11 +430,13 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         return np.asarray(self.classes_[share.argmax(axis=1)])
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
-        """Confidence intervals of the probabilities, shape (rows, K, 2)."""
+        """Confidence intervals of the probabilities, shape (rows, K, 2).
+
+        They lie inside [0, 1].
+        """
         rows = self._rows(X)
         found = self._estimate(rows)
-        half = found.half_width(alpha).reshape(len(rows), -1)
-        if len(self.classes_) == 2:
-            half = np.column_stack([half, half])
-        share = self._all_classes(found.estimate.reshape(len(rows), -1))
-        return np.stack([share - half, share + half], axis=2)
+        lower, upper = (end.reshape(len(rows), -1) for end in found.interval(alpha))
+        if len(self.classes_) <= 2:
+            lower, upper = self._both(1 - upper, lower), self._both(1 - lower, upper)
+        return np.stack([lower, upper], axis=2)
