@@ -22,6 +22,7 @@ from vstatkit.variance import (
     little_bags,
     matched_pairs,
     noise_variance,
+    positive_mean,
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
@@ -65,6 +66,9 @@ class VarianceComponents:
     ceiling : ndarray of shape (m,)
         The most that the sampling variance can be, given how much single learners
         vary; infinite where nothing is known.
+    concentration : ndarray of shape (m,) or None
+        `sum c**4 / (sum c**2)**2` of the influences c, without their noise: one over
+        the number of units that matter. It has no unit and no scale.
     """
 
     method: str
@@ -78,13 +82,14 @@ class VarianceComponents:
     quartic: Floats | None
     n: int
     ceiling: Floats
+    concentration: Floats | None = None
 
     @classmethod
     def join(cls, parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
         """Put the components of several groups of query points together."""
         joined = {
             name: _join_arrays([getattr(part, name) for part in parts])
-            for name in (*_TABLE, "noise", "quartic", "ceiling")
+            for name in (*_TABLE, "noise", "quartic", "ceiling", "concentration")
         }
         return cls(method=parts[0].method, n=parts[0].n, **joined)
 
@@ -389,7 +394,35 @@ def _components(
         quartic=quartic,
         n=n,
         ceiling=_ceiling(moments, noise),
+        concentration=influence_concentration(moments),
     )
+
+
+def influence_concentration(moments: EnsembleMoments) -> Floats | None:
+    """Say how much the squared influences rest on few units, from 1/n to 1.
+
+    Returns
+    -------
+    ndarray of shape (m,) or None
+        `sum c**4 / (sum c**2)**2` of the covariances c with the counts, their Monte
+        Carlo noise taken out of both sums; 1/n where all units matter alike, one where
+        a single unit matters. None where fourth powers were not summed.
+
+    Notes
+    -----
+    Noise of variance s2 in every c adds `6 s2 sum c**2 + 3 n s2**2` to the fourth
+    powers and `n s2` to the squares. These may be negative then, and are made
+    positive as variances are.
+    """
+    if moments.quartic is None:
+        return None
+    n, s2 = moments.n, moments.count_variance * moments.monte_carlo
+    squares = moments.size**2 / n * zeta_1_ij(moments) - n * s2
+    fourth = moments.quartic - 6 * s2 * squares - 3 * n * s2**2
+    positive = positive_mean(squares, np.sqrt(noise_variance(squares, s2, n)))
+    alike = np.full_like(positive, 1 / n)
+    share = np.divide(fourth, positive**2, out=alike, where=positive > 0)
+    return np.clip(share, 1 / n, 1.0)
 
 
 def _ceiling(moments: EnsembleMoments, noise: Floats) -> Floats:

@@ -231,9 +231,8 @@ def stabilise(
 
     The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
     Monte Carlo variance of V, `data` the variance it would have with infinitely
-    many learners, from the fourth powers of the influences with their noise
-    taken out. They are at least `MIN_DF`, and less than the number of units:
-    fourth powers say little about few units.
+    many learners, see `data_variance`. They are at least `MIN_DF`, and less than
+    the number of units.
     """
     V, n = components.sampling, components.n
     nonnegative = ESTIMATORS[components.method].nonnegative
@@ -244,14 +243,11 @@ def stabilise(
     bounded = positive > most
     positive = np.minimum(positive, most)
     variance = positive + components.monte_carlo
-    if components.noise is None or components.quartic is None:
+    if components.noise is None or components.concentration is None:
         spread = components.mc_se**2
     else:
-        s2 = components.noise
-        unbiased = V - n * s2 if nonnegative else V
-        quartic = components.quartic - 6 * s2 * unbiased - 3 * n * s2**2
-        data = np.maximum(quartic - positive**2 / n, 0.0)
-        spread = noise_variance(positive, s2, n) + data
+        data = positive**2 * data_variance(components.concentration, n)
+        spread = noise_variance(positive, components.noise, n) + data
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
     df = np.where(variance > 0, df, np.inf)  # what has no error does not limit others
     df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
@@ -259,6 +255,34 @@ def stabilise(
     return Estimates(
         estimate, components, positive, bounded, df, n_learners, unit=scale
     )
+
+
+def data_variance(concentration: Floats, n: int) -> Floats:
+    """Variance of a variance estimate over data sets, relative to its square.
+
+    Parameters
+    ----------
+    concentration : ndarray of shape (m,)
+        `sum c**4 / (sum c**2)**2` of the influences.
+    n : int
+        Number of units.
+
+    Notes
+    -----
+    The sample variance of n values with excess kurtosis g has the relative variance
+    `2/(n - 1) + g/n`. The influences' own excess kurtosis, `n concentration - 3`, is
+    bounded by n and too small by much where units are few, so the estimate that is
+    unbiased under normality is taken.
+
+    Examples
+    --------
+    >>> data_variance(np.array([3 / 102, 0.2]), 100).round(3)  # normal; five units
+    array([0.02, 0.2 ])
+    """
+    excess = n * concentration - 3
+    if n > 3:
+        excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * excess + 6)
+    return np.maximum(2 / max(n - 1, 1) + excess / n, 0.0)
 
 
 def _ceiling(components: VarianceComponents) -> Floats:

@@ -22,6 +22,12 @@ from vstatkit.results import EnsembleResults
 WIDTH = 78
 """Least width of a table, as in statsmodels."""
 
+RELIABLE_UNITS = 20
+"""Observations or clusters from which on intervals hold their level."""
+
+LINEAR_KERNELS = ("ols", "mean")
+"""Kernels whose intervals hold it with five already."""
+
 MAX_ROWS = 40
 """Rows of a table that are printed, the first and the last; the notes say so."""
 
@@ -349,6 +355,7 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _unmoved_note(results),
         _beyond_note(results),
         _unused_note(results),
+        _few_units_note(results),
         _influence_note(results),
         _negative_note(results),
         _bounded_note(results),
@@ -471,6 +478,18 @@ def _unused_note(results: EnsembleResults) -> str | None:
     if not levels:
         return None
     return f"Levels of the response that no row has: {', '.join(levels)}."
+
+
+def _few_units_note(results: EnsembleResults) -> str | None:
+    """Warn of intervals that were measured to miss their level."""
+    linear = results.info.kernel in LINEAR_KERNELS
+    if linear or results.design.n >= RELIABLE_UNITS:
+        return None
+    return (
+        f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
+        f"{results.info.units}: of forests' 95% intervals 91 to 95% have been measured "
+        "to cover."
+    )
 
 
 def _influence_note(results: EnsembleResults) -> str:
