@@ -122,7 +122,7 @@ class Estimates:
         return self._quantile(alpha) * self.bse
 
     def interval(
-        self, alpha: float, critical: float | None = None
+        self, alpha: float, critical: Floats | float | None = None
     ) -> tuple[Floats, Floats]:
         """Lower and upper bounds of the 1 - alpha intervals.
 
@@ -130,7 +130,7 @@ class Estimates:
         ----------
         alpha : float
             One minus the coverage.
-        critical : float, optional
+        critical : ndarray of shape (m,) or float, optional
             Multiplier of the standard errors; Student's t by default.
 
         Returns
@@ -496,6 +496,38 @@ def simultaneous_critical_value(
     if np.isfinite(df):
         normal /= np.sqrt(rng.chisquare(df, BAND_DRAWS) / df)[:, None]
     return float(np.quantile(np.abs(normal).max(axis=1), 1 - alpha))
+
+
+def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) -> Floats:
+    """Quantiles of a band, for estimates with degrees of freedom of their own.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        Covariance.
+    alpha : float
+        One minus the joint coverage.
+    df : ndarray of shape (m,)
+        Degrees of freedom.
+    seed : int
+        The design's seed, so that a band is reproducible.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Notes
+    -----
+    The largest |t| with the harmonic mean of the degrees of freedom gives the level
+    that each interval must have by itself; every estimate then has Student's t of
+    that level with its own. The least degrees of freedom for all would make bands
+    much too wide.
+    """
+    middle = float(df.size / np.sum(1 / df))
+    largest = simultaneous_critical_value(matrix, alpha, middle, seed)
+    # Not above alpha: the draws behind the largest |t| have an error.
+    level = min(2 * float(stats.t.sf(largest, middle)), alpha)
+    return np.asarray(stats.t.isf(level / 2, df))
 
 
 @dataclass(frozen=True)

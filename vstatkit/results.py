@@ -17,12 +17,12 @@ from vstatkit.inference import (
     Covariance,
     Estimates,
     WaldTest,
+    band_critical_values,
     covariance,
     ensemble_mean,
     estimate,
     held,
     join_estimates,
-    simultaneous_critical_value,
     value_units,
     wald_test,
 )
@@ -177,15 +177,14 @@ class EnsembleResults:
         DataFrame
             Columns `lower` and `upper`. Those of probabilities lie inside [0, 1].
         """
-        critical = self._critical_value(alpha) if simultaneous else None
+        critical = self._critical_values(alpha) if simultaneous else None
         bounds = np.column_stack(self.estimates.interval(alpha, critical))
         return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
 
-    def _critical_value(self, alpha: float) -> float:
-        """Quantile of the largest |t| over all estimates."""
-        df = float(self.estimates.df.min())
+    def _critical_values(self, alpha: float) -> Floats:
+        """Quantiles that make all intervals hold at once."""
         correlation = self._covariance.correlation
-        return simultaneous_critical_value(correlation, alpha, df, self.seed)
+        return band_critical_values(correlation, alpha, self.estimates.df, self.seed)
 
     @cached_property
     def _covariance(self) -> Covariance:
