@@ -15,7 +15,7 @@ from r_bridge.objects import RObject
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import Bools, DataLike, Floats, Ints, Labels
 from vstatkit.frames import is_number, nearest
-from vstatkit.kernels import output_columns
+from vstatkit.kernels import output_columns, prediction_support
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
 
@@ -173,7 +173,13 @@ class AdoptedForest:
             response=self._response(),
             coefficients=False,
         )
-        return replace(made, info=info, scores=self.scores, predictor=predictor)
+        return replace(
+            made,
+            info=info,
+            scores=self.scores,
+            predictor=predictor,
+            support=prediction_support(kernel, made.nobs),
+        )
 
     def _response(self) -> str:
         if self.classes is None or len(self.classes) != 2:

@@ -452,6 +452,10 @@ HOSTILE = {
     "limits of others": (TREES, array("limit", lambda a: np.ones(7))),
     "a negative limit": (TREES, array("limit", lambda a: -a)),
     "a limit that is none": (TREES, array("limit", lambda a: a * np.nan)),
+    "ends of others": (TREES, added("support", np.ones((2, 7)))),
+    "ends in disorder": (TREES, added("support", np.array([[1.0], [0.0]]))),
+    "one end": (TREES, added("support", np.ones((1, 1)))),
+    "an end that is none": (TREES, added("support", np.array([[0.0], [np.inf]]))),
     "two typical rows": (
         TREES,
         array("typical_numbers", lambda a: np.repeat(a, 2, axis=1)),

@@ -218,14 +218,45 @@ def noise_variance(V, s2, n):
     return 2 * n * s2**2 + 4 * s2 * max(V, 0.0)
 
 
-def stabilised(V, s2, zeta_over_B, quartic, n, *, nonnegative=False):
-    """`V+`, the posterior mean given that it is positive, and degrees of freedom."""
-    s = math.sqrt(noise_variance(V, s2, n))
+def positive_mean(V, s):
+    """Posterior mean given that it is positive."""
     r = V / s
     density = math.exp(-(r**2) / 2) / math.sqrt(2 * math.pi)
-    plus = V if nonnegative else V + s * density / (math.erfc(-r / math.sqrt(2)) / 2)
-    squares = V - n * s2 if nonnegative else V
-    q = quartic - 6 * s2 * squares - 3 * n * s2**2
-    data = max(q, plus**2 / n) - plus**2 / n
+    return V + s * density / (math.erfc(-r / math.sqrt(2)) / 2)
+
+
+def concentration(N, h):
+    """Fourth powers of the influences over their squared squares, noise taken out."""
+    return _concentration(influence(N, h), count_variance(N) * zeta_k(h) / len(h), N)
+
+
+def presence_concentration(N, h):
+    """The same of what the learners without a unit differ by."""
+    t = left_out_means(N, h)
+    q = share_left_out(N, t)
+    c = [t[i] - mean(h) for i in t]
+    return _concentration(c, (1 - q) / q * zeta_k(h) / len(h), N)
+
+
+def _concentration(c, s2, N):
+    n = len(N[0])
+    V = sum(x**2 for x in c) - n * s2
+    plus = positive_mean(V, math.sqrt(noise_variance(V, s2, n)))
+    q = sum(x**4 for x in c) - 6 * s2 * V - 3 * n * s2**2
+    return min(max(q / plus**2, 1 / n), 1.0)
+
+
+def data_variance(share, n):
+    """Relative variance of a sample variance, by the unbiased excess kurtosis."""
+    g = n * share - 3
+    if n > 3:
+        g = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * g + 6)
+    return max(2 / max(n - 1, 1) + g / n, 0.0)
+
+
+def stabilised(V, s2, zeta_over_B, share, n, *, nonnegative=False):
+    """`V+`, the posterior mean given that it is positive, and degrees of freedom."""
+    plus = V if nonnegative else positive_mean(V, math.sqrt(noise_variance(V, s2, n)))
+    data = plus**2 * data_variance(share, n)
     df = 2 * (plus + zeta_over_B) ** 2 / (noise_variance(plus, s2, n) + data)
     return plus, min(max(df, 3.0), max(n - 1, 1))

@@ -96,6 +96,30 @@ def test_noise_quartic_and_mc_se_are_those_of_the_influences(method, replace):
         assert_allclose(parts.mc_se[0], mc_se, **SAME_ALGEBRA)
 
 
+@pytest.mark.parametrize(("method", "replace"), PLAIN)
+def test_concentration_is_that_of_the_influences_whatever_the_scale(method, replace):
+    for case in cases(replace):
+        parts = estimate_components(method, case.design, case.values)
+        for j, h in enumerate(case.values.T):
+            seen = literal.concentration
+            if method == "jackknife":
+                seen = literal.presence_concentration
+            expected = seen(case.counts, h)
+            assert_allclose(parts.concentration[j], expected, **SAME_ALGEBRA)
+        moved = parts.in_units(np.full(case.values.shape[1], 8.0)).concentration
+        assert_allclose(moved, parts.concentration, rtol=0)
+
+
+def test_concentration_counts_the_units_that_matter():
+    """Noise of any size is taken out of it, on average over ensembles."""
+    design = CompleteDesign(6, 2, replace=True, seed=0)
+    N = np.asarray(design.counts(0, design.n_subsamples))
+    for z, share in (([1, 1, 1, -1, -1, -1], 1 / 6), ([1, -1, 0, 0, 0, 0], 1 / 2)):
+        values = N @ np.array(z, dtype=float)[:, None]
+        parts = estimate_components("ij", design, values)
+        assert_allclose(parts.concentration, share, rtol=1e-10)
+
+
 def test_fourth_powers_of_the_jackknife_of_a_mean_are_known():
     n, k = 7, 4
     design = CompleteDesign(n, k, replace=True, seed=0)
@@ -438,7 +462,7 @@ def test_components_of_several_points_are_put_together():
     )
     assert (joined.method, joined.n) == ("ij", 12)
     names = ["zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se"]
-    for name in [*names, "noise", "quartic"]:
+    for name in [*names, "noise", "quartic", "concentration"]:
         assert_allclose(getattr(joined, name), getattr(whole, name), **SAME_ALGEBRA)
     frame = joined.to_frame(pd.Index(list("abcde")))
     assert list(frame.columns) == names

@@ -15,8 +15,10 @@ from vstatkit.components import estimate_components
 from vstatkit.inference import (
     MIN_DF,
     Estimates,
+    band_critical_values,
     check_alpha,
     covariance,
+    data_variance,
     ensemble_mean,
     estimate,
     held,
@@ -135,7 +137,7 @@ def made_up(method="corrected_v", *, n=50, **changes):
     """Components of one point, far below what a single learner varies by."""
     case = make_ensemble(n=n, k=1, B=20, m=1)
     parts = estimate_components(method, case.design, case.values)
-    fields = {"sampling": 2.0, "monte_carlo": 0.1, "noise": 0.01, "quartic": 0.6}
+    fields = {"sampling": 2.0, "monte_carlo": 0.1, "noise": 0.01, "concentration": 0.15}
     fields |= {"zeta_k": 1e6, "mc_se": 0.5, "ceiling": np.inf} | changes
     arrays = {a: None if v is None else np.array([v]) for a, v in fields.items()}
     return dataclasses.replace(parts, **arrays)
@@ -144,29 +146,29 @@ def made_up(method="corrected_v", *, n=50, **changes):
 @pytest.mark.parametrize("method", ["corrected_v", "ij"])
 @pytest.mark.parametrize("n", [1, 2, 5, 50])
 @pytest.mark.parametrize(
-    ("V", "s2", "quartic"),
+    ("V", "s2", "share"),
     [
-        (2.0, 0.01, 0.6),
-        (2.0, 0.01, 0.25),
-        (2.0, 0.05, 40.0),
-        (2.0, 1e-9, 0.2),
-        (2.0, 0.02, 0.0),
-        (2.0, 1e-9, 0.0),
-        (0.5, 0.3, 4.0),
-        (0.5, 0.01, 0.07),
-        (0.03, 0.01, 0.05),
-        (0.0, 0.02, 0.1),
-        (-0.4, 0.02, 0.2),
+        (2.0, 0.01, 0.15),
+        (2.0, 0.01, 0.06),
+        (2.0, 0.05, 1.0),
+        (2.0, 1e-9, 0.05),
+        (2.0, 0.02, 0.02),
+        (2.0, 1e-9, 0.02),
+        (0.5, 0.3, 0.9),
+        (0.5, 0.01, 0.3),
+        (0.03, 0.01, 0.5),
+        (0.0, 0.02, 0.2),
+        (-0.4, 0.02, 0.4),
     ],
 )
-def test_stabilised_variances_are_the_literal_steps(method, n, V, s2, quartic):
+def test_stabilised_variances_are_the_literal_steps(method, n, V, s2, share):
     nonnegative = method == "ij"
     V = abs(V) if nonnegative else V
     mc_se = math.sqrt(literal.noise_variance(V, s2, n))
-    parts = made_up(method, sampling=V, noise=s2, quartic=quartic, mc_se=mc_se)
+    parts = made_up(method, sampling=V, noise=s2, concentration=share, mc_se=mc_se)
     parts = dataclasses.replace(parts, n=n)
     found = stabilise(np.array([7.0]), parts, 20.0)
-    positive, df = literal.stabilised(V, s2, 0.1, quartic, n, nonnegative=nonnegative)
+    positive, df = literal.stabilised(V, s2, 0.1, share, n, nonnegative=nonnegative)
     assert_allclose(found.sampling, positive, rtol=1e-10)
     assert_allclose(found.df, df, rtol=1e-10)
     assert_allclose(found.variance, positive + 0.1, rtol=1e-10)
@@ -183,13 +185,11 @@ def test_degrees_of_freedom_are_the_literal_steps_on_an_ensemble(method):
     q = literal.share_left_out(N, range(n))
     share = (1 - q) / q if method == "jackknife" else literal.count_variance(N)
     s2 = share * literal.zeta_k(h) / B
-    influence = literal.influence(N, h)
+    share = literal.concentration(N, h)
     if method == "jackknife":
-        t = literal.left_out_means(N, h)
-        influence = [t[i] - literal.mean(h) for i in t]
-    quartic = sum(c**4 for c in influence)
+        share = literal.presence_concentration(N, h)
     positive, df = literal.stabilised(
-        V, s2, literal.zeta_k(h) / B, quartic, n, nonnegative=method == "ij"
+        V, s2, literal.zeta_k(h) / B, share, n, nonnegative=method == "ij"
     )
     found = estimate(case.design, case.values, method)
     assert MIN_DF < df < n - 1
@@ -197,22 +197,33 @@ def test_degrees_of_freedom_are_the_literal_steps_on_an_ensemble(method):
     assert_allclose(found.sampling, positive, rtol=1e-8)
 
 
-def test_noise_is_taken_out_of_the_fourth_powers():
-    """Raw influences c + e with E e**2 = s2 have the moments of c at their core."""
-    c, s2, runs = np.array([0.2] * 11 + [-0.8]), 0.01, 40_000
-    n = c.size
-    noisy = c + np.sqrt(s2) * np.random.default_rng(1).normal(size=(runs, n))
-    V, quartic = (noisy**2).sum(axis=1).mean(), (noisy**4).sum(axis=1).mean()
-    parts = made_up("ij", sampling=V, noise=s2, quartic=quartic, monte_carlo=0.0)
-    found = stabilise(np.zeros(1), dataclasses.replace(parts, n=n), 20.0)
-    data = (c**4).sum() - V**2 / n
-    mc = literal.noise_variance(V, s2, n)
-    # The averages of 40 000 draws are good to about 0.1 %; n - 1 is no bound here.
-    assert 2 * V**2 / (mc + data) < n - 1
-    assert_allclose(found.df, 2 * V**2 / (mc + data), rtol=0.01)
+def test_the_variance_of_a_sample_variance_is_the_textbooks():
+    """Over samples of normal, short-tailed and long-tailed values; 0.2 % noise."""
+    rng, n = np.random.default_rng(1), 30
+    for draw, kurtosis in ((rng.normal, 0.0), (rng.uniform, -1.2), (rng.laplace, 3.0)):
+        x = draw(size=(100_000, n))
+        realised = x.var(axis=1, ddof=1).var() / x.var() ** 2
+        assert_allclose(2 / (n - 1) + kurtosis / n, realised, rtol=0.05)
+        c = x - x.mean(axis=1, keepdims=True)
+        share = (c**4).sum(axis=1) / (c**2).sum(axis=1) ** 2
+        # Unbiased where values are normal; the bound of the kurtosis shows in tails.
+        assert_allclose(data_variance(share, n).mean(), realised, rtol=0.25)
+        if kurtosis >= 0:
+            bias = realised - data_variance(share, n).mean()
+            assert abs(bias) < 0.8 * (realised - (share - 1 / n).mean())
 
 
-@pytest.mark.parametrize("missing", ["noise", "quartic"])
+def test_few_units_behind_an_estimate_leave_few_degrees_of_freedom():
+    for method in ("corrected_v", "jackknife"):
+        for units, n in ((4, 30), (8, 60)):
+            z = np.zeros(n)
+            z[:units] = np.tile([1.0, -1.0], units // 2)
+            counts = np.random.default_rng(2).multinomial(n, np.full(n, 1 / n), 4000)
+            res = vs.from_arrays(counts, counts @ z, replace=True, variance=method)
+            assert 3 < res.df.item() < 3 * units
+
+
+@pytest.mark.parametrize("missing", ["noise", "concentration"])
 @pytest.mark.parametrize("method", ["im", "matched"])
 def test_without_influences_the_spread_is_mc_se(method, missing):
     parts = made_up(**{missing: None}, sampling=0.4)
@@ -290,7 +301,7 @@ def test_learners_needed_reach_the_tolerance(tol):
 
 @pytest.mark.parametrize("tol", [0.1, 0.003])
 def test_learners_needed_where_influences_are_not_known(tol):
-    found = made_up_estimates(noise=None, quartic=None)
+    found = made_up_estimates(noise=None, concentration=None)
     assert_allclose(found.relative_mc_error, 0.5 / 3.2, rtol=1e-12)
     needed = found.learners_needed(tol).item()
     assert_allclose(0.5 * math.sqrt(80 / needed) / 3.2, tol, rtol=1e-10)
@@ -311,7 +322,7 @@ def assert_same_estimates(one, two):
     for name in ("estimate", "sampling", "df", "bse"):
         assert_allclose(getattr(one, name), getattr(two, name), **SAME_ALGEBRA)
     assert one.n_learners == two.n_learners
-    for name in ("zeta_1", "total", "mc_se", "noise", "quartic"):
+    for name in ("zeta_1", "total", "mc_se", "noise", "quartic", "concentration"):
         a, b = (getattr(x.components, name) for x in (one, two))
         assert_allclose(a, b, **SAME_ALGEBRA)
 
@@ -674,3 +685,22 @@ def test_a_redundant_restriction_does_not_count():
     result = wald_test(np.array([2.0, 2.0]), matrix, 50.0, "a = b = 0")
     assert result.df_num == 1
     assert_allclose(result.statistic, 4.0)
+
+
+def test_bands_with_degrees_of_freedom_of_their_own():
+    matrix = 0.4 + 0.6 * np.eye(5)
+    alike = band_critical_values(matrix, 0.1, np.full(5, 7.0), 3)
+    assert_allclose(alike, simultaneous_critical_value(matrix, 0.1, 7.0, 3), rtol=1e-9)
+    df = np.array([3.0, 5, 10, 40, np.inf])
+    found = band_critical_values(matrix, 0.1, df, 3)
+    # Every interval has the same level, which is the one of the harmonic mean.
+    levels = two_sided(found, df)
+    middle = 5 / (1 / 3 + 1 / 5 + 1 / 10 + 1 / 40)
+    largest = simultaneous_critical_value(matrix, 0.1, middle, 3)
+    assert_allclose(levels, 2 * stats.t.sf(largest, middle), rtol=1e-9)
+    assert (found >= stats.t.isf(0.05, df)).all()
+    assert_allclose(
+        band_critical_values(np.eye(1), 0.1, np.array([4.0]), 3)[0],
+        stats.t.isf(0.05, 4),
+        rtol=0.02,
+    )

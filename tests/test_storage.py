@@ -9,6 +9,8 @@ from sklearn.linear_model import Ridge
 
 import vstatkit as vs
 from vstatkit import effects
+from vstatkit.archive import read_archive, write_archive
+from vstatkit.loading import ARRAYS
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,21 @@ def test_statistics_and_arrays_are_saved(data, tmp_path):
     ):
         saved.save(path)
         assert str(vs.load(path).summary()) == str(saved.summary())
+
+
+def test_files_of_the_oldest_layout_are_read(data, tmp_path):
+    path = tmp_path / "r.npz"
+    saved = vs.fit("y ~ x1", data, B=40, rng=1, variance="corrected")
+    saved.save(path)
+    document, arrays = read_archive(path, ARRAYS)
+    assert document["format"] == 3
+    document["format"] = 2
+    del document["kind"], document["info"]["growth"]["atol"], arrays["reference"]
+    write_archive(path, document, arrays)
+    old = vs.load(path)
+    assert str(old.summary()) == str(saved.summary())
+    assert old.kind.name == "UNKNOWN"
+    assert old.with_variance("auto").bse.iloc[0] > 0
 
 
 def test_a_file_holds_no_pickles(data, tmp_path):

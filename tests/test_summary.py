@@ -104,6 +104,15 @@ def test_dropped_rows_and_clusters_are_reported(data):
     assert "No. Clusters: 20" in text
 
 
+@pytest.mark.parametrize(("sites", "said"), [(19, True), (20, False)])
+def test_few_units_are_not_relied_on(data, sites, said):
+    few = data.assign(site=np.arange(80) % sites)
+    text = words(vs.fit("y ~ x1", few, groups="site", B=40, rng=1).summary())
+    assert ("cannot be relied on with fewer than 20 clusters" in text) == said
+    text = words(vs.fit("y ~ x1", data.head(15), kernel="ols", B=40, rng=1).summary())
+    assert "relied on" not in text
+
+
 def test_negative_variances_are_shown_as_such(data):
     noise = data.assign(y=np.random.default_rng(1).normal(size=80))
     res = vs.fit("y ~ x1", noise, k=70, B=20, rng=2, at=noise.head(12))

@@ -53,7 +53,14 @@ from vstatkit.frames import as_frame
 from vstatkit.growth import MAX_B, grow
 from vstatkit.inference import value_units
 from vstatkit.info import Growth, ModelInfo
-from vstatkit.kernels import FunctionKernel, Predictive, kind_of, value_limit
+from vstatkit.kernels import (
+    FunctionKernel,
+    Predictive,
+    kind_of,
+    prediction_support,
+    value_limit,
+    value_support,
+)
 from vstatkit.moments import gram_is_cheaper, moments_by_gram
 from vstatkit.orders import KernelKind, kernel_kind, reference_rows
 from vstatkit.precision import TOL
@@ -226,6 +233,7 @@ def fit(
         predictor=build_predictor(built, evaluation, parsed, n_jobs),
         scores=out_of_bag_scores(built, evaluation, parsed),
         limit=value_limit(built),
+        support=value_support(built, len(parsed.y)),
         kind=kind,
         reference=build_reference(built, parsed, scheme.seed),
         recipe=Recipe(task, evaluation.oob, parsed.y, n_jobs, progress),
@@ -482,6 +490,7 @@ def from_sklearn(
         limit=adopted.limit,
         kind=adopted.kind,
         reference=reference_rows(adopted.kernel.X, 0, adopted.kernel.n_outputs),
+        support=prediction_support(adopted.kernel, results.nobs),
     )
     return made.with_variance(variance)
 

@@ -30,6 +30,7 @@ from vstatkit.variance import (
     little_bags,
     matched_pairs,
     noise_variance,
+    positive_mean,
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
@@ -77,6 +78,9 @@ class VarianceComponents:
     ceiling : ndarray of shape (m,)
         The most that the sampling variance can be, given how much single learners
         vary; infinite where nothing is known.
+    concentration : ndarray of shape (m,) or None
+        `sum c**4 / (sum c**2)**2` of the influences c, without their noise: one over
+        the number of units that matter. It has no unit and no scale.
     orders : HigherOrders or None
         What is known beyond the first order, where the estimator uses it.
     """
@@ -92,6 +96,7 @@ class VarianceComponents:
     quartic: Floats | None
     n: int
     ceiling: Floats
+    concentration: Floats | None = None
     orders: HigherOrders | None = None
 
     @property
@@ -120,7 +125,7 @@ class VarianceComponents:
         """Put the components of several groups of query points together."""
         joined = {
             name: _join_arrays([getattr(part, name) for part in parts])
-            for name in (*COMPONENTS, "noise", "quartic", "ceiling")
+            for name in (*COMPONENTS, "noise", "quartic", "ceiling", "concentration")
         }
         first = parts[0]
         return cls(method=first.method, n=first.n, orders=first.orders, **joined)
@@ -386,6 +391,9 @@ def presence_components(
         quartic=factor**2 * presence.quartic,
         n=n,
         ceiling=ceiling,
+        concentration=influence_concentration(
+            presence.left_out, presence.quartic, (1 - q) / q * monte_carlo, n
+        ),
         orders=orders,
     )
     if orders is None:
@@ -480,7 +488,51 @@ def _components(
         quartic=quartic,
         n=n,
         ceiling=_ceiling(noise, moments.n_learners, n, complete=moments.complete),
+        concentration=moment_concentration(moments),
     )
+
+
+def moment_concentration(moments: EnsembleMoments) -> Floats | None:
+    """Say how much the covariances with the counts rest on few units."""
+    if moments.quartic is None:
+        return None
+    n, noise = moments.n, moments.count_variance * moments.monte_carlo
+    squares = moments.size**2 / n * zeta_1_ij(moments)
+    return influence_concentration(squares, moments.quartic, noise, n)
+
+
+def influence_concentration(
+    squares: Floats, fourth: Floats, noise: Floats, n: int
+) -> Floats:
+    """Say how much the squared influences rest on few units, from 1/n to 1.
+
+    Parameters
+    ----------
+    squares, fourth : ndarray of shape (m,)
+        Sums over units of the second and fourth powers of their influences.
+    noise : ndarray of shape (m,)
+        Monte Carlo variance of one influence.
+    n : int
+        Number of units.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        `sum c**4 / (sum c**2)**2` with the noise taken out of both sums; 1/n where
+        all units matter alike, one where a single unit matters.
+
+    Notes
+    -----
+    Noise of variance s2 in every c adds `6 s2 sum c**2 + 3 n s2**2` to the fourth
+    powers and `n s2` to the squares. These may be negative then, and are made
+    positive as variances are.
+    """
+    known = squares - n * noise
+    powers = fourth - 6 * noise * known - 3 * n * noise**2
+    positive = positive_mean(known, np.sqrt(noise_variance(known, noise, n)))
+    alike = np.full_like(positive, 1 / n)
+    share = np.divide(powers, positive**2, out=alike, where=positive > 0)
+    return np.clip(share, 1 / n, 1.0)
 
 
 def _ceiling(noise: Floats, B: float, n: int, *, complete: bool) -> Floats:

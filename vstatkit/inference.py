@@ -15,6 +15,7 @@ from vstatkit.components import (
     estimate_covariance,
     known_orders,
 )
+from vstatkit.intervals import Support
 from vstatkit.orders import HigherOrders
 from vstatkit.streams import Purpose, stream
 from vstatkit.subsample import GivenDesign, SubsampleDesign
@@ -60,6 +61,9 @@ class Estimates:
         the values themselves may leave the range of floating point.
     null : ndarray of shape (m,) or float
         Values that the tests hold the estimates against.
+    support : Support or None
+        Range of probabilities, which their intervals do not leave; None for
+        intervals that are symmetric about the estimate.
     """
 
     estimate: Floats
@@ -70,6 +74,7 @@ class Estimates:
     n_learners: float
     unit: Floats
     null: Floats | float = 0.0
+    support: Support | None = None
 
     @cached_property
     def components(self) -> VarianceComponents:
@@ -110,10 +115,36 @@ class Estimates:
         """Two-sided p-values of the null, by Student's t."""
         return two_sided(self.zvalues, self.df)
 
-    def half_width(self, alpha: float) -> Floats:
-        """Half the width of the 1 - alpha interval."""
+    def _quantile(self, alpha: float) -> Floats:
         check_alpha(alpha)
-        return np.asarray(stats.t.isf(alpha / 2, self.df)) * self.bse
+        return np.asarray(stats.t.isf(alpha / 2, self.df))
+
+    def half_width(self, alpha: float) -> Floats:
+        """Half the width of the symmetric 1 - alpha interval."""
+        return self._quantile(alpha) * self.bse
+
+    def interval(
+        self, alpha: float, critical: Floats | float | None = None
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of the 1 - alpha intervals.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage.
+        critical : ndarray of shape (m,) or float, optional
+            Multiplier of the standard errors; Student's t by default.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (m,)
+            Symmetric about the estimates, or inside their `support`.
+        """
+        t = self._quantile(alpha) if critical is None else critical
+        if self.support is None:
+            half = t * self.bse
+            return self.estimate - half, self.estimate + half
+        return self.support.interval(self.estimate, self.bse, t)
 
     @property
     def relative_mc_error(self) -> Floats:
@@ -212,10 +243,9 @@ def stabilise(
 
     The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
     Monte Carlo variance of V, `data` the variance it would have with infinitely
-    many learners, from the fourth powers of the influences with their noise
-    taken out, and what is not known about orders beyond the first. They are at
-    least `MIN_DF`, and less than the number of units:
-    fourth powers say little about few units.
+    many learners, see `data_variance`, and what is not known about orders beyond
+    the first counts too. They are at least `MIN_DF`, and less than the number of
+    units.
     """
     V, n = components.sampling, components.n
     nonnegative = ESTIMATORS[components.method].nonnegative
@@ -226,14 +256,11 @@ def stabilise(
     bounded = positive > most
     positive = np.minimum(positive, most)
     variance = positive + components.monte_carlo
-    if components.noise is None or components.quartic is None:
+    if components.noise is None or components.concentration is None:
         spread = components.mc_se**2
     else:
-        s2 = components.noise
-        unbiased = V - n * s2 if nonnegative else V
-        quartic = components.quartic - 6 * s2 * unbiased - 3 * n * s2**2
-        data = np.maximum(quartic - positive**2 / n, 0.0)
-        spread = noise_variance(positive, s2, n) + data
+        data = positive**2 * data_variance(components.concentration, n)
+        spread = noise_variance(positive, components.noise, n) + data
     if components.orders is not None:
         spread = spread + (components.orders.relative_error * positive) ** 2
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
@@ -243,6 +270,34 @@ def stabilise(
     return Estimates(
         estimate, components, positive, bounded, df, n_learners, unit=scale
     )
+
+
+def data_variance(concentration: Floats, n: int) -> Floats:
+    """Variance of a variance estimate over data sets, relative to its square.
+
+    Parameters
+    ----------
+    concentration : ndarray of shape (m,)
+        `sum c**4 / (sum c**2)**2` of the influences.
+    n : int
+        Number of units.
+
+    Notes
+    -----
+    The sample variance of n values with excess kurtosis g has the relative variance
+    `2/(n - 1) + g/n`. The influences' own excess kurtosis, `n concentration - 3`, is
+    bounded by n and too small by much where units are few, so the estimate that is
+    unbiased under normality is taken.
+
+    Examples
+    --------
+    >>> data_variance(np.array([3 / 102, 0.2]), 100).round(3)  # normal; five units
+    array([0.02, 0.2 ])
+    """
+    excess = n * concentration - 3
+    if n > 3:
+        excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * excess + 6)
+    return np.maximum(2 / max(n - 1, 1) + excess / n, 0.0)
 
 
 def _ceiling(components: VarianceComponents) -> Floats:
@@ -470,6 +525,38 @@ def simultaneous_critical_value(
     if np.isfinite(df):
         normal /= np.sqrt(rng.chisquare(df, BAND_DRAWS) / df)[:, None]
     return float(np.quantile(np.abs(normal).max(axis=1), 1 - alpha))
+
+
+def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) -> Floats:
+    """Quantiles of a band, for estimates with degrees of freedom of their own.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m)
+        Covariance.
+    alpha : float
+        One minus the joint coverage.
+    df : ndarray of shape (m,)
+        Degrees of freedom.
+    seed : int
+        The design's seed, so that a band is reproducible.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Notes
+    -----
+    The largest |t| with the harmonic mean of the degrees of freedom gives the level
+    that each interval must have by itself; every estimate then has Student's t of
+    that level with its own. The least degrees of freedom for all would make bands
+    much too wide.
+    """
+    middle = float(df.size / np.sum(1 / df))
+    largest = simultaneous_critical_value(matrix, alpha, middle, seed)
+    # Not above alpha: the draws behind the largest |t| have an error.
+    level = min(2 * float(stats.t.sf(largest, middle)), alpha)
+    return np.asarray(stats.t.isf(level / 2, df))
 
 
 @dataclass(frozen=True)

@@ -114,15 +114,15 @@ def _join(label: Any) -> str:
 
 def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.DataFrame:
     """Tabulate estimates with tests and intervals."""
-    half = estimates.half_width(alpha)
+    lower, upper = estimates.interval(alpha)
     return pd.DataFrame(
         {
             "estimate": estimates.estimate,
             "std_error": estimates.bse,
             "z": estimates.zvalues,
             "p_value": estimates.pvalues,
-            "ci_lower": estimates.estimate - half,
-            "ci_upper": estimates.estimate + half,
+            "ci_lower": lower,
+            "ci_upper": upper,
             "df": estimates.df,
             "relative_mc_error": estimates.relative_mc_error,
         },
@@ -134,13 +134,13 @@ def mean_frame(
     estimates: Estimates, index: Labels | None, alpha: float
 ) -> pd.DataFrame:
     """Tabulate estimates under statsmodels' names for predictions."""
-    half = estimates.half_width(alpha)
+    lower, upper = estimates.interval(alpha)
     return pd.DataFrame(
         {
             "mean": estimates.estimate,
             "mean_se": estimates.bse,
-            "mean_ci_lower": estimates.estimate - half,
-            "mean_ci_upper": estimates.estimate + half,
+            "mean_ci_lower": lower,
+            "mean_ci_upper": upper,
             "mc_se": estimates.components.mc_se,
         },
         index,

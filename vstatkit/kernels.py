@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.evaluation import Evaluation
+from vstatkit.intervals import Support
 from vstatkit.orders import KernelKind
 
 
@@ -128,6 +129,18 @@ def value_limit(kernel: AnyKernel) -> float | None:
 def kind_of(kernel: Any) -> KernelKind:
     """Tell how a kernel depends on its observations, as far as it says."""
     return getattr(kernel, "kind", KernelKind.UNKNOWN)
+
+
+def prediction_support(kernel: Predictive, nobs: int) -> Support | None:
+    """Range of the predictions, where they are probabilities."""
+    return None if kernel.n_classes is None else Support(0.0, 1.0, nobs)
+
+
+def value_support(kernel: AnyKernel, nobs: int) -> Support | None:
+    """Range of the kernel's values, where they are probabilities."""
+    if not isinstance(kernel, Predictive) or kernel.coefficients:
+        return None
+    return prediction_support(kernel, nobs)
 
 
 def _points(at: Floats | None) -> Floats:

@@ -19,7 +19,8 @@ from vstatkit.exceptions import FileError
 from vstatkit.forest.trees import StoredTreeKernel, Tree
 from vstatkit.formula import Coding, Recipe
 from vstatkit.info import EffectValues, Growth, ModelInfo
-from vstatkit.kernels import LinearKernel
+from vstatkit.intervals import Support
+from vstatkit.kernels import LinearKernel, prediction_support
 from vstatkit.orders import HigherOrders, KernelKind
 from vstatkit.packing import (
     check,
@@ -39,7 +40,7 @@ from vstatkit.stored_designs import unpack_design
 from vstatkit.stored_trees import check_trees
 
 ARRAYS = (
-    *("values", "null", "limit", "effects", "residuals", "coefficients"),
+    *("values", "null", "limit", "support", "effects", "residuals", "coefficients"),
     *("reference", "orders"),
     *("typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
@@ -124,6 +125,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         kind=_unpack_kind(document),
         reference=_unpack_reference(arrays, predictor),
         orders=_unpack_orders(arrays),
+        support=_unpack_support(arrays, m, info, predictor),
     )
     check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
     return made
@@ -184,6 +186,23 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
     return float(limit[0]) if limit.size == 1 else limit
 
 
+def _unpack_support(
+    arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None
+) -> Support | None:
+    """Take the ends of the values: one pair for all, or each its own."""
+    if "support" not in arrays:  # older files, where the learners tell
+        if predictor is None or info.coefficients:
+            return None
+        return prediction_support(predictor.kernel, info.nobs)
+    support = _floats(arrays, "support", 2)
+    check(support.shape in ((2, 1), (2, m)), "ends and estimates differ in number.")
+    low, high = support
+    check(bool((low <= high).all()), "an end of the values is beyond the other.")
+    if low.size == 1:
+        return Support(float(low[0]), float(high[0]), info.nobs)
+    return Support(low, high, info.nobs)
+
+
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
     only(packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`")
     typical = packed["typical"]
@@ -213,7 +232,8 @@ def _unpack_growth(packed: Any) -> Growth:
     only(packed, ("tol", "max_B", "atol"), "`growth`")
     tol = take(packed, "tol", float, type(None))
     check(tol is None or 0 < tol < 1, "its tolerance is no share.")
-    atol = take(packed, "atol", float, type(None))
+    # The oldest layout had no absolute tolerance.
+    atol = take(packed, "atol", float, type(None)) if "atol" in packed else None
     check(atol is None or 0 <= atol < np.inf, "its absolute tolerance is none.")
     given = packed["max_B"] is not None
     return Growth(tol, take_size(packed, "max_B", 2) if given else None, atol)

@@ -25,12 +25,12 @@ from vstatkit.inference import (
     Covariance,
     Estimates,
     WaldTest,
+    band_critical_values,
     covariance,
     ensemble_mean,
     estimate,
     held,
     join_estimates,
-    simultaneous_critical_value,
     value_units,
     wald_test,
 )
@@ -42,6 +42,8 @@ from vstatkit.info import (
     label_texts,
     mean_frame,
 )
+from vstatkit.intervals import Support
+from vstatkit.kernels import prediction_support
 from vstatkit.moments import influence_values, sum_ensemble
 from vstatkit.normality import normality_tests
 from vstatkit.orders import (
@@ -90,6 +92,9 @@ class EnsembleResults:
         Values that the tests hold the estimates against; None for zero.
     limit : float, ndarray of shape (m,) or None
         Largest standard deviation that an estimate can have; None where unknown.
+    support : Support or None
+        Range of estimates that are probabilities, or made of them; their intervals
+        do not leave it.
     kind : KernelKind
         How the kernel depends on its observations.
     reference : ndarray of shape (r, p) or None
@@ -112,6 +117,7 @@ class EnsembleResults:
     scores: Scores | None = None
     null: Floats | None = None
     limit: Floats | float | None = None
+    support: Support | None = None
     kind: KernelKind = KernelKind.UNKNOWN
     reference: Floats | None = None
     orders: HigherOrders | None = None
@@ -127,7 +133,8 @@ class EnsembleResults:
         found = estimate(
             self.design, self.values, self.variance, self.limit, self.orders
         )
-        return found if self.null is None else replace(found, null=self.null)
+        null = 0.0 if self.null is None else self.null
+        return replace(found, null=null, support=self.support)
 
     @property
     def nobs(self) -> int:
@@ -205,20 +212,16 @@ class EnsembleResults:
         Returns
         -------
         DataFrame
-            Columns `lower` and `upper`.
+            Columns `lower` and `upper`. Those of probabilities lie inside [0, 1].
         """
-        half = self._half_width(alpha, simultaneous)
-        centre = self.estimates.estimate
-        bounds = np.column_stack([centre - half, centre + half])
+        critical = self._critical_values(alpha) if simultaneous else None
+        bounds = np.column_stack(self.estimates.interval(alpha, critical))
         return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
 
-    def _half_width(self, alpha: float, simultaneous: bool) -> Floats:
-        if not simultaneous:
-            return self.estimates.half_width(alpha)
-        df = float(self.estimates.df.min())
+    def _critical_values(self, alpha: float) -> Floats:
+        """Quantiles that make all intervals hold at once."""
         correlation = self._covariance.correlation
-        critical = simultaneous_critical_value(correlation, alpha, df, self.seed)
-        return critical * self.estimates.bse
+        return band_critical_values(correlation, alpha, self.estimates.df, self.seed)
 
     @cached_property
     def _covariance(self) -> Covariance:
@@ -285,8 +288,10 @@ class EnsembleResults:
         if self.effect_values is None:
             return None
         limit = None if self.limit is None else 2 * np.max(self.limit)
+        support = None if self.support is None else self.support.of_differences
         values = self.effect_values.values
-        return estimate(self.design, values, self.variance, limit, self.orders)
+        moved = estimate(self.design, values, self.variance, limit, self.orders)
+        return replace(moved, support=support)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -487,10 +492,12 @@ class EnsembleResults:
             self.info, title="Linear combinations of estimates", coefficients=True
         )
         limit = None if self.limit is None else np.abs(coefs) @ self._limits
+        support = None if self.support is None else self.support.combined(coefs)
         return replace(
             self,
             values=self._combined(coefs),
             limit=limit,
+            support=support,
             labels=pd.Index(names),
             null=constants,
             info=info,
@@ -549,7 +556,9 @@ class EnsembleResults:
         design = held(self.design, len(self.values), len(labels))
         limit = None if self.limit is None else float(np.max(self.limit))
         parts = [estimate(design, h, self.variance, limit, self.orders) for h in chunks]
-        return PredictionResults(self, X, labels, join_estimates(parts))
+        support = prediction_support(predictor.kernel, self.nobs)
+        found = replace(join_estimates(parts), support=support)
+        return PredictionResults(self, X, labels, found)
 
     def _predictor(self) -> Predictor:
         if self.predictor is None:
@@ -671,7 +680,11 @@ class PredictionResults:
     def _joint(self) -> EnsembleResults:
         values = self.results._predictor().values(self.X)
         return replace(
-            self.results, values=values, labels=self.labels, effect_values=None
+            self.results,
+            values=values,
+            labels=self.labels,
+            effect_values=None,
+            support=self.estimates.support,
         )
 
 

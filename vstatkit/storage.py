@@ -37,6 +37,9 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         arrays["null"] = np.asarray(results.null, dtype=np.float64)
     if results.limit is not None:
         arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
+    if results.support is not None:
+        ends = (results.support.low, results.support.high)
+        arrays["support"] = np.array([np.atleast_1d(end) for end in ends], np.float64)
     if results.reference is not None:
         arrays["reference"] = results.reference
     if results.orders is not None:

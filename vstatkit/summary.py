@@ -25,6 +25,12 @@ from vstatkit.results import EnsembleResults
 WIDTH = 78
 """Least width of a table, as in statsmodels."""
 
+RELIABLE_UNITS = 20
+"""Observations or clusters from which on intervals hold their level."""
+
+LINEAR_KERNELS = ("ols", "mean")
+"""Kernels whose intervals hold it with five already."""
+
 MAX_ROWS = 40
 """Rows of a table that are printed, the first and the last; the notes say so."""
 
@@ -403,6 +409,7 @@ def _notes(results: EnsembleResults, alpha: float) -> list[str]:
         _unmoved_note(results),
         _beyond_note(results),
         _unused_note(results),
+        _few_units_note(results),
         _influence_note(results),
         _negative_note(results),
         _bounded_note(results),
@@ -491,9 +498,14 @@ def _exact_note(results: EnsembleResults) -> str | None:
     count = int((results.components.zeta_k == 0).sum())
     if count == 0:
         return None
+    bounds = (
+        ""
+        if results.support is None
+        else f" Their bounds are those of a share among {results.nobs:,} observations."
+    )
     return (
         f"All learners agree for {count} of {len(results.labels)} estimates: their std "
-        "err is zero, which says nothing about other data."
+        f"err is zero, which says nothing about other data.{bounds}"
     )
 
 
@@ -532,6 +544,18 @@ def _unused_note(results: EnsembleResults) -> str | None:
     if not levels:
         return None
     return f"Levels of the response that no row has: {', '.join(levels)}."
+
+
+def _few_units_note(results: EnsembleResults) -> str | None:
+    """Warn of intervals that were measured to miss their level."""
+    linear = results.info.kernel in LINEAR_KERNELS
+    if linear or results.design.n >= RELIABLE_UNITS:
+        return None
+    return (
+        f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
+        f"{results.info.units}: of forests' 95% intervals 91 to 95% have been measured "
+        "to cover."
+    )
 
 
 def _influence_note(results: EnsembleResults) -> str:
@@ -605,12 +629,12 @@ def _large_k_note(results: EnsembleResults) -> str | None:
 
 
 def _probability_note(results: EnsembleResults) -> str | None:
-    predictor = results.predictor
-    if predictor is None or predictor.kernel.n_classes is None:
+    if results.support is None:
         return None
-    if results.info.coefficients:
-        return None
-    return "Estimates are probabilities; bounds beyond 0 and 1 are shown as they are."
+    return (
+        "Intervals of probabilities and of their differences stay within their range "
+        "(Agresti and Coull's, on an effective number of observations)."
+    )
 
 
 def _dropped_note(results: EnsembleResults) -> str | None:

@@ -25,7 +25,7 @@ from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.forest.trees import StoredTreeKernel, TreeKernel, tree_kernel
 from vstatkit.growth import Rule, grow_enough, runner
 from vstatkit.inference import Estimates, estimate, held, join_estimates
-from vstatkit.kernels import value_limit
+from vstatkit.kernels import prediction_support, value_limit
 from vstatkit.orders import (
     HigherOrders,
     KernelKind,
@@ -268,7 +268,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             [estimate(design, h, method, self._limit, orders) for h in chunks]
         )
         self._tell_of_error(found)
-        return found
+        return replace(found, support=prediction_support(self._kernel, self.design_.n))
 
     def _known_orders(self) -> HigherOrders:
         """Compare the trees beyond the first order, once."""
@@ -439,8 +439,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
         """Confidence intervals of the means, shape (rows, 2)."""
         found = self._estimate(self._rows(X))
-        half = found.half_width(alpha)
-        return np.column_stack([found.estimate - half, found.estimate + half])
+        return np.column_stack(found.interval(alpha))
 
 
 class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
@@ -516,8 +515,11 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         """Write out the class that two classes leave unsaid."""
         if len(self.classes_) > 2:
             return share
-        both = np.column_stack([1 - share, share])
-        return both[:, : len(self.classes_)]
+        return self._both(1 - share, share)
+
+    def _both(self, first: Floats, second: Floats) -> Floats:
+        """Put two columns together; one where the data hold a single class."""
+        return np.column_stack([first, second])[:, : len(self.classes_)]
 
     def predict_proba(
         self, X: Any, return_std: bool = False
@@ -529,7 +531,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         found = self._estimate(rows)
         std = found.bse.reshape(len(rows), -1)
         if len(self.classes_) <= 2:
-            std = np.column_stack([std, std])[:, : len(self.classes_)]
+            std = self._both(std, std)
         return self._all_classes(found.estimate.reshape(len(rows), -1)), std
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -538,11 +540,13 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         return np.asarray(self.classes_[share.argmax(axis=1)])
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
-        """Confidence intervals of the probabilities, shape (rows, K, 2)."""
+        """Confidence intervals of the probabilities, shape (rows, K, 2).
+
+        They lie inside [0, 1].
+        """
         rows = self._rows(X)
         found = self._estimate(rows)
-        half = found.half_width(alpha).reshape(len(rows), -1)
-        if len(self.classes_) == 2:
-            half = np.column_stack([half, half])
-        share = self._all_classes(found.estimate.reshape(len(rows), -1))
-        return np.stack([share - half, share + half], axis=2)
+        lower, upper = (end.reshape(len(rows), -1) for end in found.interval(alpha))
+        if len(self.classes_) <= 2:
+            lower, upper = self._both(1 - upper, lower), self._both(1 - lower, upper)
+        return np.stack([lower, upper], axis=2)

@@ -1,0 +1,269 @@
+"""Intervals of probabilities: inside their range, and at their level near the ends."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.ensemble import RandomForestClassifier
+from statsmodels.stats.proportion import proportion_confint
+
+import vstatkit as vs
+from tests.hostile_files import dropped
+from vstatkit.intervals import Support
+
+NORMAL = stats.norm.isf(0.025)
+
+ROUNDING = {"rtol": 1e-9, "atol": 1e-12}
+"""The two sides round differently."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.uniform(size=(90, 3)), columns=list("abc"))
+    noise = rng.logistic(size=90)
+    frame["y"] = np.where(8 * frame["a"] - 5 + noise > 0, "yes", "no")
+    frame["level"] = np.digitize(3 * frame["b"] + noise / 4, [0.8, 2.2]).astype(str)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def binary(data):
+    return vs.fit("y ~ a + b + c", data, B=300, rng=1, at=data.head(12))
+
+
+@pytest.mark.parametrize(("x", "n"), [(0, 30), (3, 40), (25, 50), (299, 300)])
+def test_shares_have_the_interval_of_statsmodels(x, n):
+    share = np.array([x / n])
+    expected = proportion_confint(x, n, 0.05, method="agresti_coull")
+    for error in (0.0, math.sqrt(x / n * (1 - x / n) / n)):
+        found = Support(0.0, 1.0, n).interval(share, np.array([error]), NORMAL)
+        assert_allclose(np.ravel(found), expected, **ROUNDING)
+
+
+@pytest.mark.parametrize(("share", "fewer"), [(0.1, 20), (0.6, 5), (0.98, 50)])
+def test_a_standard_error_stands_for_a_number_of_observations(share, fewer):
+    error = math.sqrt(share * (1 - share) / fewer)
+    expected = proportion_confint(share * fewer, fewer, 0.05, method="agresti_coull")
+    found = Support(0.0, 1.0, 500).interval(
+        np.array([share]), np.array([error]), NORMAL
+    )
+    assert_allclose(np.ravel(found), expected, **ROUNDING)
+
+
+@pytest.mark.parametrize("n", [10, 20, 50, 200, 1000])
+def test_shares_are_covered_near_the_ends_too(n):
+    """Exact: every share of n independent observations, by its probability."""
+    x = np.arange(n + 1)
+    share = x / n
+    error = np.sqrt(share * (1 - share) / n)
+    lower, upper = Support(0.0, 1.0, n).interval(share, error, NORMAL)
+    truth = np.linspace(0.002, 0.998, 250)[:, None]
+    chance = stats.binom.pmf(x, n, truth)
+    covered = (chance * ((lower <= truth) & (truth <= upper))).sum(axis=1)
+    assert covered.min() > 0.925
+    assert covered[50:200].mean() < 0.965
+    symmetric = np.abs(share - truth) <= NORMAL * error
+    assert (chance * symmetric).sum(axis=1).min() < 0.9  # what they are made against
+
+
+SHARES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 1e-300, 0.5, 1 - 1e-16]))
+ERRORS = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1e-300, 1e-12, 10.0]))
+
+
+@given(SHARES, ERRORS, st.integers(2, 10**6), st.floats(1.0, 1e6))
+def test_bounds_lie_inside_and_around_the_estimate(share, error, n, critical):
+    support = Support(0.0, 1.0, n)
+    p, s = np.array([share]), np.array([error])
+    lower, upper = support.interval(p, s, critical)
+    assert 0 <= lower[0] <= share <= upper[0] <= 1
+    assert lower[0] < upper[0]
+    wider = support.interval(p, s, 1.5 * critical)
+    assert wider[0] <= lower
+    assert upper <= wider[1]
+    less_sure = support.interval(p, 2 * s, critical)
+    assert less_sure[0] <= lower
+    assert upper <= less_sure[1]
+
+
+@given(st.integers(0, 1024), st.floats(0, 0.5), st.integers(2, 10**6))
+def test_the_complement_has_the_mirrored_interval(place, error, n):
+    share = place / 1024  # one minus it is exact
+    support, s = Support(0.0, 1.0, n), np.array([error])
+    lower, upper = support.interval(np.array([share]), s, 2.0)
+    low, high = support.interval(np.array([1 - share]), s, 2.0)
+    assert_allclose([low[0], high[0]], [1 - upper[0], 1 - lower[0]], atol=1e-14)
+
+
+@given(st.floats(0, 1), st.floats(0, 2), st.floats(0.1, 10), st.floats(0, 3))
+def test_units_and_origin_do_not_matter(place, error, unit, shift):
+    """Ranges without zero inside: those with it are differences."""
+    share, s = np.array([place]), np.array([error])
+    one = np.array(Support(0.0, 1.0, 50).interval(share, s, 2.0))
+    moved = Support(shift, shift + unit, 50).interval(
+        shift + unit * share, unit * s, 2.0
+    )
+    assert_allclose((np.array(moved) - shift) / unit, one, rtol=0, atol=1e-9)
+
+
+def test_rounding_at_the_ends_is_no_spread():
+    """Learners that say one but for their last digit have an error above zero."""
+    found = Support(0.0, 1.0, 100).interval(np.ones(1), np.array([1e-17]), 2.0)
+    agreed = Support(0.0, 1.0, 100).interval(np.ones(1), np.zeros(1), 2.0)
+    assert_array_equal(found, agreed)
+
+
+def test_differences_may_be_known_better_than_shares():
+    d, s = np.array([0.0, 0.3, 1.0, -1.0]), np.array([1e-4, 1e-3, 0.0, 0.3])
+    lower, upper = Support(-1.0, 1.0, 100).interval(d, s, 2.0)
+    assert_allclose([lower[0], upper[0]], [-2e-4, 2e-4], rtol=1e-6)
+    assert upper[1] - lower[1] < 0.03
+    assert (lower >= -1).all()
+    assert (upper <= 1).all()
+    assert (lower <= d).all()
+    assert (upper >= d).all()
+    assert upper[3] > -0.7
+
+
+def test_a_single_possible_value_is_its_own_interval():
+    support = Support(0.0, 1.0, 9).combined(np.zeros((1, 2)))
+    assert_array_equal(
+        support.interval(np.zeros(1), np.zeros(1), 2.0), np.zeros((2, 1))
+    )
+
+
+def test_ranges_of_combinations():
+    coefs = np.array([[1.0, -1.0], [0.5, 0.5], [-2.0, 0.0]])
+    found = Support(0.0, 1.0, 9).combined(coefs)
+    assert_array_equal(found.low, [-1, 0, -2])
+    assert_array_equal(found.high, [1, 1, 0])
+
+
+def test_a_forests_probabilities_stay_probabilities(data, binary):
+    for alpha in (0.001, 0.05, 0.5):
+        bounds = binary.conf_int(alpha)
+        assert ((bounds >= 0) & (bounds <= 1)).all(axis=None)
+        t = stats.t.isf(alpha / 2, binary.df)
+        expected = Support(0.0, 1.0, 90).interval(
+            binary.params.to_numpy(), binary.bse.to_numpy(), t
+        )
+        assert_array_equal(bounds.T, expected)
+        frame = binary.summary_frame(alpha)[["mean_ci_lower", "mean_ci_upper"]]
+        assert_array_equal(frame, bounds)
+        assert_array_equal(binary.tidy(alpha)[["conf_low", "conf_high"]], bounds)
+        again = binary.get_prediction(data.head(12)).conf_int(alpha)
+        assert_allclose(again, bounds, rtol=1e-9)
+    assert (binary.effects[["ci_lower", "ci_upper"]].abs() <= 1).all(axis=None)
+
+
+@pytest.mark.parametrize("formula", ["y ~ a + b + c", "level ~ a + b"])
+def test_bands_of_probabilities_hold_the_single_intervals(data, formula):
+    res = vs.fit(formula, data, B=200, k=1.0, rng=2, at=data.head(6))
+    for one in (res, res.get_prediction(data.head(6))):
+        each, band = one.conf_int(0.1), one.conf_int(0.1, simultaneous=True)
+        assert ((band >= 0) & (band <= 1)).all(axis=None)
+        assert (band["lower"] <= each["lower"]).all()
+        assert (band["upper"] >= each["upper"]).all()
+        assert (band != each).any(axis=None)
+
+
+def test_numeric_responses_keep_symmetric_intervals():
+    mars = vs.datasets.mars(60, rng=1)
+    res = vs.fit("y ~ x1 + x2", mars, B=100, rng=1)
+    half = stats.t.isf(0.025, res.df) * res.bse
+    assert_array_equal(res.conf_int()["lower"], res.params - half)
+    assert_array_equal(res.conf_int()["upper"], res.params + half)
+    moved = res.effects
+    half = stats.t.isf(0.025, moved["df"]) * moved["std_error"]
+    assert_array_equal(moved["ci_upper"], moved["estimate"] + half)
+
+
+def test_a_logits_predictions_stay_inside_and_its_coefficients_do_not(data):
+    res = vs.fit("y ~ b", data, kernel="logit", B=100, rng=1)
+    half = stats.t.isf(0.025, res.df) * res.bse
+    assert_array_equal(res.conf_int()["upper"], res.params + half)
+    far = pd.DataFrame({"b": [-30.0, 0.5, 30.0]})
+    prediction = res.get_prediction(far)
+    for simultaneous in (False, True):
+        bounds = prediction.conf_int(simultaneous=simultaneous)
+        assert ((bounds >= 0) & (bounds <= 1)).all(axis=None)
+
+
+def test_contrasts_of_probabilities_stay_between_minus_one_and_one(binary):
+    low, high = binary.params.argmin(), binary.params.argmax()
+    contrast = np.zeros((3, 12))
+    contrast[0, [high, low]] = 1, -1
+    contrast[1, low] = 1
+    contrast[2, [high, low]] = 0.5, 0.5
+    found = binary.t_test(contrast)
+    bounds = found.conf_int(0.001)
+    assert bounds["lower"].iloc[0] >= -1
+    assert bounds["upper"].iloc[0] <= 1
+    single = binary.conf_int(0.001).iloc[low]
+    assert_allclose(bounds.iloc[1], single, rtol=1e-9)
+    assert ((bounds.iloc[2] >= 0) & (bounds.iloc[2] <= 1)).all()
+
+
+@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
+def test_estimators_answer_with_probabilities(data):
+    X, y = data[["a", "b", "c"]], data["y"]
+    forest = vs.ForestClassifier(30, random_state=1).fit(X, y)
+    bounds = forest.predict_interval(X)
+    share = forest.predict_proba(X)
+    assert bounds.min() >= 0
+    assert bounds.max() <= 1
+    assert (bounds[..., 0] <= share + 1e-12).all()
+    assert (bounds[..., 1] >= share - 1e-12).all()
+    assert_array_equal(bounds[:, 0, 0], 1 - bounds[:, 1, 1])
+    assert (bounds[..., 0] < bounds[..., 1]).all()
+    three = vs.ForestClassifier(30, random_state=1).fit(X, data["level"])
+    bounds = three.predict_interval(X, alpha=0.01)
+    assert bounds.shape == (90, 3, 2)
+    assert ((bounds >= 0) & (bounds <= 1)).all()
+    alone = vs.ForestClassifier(30, random_state=1).fit(X, np.zeros(90))
+    assert alone.predict_interval(X.head(2)).shape == (2, 1, 2)
+    assert_array_equal(alone.predict_interval(X.head(2))[..., 1], 1)
+
+
+def test_learners_that_agree_do_not_claim_certainty(data):
+    sure = data.assign(y=np.where(data["a"] > 0.5, "yes", "no"))
+    at = pd.DataFrame({"a": [0.001, 0.999]})
+    res = vs.fit("y ~ a", sure, B=100, rng=1, at=at)
+    assert_array_equal(res.bse, 0)
+    assert_array_equal(res.conf_int()["lower"].iloc[0], 0)
+    assert_array_equal(res.conf_int()["upper"].iloc[1], 1)
+    z2 = stats.t.isf(0.025, 89) ** 2
+    q = z2 / 2 / (90 + z2)
+    bound = q + math.sqrt(z2 * q * (1 - q) / (90 + z2))
+    assert res.conf_int()["upper"].iloc[0] == pytest.approx(bound)
+    assert res.conf_int()["lower"].iloc[1] == pytest.approx(1 - bound)
+    text = " ".join(str(res.summary()).split())
+    assert "Their bounds are those of a share among 90 observations." in text
+
+
+def test_ranges_are_saved(data, binary, tmp_path):
+    contrast = np.eye(12)[:2] - np.eye(12)[2:4]
+    for number, saved in enumerate([binary, binary.t_test(contrast)]):
+        saved.save(tmp_path / f"{number}.npz")
+        loaded = vs.load(tmp_path / f"{number}.npz")
+        assert_array_equal(loaded.conf_int(0.01), saved.conf_int(0.01))
+    X, y = data[["a", "b"]], data["y"]
+    theirs = RandomForestClassifier(60, random_state=1).fit(X, y)
+    adopted = vs.from_sklearn(theirs, X, y, X.head(4))
+    assert ((adopted.conf_int() >= 0) & (adopted.conf_int() <= 1)).all(axis=None)
+    with pytest.warns(vs.VstatkitWarning, match="without the learners"):
+        adopted.save(tmp_path / "adopted.npz")
+    loaded = vs.load(tmp_path / "adopted.npz")
+    assert_array_equal(loaded.conf_int(), adopted.conf_int())
+
+
+def test_older_files_know_their_range_by_their_learners(binary, tmp_path):
+    binary.save(tmp_path / "new.npz")
+    older = dropped("support")((tmp_path / "new.npz").read_bytes())
+    (tmp_path / "old.npz").write_bytes(older)
+    assert_array_equal(vs.load(tmp_path / "old.npz").conf_int(), binary.conf_int())
