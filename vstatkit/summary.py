@@ -553,8 +553,8 @@ def _few_units_note(results: EnsembleResults) -> str | None:
         return None
     return (
         f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
-        f"{results.info.units}: of forests' 95% intervals 91 to 95% have been measured "
-        "to cover."
+        f"{results.info.units}: forests' 95% intervals have been measured to cover 92 "
+        "to 96%, with the jackknife's variance."
     )
 
 
