@@ -96,6 +96,8 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     version = take(document, "format", int)
     readable = f"it has layout {version}; this version reads {OLDEST} to {FORMAT}."
     check(OLDEST <= version <= FORMAT, readable)
+    if version < FORMAT:
+        _bring_up_to_date(document)
     only(document, FIELDS, "the document")
     values = _floats(arrays, "values", 2)
     B, m = values.shape
@@ -142,8 +144,15 @@ def _floats(arrays: Arrays, name: str, ndim: int, *, missing: bool = False) -> F
     return array
 
 
+def _bring_up_to_date(document: Any) -> None:
+    """Fill in what the oldest layout did not say."""
+    document.setdefault("kind", KernelKind.UNKNOWN.name)
+    growth = take(take(document, "info", dict), "growth", dict)
+    growth.setdefault("atol", None)
+
+
 def _unpack_kind(document: Any) -> KernelKind:
-    name = document.get("kind", KernelKind.UNKNOWN.name)
+    name = take(document, "kind", str)
     check(name in KernelKind.__members__, f"there is no kind {name!r} of kernels.")
     return KernelKind[name]
 
@@ -232,8 +241,7 @@ def _unpack_growth(packed: Any) -> Growth:
     only(packed, ("tol", "max_B", "atol"), "`growth`")
     tol = take(packed, "tol", float, type(None))
     check(tol is None or 0 < tol < 1, "its tolerance is no share.")
-    # The oldest layout had no absolute tolerance.
-    atol = take(packed, "atol", float, type(None)) if "atol" in packed else None
+    atol = take(packed, "atol", float, type(None))
     check(atol is None or 0 <= atol < np.inf, "its absolute tolerance is none.")
     given = packed["max_B"] is not None
     return Growth(tol, take_size(packed, "max_B", 2) if given else None, atol)
