@@ -4,6 +4,7 @@ Every data set of a law gets one ensemble for each setting; all variance
 estimators see the same learners.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.api import fit
+from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.forest.estimators import ForestClassifier, ForestRegressor
 from vstatkit.results import EnsembleResults
 from vstatkit.studies.experiment import (
@@ -280,6 +282,14 @@ def _ask(
     forest: ForestRegressor | ForestClassifier, at: pd.DataFrame
 ) -> tuple[Floats, Floats, Floats]:
     """Ask for means, standard errors and intervals; of two classes, the second."""
+    with warnings.catch_warnings():  # how well they are known is what is studied
+        warnings.simplefilter("ignore", MonteCarloWarning)
+        return _answers(forest, at)
+
+
+def _answers(
+    forest: ForestRegressor | ForestClassifier, at: pd.DataFrame
+) -> tuple[Floats, Floats, Floats]:
     bounds = forest.predict_interval(at, ALPHA)
     if isinstance(forest, ForestRegressor):
         mean, std = forest.predict(at, return_std=True)
