@@ -61,10 +61,12 @@ def make_data(load: Workload) -> tuple[Any, Any, Any]:
 
 
 def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
-    """Grow our forest, keep its trees, and estimate."""
+    """Grow our forest, keep its trees, and estimate as the default does."""
     from vstatkit.ensemble import Task, evaluate  # noqa: PLC0415 timed on its own
     from vstatkit.forest.trees import tree_kernel  # noqa: PLC0415
     from vstatkit.inference import estimate  # noqa: PLC0415
+    from vstatkit.orders import measure_orders, reference_rows  # noqa: PLC0415
+    from vstatkit.prediction import Predictor  # noqa: PLC0415
     from vstatkit.subsample import make_design  # noqa: PLC0415
 
     kernel = tree_kernel(
@@ -78,7 +80,12 @@ def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
     design = make_design("iid", load.n, load.k, replace=True, seed=1)
     task = Task(kernel, design, at, None, keep=True, oob=False)
     grown = evaluate(task, 0, load.B, n_jobs=THREADS, progress=False)
-    estimate(design, grown.values, "corrected_v")
+    predictor = Predictor(kernel, grown.learners, None, None, THREADS)
+    rows = reference_rows(X, design.seed)
+    orders = measure_orders(
+        design, load.B, lambda L: predictor.first(L).values(rows), kernel.kind
+    )
+    estimate(design, grown.values, "hoeffding", orders=orders)
 
 
 def run_sklearn(load: Workload, X: Any, y: Any, at: Any) -> None:

@@ -235,9 +235,21 @@ def sum_ensemble(
         begin, end = start + first, start + first + len(block)
         counts = design.counts(begin, end, buffer)
         if presence:
-            counts = (counts > 0).astype(np.float64)
+            counts = present(counts)
         running.add(counts, block, design.weights(begin, end))
     return running.freeze()
+
+
+def present(counts: Counts) -> Counts:
+    """Say which counts are above zero, as ones and zeros."""
+    if not sparse.issparse(counts):
+        return (counts > 0).astype(np.float64)
+    # A comparison of sparse arrays would cost several times the sums. Designs have
+    # one entry a place.
+    entries = (counts.data > 0).astype(np.float64)
+    return sparse.csr_array(
+        (entries, counts.indices, counts.indptr), shape=counts.shape
+    )
 
 
 @dataclass(frozen=True, slots=True)

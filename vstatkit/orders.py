@@ -37,8 +37,9 @@ MOST_REFERENCES = 300
 ENOUGH = 0.75
 """Error of the measurement, relative to the expectation's, that is small enough."""
 
-HOPELESS = 4.0
-"""Error of the measurement, relative to the expectation's, that says nothing."""
+HOPELESS = 2.0
+"""Error of the measurement, relative to the expectation's, that says too
+little for its cost."""
 
 
 class KernelKind(Enum):

@@ -28,8 +28,6 @@ WIDTH = 78
 RELIABLE_UNITS = 20
 """Observations or clusters from which on intervals hold their level."""
 
-LINEAR_KERNELS = ("ols", "mean")
-"""Kernels whose intervals hold it with five already."""
 
 MAX_ROWS = 40
 """Rows of a table that are printed, the first and the last; the notes say so."""
@@ -548,8 +546,8 @@ def _unused_note(results: EnsembleResults) -> str | None:
 
 def _few_units_note(results: EnsembleResults) -> str | None:
     """Warn of intervals that were measured to miss their level."""
-    linear = results.info.kernel in LINEAR_KERNELS
-    if linear or results.design.n >= RELIABLE_UNITS:
+    smooth = results.kind == KernelKind.SMOOTH
+    if smooth or results.design.n >= RELIABLE_UNITS:
         return None
     return (
         f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
