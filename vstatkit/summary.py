@@ -606,11 +606,10 @@ def _orders_note(results: EnsembleResults) -> str | None:
     orders = results.estimates.scaled.orders
     if orders is None:
         return None
-    found = "measured on these learners and" if orders.n_learners else "as"
     return (
         f"The sampling variance is the jackknife's over 1 + rho, rho = "
-        f"{orders.rho:.2f} (standard error {orders.error:.2f}), for what pairs of "
-        f"{_units(results)} and larger sets add; {found} expected of such learners."
+        f"{orders.rho:.2f} (standard error {orders.error:.2f}): the jackknife counts "
+        f"twice and more what pairs and larger sets of {results.info.units} explain."
     )
 
 
