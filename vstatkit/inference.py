@@ -547,15 +547,15 @@ def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) ->
 
     Notes
     -----
-    The largest |t| with the harmonic mean of the degrees of freedom gives the level
-    that each interval must have by itself; every estimate then has Student's t of
-    that level with its own. The least degrees of freedom for all would make bands
-    much too wide.
+    The largest of correlated normal variables gives the level that each interval
+    must have by itself; every estimate then has Student's t of that level with its
+    own degrees of freedom. One Student's t for all would take the errors of the
+    standard errors for one common error, and give bands that are too narrow; with
+    the least degrees of freedom for all they would be much too wide.
     """
-    middle = float(df.size / np.sum(1 / df))
-    largest = simultaneous_critical_value(matrix, alpha, middle, seed)
-    # Not above alpha: the draws behind the largest |t| have an error.
-    level = min(2 * float(stats.t.sf(largest, middle)), alpha)
+    largest = simultaneous_critical_value(matrix, alpha, np.inf, seed)
+    # Not above alpha: the draws behind the largest one have an error.
+    level = min(2 * float(stats.norm.sf(largest)), alpha)
     return np.asarray(stats.t.isf(level / 2, df))
 
 
