@@ -16,6 +16,7 @@ from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import Bools, DataLike, Floats, Ints, Labels
 from vstatkit.frames import is_number, nearest
 from vstatkit.kernels import output_columns, prediction_support
+from vstatkit.orders import reference_places
 from vstatkit.prediction import Predictor
 from vstatkit.scores import Scores, score
 
@@ -144,11 +145,26 @@ class AdoptedForest:
     def results(
         self,
         newdata: DataLike,
+        train: pd.DataFrame,
         units: Labels,
         variance: str = "auto",
         groups: Any = None,
     ) -> EnsembleResults:
-        """Predict at query points, and wrap as results."""
+        """Predict at query points, and wrap as results.
+
+        Parameters
+        ----------
+        newdata : DataFrame or dict of columns
+            Query points.
+        train : DataFrame
+            Training data.
+        units : Index
+            Labels of the rows, or of the clusters, that were resampled.
+        variance : str
+            Variance estimator.
+        groups : array-like, optional
+            Group of every tree.
+        """
         n_classes = None if self.classes is None else len(self.classes)
         kernel = TreesInR(len(self.columns), n_classes)
         learners = [self.read] * len(self.counts)
@@ -160,7 +176,7 @@ class AdoptedForest:
             self.counts,
             predictor.values(rows),
             replace=self.replace,
-            variance=variance,
+            variance="bm" if groups is None else variance,
             groups=groups,
             labels=predictor.labels(index),
             units=units,
@@ -179,12 +195,23 @@ class AdoptedForest:
             scores=self.scores,
             predictor=predictor,
             support=prediction_support(kernel, made.nobs),
-        )
+            reference=mixed_frame(train[list(self.columns)], kernel.n_outputs),
+        ).with_variance(variance)
 
     def _response(self) -> str:
         if self.classes is None or len(self.classes) != 2:
             return self.response
         return f"P({self.response} = {self.classes[1]})"
+
+
+def mixed_frame(frame: pd.DataFrame, n_outputs: int) -> pd.DataFrame:
+    """Draw rows like the frame's, but not in it, on which trees are compared."""
+    places = reference_places(*frame.shape, 0, n_outputs)
+    columns = {
+        name: frame[name].iloc[rows].reset_index(drop=True)
+        for name, rows in zip(frame.columns, places.T, strict=True)
+    }
+    return pd.DataFrame(columns)
 
 
 def of_class(model: Any, kind: str, maker: str) -> RObject:

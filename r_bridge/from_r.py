@@ -177,7 +177,7 @@ def from_ranger(
         classes=classes,
         scores=None if votes else oob_scores(y, about["oob"], classes),
     )
-    return adopted.results(newdata, frame.index, variance)
+    return adopted.results(newdata, frame, frame.index, variance)
 
 
 def _levels(given: Any) -> tuple[str, ...] | None:
@@ -268,7 +268,7 @@ def from_randomforest(
         classes=classes,
         scores=oob_scores(y, about["oob"], classes),
     )
-    return adopted.results(newdata, frame.index, variance)
+    return adopted.results(newdata, frame, frame.index, variance)
 
 
 def _on_line(values: Floats, line: Any) -> Floats:
@@ -342,8 +342,8 @@ def from_grf(
     units = frame.index if here.clusters is None else pd.Index(here.units[1])
     if here.group_size == 1:
         _check_apart(variance)
-        return adopted.results(points, units, variance)
-    made = adopted.results(points, units, "little_bags", here.groups)
+        return adopted.results(points, frame, units, variance)
+    made = adopted.results(points, frame, units, "little_bags", here.groups)
     return made if variance == "auto" else made.with_variance(variance)
 
 

@@ -438,7 +438,13 @@ def reference_rows(X: Floats, seed: int, n_outputs: int = 1) -> Floats:
     A learner that holds a row fits it; what counts is how it predicts others. Each
     reference row takes every feature from one or the other of two rows.
     """
+    rows = reference_places(len(X), X.shape[1], seed, n_outputs)
+    return np.asarray(np.take_along_axis(X, rows, axis=0))
+
+
+def reference_places(n: int, p: int, seed: int, n_outputs: int = 1) -> Ints:
+    """Draw the row that each feature of every reference row is taken from, (m, p)."""
     rng = stream(seed, 0, Purpose.REFERENCE)
     m = max(1, MOST_REFERENCES // n_outputs)
-    first, second = X[rng.integers(len(X), size=(2, m))]
-    return np.asarray(np.where(rng.random(first.shape) < 0.5, first, second))
+    first, second = rng.integers(n, size=(2, m, 1))
+    return np.asarray(np.where(rng.random((m, p)) < 0.5, first, second))

@@ -97,9 +97,9 @@ class EnsembleResults:
         do not leave it.
     kind : KernelKind
         How the kernel depends on its observations.
-    reference : ndarray of shape (r, p) or None
-        Rows on which learners are compared beyond the first order; None to
-        compare the values themselves.
+    reference : ndarray of shape (r, p), DataFrame or None
+        Rows, as the predictor takes them, on which learners are compared beyond
+        the first order; None to compare the values themselves.
     orders : HigherOrders or None
         What was found there; None where the variance estimator does not ask.
     recipe : Recipe or None
@@ -119,7 +119,7 @@ class EnsembleResults:
     limit: Floats | float | None = None
     support: Support | None = None
     kind: KernelKind = KernelKind.UNKNOWN
-    reference: Floats | None = None
+    reference: Any = None
     orders: HigherOrders | None = None
     recipe: Recipe | None = field(default=None, repr=False, compare=False)
 
@@ -388,7 +388,7 @@ class EnsembleResults:
         """Values on which the first L learners are compared, shape (L, r)."""
         if self.predictor is None or self.reference is None:
             return self.values[:L, spread_columns(self.values.shape[1])]
-        return self.predictor.first(L).values(self.reference)
+        return self.predictor.first(L).values(self.reference)[:L]
 
     def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
         """Estimate the variance by every estimator that applies to this design.

@@ -40,7 +40,7 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     if results.support is not None:
         ends = (results.support.low, results.support.high)
         arrays["support"] = np.array([np.atleast_1d(end) for end in ends], np.float64)
-    if results.reference is not None:
+    if isinstance(results.reference, np.ndarray):  # frames are of trees left in R
         arrays["reference"] = results.reference
     if results.orders is not None:
         arrays["orders"] = np.array(dataclasses.astuple(results.orders))

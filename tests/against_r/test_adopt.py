@@ -442,7 +442,7 @@ def test_levels_of_a_random_forest_come_from_the_model(other_forests):
 def test_a_random_forest_without_replacement(other_forests):
     res = r_bridge.from_randomforest("other_without", DATA, NEW)
     assert not res.replace
-    assert res.variance == "corrected_u"
+    assert res.variance == "hoeffding"
     assert res.k == np.ceil(0.632 * 60)
 
 
