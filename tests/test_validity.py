@@ -87,6 +87,7 @@ def test_shadows_are_kept_apart_from_dead_predictors():
     assert record["shadow_p"].shape == (E, 3)
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 @pytest.mark.parametrize("name", ["levels", "binary", "three"])
 def test_records_of_estimators_are_what_users_are_given(name):
     law = LAWS[name]
