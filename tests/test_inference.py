@@ -687,15 +687,17 @@ def test_a_redundant_restriction_does_not_count():
     assert_allclose(result.statistic, 4.0)
 
 
-def test_bands_with_degrees_of_freedom_of_their_own():
+def test_bands_have_the_harmonic_mean_of_the_degrees_of_freedom():
     matrix = 0.4 + 0.6 * np.eye(5)
     largest = simultaneous_critical_value(matrix, 0.1, np.inf, 3)
     known = band_critical_values(matrix, 0.1, np.full(5, np.inf), 3)
     assert_allclose(known, largest, rtol=1e-9)
-    df = np.array([3.0, 5, 10, 40, np.inf])
+    df = np.array([1.0, 5, 10, 40, np.inf])
     found = band_critical_values(matrix, 0.1, df, 3)
-    # Every interval has the same level, that of normal variables.
-    assert_allclose(two_sided(found, df), 2 * stats.norm.sf(largest), rtol=1e-9)
+    # One quantile for all, of the harmonic mean, but never below a single interval's.
+    level, middle = 2 * stats.norm.sf(largest), 5 / (1 + 1 / 5 + 1 / 10 + 1 / 40)
+    assert_allclose(found[1:], stats.t.isf(level / 2, middle), rtol=1e-9)
+    assert_allclose(found[0], stats.t.isf(0.05, 1), rtol=1e-9)
     assert (found >= stats.t.isf(0.05, df)).all()
     assert_allclose(
         band_critical_values(np.eye(1), 0.1, np.array([4.0]), 3)[0],

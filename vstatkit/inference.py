@@ -528,7 +528,7 @@ def simultaneous_critical_value(
 
 
 def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) -> Floats:
-    """Quantiles of a band, for estimates with degrees of freedom of their own.
+    """Quantiles of a band, one for each estimate.
 
     Parameters
     ----------
@@ -548,15 +548,17 @@ def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) ->
     Notes
     -----
     The largest of correlated normal variables gives the level that each interval
-    must have by itself; every estimate then has Student's t of that level with its
-    own degrees of freedom. One Student's t for all would take the errors of the
-    standard errors for one common error, and give bands that are too narrow; with
-    the least degrees of freedom for all they would be much too wide.
+    must have by itself. The quantile is Student's t of that level with the harmonic
+    mean of the degrees of freedom: so far out in the tail, single ones are not known
+    well enough, and the least of them would make bands much too wide. A largest |t|
+    with one common error of the standard errors would make them too narrow. Where
+    an interval by itself is wider than that, the band is as wide.
     """
     largest = simultaneous_critical_value(matrix, alpha, np.inf, seed)
-    # Not above alpha: the draws behind the largest one have an error.
-    level = min(2 * float(stats.norm.sf(largest)), alpha)
-    return np.asarray(stats.t.isf(level / 2, df))
+    level = 2 * float(stats.norm.sf(largest))
+    inverse = float(np.mean(1 / df))
+    common = stats.t.isf(level / 2, 1 / inverse if inverse > 0 else np.inf)
+    return np.asarray(np.maximum(common, stats.t.isf(alpha / 2, df)))
 
 
 @dataclass(frozen=True)
