@@ -23,6 +23,7 @@ from vstatkit.orders import (
     HigherOrders,
     KernelKind,
     PairChances,
+    PairSums,
     combine,
     expected_orders,
     kernel_kind,
@@ -222,6 +223,24 @@ def test_the_error_of_rho_is_that_over_seeds():
     assert rho.mean() == pytest.approx(0.632 / (2 - 0.632), rel=0.25)
 
 
+def test_the_error_of_rho_is_that_of_a_u_statistic():
+    rows = np.array([[1.0, 3.0, 2.0, 6.0], [0.5, 0.1, 0.9, 1.5]])
+    squares = np.array([8.0, 0.5, 1.1])
+    found = PairSums(2.0, 0.5, rows, squares)
+    rho = 0.25
+    pair = 1.1 - 2 * rho * 0.5 + rho**2 * 8.0
+    single = np.var(rows[1] - rho * rows[0], ddof=1) - pair / 3
+    assert single < 0  # noise of the pairs explains what learners differ by
+    assert_allclose(found.error, np.sqrt(2 * pair / 12) / 2)
+    apart = found._replace(rows=10 * rows)
+    single = np.var(10 * (rows[1] - rho * rows[0]), ddof=1) - pair / 3
+    assert_allclose(apart.error, np.sqrt(single + 2 * pair / 12) / 2)
+    assert_allclose(found.outlook, np.sqrt(2 * 1.1 / 12) / 2)
+    hidden = found._replace(q_1=-1.0)
+    assert_allclose(hidden.outlook, np.sqrt(1.1 / 8.0))
+    assert np.isnan(hidden.error)
+
+
 def test_what_was_measured_and_expected_are_weighed_by_their_precision():
     found = combine(0.4, 0.1, (0.2, 0.3), n_learners=7, n_reference=3)
     weight = 0.3**2 / (0.3**2 + 0.1**2)
@@ -237,6 +256,7 @@ def test_what_was_measured_and_expected_are_weighed_by_their_precision():
     assert (alone.rho, alone.error, alone.mc_error) == (0.2, 0.3, 0.0)
     assert combine(-5.0, 0.1, (0.2, 0.3)).rho == 0.0
     assert combine(0.4, 0.1, (0.0, 0.0)).rho == 0.0
+    assert combine(0.4, 0.0, (0.0, 0.0)).rho == 0.0
 
 
 def test_smooth_kernels_stay_with_the_jackknife():
