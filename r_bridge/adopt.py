@@ -176,6 +176,7 @@ class AdoptedForest:
             self.counts,
             predictor.values(rows),
             replace=self.replace,
+            # Settled below, where there are trees to compare.
             variance="bm" if groups is None else variance,
             groups=groups,
             labels=predictor.labels(index),

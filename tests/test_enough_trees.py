@@ -136,11 +136,12 @@ def test_standard_errors_that_are_hardly_known_come_with_advice(sample):
 
 def test_predictions_and_known_errors_come_without_a_word(sample, auto):
     X, y = sample
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
         auto.predict(X, return_std=True)
         auto.predict_interval(X)
         vs.ForestRegressor(20, random_state=1).fit(X, y).predict(X)
+    assert [str(one.message) for one in seen] == []
 
 
 def test_the_typical_law_is_the_mean_of_all(sample):

@@ -9,7 +9,15 @@ import vstatkit as vs
 from vstatkit.components import ESTIMATORS
 
 B, N, K = 200, 30, 12
-FIELDS = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "mc_se", "noise", "quartic")
+FIELDS = (
+    "zeta_1",
+    "zeta_k",
+    "sampling",
+    "monte_carlo",
+    "mc_se",
+    "noise",
+    "concentration",
+)
 METHODS = [
     name
     for name, one in ESTIMATORS.items()

@@ -474,7 +474,7 @@ def from_sklearn(
         adopted.counts,
         predictor.values(rows),
         replace=adopted.replace,
-        variance="bm",
+        variance="bm",  # settled below, where there are learners to compare
         labels=predictor.labels(index),
         units=X.index if isinstance(X, pd.DataFrame) else None,
         name=type(forest).__name__,

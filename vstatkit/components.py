@@ -71,8 +71,6 @@ class VarianceComponents:
     noise : ndarray of shape (m,) or None
         Monte Carlo variance of one observation's influence, where the estimator
         is a sum of squared influences.
-    quartic : ndarray of shape (m,) or None
-        Sum of the fourth powers of the influences, on the same scale.
     n : int
         Number of independent units.
     ceiling : ndarray of shape (m,)
@@ -93,7 +91,6 @@ class VarianceComponents:
     total: Floats
     mc_se: Floats
     noise: Floats | None
-    quartic: Floats | None
     n: int
     ceiling: Floats
     concentration: Floats | None = None
@@ -125,7 +122,7 @@ class VarianceComponents:
         """Put the components of several groups of query points together."""
         joined = {
             name: _join_arrays([getattr(part, name) for part in parts])
-            for name in (*COMPONENTS, "noise", "quartic", "ceiling", "concentration")
+            for name in (*COMPONENTS, "noise", "ceiling", "concentration")
         }
         first = parts[0]
         return cls(method=first.method, n=first.n, orders=first.orders, **joined)
@@ -141,8 +138,7 @@ class VarianceComponents:
                 for name in (*COMPONENTS, "noise", "ceiling")
                 for part in [getattr(self, name)]
             }
-            quartic = None if self.quartic is None else self.quartic * unit**2 * unit**2
-        return replace(self, quartic=quartic, **scaled)
+        return replace(self, **scaled)
 
     def to_frame(self, index: Labels | None = None) -> pd.DataFrame:
         """Tabulate the components, one row a query point."""
@@ -339,9 +335,18 @@ def moment_components(
     inflated = ESTIMATORS[method].inflated and not replace
     inflation = (n / (n - k)) ** 2 if inflated else 1.0
     noise = inflation * moments.count_variance * moments.monte_carlo
-    quartic = None if moments.quartic is None else inflation**2 * moments.quartic
-    return _components(
-        method, sampling, moments, k=k, n=n, noise=noise, quartic=quartic
+    return VarianceComponents(
+        method=method,
+        zeta_1=n / k**2 * sampling,
+        zeta_k=moments.zeta_k,
+        sampling=sampling,
+        monte_carlo=moments.monte_carlo,
+        total=sampling + moments.monte_carlo,
+        mc_se=np.sqrt(noise_variance(sampling, noise, n)),
+        noise=noise,
+        n=n,
+        ceiling=_ceiling(noise, moments.n_learners, n, complete=moments.complete),
+        concentration=moment_concentration(moments),
     )
 
 
@@ -388,7 +393,6 @@ def presence_components(
         total=sampling + monte_carlo,
         mc_se=np.sqrt(noise_variance(sampling, noise, n)),
         noise=noise,
-        quartic=factor**2 * presence.quartic,
         n=n,
         ceiling=ceiling,
         concentration=influence_concentration(
@@ -449,7 +453,6 @@ def group_components(
         total=sampling + monte_carlo,
         mc_se=mc_se,
         noise=None,
-        quartic=None,
         n=n,
         ceiling=ceiling,
     )
@@ -464,32 +467,6 @@ def group_covariance(
     if method == "little_bags":
         return little_bags(values, groups, joint=True)[0]
     return matched_pairs(values, groups, joint=True)
-
-
-def _components(
-    method: str,
-    sampling: Floats,
-    moments: EnsembleMoments,
-    *,
-    k: int,
-    n: int,
-    noise: Floats,
-    quartic: Floats | None,
-) -> VarianceComponents:
-    return VarianceComponents(
-        method=method,
-        zeta_1=n / k**2 * sampling,
-        zeta_k=moments.zeta_k,
-        sampling=sampling,
-        monte_carlo=moments.monte_carlo,
-        total=sampling + moments.monte_carlo,
-        mc_se=np.sqrt(noise_variance(sampling, noise, n)),
-        noise=noise,
-        quartic=quartic,
-        n=n,
-        ceiling=_ceiling(noise, moments.n_learners, n, complete=moments.complete),
-        concentration=moment_concentration(moments),
-    )
 
 
 def moment_concentration(moments: EnsembleMoments) -> Floats | None:

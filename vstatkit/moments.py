@@ -422,7 +422,7 @@ def presence_moments(sums: EnsembleSums) -> PresenceMoments:
     seen = without > 0.5
     if not seen.any():
         raise ValueError(
-            "'jackknife' needs learners that left an observation out; here every "
+            "the jackknife needs learners that left an observation out; here every "
             "subsample holds every observation. Use a smaller `k`."
         )
     shift = sums.total / B

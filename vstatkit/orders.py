@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vstatkit._typing import Floats, Ints
+from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.streams import Purpose, stream
-from vstatkit.subsample import SubsampleDesign, dense
+from vstatkit.subsample import SubsampleDesign, count_members, dense
 
 PILOT = 256
 """Learners of the first look, which tells how many are needed."""
@@ -402,8 +402,12 @@ def measure_orders(
 def _compare(
     design: SubsampleDesign, L: int, values: Floats, chances: PairChances
 ) -> PairSums:
-    presence = (dense(design.counts(0, L)) > 0).astype(np.float32)
+    presence = _indicators(design.counts(0, L))
     return sum_pairs(presence, values, chances)
+
+
+def _indicators(counts: Counts) -> NDArray[np.float32]:
+    return (dense(counts) > 0).astype(np.float32)
 
 
 def _complete_orders(
@@ -412,16 +416,19 @@ def _complete_orders(
     """Compare all subsamples, or a draw of them where there are too many."""
     weights = design.weights(0, B)
     weights = np.ones(B) if weights is None else weights
-    presence = (dense(design.counts(0, B)) > 0).astype(np.float32)
+    members = design.members(0, B)
     if B <= MOST_LEARNERS:
-        found = sum_pairs(presence, values, chances, weights)
+        found = sum_pairs(
+            _indicators(count_members(members, design.n)), values, chances, weights
+        )
         error = 0.0 if found.q_1 > 0 else np.nan
         L = B
     else:
         L = MOST_LEARNERS
         rng = stream(design.seed, 1, Purpose.REFERENCE)
         drawn = rng.choice(B, size=L, p=weights / weights.sum())
-        found = sum_pairs(presence[drawn], values[drawn], chances)
+        presence = _indicators(count_members(members[drawn], design.n))
+        found = sum_pairs(presence, values[drawn], chances)
         error = found.error
     prior = KernelKind.UNKNOWN.expected(chances.one)
     return combine(found.rho, error, prior, n_learners=L, n_reference=values.shape[1])

@@ -328,34 +328,30 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
     return probe(task, kernel)[0] if isinstance(kernel, FunctionKernel) else task
 
 
-def _with_reference(task: Task) -> Task:
-    """Have learners predict where `fit` compares them beyond the first order."""
+def _with_reference(task: Task) -> tuple[Task, int]:
+    """Have learners predict where `fit` compares them beyond the first order.
+
+    Gives the task, and how many of its values, the last ones, are of that kind.
+    """
     kernel = task.kernel
     if task.at is None or not isinstance(kernel, BatchKernel | PredictiveKernel):
-        return task
+        return task, 0
     rows = reference_rows(kernel.X, task.design.seed, kernel.n_outputs)
-    return dataclasses.replace(task, at=np.concatenate([task.at, rows]))
-
-
-def _n_values(task: Task) -> int:
-    """Count the values of a predictive kernel at its query points."""
-    kernel, at = task.kernel, task.at
-    if at is None or not isinstance(kernel, BatchKernel | PredictiveKernel):
-        return 0
-    return len(at) * kernel.n_outputs
+    full = dataclasses.replace(task, at=np.concatenate([task.at, rows]))
+    return full, len(rows) * kernel.n_outputs
 
 
 def _measure(arm: Arm, task: Task) -> Record:
     """Grow the largest ensemble once, and measure all its prefixes."""
     beyond = getattr(arm.measure, "beyond", False)
-    full = _with_reference(task) if beyond else task
+    full, n_reference = _with_reference(task) if beyond else (task, 0)
     values = evaluate(full, 0, arm.sizes[-1], n_jobs=1, progress=False).values
-    m = values.shape[1] if full.at is None else _n_values(task)
+    m = values.shape[1] - n_reference
     shorter = prefixes(
         task.design,
         values[:, :m],
         arm.sizes,
-        reference=values[:, m:] if values.shape[1] > m else None,
+        reference=values[:, m:] if n_reference else None,
         kind=kind_of(task.kernel),
     )
     measured = [arm.measure(one) for one in shorter]
