@@ -23,10 +23,10 @@ class BuildExtensions(build_ext):
 
 EXTENSIONS = [
     Extension(
-        "vstatkit.forest._engine",
-        ["vstatkit/forest/_engine.pyx"],
-        include_dirs=["vstatkit/forest"],
-        depends=[str(path) for path in sorted(Path("vstatkit/forest").glob("*.hpp"))],
+        "vstatkit.native._engine",
+        ["vstatkit/native/_engine.pyx"],
+        include_dirs=["vstatkit/native"],
+        depends=[str(path) for path in sorted(Path("vstatkit/native").glob("*.hpp"))],
         language="c++",
     )
 ]

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from vstatkit.moments import EnsembleSums, moments_from_sums, sum_ensemble
-from vstatkit.subsample import make_design
-from vstatkit.variance import (
+from vstatkit.sampling.designs import make_design
+from vstatkit.variance.formulas import (
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
     zeta_1_ij,
     zeta_1_ij_u,
 )
+from vstatkit.variance.moments import EnsembleSums, moments_from_sums, sum_ensemble
 
 REPEATS = 7
 

@@ -62,12 +62,12 @@ def make_data(load: Workload) -> tuple[Any, Any, Any]:
 
 def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
     """Grow our forest, keep its trees, and estimate as the default does."""
-    from vstatkit.ensemble import Task, evaluate  # noqa: PLC0415 timed on its own
-    from vstatkit.forest.trees import tree_kernel  # noqa: PLC0415
-    from vstatkit.inference import estimate  # noqa: PLC0415
-    from vstatkit.orders import measure_orders, reference_rows  # noqa: PLC0415
-    from vstatkit.prediction import Predictor  # noqa: PLC0415
-    from vstatkit.subsample import make_design  # noqa: PLC0415
+    from vstatkit.ensemble.evaluate import Task, evaluate  # noqa: PLC0415 timed on its own
+    from vstatkit.ensemble.prediction import Predictor  # noqa: PLC0415
+    from vstatkit.inference.estimates import estimate  # noqa: PLC0415
+    from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
+    from vstatkit.sampling.designs import make_design  # noqa: PLC0415
+    from vstatkit.variance.orders import measure_orders, reference_rows  # noqa: PLC0415
 
     kernel = tree_kernel(
         "forest",
@@ -289,9 +289,9 @@ def growth_exponents() -> dict[str, float]:
 
 def thread_speedup() -> float:
     """Time of growing W2 on one thread over that on two, best of three each."""
-    from vstatkit.ensemble import Task, evaluate  # noqa: PLC0415
-    from vstatkit.forest.trees import tree_kernel  # noqa: PLC0415
-    from vstatkit.subsample import make_design  # noqa: PLC0415
+    from vstatkit.ensemble.evaluate import Task, evaluate  # noqa: PLC0415
+    from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
+    from vstatkit.sampling.designs import make_design  # noqa: PLC0415
 
     load = WORKLOADS["W2"]
     X, y, at = make_data(load)
@@ -310,9 +310,9 @@ def thread_speedup() -> float:
 
 def restricted_speedup() -> float:
     """Whole trees over paths of three points: W1, all features; median of seven."""
-    from vstatkit.forest.trees import tree_kernel  # noqa: PLC0415
-    from vstatkit.streams import learner_keys  # noqa: PLC0415
-    from vstatkit.subsample import dense, make_design  # noqa: PLC0415
+    from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
+    from vstatkit.sampling.designs import dense, make_design  # noqa: PLC0415
+    from vstatkit.sampling.streams import learner_keys  # noqa: PLC0415
 
     load = WORKLOADS["W1"]
     X, y, at = make_data(load)

@@ -14,11 +14,11 @@ from r_bridge.columns import Kind, as_query, check_kinds
 from r_bridge.objects import RObject
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import Bools, DataLike, Floats, Ints, Labels
-from vstatkit.frames import is_number, nearest
-from vstatkit.kernels import output_columns, prediction_support
-from vstatkit.orders import reference_places
-from vstatkit.prediction import Predictor
-from vstatkit.scores import Scores, score
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.scores import Scores, score
+from vstatkit.formula.frames import is_number, nearest
+from vstatkit.kernels.protocol import output_columns, prediction_support
+from vstatkit.variance.orders import reference_places
 
 _RESPONSE = """
 function(forest) {

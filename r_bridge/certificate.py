@@ -11,7 +11,7 @@ import vstatkit as vs
 from r_bridge.availability import require
 from r_bridge.battery import grf_sections, ranger_sections
 from r_bridge.compare import Comparison, Quantity, notes, table, wrapped
-from vstatkit.files import write_text_whole
+from vstatkit.storage.files import write_text_whole
 
 MARKDOWN_HEAD = (
     "| quantity | numbers | missing | zero | largest relative difference "

@@ -15,8 +15,8 @@ from r_bridge.objects import RObject
 from r_bridge.recording import read_recording
 from vstatkit._typing import DataLike, Floats
 from vstatkit._validation import observation_weights, subsample_size, take_column
-from vstatkit.frames import as_frame
-from vstatkit.variance import bag_moments
+from vstatkit.formula.frames import as_frame
+from vstatkit.variance.formulas import bag_moments
 
 WHY_IJ_DIFFERS = (
     "another estimator, from the counts of one tree of each group instead of the "

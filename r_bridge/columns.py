@@ -13,9 +13,9 @@ from r_bridge.formula import translate_formula
 from r_bridge.objects import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
-from vstatkit.expressions import bare_name
-from vstatkit.formula import Design, Missing, parse
-from vstatkit.frames import as_frame, is_number
+from vstatkit.formula.expressions import bare_name
+from vstatkit.formula.frames import as_frame, is_number
+from vstatkit.formula.parse import Design, Missing, parse
 
 _ALIGN = """
 function(new, train) {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.expressions import quote
+from vstatkit.formula.expressions import quote
 
 _TOKEN = re.compile(
     r"""

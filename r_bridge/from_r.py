@@ -32,7 +32,7 @@ from r_bridge.grf import GrfForest
 from r_bridge.ranger import RangerForest
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats
-from vstatkit.frames import as_frame
+from vstatkit.formula.frames import as_frame
 
 # Columns of probabilities have the order of the levels; without levels, as for
 # TRUE and FALSE, that in which the classes occur in the training data.

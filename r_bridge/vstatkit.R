@@ -153,10 +153,10 @@ local({
     cat(reticulate::py_str(x), "\n", sep = "")
     invisible(x)
   }
-  for (class in c("vstatkit.results.EnsembleResults",
-                  "vstatkit.summary.EnsembleSummary")) {
+  for (class in c("vstatkit.results.ensemble_results.EnsembleResults",
+                  "vstatkit.results.summary.EnsembleSummary")) {
     register("print", class, show, home = "base")
   }
-  register("summary", "vstatkit.results.EnsembleResults",
+  register("summary", "vstatkit.results.ensemble_results.EnsembleResults",
            function(object, ...) object$summary(...), home = "base")
 })

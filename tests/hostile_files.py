@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import vstatkit as vs
-from vstatkit import archive
+from vstatkit.storage import archive
 
 TREES, CLASSES, LINEAR, GIVEN = "trees.npz", "classes.npz", "linear.npz", "given.npz"
 BALANCED, COMPLETE, TEST = "balanced.npz", "complete.npz", "test.npz"

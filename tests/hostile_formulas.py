@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.formula import parse
+from vstatkit.formula.parse import parse
 
 ROWS = 60
 

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 import vstatkit as vs
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, make_ensemble, unseen_ensemble, with_columns
-from vstatkit.components import (
+from vstatkit.sampling.designs import CompleteDesign, GivenDesign, make_design
+from vstatkit.variance.components import (
     ESTIMATORS,
     GROUPED_DESIGNS,
     VarianceComponents,
@@ -20,13 +21,12 @@ from vstatkit.components import (
     moment_sampling,
     resolve_method,
 )
-from vstatkit.moments import (
+from vstatkit.variance.moments import (
     moments_by_gram,
     moments_from_sums,
     presence_moments,
     sum_ensemble,
 )
-from vstatkit.subsample import CompleteDesign, GivenDesign, make_design
 
 PLAIN = [
     *((name, True) for name in literal.SAMPLING),

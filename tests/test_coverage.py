@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import vstatkit as vs
 from vstatkit.exceptions import VstatkitError, VstatkitWarning
+from vstatkit.sampling.designs import make_design
 from vstatkit.studies import checkpoint, table2
 from vstatkit.studies.checkpoint import CheckpointError, Checkpoints
 from vstatkit.studies.experiment import describe, hash_frame, iteration_stream
@@ -23,7 +24,6 @@ from vstatkit.studies.prefixes import prefixes
 from vstatkit.studies.run import run_experiment
 from vstatkit.studies.scale import QUICK
 from vstatkit.studies.simulation import Arm, LabelsError, Simulation
-from vstatkit.subsample import make_design
 
 AT = {"x": [4.0, 10.0]}
 

@@ -10,10 +10,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.test_estimators import SUBSAMPLING
-from vstatkit.forest import estimators
-from vstatkit.forest.estimators import watched_rows
-from vstatkit.precision import ErrorLaw, Tolerance
-from vstatkit.variance import positive_mean
+from vstatkit import forest as estimators
+from vstatkit.forest import watched_rows
+from vstatkit.inference.precision import ErrorLaw, Tolerance
+from vstatkit.variance.formulas import positive_mean
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit import ensemble, workers
-from vstatkit.ensemble import Task, evaluate
-from vstatkit.forest.trees import tree_kernel
-from vstatkit.kernels import FunctionKernel
-from vstatkit.subsample import make_design
+from vstatkit import workers
+from vstatkit.ensemble import evaluate as ensemble
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.kernels.protocol import FunctionKernel
+from vstatkit.kernels.trees import tree_kernel
+from vstatkit.sampling.designs import make_design
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit import inference
-from vstatkit.forest.trees import StoredTreeKernel
+from vstatkit.inference import estimates as inference
+from vstatkit.kernels.trees import StoredTreeKernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
@@ -282,8 +282,8 @@ def test_counts_that_are_held_give_the_same_standard_errors(sample, monkeypatch)
 INTERRUPTED = """
 import os, signal, threading
 import numpy as np
-from vstatkit.forest.trees import tree_kernel
-from vstatkit.streams import learner_keys
+from vstatkit.kernels.trees import tree_kernel
+from vstatkit.sampling.streams import learner_keys
 
 n = 400_000
 rng = np.random.default_rng(1)

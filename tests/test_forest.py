@@ -15,9 +15,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from tests.slow_tree import mix
-from vstatkit.forest import _engine
-from vstatkit.forest.table import RankedTable
-from vstatkit.forest.trees import (
+from vstatkit.kernels.table import RankedTable
+from vstatkit.kernels.trees import (
     MOST_ROWS,
     NODE_BYTES,
     StoredTreeKernel,
@@ -26,7 +25,8 @@ from vstatkit.forest.trees import (
     grower_options,
     tree_kernel,
 )
-from vstatkit.streams import learner_keys
+from vstatkit.native import _engine
+from vstatkit.sampling.streams import learner_keys
 
 
 def grow(X, y, counts, *, at=None, n_classes=None, oob=False, keep=True, **options):
@@ -454,8 +454,8 @@ def test_a_chain_of_splits_is_as_deep_as_its_rows(rng):
 DEEP = """
 import sys, threading
 import numpy as np
-from vstatkit.forest.trees import tree_kernel
-from vstatkit.streams import learner_keys
+from vstatkit.kernels.trees import tree_kernel
+from vstatkit.sampling.streams import learner_keys
 
 n = 6_000
 X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2 * 1.0

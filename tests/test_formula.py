@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import vstatkit as vs
-from vstatkit.expressions import PATSY_BUILTINS, expand_dot, plain_name, quote
-from vstatkit.formula import caller_environment, parse
-from vstatkit.frames import as_frame
+from vstatkit.formula.expressions import PATSY_BUILTINS, expand_dot, plain_name, quote
+from vstatkit.formula.frames import as_frame
+from vstatkit.formula.parse import caller_environment, parse
 
 
 @pytest.fixture

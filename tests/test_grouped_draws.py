@@ -5,14 +5,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit.components import (
+from vstatkit.sampling.designs import make_design
+from vstatkit.variance.components import (
     ESTIMATORS,
     estimate_components,
     estimate_covariance,
     group_components,
 )
-from vstatkit.subsample import make_design
-from vstatkit.variance import grouped_monte_carlo
+from vstatkit.variance.formulas import grouped_monte_carlo
 
 SEEDS = 200
 X = np.random.default_rng(3).exponential(size=24)

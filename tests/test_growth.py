@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import vstatkit as vs
-from vstatkit.precision import Tolerance, about
+from vstatkit.inference.precision import Tolerance, about
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 import vstatkit as vs
 from tests.hostile_formulas import FORMULAS, data
-from vstatkit import limits
-from vstatkit.formula import caller_environment, parse
+from vstatkit.formula import limits
+from vstatkit.formula.parse import caller_environment, parse
 
 PROJECT = Path(__file__).parents[1]
 

@@ -10,9 +10,8 @@ from scipy import integrate, linalg, optimize, special, stats
 import vstatkit as vs
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
-from vstatkit import inference
-from vstatkit.components import estimate_components
-from vstatkit.inference import (
+from vstatkit.inference import estimates as inference
+from vstatkit.inference.estimates import (
     MIN_DF,
     Estimates,
     band_critical_values,
@@ -29,7 +28,8 @@ from vstatkit.inference import (
     two_sided,
     wald_test,
 )
-from vstatkit.subsample import CompleteDesign, GivenDesign, dense, make_design
+from vstatkit.sampling.designs import CompleteDesign, GivenDesign, dense, make_design
+from vstatkit.variance.components import estimate_components
 
 
 def test_standard_errors_of_the_mean():

@@ -14,7 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import vstatkit as vs
 from tests.hostile_files import dropped
-from vstatkit.intervals import Support
+from vstatkit.inference.intervals import Support
 
 NORMAL = stats.norm.isf(0.025)
 

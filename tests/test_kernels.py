@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.kernels import (
+from vstatkit.kernels.protocol import (
     fit_logit,
     fit_ols,
     n_positional,

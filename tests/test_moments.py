@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
-from vstatkit.forest._engine import add_product
+from vstatkit.native._engine import add_product
 
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, ensembles, make_ensemble, unseen_ensemble
-from vstatkit import moments as moments_module
-from vstatkit.moments import (
+from vstatkit.sampling.designs import CompleteDesign, GivenDesign, dense, make_design
+from vstatkit.variance import moments as moments_module
+from vstatkit.variance.moments import (
     BATCH_ENTRIES,
     SPARSE_BATCH_ENTRIES,
     EnsembleSums,
@@ -24,7 +25,6 @@ from vstatkit.moments import (
     moments_from_sums,
     sum_ensemble,
 )
-from vstatkit.subsample import CompleteDesign, GivenDesign, dense, make_design
 
 ARRAYS = ["mean", "squares", "jackknife", "between", "between_weighted", "quartic"]
 

@@ -10,16 +10,22 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
-from vstatkit import orders
-from vstatkit.components import (
+from vstatkit.inference.estimates import estimate, stabilise
+from vstatkit.results.ensemble_results import resolved
+from vstatkit.sampling.designs import CompleteDesign, GivenDesign, make_design
+from vstatkit.studies.experiment import Draw, iteration_stream
+from vstatkit.studies.measures import Intervals, Method
+from vstatkit.studies.simulation import Arm, Simulation
+from vstatkit.variance import orders
+from vstatkit.variance.components import (
     components_from_sums,
     estimate_components,
     estimate_covariance,
     known_orders,
 )
-from vstatkit.inference import estimate, stabilise
-from vstatkit.moments import presence_moments, sum_ensemble
-from vstatkit.orders import (
+from vstatkit.variance.formulas import jackknife_after_bootstrap
+from vstatkit.variance.moments import presence_moments, sum_ensemble
+from vstatkit.variance.orders import (
     HigherOrders,
     KernelKind,
     PairChances,
@@ -34,12 +40,6 @@ from vstatkit.orders import (
     spread_columns,
     sum_pairs,
 )
-from vstatkit.results import resolved
-from vstatkit.studies.experiment import Draw, iteration_stream
-from vstatkit.studies.measures import Intervals, Method
-from vstatkit.studies.simulation import Arm, Simulation
-from vstatkit.subsample import CompleteDesign, GivenDesign, make_design
-from vstatkit.variance import jackknife_after_bootstrap
 
 MARS = vs.datasets.mars(120, rng=3)
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit.formula import parse
-from vstatkit.polynomials import poly
+from vstatkit.formula.parse import parse
+from vstatkit.formula.polynomials import poly
 
 
 def test_columns_are_orthonormal_and_sum_to_zero(rng):

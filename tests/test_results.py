@@ -5,8 +5,10 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit import inference, prediction, results
-from vstatkit.components import ESTIMATORS
+from vstatkit.ensemble import prediction
+from vstatkit.inference import estimates as inference
+from vstatkit.results import ensemble_results as results
+from vstatkit.variance.components import ESTIMATORS
 
 
 @pytest.fixture(scope="module")

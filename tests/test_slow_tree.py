@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.slow_tree import SlowTree, threshold
-from vstatkit.forest.trees import tree_kernel
-from vstatkit.streams import learner_keys
+from vstatkit.kernels.trees import tree_kernel
+from vstatkit.sampling.streams import learner_keys
 
 
 def both(X, y, weights, n_classes, seed, **options):

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.components import estimate_components
-from vstatkit.inference import estimate, stabilise
-from vstatkit.subsample import make_design
-from vstatkit.variance import noise_variance
+from vstatkit.inference.estimates import estimate, stabilise
+from vstatkit.sampling.designs import make_design
+from vstatkit.variance.components import estimate_components
+from vstatkit.variance.formulas import noise_variance
 
 MARS = vs.datasets.mars(400, rng=1)
 

@@ -8,9 +8,9 @@ from numpy.testing import assert_array_equal
 from sklearn.linear_model import Ridge
 
 import vstatkit as vs
-from vstatkit import effects
-from vstatkit.archive import read_archive, write_archive
-from vstatkit.loading import ARRAYS
+from vstatkit.ensemble import effects
+from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.loading import ARRAYS
 
 
 @pytest.fixture(scope="module")

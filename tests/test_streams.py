@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vstatkit.streams import Purpose, resolve_seed, stream
+from vstatkit.sampling.streams import Purpose, resolve_seed, stream
 
 
 def test_streams_depend_on_seed_index_and_purpose_alone():

@@ -15,6 +15,7 @@ from scipy import stats
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
+from vstatkit.sampling.designs import dense, make_design
 from vstatkit.studies import table2
 from vstatkit.studies.checkpoint import CheckpointError
 from vstatkit.studies.experiment import Draw, iteration_stream
@@ -32,7 +33,6 @@ from vstatkit.studies.prefixes import prefixes
 from vstatkit.studies.run import run_experiment
 from vstatkit.studies.simulation import Arm, Simulation
 from vstatkit.studies.variants import VARIANTS, distinct_squares, sampling_variance
-from vstatkit.subsample import dense, make_design
 
 SIZES = (40, 100, 250)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from vstatkit import subsample
-from vstatkit.subsample import (
+from vstatkit.sampling import designs as subsample
+from vstatkit.sampling.designs import (
     BLOCK,
     DESIGN_OPTIONS,
     CompleteDesign,

@@ -6,8 +6,8 @@ import pytest
 from statsmodels.iolib.summary import Summary
 
 import vstatkit as vs
-from vstatkit import summary as summary_module
-from vstatkit.inference import estimate
+from vstatkit.inference.estimates import estimate
+from vstatkit.results import summary as summary_module
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_long_tables_are_cut_and_say_so(data):
 def test_a_summary_estimates_everything_once(data, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "vstatkit.results.estimate",
+        "vstatkit.results.ensemble_results.estimate",
         lambda *given: asked.append(given[1].shape) or estimate(*given),
     )
     res = vs.fit("y ~ x1 + x2", data, B=30, rng=1)

@@ -10,9 +10,9 @@ from numpy.testing import assert_array_equal
 from patsy.parse_formula import parse_formula
 
 import vstatkit as vs
-from vstatkit import effects
-from vstatkit.formula import caller_environment, parse
-from vstatkit.terms import sides
+from vstatkit.ensemble import effects
+from vstatkit.formula.parse import caller_environment, parse
+from vstatkit.formula.terms import sides
 
 FORMULAS = [
     *("y ~ a", "y ~ a + b", "y ~ a + a", "y ~ 0 + a", "y ~ a - 1", "y ~ a + 0 + 1"),

@@ -15,14 +15,8 @@ from tests.ensembles import (
     unseen_ensemble,
     with_columns,
 )
-from vstatkit.components import ESTIMATORS
-from vstatkit.moments import (
-    EnsembleSums,
-    moments_from_sums,
-    presence_moments,
-    sum_ensemble,
-)
-from vstatkit.variance import (
+from vstatkit.variance.components import ESTIMATORS
+from vstatkit.variance.formulas import (
     bag_moments,
     group_means,
     jackknife_after_bootstrap,
@@ -34,6 +28,12 @@ from vstatkit.variance import (
     zeta_1_corrected_v,
     zeta_1_ij_u,
     zeta_1_im,
+)
+from vstatkit.variance.moments import (
+    EnsembleSums,
+    moments_from_sums,
+    presence_moments,
+    sum_ensemble,
 )
 
 

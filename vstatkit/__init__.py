@@ -8,7 +8,6 @@ from vstatkit.api import (
     statistic,
     variance_components,
 )
-from vstatkit.components import VarianceComponents
 from vstatkit.exceptions import (
     ConstantResponseWarning,
     FileError,
@@ -18,10 +17,11 @@ from vstatkit.exceptions import (
     VstatkitError,
     VstatkitWarning,
 )
-from vstatkit.forest.estimators import ForestClassifier, ForestRegressor
-from vstatkit.loading import load
-from vstatkit.normality import normality_tests
-from vstatkit.results import EnsembleResults, PredictionResults
+from vstatkit.forest import ForestClassifier, ForestRegressor
+from vstatkit.inference.normality import normality_tests
+from vstatkit.results.ensemble_results import EnsembleResults, PredictionResults
+from vstatkit.storage.loading import load
+from vstatkit.variance.components import VarianceComponents
 
 __version__ = "0.1.0"
 

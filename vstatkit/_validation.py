@@ -8,8 +8,8 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.frames import nearest
-from vstatkit.subsample import dense
+from vstatkit.formula.frames import nearest
+from vstatkit.sampling.designs import dense
 
 MIN_UNITS = 2
 

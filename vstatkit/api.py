@@ -17,7 +17,6 @@ from vstatkit._validation import (
     split_options,
     take_column,
 )
-from vstatkit.adopt import adopt
 from vstatkit.assemble import (
     ALL_DESIGN_OPTIONS,
     TITLES,
@@ -40,20 +39,15 @@ from vstatkit.assemble import (
     warn_if_constant,
     warn_of_single_rows,
 )
-from vstatkit.components import (
-    ESTIMATORS,
-    VarianceComponents,
-    estimate_components,
-    moment_components,
-)
-from vstatkit.continuation import Recipe
-from vstatkit.ensemble import Task
-from vstatkit.formula import Missing, caller_environment, parse
-from vstatkit.frames import as_frame
-from vstatkit.growth import MAX_B, grow
-from vstatkit.inference import value_units
-from vstatkit.info import Growth, ModelInfo
-from vstatkit.kernels import (
+from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.growth import MAX_B, grow
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.formula.frames import as_frame
+from vstatkit.formula.parse import Missing, caller_environment, parse
+from vstatkit.inference.estimates import value_units
+from vstatkit.inference.precision import TOL
+from vstatkit.kernels.adopted import adopt
+from vstatkit.kernels.protocol import (
     FunctionKernel,
     Predictive,
     kind_of,
@@ -61,12 +55,18 @@ from vstatkit.kernels import (
     value_limit,
     value_support,
 )
-from vstatkit.moments import gram_is_cheaper, moments_by_gram
-from vstatkit.orders import KernelKind, kernel_kind, reference_rows
-from vstatkit.precision import TOL
-from vstatkit.prediction import Predictor
-from vstatkit.results import EnsembleResults, resolved
-from vstatkit.streams import resolve_seed
+from vstatkit.results.continuation import Recipe
+from vstatkit.results.ensemble_results import EnsembleResults, resolved
+from vstatkit.results.info import Growth, ModelInfo
+from vstatkit.sampling.streams import resolve_seed
+from vstatkit.variance.components import (
+    ESTIMATORS,
+    VarianceComponents,
+    estimate_components,
+    moment_components,
+)
+from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram
+from vstatkit.variance.orders import KernelKind, kernel_kind, reference_rows
 
 DesignName = Literal["iid", "balanced", "two-level", "little-bags", "matched"]
 

@@ -19,20 +19,19 @@ from vstatkit._validation import (
     subsample_size,
 )
 from vstatkit.classical import classical_kernel
-from vstatkit.components import ESTIMATORS
-from vstatkit.effects import Settings, effect_frame, effect_settings
-from vstatkit.ensemble import Task, evaluate
-from vstatkit.evaluation import Evaluation
+from vstatkit.ensemble.effects import Settings, effect_frame, effect_settings
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.prediction import Predictor, output_labels
+from vstatkit.ensemble.scores import Scores, score
 from vstatkit.exceptions import (
     ConstantResponseWarning,
     FormulaError,
     VstatkitWarning,
 )
-from vstatkit.forest.trees import TREE_OPTIONS, tree_kernel
-from vstatkit.formula import Design
-from vstatkit.frames import as_frame
-from vstatkit.info import EffectValues
-from vstatkit.kernels import (
+from vstatkit.formula.frames import as_frame
+from vstatkit.formula.parse import Design
+from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.protocol import (
     AnyKernel,
     ArrayKernel,
     FunctionKernel,
@@ -42,10 +41,9 @@ from vstatkit.kernels import (
     n_positional,
     name_values,
 )
-from vstatkit.orders import reference_rows
-from vstatkit.prediction import Predictor, output_labels
-from vstatkit.scores import Scores, score
-from vstatkit.subsample import (
+from vstatkit.kernels.trees import TREE_OPTIONS, tree_kernel
+from vstatkit.results.info import EffectValues
+from vstatkit.sampling.designs import (
     DESIGN_OPTIONS,
     CompleteDesign,
     GivenDesign,
@@ -53,6 +51,8 @@ from vstatkit.subsample import (
     TwoLevelDesign,
     make_design,
 )
+from vstatkit.variance.components import ESTIMATORS
+from vstatkit.variance.orders import reference_rows
 
 ALL_DESIGN_OPTIONS = tuple(name for names in DESIGN_OPTIONS.values() for name in names)
 

@@ -10,12 +10,12 @@ import pandas as pd
 
 from vstatkit import __version__, datasets
 from vstatkit.api import fit
-from vstatkit.components import ESTIMATORS
 from vstatkit.exceptions import VstatkitError
-from vstatkit.files import write_text_whole, write_whole
-from vstatkit.results import EnsembleResults
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.storage.files import write_text_whole, write_whole
 from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
 from vstatkit.studies.validity import EXTRAS, SETTINGS
+from vstatkit.variance.components import ESTIMATORS
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import joblib
 
-from vstatkit.forest._engine import Stop
+from vstatkit.native._engine import Stop
 
 PATIENCE = 10.0
 """Seconds to wait for a call that does not read the flag, such as a user's kernel."""

@@ -11,8 +11,8 @@ from r_bridge.__main__ import main
 from r_bridge.battery import EDGE_CASES, SETTINGS, compare_setting
 from r_bridge.certificate import Certificate, pool
 from r_bridge.compare import Comparison, Quantity, largest_relative_difference
-from vstatkit import components
-from vstatkit.components import ESTIMATORS
+from vstatkit.variance import components
+from vstatkit.variance.components import ESTIMATORS
 
 FORTY = 40
 """Comparisons with ranger that a certificate has at least."""

@@ -9,8 +9,8 @@ import r_bridge
 import vstatkit as vs
 from r_bridge import translate_formula
 from r_bridge.convert import to_r_frame
-from vstatkit.formula import parse
-from vstatkit.rounding import r_round
+from vstatkit.formula.parse import parse
+from vstatkit.formula.rounding import r_round
 
 
 @pytest.mark.parametrize(

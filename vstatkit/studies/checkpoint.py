@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from vstatkit.exceptions import VstatkitError
-from vstatkit.files import write_whole
+from vstatkit.storage.files import write_whole
 from vstatkit.studies.experiment import (
     FINGERPRINTS,
     Experiment,

@@ -15,11 +15,12 @@ from vstatkit._typing import DataLike, KernelLike, Seed
 from vstatkit._validation import split_options
 from vstatkit.assemble import ALL_DESIGN_OPTIONS
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula import Missing, caller_environment
-from vstatkit.frames import as_frame
-from vstatkit.inference import check_alpha
-from vstatkit.results import resolved
-from vstatkit.streams import resolve_seed
+from vstatkit.formula.frames import as_frame
+from vstatkit.formula.parse import Missing, caller_environment
+from vstatkit.inference.estimates import check_alpha
+from vstatkit.results.ensemble_results import resolved
+from vstatkit.sampling.designs import TwoLevelDesign
+from vstatkit.sampling.streams import resolve_seed
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.measures import Interval, Intervals, Method
 from vstatkit.studies.metrics import (
@@ -37,7 +38,6 @@ from vstatkit.studies.simulation import (
     Generator,
     Simulation,
 )
-from vstatkit.subsample import TwoLevelDesign
 
 LEARNERS = 1000
 """Learners where `B` is left out."""

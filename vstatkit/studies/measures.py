@@ -7,16 +7,16 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.components import (
+from vstatkit.inference.estimates import stabilise
+from vstatkit.studies.experiment import Record
+from vstatkit.studies.prefixes import Prefix
+from vstatkit.studies.variants import sampling_variance
+from vstatkit.variance.components import (
     ESTIMATORS,
     VarianceComponents,
     estimate_components,
     moment_components,
 )
-from vstatkit.inference import stabilise
-from vstatkit.studies.experiment import Record
-from vstatkit.studies.prefixes import Prefix
-from vstatkit.studies.variants import sampling_variance
 
 Interval = Literal["normal", "t"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.normality import normality_tests
+from vstatkit.inference.normality import normality_tests
 
 LEVEL = 0.99
 """Level of the bounds that a difference from print is held against."""

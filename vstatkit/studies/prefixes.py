@@ -8,20 +8,20 @@ from itertools import pairwise
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.inference import ensemble_mean
-from vstatkit.moments import (
+from vstatkit.inference.estimates import ensemble_mean
+from vstatkit.sampling.designs import SubsampleDesign
+from vstatkit.variance.moments import (
     EnsembleMoments,
     EnsembleSums,
     moments_from_sums,
     sum_ensemble,
 )
-from vstatkit.orders import (
+from vstatkit.variance.orders import (
     HigherOrders,
     KernelKind,
     measure_orders,
     spread_columns,
 )
-from vstatkit.subsample import SubsampleDesign
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ from vstatkit.assemble import (
     probe,
     response_name,
 )
-from vstatkit.ensemble import Task, evaluate
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.prediction import output_labels
 from vstatkit.exceptions import VstatkitError
-from vstatkit.formula import Design, Missing, parse
-from vstatkit.frames import as_frame
-from vstatkit.kernels import (
+from vstatkit.formula.frames import as_frame
+from vstatkit.formula.parse import Design, Missing, parse
+from vstatkit.kernels.protocol import (
     AnyKernel,
     BatchKernel,
     FunctionKernel,
@@ -30,8 +31,7 @@ from vstatkit.kernels import (
     PredictiveKernel,
     kind_of,
 )
-from vstatkit.orders import KernelKind, reference_rows
-from vstatkit.prediction import output_labels
+from vstatkit.sampling.designs import BalancedDesign, SubsampleDesign
 from vstatkit.studies.experiment import (
     Draw,
     Record,
@@ -42,7 +42,7 @@ from vstatkit.studies.experiment import (
 )
 from vstatkit.studies.measures import Measure
 from vstatkit.studies.prefixes import prefixes
-from vstatkit.subsample import BalancedDesign, SubsampleDesign
+from vstatkit.variance.orders import KernelKind, reference_rows
 
 Generator = Callable[[np.random.Generator], DataLike]
 Meaning = dict[str, tuple[str, ...]]

@@ -15,8 +15,8 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.api import fit
 from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.forest.estimators import ForestClassifier, ForestRegressor
-from vstatkit.results import EnsembleResults
+from vstatkit.forest import ForestClassifier, ForestRegressor
+from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.studies.experiment import (
     Draw,
     Record,

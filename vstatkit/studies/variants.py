@@ -12,8 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.components import ESTIMATORS, estimate_components, moment_sampling
 from vstatkit.studies.prefixes import Prefix
+from vstatkit.variance.components import (
+    ESTIMATORS,
+    estimate_components,
+    moment_sampling,
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Evaluate a kernel over a design, and grow until there are enough learners."""

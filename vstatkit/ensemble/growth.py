@@ -1,0 +1,288 @@
+"""Grow an ensemble: a fixed number of learners, all of them, or enough."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.ensemble.evaluate import BATCH_SIZE, Task, evaluate
+from vstatkit.exceptions import MonteCarloWarning
+from vstatkit.inference.estimates import Estimates, stabilise, value_units
+from vstatkit.inference.precision import Tolerance, about, tolerance_of
+from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.protocol import kind_of, value_limit
+from vstatkit.sampling.designs import CompleteDesign, SubsampleDesign
+from vstatkit.variance.components import (
+    ESTIMATORS,
+    VarianceComponents,
+    components_from_sums,
+    estimate_components,
+)
+from vstatkit.variance.moments import EnsembleSums, sum_ensemble
+from vstatkit.variance.orders import HigherOrders, KernelKind, expected_orders
+
+FIRST_B = 256
+"""Learners grown before the first look at the Monte Carlo error."""
+
+MAX_B = 10_000
+"""Learners at which "auto" gives up."""
+
+LARGEST_STEP = 4
+"""Factor that B grows by at most: early looks are noisy."""
+
+Size = int | Literal["auto", "complete"]
+
+Run = Callable[[int, int], Evaluation]
+"""Evaluates the learners of a range."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When "auto" is content.
+
+    Attributes
+    ----------
+    method : str
+        Variance estimator that is watched.
+    tolerance : Tolerance
+        What standard errors must meet.
+    max_B : int
+        Where growth gives up.
+    first_B : int
+        Learners grown before the first look.
+    n_query : int or None
+        Leading values that are watched; None for all.
+    kind : KernelKind
+        How the kernel depends on its observations.
+    """
+
+    method: str
+    tolerance: Tolerance
+    max_B: int
+    first_B: int = FIRST_B
+    n_query: int | None = None
+    kind: KernelKind = KernelKind.UNKNOWN
+
+    def orders(self, design: SubsampleDesign) -> HigherOrders | None:
+        """Expect what is beyond the first order, where the estimator asks."""
+        if not ESTIMATORS[self.method].beyond:
+            return None
+        return expected_orders(design, self.kind)
+
+
+def grow(
+    task: Task,
+    B: Size,
+    *,
+    method: str,
+    n_query: int | None,
+    tol: float,
+    max_B: int,
+    atol: float | None = None,
+    start: Evaluation | None = None,
+    n_jobs: int | None = None,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> tuple[SubsampleDesign, Evaluation]:
+    """Evaluate as many learners as `B` asks for.
+
+    Parameters
+    ----------
+    task : Task
+        What to evaluate.
+    B : int, "auto" or "complete"
+        Number of learners; all subsamples of a complete design; or as many as
+        bring the Monte Carlo error of the standard errors below `tol` or `atol`.
+    method : str
+        Variance estimator that "auto" watches.
+    n_query : int or None
+        Leading values that "auto" watches, the others belong to effects; None
+        for all.
+    tol : float
+        Relative tolerance of "auto".
+    max_B : int
+        Where "auto" gives up, with a warning.
+    atol : float, optional
+        Absolute tolerance of "auto"; see `tolerance_of`.
+    start : Evaluation, optional
+        The first learners, evaluated earlier.
+    n_jobs, batch_size, progress
+        See `evaluate`.
+
+    Returns
+    -------
+    design, evaluation
+        The design with its number of learners fixed, and their values: at the
+        query points, then the differences behind the effects.
+    """
+    design = task.design
+    run = runner(task, n_query, n_jobs=n_jobs, batch_size=batch_size, progress=progress)
+    if isinstance(design, CompleteDesign):
+        return design, run(0, design.n_subsamples)
+    if isinstance(B, int):
+        return design.sized(B), _joined(start, run, B)
+    limit = value_limit(task.kernel)
+    check_growth(tol, max_B, atol)
+    tolerance = tolerance_of(tol, atol, limit)
+    rule = Rule(method, tolerance, max_B, n_query=n_query, kind=kind_of(task.kernel))
+    evaluation, last = grow_enough(run, design, rule, limit, start)
+    if tolerance.excess(last) > 1:
+        _warn_of_error(last, tolerance, max_B)
+    return design.sized(len(evaluation.values)), evaluation
+
+
+def runner(
+    task: Task,
+    n_query: int | None,
+    *,
+    n_jobs: int | None = None,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> Run:
+    """Make the function that evaluates the learners of a range."""
+
+    def run(start: int, stop: int) -> Evaluation:
+        sized = task.design if task.design.complete else task.design.sized(stop)
+        part = evaluate(
+            replace(task, design=sized),
+            start,
+            stop,
+            n_jobs=n_jobs,
+            batch_size=batch_size,
+            progress=progress,
+        )
+        return part.with_moves(n_query)
+
+    return run
+
+
+def _joined(start: Evaluation | None, run: Run, B: int) -> Evaluation:
+    return run(0, B) if start is None else start + run(len(start.values), B)
+
+
+def grow_enough(
+    run: Run,
+    design: SubsampleDesign,
+    rule: Rule,
+    limit: float | None,
+    start: Evaluation | None = None,
+) -> tuple[Evaluation, Estimates]:
+    """Grow until the tolerance is met, or as many learners as the rule allows.
+
+    Parameters
+    ----------
+    run : callable
+        Evaluates the learners of a range.
+    design : SubsampleDesign
+        The design that they are drawn by.
+    rule : Rule
+        When to stop.
+    limit : float or None
+        Largest standard deviation that an estimate can have.
+    start : Evaluation, optional
+        The first learners, evaluated earlier.
+
+    Returns
+    -------
+    evaluation, estimates
+        The learners, and the watched estimates that they give.
+    """
+    if start is None:
+        start = run(0, design.rounded(rule.first_B, at_most=rule.max_B))
+    evaluation = start
+    aim = rule.tolerance.cautious()
+    watch = _Watch(rule.method, limit, rule.orders(design))
+    while True:
+        size = len(evaluation.values)
+        found = watch.look(design.sized(size), evaluation.values[:, : rule.n_query])
+        if aim.excess(found) <= 1:
+            return evaluation, found
+        wanted = _next_size(size, float(aim.needed(found).max()))
+        target = design.rounded(wanted, at_most=rule.max_B)
+        if target <= size:
+            return evaluation, found
+        evaluation = evaluation + run(size, target)
+
+
+def _warn_of_error(estimates: Estimates, tolerance: Tolerance, max_B: int) -> None:
+    size = int(estimates.n_learners)
+    reached = float(estimates.relative_mc_error.max())
+    needed = float(tolerance.needed(estimates).max())
+    warnings.warn(
+        f"the ensemble stopped at {size} learners (`max_B` = {max_B}) with a relative "
+        f"Monte Carlo error of the standard error of {reached:.2g}; `tol` is "
+        f"{tolerance.tol:g}. About {about(needed)} learners would reach it: raise "
+        "`max_B`, or accept a larger `tol` or `atol`.",
+        MonteCarloWarning,
+        stacklevel=4,
+    )
+
+
+def check_growth(tol: float, max_B: int, atol: float | None = None) -> None:
+    """Check the options of `B="auto"`."""
+    if not 0 < tol < 1:
+        raise ValueError(f"`tol` must lie strictly between 0 and 1; got {tol}.")
+    if atol is not None and not 0 <= atol < np.inf:
+        raise ValueError(
+            "`atol` must be a number of at least 0, in the unit of the estimates; "
+            f"got {atol}."
+        )
+    if max_B < 2:
+        raise ValueError(f"`max_B` must be at least 2; got {max_B}.")
+
+
+def _next_size(size: int, needed: float) -> int:
+    """Aim a little beyond what the last look asked for, in whole batches."""
+    aim = float(np.clip(1.05 * needed, 1.2 * size, LARGEST_STEP * size))
+    return int(np.ceil(aim / BATCH_SIZE)) * BATCH_SIZE
+
+
+class _Watch:
+    """Follow the Monte Carlo error; sums are only ever extended."""
+
+    def __init__(
+        self, method: str, limit: float | None, orders: HigherOrders | None
+    ) -> None:
+        self._method = method
+        self._orders = orders
+        self._limit = np.inf if limit is None else limit
+        self._sums: EnsembleSums | None = None
+        self._seen = 0
+        self._unit = np.ones(0)
+        self._flat = np.zeros(0, dtype=bool)
+
+    def look(self, design: SubsampleDesign, values: Floats) -> Estimates:
+        """Estimate from all values so far."""
+        flat = np.all(values == values[0], axis=0)
+        if self._seen == 0 or np.any(self._flat & ~flat):
+            # A column that has begun to vary has no unit yet: sum from the start.
+            self._sums, self._seen = None, 0
+            self._unit, self._flat = value_units(values), flat
+        components = self._components(design, values / self._unit)
+        return stabilise(
+            values.mean(axis=0),
+            components,
+            float(len(values)),
+            unit=self._unit,
+            limit=self._limit,
+        )
+
+    def _components(
+        self, design: SubsampleDesign, values: Floats
+    ) -> VarianceComponents:
+        method, source = self._method, ESTIMATORS[self._method].source
+        if source == "groups":
+            return estimate_components(method, design, values)
+        fresh = sum_ensemble(
+            design,
+            values[self._seen :],
+            start=self._seen,
+            origin=None if self._sums is None else self._sums.origin,
+            presence=source == "presence",
+        )
+        self._sums = fresh if self._sums is None else self._sums + fresh
+        self._seen = len(values)
+        return components_from_sums(method, design, self._sums, self._orders)

@@ -1,0 +1,552 @@
+"""scikit-learn estimators on the compiled grower, with standard errors."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from vstatkit._typing import Floats
+from vstatkit._validation import subsample_size
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.growth import Rule, grow_enough, runner
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.scores import Scores, score
+from vstatkit.exceptions import MonteCarloWarning
+from vstatkit.inference.estimates import Estimates, estimate, held, join_estimates
+from vstatkit.inference.precision import TOL, ErrorLaw, Tolerance, about, tolerance_of
+from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.protocol import prediction_support, value_limit
+from vstatkit.kernels.trees import StoredTreeKernel, TreeKernel, tree_kernel
+from vstatkit.sampling.designs import IidDesign, check_size
+from vstatkit.variance.components import ESTIMATORS, resolve_method
+from vstatkit.variance.orders import (
+    HigherOrders,
+    KernelKind,
+    measure_orders,
+    reference_rows,
+)
+
+AUTO_FIRST = 500
+"""Trees that `n_estimators="auto"` grows at least."""
+
+AUTO_MOST = 5_000
+"""Trees that "auto" grows at most."""
+
+AUTO_NODES = 16_000_000
+"""Nodes (of 16 bytes) beyond which "auto" adds no trees, though standard errors
+could be known better."""
+
+WATCHED_ROWS = (10, 50)
+"""Fewest and most reference rows that "auto" watches."""
+
+WATCHED_VALUES = 200
+"""Predictions of a tree at these rows, where they are of many classes."""
+
+UNSURE = 0.25
+"""Monte Carlo error of standard errors, relative to them, that the user is told of."""
+
+OOB_ATTRIBUTES = (
+    "oob_score_",
+    "oob_scores_",
+    "oob_prediction_",
+    "oob_decision_function_",
+)
+"""What `oob_score=True` leaves on a fitted forest."""
+
+
+class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What both forests share; the parameters are documented in each."""
+
+    def __init__(
+        self,
+        n_estimators: int | str,
+        *,
+        bootstrap: bool,
+        max_samples: int | float | None,
+        max_features: int | float | str | None,
+        min_samples_split: int,
+        min_samples_leaf: int,
+        max_depth: int | None,
+        honest: bool,
+        oob_score: bool,
+        variance: str,
+        random_state: Any,
+        n_jobs: int | None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_depth = max_depth
+        self.honest = honest
+        self.oob_score = oob_score
+        self.variance = variance
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _tree_options(self) -> Mapping[str, Any]:
+        return {
+            "max_features": self.max_features,
+            "min_samples_split": self.min_samples_split,
+            "min_samples_leaf": self.min_samples_leaf,
+            "max_depth": self.max_depth,
+            "honest": self.honest,
+        }
+
+    def _fit(
+        self, X: Floats, y: Floats, weights: Floats | None, n_classes: int | None
+    ) -> None:
+        self._check_parameters()
+        self._forget_scores()
+        n = len(y)
+        size = self._subsample_size(n)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.design_ = IidDesign(n, size, bool(self.bootstrap), seed)
+        kernel = tree_kernel(
+            "tree",
+            X,
+            y,
+            n_classes=n_classes,
+            weights=weights,
+            options=self._tree_options(),
+        )
+        self._limit = value_limit(kernel)
+        self._reference = reference_rows(X, seed, kernel.n_outputs)
+        self._orders: HigherOrders | None = None
+        grown = self._grow(kernel)
+        self.estimators_ = grown.learners
+        self.n_estimators_ = len(grown.learners)
+        self._told = False
+        self._kernel = StoredTreeKernel(
+            X.shape[1], n_classes, kernel.centre, kernel.scale
+        )
+        if self.oob_score and grown.oob is not None:
+            self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
+
+    def _grow(self, kernel: TreeKernel) -> Evaluation:
+        """Grow as many trees as `n_estimators` asks for."""
+        design, given = self.design_, self.n_estimators
+        task = Task(
+            kernel, design, kernel.X[:0], None, keep=True, oob=bool(self.oob_score)
+        )
+        if not isinstance(given, str):
+            return evaluate(task, 0, int(given), n_jobs=self.n_jobs, progress=False)
+        rows = watched_rows(self._reference, kernel.n_outputs)
+        watched = replace(task, at=rows)
+        run = runner(watched, None, n_jobs=self.n_jobs, progress=False)
+        start = run(0, AUTO_FIRST)
+        if self._no_errors() is not None:
+            return start
+        nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
+        most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
+        rule = Rule(self._method(), self._tolerance(TOL), most, kind=KernelKind.TREES)
+        return grow_enough(run, design, rule, self._limit, start)[0]
+
+    def _tolerance(self, tol: float) -> Tolerance:
+        """Say what standard errors must meet, all points taken together."""
+        return replace(tolerance_of(tol, None, self._limit), pooled=True)
+
+    def _check_parameters(self) -> None:
+        given = self.n_estimators
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        if given != "auto" and not (whole and int(given) >= 1):
+            raise ValueError(
+                "`n_estimators` must be 'auto' or a whole number, at least 1; got "
+                f"{given!r}."
+            )
+        for name in ("bootstrap", "oob_score"):
+            given = getattr(self, name)
+            if not isinstance(given, bool | np.bool_):
+                raise TypeError(f"`{name}` must be True or False; got {given!r}.")
+
+    def _subsample_size(self, n: int) -> int:
+        if self.max_samples is None:
+            return n
+        try:
+            size = subsample_size(self.max_samples, n)
+            check_size(n, size, replace=bool(self.bootstrap))
+        except (TypeError, ValueError) as error:
+            bound = "" if self.bootstrap else f" that is at most {n}"
+            raise type(error)(
+                "`max_samples` must be None, a number of rows of at least 1"
+                f"{bound}, or a fraction of them in (0, 1]; got {self.max_samples!r}."
+            ) from error
+        return size
+
+    def _forget_scores(self) -> None:
+        """Drop the scores of an earlier fit."""
+        for name in OOB_ATTRIBUTES:
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _keep_scores(self, predicted: Floats, scores: Scores) -> None:
+        if not scores.table:
+            raise ValueError(
+                "`oob_score=True` needs rows that some tree has not seen; use "
+                "bootstrap=True or max_samples below the number of rows."
+            )
+        self.oob_prediction_ = predicted
+        self.oob_scores_ = scores
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of the impurity that splits on each feature take away."""
+        check_is_fitted(self)
+        gains = np.stack([tree.gains for tree in self.estimators_])
+        totals = gains.sum(axis=1, keepdims=True)
+        shares = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)
+        mean = shares.mean(axis=0)
+        return np.asarray(mean / mean.sum()) if mean.any() else mean
+
+    def _rows(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return np.asarray(
+            validate_data(
+                self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
+            )
+        )
+
+    @property
+    def _predictor(self) -> Predictor:
+        return Predictor(self._kernel, self.estimators_, None, None, self.n_jobs)
+
+    def _mean(self, X: Floats) -> Floats:
+        return self._predictor.mean(X).reshape(len(X), -1)
+
+    def _no_errors(self) -> str | None:
+        """Say why these data and subsamples have no standard errors."""
+        if self.design_.n < 2:
+            return "standard errors need at least two training rows."
+        if not self.design_.replace and self.design_.k == self.design_.n:
+            return (
+                "standard errors need trees that see different rows; use "
+                "bootstrap=True, or `max_samples` below the number of rows."
+            )
+        return None
+
+    def _method(self) -> str:
+        return resolve_method(
+            self.variance,
+            replace=self.design_.replace,
+            design=self.design_.name,
+            k=self.design_.k,
+            n=self.design_.n,
+            n_absent=self.design_.n_absent,
+            kind=KernelKind.TREES,
+        )
+
+    def _estimate(self, X: Floats) -> Estimates:
+        if len(self.estimators_) < 2:
+            raise ValueError("standard errors need at least two trees.")
+        reason = self._no_errors()
+        if reason is not None:
+            raise ValueError(reason)
+        method = self._method()
+        chunks = self._predictor.chunks(X, self.design_.n)
+        n_values = len(X) * self._kernel.n_outputs
+        design = held(self.design_, len(self.estimators_), n_values)
+        orders = self._known_orders() if ESTIMATORS[method].beyond else None
+        found = join_estimates(
+            [estimate(design, h, method, self._limit, orders) for h in chunks]
+        )
+        self._tell_of_error(found)
+        return replace(found, support=prediction_support(self._kernel, self.design_.n))
+
+    def _known_orders(self) -> HigherOrders:
+        """Compare the trees beyond the first order, once."""
+        if self._orders is None:
+            predictor, rows = self._predictor, self._reference
+            self._orders = measure_orders(
+                self.design_,
+                len(self.estimators_),
+                lambda L: predictor.first(L).values(rows),
+                KernelKind.TREES,
+            )
+        return self._orders
+
+    def _tell_of_error(self, found: Estimates) -> None:
+        """Warn, once a fit, where the standard errors are hardly known."""
+        if self._told or self._tolerance(UNSURE).excess(found) <= 1:
+            return
+        self._told = True
+        error = ErrorLaw.typical(found).relative_error(self.n_estimators_).item()
+        needed = about(self._tolerance(TOL).needed(found).item())
+        warnings.warn(
+            f"the standard errors of {self.n_estimators_} trees have a Monte Carlo "
+            f"error of about {error:.0%}. About {needed} trees would bring it to "
+            f"{TOL:.0%}, or below what matters: raise `n_estimators`.",
+            MonteCarloWarning,
+            stacklevel=4,
+        )
+
+
+def watched_rows(reference: Floats, n_outputs: int) -> Floats:
+    """Take the reference rows that "auto" watches."""
+    low, high = WATCHED_ROWS
+    return reference[: int(np.clip(WATCHED_VALUES // n_outputs, low, high))]
+
+
+def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if (weights < 0).any() or not (weights > 0).any():
+        raise ValueError(
+            "`sample_weight` must be at least 0, and above it for some rows; got "
+            f"numbers from {weights.min():g} to {weights.max():g}."
+        )
+    return weights
+
+
+class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
+    """A random forest for regression, with standard errors.
+
+    Parameters
+    ----------
+    n_estimators : int or "auto"
+        Trees. "auto" grows 500, and then as many as standard errors need: until
+        the typical one, over up to 50 rows of the training data drawn by the seed,
+        has a Monte Carlo error below 10 %, or below a thousandth of the range of
+        the response. It stops at 5,000 trees, or at 16 million nodes (256 MB). A
+        number is taken as it is. Where the typical standard error of a prediction
+        is known to no better than 25 %, a `MonteCarloWarning`, once a fit, says how
+        many trees would do.
+    bootstrap : bool
+        Subsample with replacement, or without.
+    max_samples : int, float or None
+        Subsample size, or a fraction of the rows; None for as many as there are.
+        Without replacement None lets every tree see every row once, and no
+        standard error can be had.
+    max_features : int, float, "sqrt", "log2" or None
+        Features tried at a split; None for all.
+    min_samples_split, min_samples_leaf : int
+        Fewest rows of a node that is split, and of a leaf.
+    max_depth : int or None
+        Deepest level.
+    honest : bool
+        Split with one half of the subsample and estimate with the other.
+    oob_score : bool
+        Whether to score out-of-bag predictions.
+    variance : str
+        Variance estimator, as in `fit`.
+    random_state : int, RandomState or None
+        Seed. The same seed gives the same forest for any `n_jobs`.
+    n_jobs : int, optional
+        Threads.
+
+    Attributes
+    ----------
+    estimators_ : list of Tree
+        Fitted trees.
+    n_estimators_ : int
+        How many they are.
+    design_ : IidDesign
+        Which rows each tree saw.
+    oob_score_ : float
+        Out-of-bag R-squared, if asked for.
+    oob_prediction_ : ndarray of shape (n,)
+        Out-of-bag predictions, if asked for.
+    feature_importances_ : ndarray of shape (p,)
+        Impurity-based importances.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(200, rng=1)
+    >>> X, y = data.drop(columns="y"), data["y"]
+    >>> forest = vs.ForestRegressor(max_samples=70, random_state=1).fit(X, y)
+    >>> mean, std = forest.predict(X.head(2), return_std=True)
+    >>> bool((std > 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_estimators: int | str = "auto",
+        *,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        max_features: int | float | str | None = 1 / 3,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        honest: bool = False,
+        oob_score: bool = False,
+        variance: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            bootstrap=bootstrap,
+            max_samples=max_samples,
+            max_features=max_features,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            max_depth=max_depth,
+            honest=honest,
+            oob_score=oob_score,
+            variance=variance,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the forest."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            y_numeric=True,
+            ensure_all_finite="allow-nan",
+        )
+        weights = _row_weights(sample_weight, X)
+        self._fit(X, np.asarray(y, dtype=np.float64), weights, None)
+        if self.oob_score:
+            self.oob_prediction_ = self.oob_prediction_[:, 0]
+            self.oob_score_ = self.oob_scores_.table.get("OOB R-squared", np.nan)
+        return self
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Predict means, with their standard errors on request."""
+        rows = self._rows(X)
+        if not return_std:
+            return self._mean(rows)[:, 0]
+        found = self._estimate(rows)
+        return found.estimate, found.bse
+
+    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
+        """Confidence intervals of the means, shape (rows, 2)."""
+        found = self._estimate(self._rows(X))
+        return np.column_stack(found.interval(alpha))
+
+
+class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
+    """A random forest for classes, with standard errors of the probabilities.
+
+    Parameters
+    ----------
+    n_estimators, bootstrap, max_samples, min_samples_split, min_samples_leaf
+        See `ForestRegressor`.
+    max_features : int, float, "sqrt", "log2" or None
+        Features tried at a split; None for all.
+    max_depth, honest, oob_score, variance, random_state, n_jobs
+        See `ForestRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Class labels.
+    estimators_, n_estimators_, design_, feature_importances_
+        See `ForestRegressor`.
+    oob_score_ : float
+        Out-of-bag accuracy, if asked for.
+    oob_decision_function_ : ndarray of shape (n, K)
+        Out-of-bag probabilities, if asked for.
+    """
+
+    def __init__(
+        self,
+        n_estimators: int | str = "auto",
+        *,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        max_features: int | float | str | None = "sqrt",
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        honest: bool = False,
+        oob_score: bool = False,
+        variance: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators,
+            bootstrap=bootstrap,
+            max_samples=max_samples,
+            max_features=max_features,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            max_depth=max_depth,
+            honest=honest,
+            oob_score=oob_score,
+            variance=variance,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the forest."""
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        weights = _row_weights(sample_weight, X)
+        self._fit(X, codes.astype(np.float64), weights, max(2, len(self.classes_)))
+        if self.oob_score:
+            self.oob_decision_function_ = self._all_classes(self.oob_prediction_)
+            self.oob_score_ = self.oob_scores_.table["OOB accuracy"]
+        return self
+
+    def _all_classes(self, share: Floats) -> Floats:
+        """Write out the class that two classes leave unsaid."""
+        if len(self.classes_) > 2:
+            return share
+        return self._both(1 - share, share)
+
+    def _both(self, first: Floats, second: Floats) -> Floats:
+        """Put two columns together; one where the data hold a single class."""
+        return np.column_stack([first, second])[:, : len(self.classes_)]
+
+    def predict_proba(
+        self, X: Any, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Predict class probabilities, with their standard errors on request."""
+        rows = self._rows(X)
+        if not return_std:
+            return self._all_classes(self._mean(rows))
+        found = self._estimate(rows)
+        std = found.bse.reshape(len(rows), -1)
+        if len(self.classes_) <= 2:
+            std = self._both(std, std)
+        return self._all_classes(found.estimate.reshape(len(rows), -1)), std
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class."""
+        share = self._all_classes(self._mean(self._rows(X)))
+        return np.asarray(self.classes_[share.argmax(axis=1)])
+
+    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
+        """Confidence intervals of the probabilities, shape (rows, K, 2).
+
+        They lie inside [0, 1].
+        """
+        rows = self._rows(X)
+        found = self._estimate(rows)
+        lower, upper = (end.reshape(len(rows), -1) for end in found.interval(alpha))
+        if len(self.classes_) <= 2:
+            lower, upper = self._both(1 - upper, lower), self._both(1 - lower, upper)
+        return np.stack([lower, upper], axis=2)

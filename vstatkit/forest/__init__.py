@@ -1,1 +1,0 @@
-"""The native forest engine: a compiled grower and what surrounds it."""

@@ -1,0 +1,1 @@
+"""Formulas and data frames: from columns to design matrices."""

@@ -1,0 +1,274 @@
+"""Formulas as text: dots, quoting, the names they read, what may be trusted."""
+
+import ast
+import io
+import keyword
+import re
+import tokenize
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit.exceptions import FormulaError
+from vstatkit.formula.polynomials import poly
+from vstatkit.formula.rounding import r_round
+
+PATSY_BUILTINS = frozenset(
+    {"I", "Q", "C", "ContrastMatrix", "Treatment", "Poly", "Sum", "Helmert", "Diff"}
+    | {"center", "standardize", "scale", "bs", "cr", "cc", "te"}
+)
+"""Names that patsy defines in every formula."""
+
+
+def expand_dot(formula: str, columns: Sequence[str]) -> str:
+    """Replace a standalone `.` by all columns the left-hand side does not use.
+
+    Examples
+    --------
+    >>> expand_dot("y ~ . - b", ["y", "a", "b", "my x"])
+    'y ~ (a + b + Q("my x")) - b'
+    """
+    if not isinstance(formula, str):
+        raise TypeError(
+            f"`formula` must be a string like 'y ~ x1 + x2'; "
+            f"got {type(formula).__name__}."
+        )
+    formula = formula.replace("\n", " ")
+    left, _, right = formula.partition("~")
+    if not left.strip() or not right.strip():
+        raise FormulaError(
+            "`formula` must have a response, a `~` and a right-hand side, like "
+            f"'y ~ x1 + x2'; got {formula!r}."
+        )
+    dots = _standalone_dots(right)
+    if not dots:
+        return formula
+    used = names_in(left)
+    others = [quote(name) for name in columns if name not in used]
+    if not others:
+        raise FormulaError("`.` stands for no column: the response is the only one.")
+    everything = "(" + " + ".join(others) + ")"
+    for position in reversed(dots):
+        right = right[:position] + everything + right[position + 1 :]
+    return f"{left}~{right}"
+
+
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
+    try:
+        return list(tokenize.generate_tokens(io.StringIO(text.strip()).readline))
+    except (tokenize.TokenError, IndentationError, SyntaxError) as error:
+        raise FormulaError(f"cannot read {text!r}: {error}") from error
+
+
+def _standalone_dots(text: str) -> list[int]:
+    """Offsets of dots that are neither attribute access nor part of a number."""
+    tokens = _tokens(text)
+    offset = len(text) - len(text.lstrip())
+    found = []
+    for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        attached = after.type == tokenize.NAME and after.start == token.end
+        follows = (
+            before is not None
+            and before.end == token.start
+            and (before.type == tokenize.NAME or before.string in (")", "]"))
+        )
+        if token.string == "." and not attached and not follows:
+            found.append(offset + token.start[1])
+    return found
+
+
+def quote(name: str) -> str:
+    """Write a column name so that patsy reads it as one."""
+    if (
+        name.isidentifier()
+        and not keyword.iskeyword(name)
+        and name not in PATSY_BUILTINS
+    ):
+        return name
+    return _in_quotes(name)
+
+
+def _in_quotes(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'Q("{escaped}")'
+
+
+def canonical(code: str) -> str:
+    """Write quoted columns in one way, so that one of them can be taken out again.
+
+    Examples
+    --------
+    >>> canonical("Q('my x')")
+    'Q("my x")'
+    """
+    quoted = re.fullmatch(r"""Q\((["'])([^"'\\]*)\1\)""", code)
+    return code if quoted is None else _in_quotes(quoted[2])
+
+
+def plain_name(name: str) -> str:
+    """Strip `Q('...')` from a name for display.
+
+    Examples
+    --------
+    >>> plain_name("log(Q('my x')):b")
+    'log(my x):b'
+    """
+    return re.sub(r"""Q\((["'])(.*?)\1\)""", r"\2", name)
+
+
+def names_in(code: str) -> list[str]:
+    """Names that a piece of code reads, quoted columns included."""
+    if _is_name(code):
+        return [code]
+    return [name for node in ast.walk(parse_code(code)) for name in names_of(node)]
+
+
+def _is_name(code: str) -> bool:
+    """Tell plain names at once: parsing ten thousand of them takes seconds."""
+    return code.isidentifier() and not keyword.iskeyword(code) and code != "Q"
+
+
+def parse_code(code: str) -> ast.Expression:
+    """Parse the code of a factor."""
+    try:
+        return ast.parse(code.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise FormulaError(
+            f"{code.strip()[:200]!r} is not an expression. A column whose name is no "
+            'plain Python name is written Q("...").'
+        ) from error
+
+
+def bare_name(code: str) -> str | None:
+    """Name of the column when the code is nothing but a column."""
+    if _is_name(code):
+        return code
+    node = parse_code(code).body
+    names = names_of(node)
+    return names[0] if names and isinstance(node, ast.Name | ast.Call) else None
+
+
+def category_name(code: str) -> str | None:
+    """Name of the column that the code takes as a category: `x` or `C(x, ...)`."""
+    if _is_name(code):
+        return code
+    node = parse_code(code).body
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "C"
+        and node.args
+    ):
+        node = node.args[0]
+    names = names_of(node)
+    return names[0] if names else None
+
+
+def names_of(node: ast.AST) -> list[str]:
+    """Names that one node of a syntax tree reads."""
+    if isinstance(node, ast.Name) and node.id != "Q":
+        return [node.id]
+    if is_quoted(node):
+        return [node.args[0].value]  # type: ignore[attr-defined]
+    return []
+
+
+def is_quoted(node: ast.AST) -> bool:
+    """Tell whether a node is `Q("...")`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Q"
+        and len(node.args) == 1
+        and not node.keywords
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    )
+
+
+SAFE_FUNCTIONS: dict[str, Any] = {
+    name: getattr(np, name)
+    for name in dir(np)
+    if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
+} | {
+    "where": np.where,
+    "clip": np.clip,
+    "round": np.round,
+    "r_round": r_round,
+    "poly": poly,
+}
+"""numpy's elementwise functions and `poly`: they compute and touch nothing else."""
+
+
+_SAFE_NODES = (
+    ast.Expression,
+    ast.Call,
+    ast.Name,
+    ast.Load,
+    ast.Constant,
+    ast.keyword,
+    ast.UnaryOp,
+    ast.BinOp,
+    ast.Compare,
+    ast.BoolOp,
+    ast.operator,
+    ast.unaryop,
+    ast.cmpop,
+    ast.boolop,
+    ast.List,
+    ast.Tuple,
+)
+
+
+def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
+    """Refuse code in a formula that came from a command line or a file.
+
+    Formulas are Python to patsy. Here only columns, arithmetic, patsy's
+    built-ins and numpy's elementwise functions may stand.
+    """
+    held = set(columns)
+    for code in codes:
+        if code in held:
+            continue
+        for node in ast.walk(parse_code(code)):
+            if not _is_trusted(node, columns):
+                raise FormulaError(
+                    f"{shown(node)!r} is not allowed in a formula given as "
+                    "text: only columns, arithmetic, patsy's built-ins and numpy's "
+                    "elementwise functions are."
+                )
+
+
+def shown(node: ast.AST) -> str:
+    """Write code for a message: its beginning, or what it is."""
+    try:
+        return ast.unparse(node)[:80]
+    except (RecursionError, ValueError):
+        return type(node).__name__
+
+
+def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:
+    if isinstance(node, ast.Attribute):
+        return (
+            isinstance(node.value, ast.Name)
+            and node.value.id == "np"
+            and "np" not in columns
+            and node.attr in SAFE_FUNCTIONS
+        )
+    if isinstance(node, ast.Call):
+        # A column is never called, whatever its name.
+        return isinstance(node.func, ast.Attribute) or (
+            isinstance(node.func, ast.Name)
+            and node.func.id not in columns
+            and (node.func.id in PATSY_BUILTINS or node.func.id in SAFE_FUNCTIONS)
+        )
+    if isinstance(node, ast.Name):
+        return (
+            node.id in columns
+            or node.id in PATSY_BUILTINS
+            or node.id in SAFE_FUNCTIONS
+            or node.id == "np"
+        )
+    return isinstance(node, _SAFE_NODES)

@@ -1,0 +1,434 @@
+"""Bounds on formulas of strangers: what they cost is known before they are run.
+
+A formula from a command line or a file may do arithmetic on columns. Python computes
+numbers that stand for themselves, such as `9**9**9`, without any bound, already when
+the code is compiled; text and lists are repeated by a product; splines and products
+of factors make columns without end. So the code is judged as it stands.
+"""
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from vstatkit.exceptions import FormulaError
+from vstatkit.formula.expressions import (
+    SAFE_FUNCTIONS,
+    bare_name,
+    is_quoted,
+    names_in,
+    parse_code,
+    shown,
+)
+from vstatkit.formula.frames import is_number_kind
+
+MAX_LENGTH = 1_000_000
+"""Characters of a formula."""
+
+MAX_SIGNS = 30_000
+"""Operators, commas and brackets of a formula."""
+
+MAX_NESTING = 40
+"""Brackets within brackets, and operations within operations."""
+
+MAX_CODE = 5_000
+"""Characters of the code of one factor."""
+
+MAX_NODES = 10_000
+"""Operations, calls, names and numbers in the code of all factors."""
+
+MAX_WHOLE = 2**63
+"""Whole numbers, written or computed from written ones."""
+
+MAX_DEGREE = 100
+"""Degree, degrees of freedom or knots of a spline or polynomial."""
+
+MAX_LEVELS = 1_000
+"""Levels of a category."""
+
+MAX_COLUMNS = 5_000
+"""Columns of the design matrix that are more than a column of the data."""
+
+MAX_ENTRIES = 10**8
+"""Numbers in those columns."""
+
+_CONTRASTS = frozenset({"Treatment", "Poly", "Sum", "Helmert", "Diff"})
+_SCALERS = frozenset({"center", "standardize", "scale"})
+_SPLINES = {
+    "bs": ("x", "df", "knots", "degree"),
+    "cr": ("x", "df", "knots"),
+    "cc": ("x", "df", "knots"),
+    "poly": ("x", "degree"),
+}
+"""Leading arguments of what makes several columns of one."""
+
+_ARITY = {"where": (3, 3), "clip": (3, 3), "I": (1, 1), "C": (1, 3)}
+
+_ROUNDING = {"round": "decimals", "r_round": "digits"}
+"""Functions that round, and what they call the number of digits."""
+
+
+def check_text(formula: str) -> None:
+    """Refuse formulas that are too long, or nested too deeply, to be read."""
+    if len(formula) > MAX_LENGTH or sum(map(formula.count, "+-*/:~,([{")) > MAX_SIGNS:
+        raise FormulaError(
+            f"a formula given as text may have {MAX_LENGTH:,} characters and "
+            f"{MAX_SIGNS:,} signs; this one has more. Use `.` for all columns."
+        )
+    depth = 0
+    for letter in formula:
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth > MAX_NESTING:
+            raise FormulaError(_too_deep())
+
+
+def check_lengths(codes: Sequence[str]) -> None:
+    """Refuse factors that are too long to be parsed."""
+    for code in codes:
+        if len(code) > MAX_CODE:
+            raise FormulaError(
+                f"a factor of a formula given as text may have {MAX_CODE:,} "
+                f"characters; {code[:40]!r}... has {len(code):,}."
+            )
+
+
+def check_codes(codes: Sequence[str], frame: pd.DataFrame) -> None:
+    """Refuse code that could take more time or memory than the data call for.
+
+    Parameters
+    ----------
+    codes : sequence of str
+        Code of the factors; only names that may be trusted stand in it.
+    frame : DataFrame
+        The data.
+    """
+    kinds = {
+        str(name): "number" if is_number_kind(kind) or kind.kind == "b" else "text"
+        for name, kind in frame.dtypes.items()
+    }
+    left = MAX_NODES
+    for code in codes:
+        if bare_name(code) in kinds:
+            continue
+        tree = parse_code(code)
+        left -= sum(1 for _ in ast.walk(tree))
+        if left < 0:
+            raise FormulaError(
+                f"a formula given as text may have {MAX_NODES:,} operations, names and "
+                "numbers; this one has more."
+            )
+        _Judge(kinds).kind(tree.body)
+
+
+def check_width(terms: Sequence[Sequence[str]], frame: pd.DataFrame) -> None:
+    """Refuse products and splines that make too many columns.
+
+    Parameters
+    ----------
+    terms : sequence
+        The codes of the factors of every term.
+    frame : DataFrame
+        The data.
+    """
+    widths: dict[str, int] = {}
+    total = 0
+    for codes in terms:
+        for code in codes:
+            if code not in widths:
+                widths[code] = _width(parse_code(code).body, frame)
+        count = math.prod(widths[code] for code in codes)
+        plain = len(codes) == 1 and codes[0] in frame.columns and count == 1
+        total += 0 if plain else count
+    bound = min(MAX_COLUMNS, MAX_ENTRIES // max(1, len(frame)))
+    if total > bound:
+        raise FormulaError(
+            f"the formula makes {total:,} columns of the design matrix; a formula "
+            f"given as text may make {bound:,} besides those of the data."
+        )
+
+
+def _too_deep() -> str:
+    return (
+        f"a formula given as text may be nested {MAX_NESTING} deep; this one is more."
+    )
+
+
+def _refused(node: ast.AST, why: str) -> FormulaError:
+    return FormulaError(
+        f"{shown(node)!r} is not allowed in a formula given as text: {why}"
+    )
+
+
+class _Judge:
+    """Tell what an expression gives: "number", "text", "category" or "setting"."""
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self._columns = columns
+        self._depth = 0
+
+    def kind(self, node: ast.AST) -> str:
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise FormulaError(_too_deep())
+        found = self._kind(node)
+        self._depth -= 1
+        return found
+
+    def _kind(self, node: ast.AST) -> str:
+        if is_quoted(node):
+            return self._columns.get(node.args[0].value, "setting")  # type: ignore[attr-defined]
+        judges: dict[type[ast.AST], Callable[[Any], str]] = {
+            ast.Constant: self._constant,
+            ast.Name: self._name,
+            ast.UnaryOp: self._unary,
+            ast.BinOp: self._binary,
+            ast.Compare: self._compare,
+            ast.Call: self._call,
+            ast.List: self._list,
+            ast.Tuple: self._list,
+        }
+        if type(node) not in judges:
+            raise _refused(node, "only arithmetic on columns is.")
+        return judges[type(node)](node)
+
+    def numbers(self, nodes: Sequence[ast.AST]) -> None:
+        """Refuse operands that are not numbers: a product repeats text and lists."""
+        for node in nodes:
+            if self.kind(node) != "number":
+                raise _refused(node, "arithmetic takes numbers.")
+
+    def _constant(self, node: ast.Constant) -> str:
+        value = node.value
+        if isinstance(value, bool | int | float):
+            _check_whole(node, value)
+            return "number"
+        if value is None:
+            return "setting"
+        if not isinstance(value, str):
+            raise _refused(node, "numbers and text are.")
+        return "text"
+
+    def _name(self, node: ast.Name) -> str:
+        if node.id in self._columns:
+            return self._columns[node.id]
+        if node.id not in _CONTRASTS:
+            raise _refused(node, "a function needs its arguments.")
+        return "setting"
+
+    def _unary(self, node: ast.UnaryOp) -> str:
+        self.numbers([node.operand])
+        if not isinstance(node.op, ast.UAdd | ast.USub) and not _reads(node):
+            raise _refused(node, "conditions are on columns.")
+        if isinstance(node.op, ast.Not):
+            raise _refused(node, "write ~ for not.")
+        return "number"
+
+    def _binary(self, node: ast.BinOp) -> str:
+        self.numbers([node.left, node.right])
+        if not _reads(node):
+            _fold(node)
+        return "number"
+
+    def _compare(self, node: ast.Compare) -> str:
+        known = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+        if not all(isinstance(one, known) for one in node.ops) or not _reads(node):
+            raise _refused(node, "conditions are ==, !=, <, <=, > and >= on columns.")
+        for side in (node.left, *node.comparators):
+            if self.kind(side) not in ("number", "text"):
+                raise _refused(side, "conditions compare numbers or text.")
+        return "number"
+
+    def _list(self, node: ast.List | ast.Tuple) -> str:
+        for element in node.elts:
+            self._setting(element)
+        return "setting"
+
+    def _setting(self, node: ast.AST) -> None:
+        """Refuse options of functions that are computed from columns."""
+        if _reads(node) or self.kind(node) == "category":
+            raise _refused(node, "options are numbers, text, lists or contrasts.")
+
+    def _call(self, node: ast.Call) -> str:
+        name = _function(node)
+        if any(keyword.arg is None for keyword in node.keywords):
+            raise _refused(node, "arguments are written one by one.")
+        options: list[ast.AST] = [keyword.value for keyword in node.keywords]
+        if name in SAFE_FUNCTIONS and name != "poly":
+            return self._elementwise(node, name)
+        if name == "Q":
+            raise _refused(node, "Q takes one text, the name of a column.")
+        if name == "te":
+            self.numbers(node.args)
+            rest = options
+        elif name in _CONTRASTS or name == "ContrastMatrix":
+            rest = [*node.args, *options]
+        else:
+            low, high = _ARITY.get(name, (1, 8))
+            if not low <= len(node.args) <= high:
+                raise _refused(node, f"{name} has other arguments.")
+            rest = [*node.args[1:], *options]
+        for option in rest:
+            self._setting(option)
+        if name in _CONTRASTS or name == "ContrastMatrix":
+            return "setting"
+        if name in _SPLINES or name in _SCALERS or name == "te":
+            self.numbers(node.args[:1])
+            _spline_columns(node)
+            return "number"
+        found = self.kind(node.args[0])
+        return "category" if name == "C" else found
+
+    def _elementwise(self, node: ast.Call, name: str) -> str:
+        """Judge numpy's functions: without `out`, which would write into the data."""
+        if name in _ROUNDING:
+            return self._rounding(node, _ROUNDING[name])
+        function = SAFE_FUNCTIONS[name]
+        low = high = getattr(function, "nin", 0)
+        if name in _ARITY:
+            low, high = _ARITY[name]
+        if not low <= len(node.args) <= high or node.keywords:
+            raise _refused(node, f"{name} takes {high} columns or numbers here.")
+        if name == "where":
+            self.numbers(node.args[:1])
+            found = {self.kind(one) for one in node.args[1:]}
+            if not found <= {"number", "text"}:
+                raise _refused(node, "where gives numbers or text.")
+            return "text" if "text" in found else "number"
+        self.numbers(node.args)
+        return "number"
+
+    def _rounding(self, node: ast.Call, option: str) -> str:
+        """Judge rounding: a column, and how many digits of it."""
+        given = [keyword for keyword in node.keywords if keyword.arg == option]
+        digits = [*node.args[1:], *(keyword.value for keyword in given)]
+        if len(given) < len(node.keywords) or not node.args or len(digits) > 1:
+            raise _refused(node, f"rounding takes a column and its `{option}`.")
+        for number in digits:
+            if abs(_whole(number, node)) > MAX_DEGREE:
+                raise _refused(node, f"at most {MAX_DEGREE} digits are.")
+        self.numbers(node.args[:1])
+        return "number"
+
+
+def _function(node: ast.Call) -> str:
+    """Name of the function that is called."""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    if isinstance(node.func, ast.Name):
+        return node.func.id
+    raise _refused(node, "functions are called by their names.")
+
+
+def _reads(node: ast.AST) -> bool:
+    """Tell whether a value comes from numpy, where all numbers have one size."""
+    return any(
+        (isinstance(part, ast.Name) and part.id not in _UNCHANGED) or is_quoted(part)
+        for part in ast.walk(node)
+    )
+
+
+_UNCHANGED = _CONTRASTS | {"I", "ContrastMatrix"}
+"""Names whose calls hand on numbers of Python's."""
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+def _check_whole(node: ast.AST, value: Any) -> None:
+    if isinstance(value, int) and abs(value) > MAX_WHOLE:
+        raise _refused(node, "whole numbers have at most 19 digits.")
+
+
+def _fold(node: ast.AST) -> Any:
+    """Compute a number that stands for itself, every step within bounds."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
+        value = _fold(node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.Call) and _function(node) == "I" and len(node.args) == 1:
+        return _fold(node.args[0])
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
+        raise _refused(node, "numbers are written out, or computed by + - * / // % **.")
+    left, right = _fold(node.left), _fold(node.right)
+    if isinstance(node.op, ast.Pow) and abs(right) > 64:
+        raise _refused(node, "exponents of written numbers are at most 64.")
+    try:
+        value = _OPERATORS[type(node.op)](left, right)
+    except (ArithmeticError, ValueError) as error:
+        raise _refused(node, f"{error}.") from error
+    if isinstance(value, complex):
+        raise _refused(node, "it is no real number.")
+    _check_whole(node, value)
+    return value
+
+
+def _whole(node: ast.AST, call: ast.AST) -> int:
+    value = _fold(node)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _refused(call, "degrees and digits are whole numbers.")
+    return value
+
+
+def _spline_columns(node: ast.Call) -> int:
+    """Bound the columns that a spline or polynomial of one variable makes."""
+    name = _function(node)
+    given = dict(zip(_SPLINES.get(name, ()), node.args, strict=False))
+    given |= {one.arg: one.value for one in node.keywords if one.arg is not None}
+    total = 1
+    for option in ("df", "degree", "knots"):
+        value = given.get(option)
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            continue
+        several = isinstance(value, ast.List | ast.Tuple)
+        count = len(value.elts) if several else _whole(value, node)  # type: ignore[attr-defined]
+        if count > MAX_DEGREE:
+            raise _refused(node, f"{option} is at most {MAX_DEGREE}.")
+        total += max(0, count)
+    return total
+
+
+def _width(node: ast.AST, frame: pd.DataFrame) -> int:
+    """Bound the columns that a factor makes."""
+    if isinstance(node, ast.Compare):
+        return 2
+    if not isinstance(node, ast.Call) or is_quoted(node):
+        return _levels(node, frame, numbers=False)
+    name = _function(node)
+    if name == "C":
+        return _levels(node.args[0], frame, numbers=True)
+    if name == "te":
+        return math.prod(_width(one, frame) for one in node.args)
+    if name in _SPLINES:
+        return _spline_columns(node)
+    inner = [_width(one, frame) for one in node.args]
+    return max(inner, default=1)
+
+
+def _levels(node: ast.AST, frame: pd.DataFrame, *, numbers: bool) -> int:
+    """Bound the levels of a category by the rows of its columns that differ."""
+    if isinstance(node, ast.Compare):
+        return 2
+    names = [name for name in names_in(ast.unparse(node)) if name in frame.columns]
+    used = frame[list(dict.fromkeys(names))]
+    if not names or (not numbers and all(map(is_number_kind, used.dtypes))):
+        return 1
+    count = len(used.drop_duplicates())
+    if len(names) == 1 and isinstance(used.dtypes.iloc[0], pd.CategoricalDtype):
+        count = len(used.dtypes.iloc[0].categories)
+    if count > MAX_LEVELS:
+        raise FormulaError(
+            f"{shown(node)!r} may have {count:,} levels; in a formula given "
+            f"as text a category has at most {MAX_LEVELS:,}."
+        )
+    return max(1, count)

@@ -1,0 +1,155 @@
+"""When standard errors are known well enough, and how many learners that takes."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.inference.estimates import Estimates, learners_at, ratio
+from vstatkit.variance.formulas import positive_mean
+
+TOL = 0.1
+"""Relative Monte Carlo error of a standard error that counts as none."""
+
+SMALL = 0.02
+"""Standard error, as a share of half the range of the response, that is small.
+
+Smaller ones need not be known better than this one: at the default `TOL` to within
+a thousandth of the range, 0.001 for probabilities.
+"""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Monte Carlo errors of standard errors that are small enough.
+
+    Attributes
+    ----------
+    tol : float
+        Largest error, relative to the standard error.
+    atol : ndarray of shape (m,) or float
+        Error that never matters, in the unit of the estimates.
+    pooled : bool
+        Whether the estimates are points that stand for many others, so that their
+        typical variance and error count (see `ErrorLaw`), not those of each.
+    """
+
+    tol: float
+    atol: Floats | float = 0.0
+    pooled: bool = False
+
+    def cautious(self) -> "Tolerance":
+        """Tighten the tolerance, because the variance is estimated too.
+
+        An ensemble that happens to overestimate its variance V looks precise early.
+        So the error s of V is held against V - 2 s: `s / (2 (V - 2 s)) <= tol` is
+        `s / (2 V) <= tol / (1 + 4 tol)`. Means of many variances need no caution.
+        """
+        margin = 1.0 if self.pooled else 1 + 4 * self.tol
+        return replace(self, tol=self.tol / margin, atol=self.atol / margin)
+
+    def allowed(self, estimates: Estimates) -> Floats:
+        """Largest relative error of every estimate, or of all as one."""
+        law = self._law(estimates)
+        deviation = np.sqrt(law.variance)
+        absolute = np.broadcast_to(self.atol / law.unit, deviation.shape)
+        return np.maximum(self.tol, ratio(absolute, deviation, zero=0.0))
+
+    def excess(self, estimates: Estimates) -> float:
+        """Largest error over what is allowed: at most one where it is met."""
+        reached = self._law(estimates).relative_error(estimates.n_learners)
+        return float(np.max(reached / self.allowed(estimates)))
+
+    def needed(self, estimates: Estimates) -> Floats:
+        """Learners that meet the tolerance: for every estimate, or for all as one.
+
+        The forecast takes the variances for known. Where `excess` is one it is the
+        number of learners that there are.
+        """
+        law = self._law(estimates)
+        target = (2 * self.allowed(estimates) * law.variance) ** 2
+        return learners_at(target, law.a, law.b)
+
+    def _law(self, estimates: Estimates) -> "ErrorLaw":
+        return ErrorLaw.typical(estimates) if self.pooled else ErrorLaw.each(estimates)
+
+
+@dataclass(frozen=True)
+class ErrorLaw:
+    """How the Monte Carlo error of standard errors falls as learners are added.
+
+    Attributes
+    ----------
+    variance : ndarray of shape (m,)
+        Squared standard errors, in squares of `unit`.
+    a, b : ndarray of shape (m,)
+        Their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of `unit`.
+    unit : ndarray of shape (m,)
+        Unit of the standard errors.
+    """
+
+    variance: Floats
+    a: Floats
+    b: Floats
+    unit: Floats
+
+    @classmethod
+    def each(cls, estimates: Estimates) -> "ErrorLaw":
+        """Take every estimate by itself."""
+        return cls(estimates.scaled_variance, *estimates.error_law, estimates.unit)
+
+    @classmethod
+    def typical(cls, estimates: Estimates) -> "ErrorLaw":
+        """Make one law of all: means of the variances and of their errors' squares.
+
+        The mean of raw variances has little noise, and no bias from making each
+        positive: small ensembles forecast better from it than from any one of them.
+        """
+        largest = estimates.unit.max(keepdims=True)
+        square = (estimates.unit / largest) ** 2
+        raw = estimates.scaled
+        noise = np.sqrt(np.mean((raw.mc_se * square) ** 2, keepdims=True))
+        sampling = np.mean(raw.sampling * square, keepdims=True)
+        variance = positive_mean(sampling, noise / np.sqrt(square.size))
+        variance = variance + np.mean(raw.monte_carlo * square, keepdims=True)
+        a, b = (np.mean(p * square**2, keepdims=True) for p in estimates.error_law)
+        return cls(variance, a, b, largest)
+
+    def relative_error(self, B: float) -> Floats:
+        """Error of the standard errors of B learners, relative to them."""
+        error = np.sqrt(self.a / B**2 + self.b / B)
+        return ratio(error, 2 * self.variance, zero=0.0)
+
+
+def tolerance_of(
+    tol: float | None, atol: float | None, limit: Floats | float | None
+) -> Tolerance:
+    """Fill in what was not given.
+
+    Parameters
+    ----------
+    tol : float or None
+        Relative tolerance; None for `TOL`.
+    atol : float or None
+        Absolute tolerance; None for `tol` times a `SMALL` standard error.
+    limit : ndarray of shape (m,), float or None
+        Half the range of what learners predict; None where it is unknown.
+    """
+    tol = TOL if tol is None else tol
+    if atol is not None:
+        return Tolerance(tol, atol)
+    return Tolerance(tol, 0.0 if limit is None else tol * SMALL * limit)
+
+
+def about(number: float) -> str:
+    """Write a forecast with two significant digits, rounded up.
+
+    Examples
+    --------
+    >>> about(53_964.2), about(87), about(130.0)
+    ('54,000', '87', '130')
+    """
+    if not np.isfinite(number) or number < 1:
+        return f"{number:,.0f}"
+    step = 10 ** max(0, int(np.floor(np.log10(number))) - 1)
+    return f"{int(np.ceil(number / step)) * step:,}"

@@ -1,0 +1,178 @@
+"""Read ensembles that scikit-learn has fitted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.ensemble.prediction import feature_array
+from vstatkit.ensemble.scores import Scores, score
+from vstatkit.kernels.protocol import class_columns, output_columns
+from vstatkit.variance.orders import KernelKind
+
+
+@dataclass(frozen=True)
+class AdoptedKernel:
+    """Learners fitted elsewhere: they predict, but are not fitted again.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Training data.
+    n_classes : int or None
+        None for regression.
+    """
+
+    X: Floats
+    n_classes: int | None
+
+    coefficients: ClassVar[bool] = False
+
+    @property
+    def n_outputs(self) -> int:
+        """One, or a column for each of more than two classes."""
+        return output_columns(self.n_classes)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+        return int(self.X.shape[1])
+
+    def predict(self, learner: tuple[Any, Ints], X: Floats) -> Floats:
+        """Predict means, or class probabilities, from a learner's own features."""
+        estimator, features = learner
+        rows = X[:, features]
+        if self.n_classes is None:
+            return np.asarray(estimator.predict(rows), dtype=np.float64)[:, None]
+        share = estimator.predict_proba(rows)
+        return class_columns(share, estimator.classes_, self.n_classes)
+
+
+@dataclass(frozen=True)
+class AdoptedEnsemble:
+    """A scikit-learn ensemble in our terms.
+
+    Attributes
+    ----------
+    kernel : AdoptedKernel
+        Predicts with the learners.
+    learners : list of (estimator, features)
+        Learners, each with the columns it uses.
+    counts : ndarray of shape (B, n)
+        Times each observation occurs in each subsample.
+    replace : bool
+        Whether the subsamples were drawn with replacement.
+    y : ndarray of shape (n,)
+        KernelKind, or class codes.
+    classes : tuple or None
+        Class labels.
+    columns : tuple of str or None
+        Names of the features, if the ensemble was fitted to a data frame.
+    name : str
+        Name of the response.
+    """
+
+    kernel: AdoptedKernel
+    learners: list[tuple[Any, Ints]]
+    counts: Ints
+    replace: bool
+    y: Floats
+    classes: tuple[Any, ...] | None
+    columns: tuple[str, ...] | None
+    name: str
+
+    @property
+    def trees(self) -> bool:
+        """Whether all learners are trees."""
+        return all(hasattr(learner, "tree_") for learner, _ in self.learners)
+
+    @property
+    def kind(self) -> KernelKind:
+        """How the learners depend on their observations."""
+        return KernelKind.TREES if self.trees else KernelKind.UNKNOWN
+
+    @property
+    def limit(self) -> float | None:
+        """Largest standard deviation that a prediction can have, where it is known."""
+        if self.classes is not None:
+            return 0.5
+        # Leaves of trees average responses; other learners may leave their range.
+        return float(np.ptp(self.y)) / 2 if self.trees else None
+
+    def scores(self) -> Scores:
+        """Score the out-of-bag predictions."""
+        n = self.y.size
+        total = np.zeros((n, self.kernel.n_outputs))
+        for learner, counts in zip(self.learners, self.counts, strict=True):
+            outside = np.flatnonzero(counts == 0)
+            if outside.size:
+                rows = self.kernel.X[outside]
+                total[outside] += self.kernel.predict(learner, rows)
+        times = (self.counts == 0).sum(axis=0).astype(np.float64)
+        times[times == 0] = np.nan
+        return score(self.y, total / times[:, None], self.kernel.n_classes)
+
+
+def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
+    """Read a fitted forest or bagging ensemble.
+
+    Subsamples come from the public `estimators_samples_`; they are never drawn
+    again from a seed, which would silently differ between versions.
+    """
+    kind = type(forest).__name__
+    if not hasattr(forest, "fit"):
+        raise TypeError(f"`forest` must be a scikit-learn ensemble; got {kind}.")
+    check_is_fitted(forest)
+    if not hasattr(forest, "estimators_samples_") or not hasattr(forest, "bootstrap"):
+        raise TypeError(
+            f"`forest` must be a random forest or a bagging ensemble, whose learners "
+            f"are fitted to subsamples; got {kind}."
+        )
+    names = getattr(forest, "feature_names_in_", None)
+    columns = None if names is None else tuple(str(name) for name in names)
+    rows = feature_array(X, columns)
+    samples: Sequence[Ints] = forest.estimators_samples_
+    n = len(rows)
+    largest = max(int(drawn.max()) for drawn in samples)
+    if largest >= n:
+        raise ValueError(
+            f"`X` must be the {kind}'s training data; it has {n} rows, but the forest "
+            f"was fitted to row {largest}."
+        )
+    counts = np.stack([np.bincount(drawn, minlength=n) for drawn in samples])
+    if np.all(counts == 1):
+        raise ValueError(
+            f"every learner of this {kind} saw every row once, so subsampling says "
+            "nothing about its variance. Refit with bootstrap=True or max_samples < n."
+        )
+    response = np.asarray(y)
+    if response.ndim != 1 or response.size != n:
+        raise ValueError(
+            f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
+        )
+    classes = tuple(forest.classes_) if is_classifier(forest) else None
+    if classes is not None and not hasattr(forest.estimators_[0], "predict_proba"):
+        raise ValueError(
+            f"the learners of this {kind} give no class probabilities (they have no "
+            "`predict_proba`). Refit with learners that do."
+        )
+    codes = response if classes is None else np.searchsorted(forest.classes_, response)
+    everything = np.arange(rows.shape[1])
+    features = getattr(forest, "estimators_features_", None)
+    return AdoptedEnsemble(
+        kernel=AdoptedKernel(rows, None if classes is None else len(classes)),
+        learners=[
+            (one, everything if features is None else features[b])
+            for b, one in enumerate(forest.estimators_)
+        ],
+        counts=counts,
+        replace=bool(forest.bootstrap),
+        y=np.asarray(codes, dtype=np.float64),
+        classes=classes,
+        columns=columns,
+        name=str(getattr(y, "name", None) or "y"),
+    )

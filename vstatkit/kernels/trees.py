@@ -1,0 +1,359 @@
+"""Fitted trees as plain arrays, and kernels that grow or only read them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vstatkit._typing import Floats
+from vstatkit.kernels.evaluation import Evaluation, OutOfBag
+from vstatkit.kernels.protocol import output_columns
+from vstatkit.kernels.table import RankedTable
+from vstatkit.native._engine import grow_trees, predict_tree_at, refuse_beyond
+from vstatkit.variance.orders import KernelKind
+from vstatkit.workers import current_stop
+
+MOST_ROWS = 2**29
+"""Rows of a design: a full tree has nearly twice as many nodes, numbered in 30 bits."""
+
+NODE_BYTES = 16
+"""Size of a stored node: feature, right child, threshold or value."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A fitted tree.
+
+    Attributes
+    ----------
+    nodes : structured ndarray
+        `feature` (negative in leaves), `right`, `value`; the left child of a node
+        follows it.
+    shares : ndarray
+        Class shares of mixed leaves, for three or more classes.
+    gains : ndarray of shape (p,)
+        What the splits of each feature gained: weighted squared error, or weighted
+        Gini impurity, of the standardised response.
+    """
+
+    nodes: NDArray[Any]
+    shares: Floats
+    gains: Floats
+
+    @staticmethod
+    def stack(trees: Sequence["Tree"]) -> dict[str, Any]:
+        """Join trees into one set of arrays."""
+        return {
+            "tree_nodes": np.concatenate([tree.nodes for tree in trees]),
+            "tree_sizes": np.array([tree.nodes.size for tree in trees]),
+            "tree_shares": np.concatenate([tree.shares for tree in trees]),
+            "tree_share_sizes": np.array([tree.shares.size for tree in trees]),
+            "tree_gains": np.stack([tree.gains for tree in trees]),
+        }
+
+    @staticmethod
+    def unstack(arrays: Mapping[str, Any]) -> list["Tree"]:
+        """Split what `stack` joined."""
+        nodes = np.split(arrays["tree_nodes"], np.cumsum(arrays["tree_sizes"])[:-1])
+        edges = np.cumsum(arrays["tree_share_sizes"])[:-1]
+        shares = np.split(arrays["tree_shares"], edges)
+        gains = arrays["tree_gains"]
+        return [Tree(*parts) for parts in zip(nodes, shares, gains, strict=True)]
+
+
+@dataclass(frozen=True)
+class StoredTreeKernel:
+    """Trees that predict; they are not grown again.
+
+    Attributes
+    ----------
+    n_features : int
+        Columns of the design matrix.
+    n_classes : int or None
+        None for regression.
+    centre, scale : float
+        What the response was standardised by.
+    """
+
+    n_features: int
+    n_classes: int | None
+    centre: float
+    scale: float
+
+    coefficients: ClassVar[bool] = False
+    kind: ClassVar[KernelKind] = KernelKind.TREES
+
+    @property
+    def n_outputs(self) -> int:
+        """One, or a column for each of more than two classes."""
+        return output_columns(self.n_classes)
+
+    def predict(self, learner: Tree, X: Floats) -> Floats:
+        """Predict means, or class probabilities."""
+        refuse_beyond("query points", len(X))
+        points = np.asfortranarray(X, dtype=np.float64)
+        out = np.empty((len(points), self.n_outputs))
+        predict_tree_at(
+            learner.nodes,
+            learner.shares,
+            self.n_classes or 0,
+            points,
+            out,
+            current_stop(),
+        )
+        return out if self.n_classes else self.centre + self.scale * out
+
+
+@dataclass(frozen=True)
+class TreeKernel(StoredTreeKernel):
+    """A (randomised) regression or classification tree.
+
+    The response is centred and scaled by a power of two, so that neither an offset
+    nor a unit costs digits.
+
+    Attributes
+    ----------
+    table : RankedTable
+        Design matrix.
+    y : ndarray of shape (n,)
+        Standardised response, or class codes.
+    options : dict
+        Options of the grower.
+    weights : ndarray of shape (n,) or None
+        Weight of every observation.
+    """
+
+    table: RankedTable
+    y: Floats
+    options: Mapping[str, int]
+    weights: Floats | None
+
+    @classmethod
+    def create(
+        cls,
+        X: Floats,
+        y: Floats,
+        *,
+        n_classes: int | None,
+        options: Mapping[str, int],
+        weights: Floats | None,
+    ) -> "TreeKernel":
+        """Rank the design and standardise the response once."""
+        refuse_beyond("rows", len(X), MOST_ROWS)
+        refuse_beyond("features", X.shape[1])
+        codes = np.ascontiguousarray(y, dtype=np.float64)
+        scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardised(codes)
+        return cls(
+            n_features=X.shape[1],
+            n_classes=n_classes,
+            centre=centre,
+            scale=scale,
+            table=RankedTable.of(X),
+            y=scaled,
+            options={**options, "n_classes": n_classes or 0},
+            weights=weights,
+        )
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Design matrix."""
+        return self.table.rows
+
+    @property
+    def limit(self) -> float:
+        """Half the range of the response, which no leaf leaves."""
+        return self.scale * float(np.ptp(self.y)) / 2
+
+    def grow(
+        self,
+        counts: Floats,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        *,
+        oob: bool = False,
+        keep: bool = False,
+    ) -> Evaluation:
+        """Grow a tree on each subsample and evaluate it at the query points.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (L, n)
+            Times each observation occurs in each subsample.
+        keys : ndarray of shape (L,)
+            Seed of every tree.
+        at : ndarray of shape (q, p)
+            Query points.
+        oob : bool
+            Whether to predict the observations that a subsample leaves out.
+        keep : bool
+            Whether to keep the trees. Without it, and without `oob`, only the
+            nodes on the paths of the query points are grown.
+        """
+        rows = len(self.y) if oob else 0
+        refuse_beyond("query points and rows to predict", len(at) + rows)
+        weights = np.ascontiguousarray(counts, dtype=np.float64)
+        if self.weights is not None:
+            weights = weights * self.weights
+        n, L, c = len(self.y), len(weights), self.n_outputs
+        out = np.empty((L, len(at) * c))
+        gains = np.zeros((L, self.n_features))
+        total, times = (np.zeros((n, c)), np.zeros(n)) if oob else (None, None)
+        points = np.concatenate([at, self.X]) if oob else at
+        kept = grow_trees(
+            self.table.values,
+            self.table.order,
+            self.table.rank,
+            self.table.n_known,
+            self.y,
+            weights,
+            keys,
+            np.asfortranarray(points, dtype=np.float64),
+            len(at),
+            out,
+            gains,
+            total,
+            times,
+            dict(self.options),
+            keep,
+            current_stop(),
+        )
+        trees = [
+            Tree(nodes, shares, gain)
+            for (nodes, shares), gain in zip(kept or [], gains, strict=False)
+        ]
+        values = out if self.n_classes else self.centre + self.scale * out
+        if total is None or times is None:
+            return Evaluation(values, trees, None)
+        if not self.n_classes:
+            total = self.scale * total + self.centre * times[:, None]
+        return Evaluation(values, trees, OutOfBag(total, times))
+
+
+def standardised(y: Floats) -> tuple[Floats, float, float]:
+    """Centre y and scale it by a power of two near its spread, which is exact.
+
+    Returns
+    -------
+    scaled : ndarray of shape (n,)
+        `(y - centre) / scale`.
+    centre, scale : float
+        Mean, and power of two.
+
+    Notes
+    -----
+    A power of two near the largest number is taken out first: squares of huge
+    and of tiny numbers would leave the range of floating point.
+
+    Examples
+    --------
+    >>> standardised(np.array([2e200, 4e200, 6e200]))[1] == 4e200
+    True
+    """
+    largest = float(np.abs(y).max())
+    exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
+    unit = np.ldexp(y, -exponent)
+    middle = float(unit.mean())
+    spread = float(np.std(unit))
+    shift = int(np.round(np.log2(spread))) if spread > 0 else -exponent
+    shift = min(shift, 1023 - exponent)  # the largest power of two that there is
+    scaled = np.ascontiguousarray(np.ldexp(unit - middle, -shift), dtype=np.float64)
+    return scaled, math.ldexp(middle, exponent), math.ldexp(1.0, shift + exponent)
+
+
+TREE_OPTIONS = (
+    "max_features",
+    "min_samples_split",
+    "min_samples_leaf",
+    "max_depth",
+    "honest",
+)
+"""Options of the kernels "forest" and "tree", under scikit-learn's names.
+
+`honest` trees split with one half of their rows and estimate with the other.
+"""
+
+
+def tree_kernel(
+    name: str,
+    X: Floats,
+    y: Floats,
+    *,
+    n_classes: int | None,
+    weights: Floats | None,
+    options: Mapping[str, Any],
+) -> TreeKernel:
+    """Build the kernel "forest" (randomised trees) or "tree".
+
+    A forest tries p/3 of the features at each split in regression and sqrt(p) in
+    classification; a tree tries all of them.
+    """
+    default: int | str | None = None
+    if name == "forest":
+        default = max(1, X.shape[1] // 3) if n_classes is None else "sqrt"
+    settings = grower_options({"max_features": default, **options}, X.shape[1])
+    return TreeKernel.create(
+        X, y, n_classes=n_classes, options=settings, weights=weights
+    )
+
+
+def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int]:
+    """Turn scikit-learn's options into numbers for the grower."""
+    depth = options.get("max_depth")
+    settings = {
+        "max_features": feature_count(options.get("max_features"), n_features),
+        "min_samples_split": options.get("min_samples_split", 2),
+        "min_samples_leaf": options.get("min_samples_leaf", 1),
+        "max_depth": 0 if depth is None else depth,
+    }
+    least = {"min_samples_split": 2, "min_samples_leaf": 1}
+    if depth is not None:
+        least["max_depth"] = 1
+    for name, bound in least.items():
+        value = settings[name]
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+        if value < bound:
+            raise ValueError(f"`{name}` must be at least {bound}; got {value}.")
+    honest = options.get("honest", False)
+    if not isinstance(honest, bool | np.bool_):
+        raise TypeError(f"`honest` must be True or False; got {honest!r}.")
+    settings["honest"] = honest
+    return {name: int(value) for name, value in settings.items()}
+
+
+def feature_count(max_features: Any, p: int) -> int:
+    """Count the features tried at a split.
+
+    Examples
+    --------
+    >>> [feature_count(given, 10) for given in (None, 4, 0.25, "sqrt", "log2")]
+    [10, 4, 2, 3, 3]
+    """
+    if max_features is None:
+        return p
+    if max_features in ("sqrt", "log2"):
+        root = np.sqrt(p) if max_features == "sqrt" else np.log2(p)
+        return max(1, int(root))
+    if isinstance(max_features, bool) or not isinstance(
+        max_features, int | float | np.number
+    ):
+        raise TypeError(
+            "`max_features` must be a number, a fraction, 'sqrt', 'log2' or None; "
+            f"got {max_features!r}."
+        )
+    if isinstance(max_features, int | np.integer):
+        if not 1 <= max_features <= p:
+            raise ValueError(
+                f"`max_features` must lie between 1 and {p}, the columns of the "
+                f"design; got {max_features}."
+            )
+        return int(max_features)
+    if not 0 < max_features <= 1:
+        raise ValueError(
+            "`max_features` as a fraction of the columns must lie in (0, 1]; got "
+            f"{max_features}."
+        )
+    return max(1, int(max_features * p))

@@ -1,0 +1,1 @@
+"""The compiled tree grower."""

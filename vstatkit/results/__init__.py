@@ -1,0 +1,1 @@
+"""Labelled results, and how they are shown."""

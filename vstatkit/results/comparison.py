@@ -1,0 +1,133 @@
+"""Variance estimators side by side: all that apply to one ensemble."""
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from vstatkit._typing import Labels
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.info import label_texts
+from vstatkit.variance.components import ESTIMATORS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+LEVEL = "estimator"
+"""Name of the last level of a comparison's index."""
+
+MAX_ROWS = 40
+"""Rows that are printed and drawn at most, if they are of more than two estimates."""
+
+
+@dataclass(frozen=True)
+class VarianceComparison:
+    """What every variance estimator that applies says about the same learners.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        One row an estimate and estimator, indexed by both: `estimate`; `sampling`,
+        the raw sampling variance, negative or not; `se`, the standard error;
+        `mc_se`, the Monte Carlo standard error of the raw total variance; `df`;
+        `ci_lower` and `ci_upper`.
+    labels : Index of length m
+        Names of the estimates.
+    chosen : str
+        The estimator that the results use.
+    left_out : dict of str to str
+        Estimators that do not apply, each with the reason.
+    alpha : float
+        One minus the coverage of the intervals.
+    """
+
+    frame: pd.DataFrame
+    labels: Labels
+    chosen: str
+    left_out: dict[str, str]
+    alpha: float
+
+    @property
+    def estimators(self) -> list[str]:
+        """Names of the estimators that apply, in the order of the registry."""
+        return list(dict.fromkeys(self.frame.index.get_level_values(LEVEL)))
+
+    def shown_tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Label and table of every estimate that is shown, indexed by estimator.
+
+        Of many estimates these are the first and the last.
+        """
+        m, step = len(self.labels), len(self.estimators)
+        half = max(1, MAX_ROWS // step // 2)
+        places = range(m) if m <= 2 * half else [*range(half), *range(m - half, m)]
+        texts = label_texts(self.labels)
+        flat = self.frame.set_axis(self.frame.index.get_level_values(LEVEL))
+        return [(texts[j], flat.iloc[j * step : (j + 1) * step]) for j in places]
+
+    def summary(self) -> "Summary":
+        """Lay the tables out as statsmodels does: text, HTML, LaTeX or CSV."""
+        from vstatkit.results.summary import compared  # noqa: PLC0415 slow import
+
+        return compared(self)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the intervals of all estimators, estimate by estimate."""
+        from vstatkit import plots  # noqa: PLC0415 matplotlib loads on demand
+
+        return plots.plot_comparison(self, ax=ax)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.estimators)
+        text = f"{len(self.labels)} estimates by {names}"
+        return textwrap.shorten(f"<VarianceComparison: {text}", 90) + ">"
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+
+def compare(results: EnsembleResults, alpha: float) -> VarianceComparison:
+    """Estimate the variance by every estimator of the registry that applies.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        The ensemble; nothing is fitted again.
+    alpha : float
+        One minus the coverage of the intervals.
+    """
+    frames: dict[str, pd.DataFrame] = {}
+    left_out: dict[str, str] = {}
+    for name in ESTIMATORS:
+        try:
+            frames[name] = _estimated(results.with_variance(name), alpha)
+        except ValueError as reason:
+            left_out[name] = str(reason)
+    stacked = pd.concat(frames, names=[LEVEL])
+    # Estimators lead, as concat puts them; the estimates are to lead.
+    m, count = len(results.labels), len(frames)
+    places = [e * m + j for j in range(m) for e in range(count)]
+    order = [*range(1, stacked.index.nlevels), 0]
+    frame = stacked.iloc[places].reorder_levels(order)
+    return VarianceComparison(frame, results.labels, results.variance, left_out, alpha)
+
+
+def _estimated(results: EnsembleResults, alpha: float) -> pd.DataFrame:
+    """Tabulate what one estimator says."""
+    found, bounds = results.estimates, results.conf_int(alpha)
+    return pd.DataFrame(
+        {
+            "estimate": found.estimate,
+            "sampling": found.components.sampling,
+            "se": found.bse,
+            "mc_se": found.components.mc_se,
+            "df": found.df,
+            "ci_lower": bounds["lower"].to_numpy(),
+            "ci_upper": bounds["upper"].to_numpy(),
+        },
+        results.labels,
+    )

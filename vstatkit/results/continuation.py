@@ -1,0 +1,133 @@
+"""Continue a fit: grow the learners that are missing, and only those."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit._validation import ensemble_size
+from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.scores import score
+from vstatkit.kernels.evaluation import Evaluation, OutOfBag
+from vstatkit.kernels.protocol import Predictive
+from vstatkit.results.info import Growth
+from vstatkit.sampling.designs import BalancedDesign, SubsampleDesign
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What growing more learners takes; results hold the learners themselves.
+
+    Attributes
+    ----------
+    task : Task
+        What is evaluated. Its kernel holds the data, and is the predictor's.
+    oob : OutOfBag or None
+        Out-of-bag sums so far.
+    y : ndarray of shape (n_rows,) or None
+        The response that out-of-bag predictions are scored against.
+    n_jobs : int or None
+        Workers.
+    progress : bool or None
+        Whether to show a progress bar.
+    """
+
+    task: Task
+    oob: OutOfBag | None = None
+    y: Floats | None = None
+    n_jobs: int | None = None
+    progress: bool | None = None
+
+
+def recipe_of(results: "EnsembleResults") -> Recipe:
+    """Give the recipe of results, or say why they have none."""
+    if results.recipe is not None:
+        return results.recipe
+    if results.design.name == "given":
+        reason = "their learners were fitted elsewhere, and only their values are here"
+    elif results.null is not None:
+        reason = "they are combinations of other results; continue those"
+    else:
+        reason = (
+            "they were loaded from a file or a pickle, which holds no training data. "
+            f"Fit again with the same data, rng={results.seed} and a larger `B`: the "
+            f"first {results.B} learners will be the same"
+        )
+    raise ValueError(f"these results cannot grow more learners: {reason}.")
+
+
+def more_learners(
+    results: "EnsembleResults", B: int | str, max_B: int
+) -> int | Literal["auto"]:
+    """Check that the ensemble can grow to B learners in total."""
+    design, present = results.design, results.B
+    recipe_of(results)
+    size = ensemble_size(B)
+    if size == "complete" or design.complete:
+        raise ValueError(
+            "a complete ensemble holds every subsample once: there are no more to add, "
+            "and other ensembles do not grow into one. Fit with B='complete'."
+        )
+    asked, name = (max_B, "max_B") if size == "auto" else (size, "B")
+    if asked <= present:
+        raise ValueError(
+            f"`{name}` counts all learners, and there are {present} already; got "
+            f"{asked}. Ask for a larger total."
+        )
+    if isinstance(design, BalancedDesign) and present % design.block:
+        raise ValueError(
+            f"a balanced ensemble continues after whole blocks of {design.block} "
+            f"learners; this one has {present}, and its last block was balanced for "
+            f"that number. Fit again with B={asked}."
+        )
+    if size != "auto":
+        design.sized(size)
+    return size
+
+
+def present_learners(results: "EnsembleResults") -> Evaluation:
+    """Put together what has been evaluated so far."""
+    moves = results.effect_values
+    values = results.values
+    if moves is not None:
+        values = np.concatenate([values, moves.values], axis=1)
+    learners = [] if results.predictor is None else results.predictor.learners
+    return Evaluation(values, learners, recipe_of(results).oob)
+
+
+def rebuilt(
+    results: "EnsembleResults",
+    design: SubsampleDesign,
+    evaluation: Evaluation,
+    growth: Growth,
+) -> "EnsembleResults":
+    """Make the same results of more learners."""
+    recipe, count = recipe_of(results), len(results.labels)
+    moves, predictor, scores = (
+        results.effect_values,
+        results.predictor,
+        results.scores,
+    )
+    if moves is not None:
+        moves = replace(moves, values=evaluation.values[:, count:])
+    if predictor is not None:
+        predictor = replace(predictor, learners=evaluation.learners)
+    kernel, oob = recipe.task.kernel, evaluation.oob
+    if isinstance(kernel, Predictive) and oob is not None and recipe.y is not None:
+        scores = score(recipe.y, oob.mean, kernel.n_classes)
+    grown = replace(
+        results,
+        design=design,
+        values=evaluation.values[:, :count],
+        info=replace(results.info, growth=growth),
+        effect_values=moves,
+        predictor=predictor,
+        scores=scores,
+        recipe=replace(recipe, oob=oob),
+        orders=None,
+    )
+    return grown.with_variance(results.variance)

@@ -1,0 +1,1 @@
+"""Which observations each base learner sees."""

@@ -1,0 +1,157 @@
+"""Arrays and one JSON document in a zip file, read without trusting it.
+
+The checksum tells damage, not forgery: whoever can change the file can change the
+checksum too, so everything that is read is checked as well.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vstatkit.exceptions import FileError
+from vstatkit.storage.files import write_whole
+from vstatkit.storage.packing import pack
+
+Arrays = dict[str, NDArray[Any]]
+
+DOCUMENT, CHECKSUM = "document", "checksum"
+
+MAX_EXPANSION = 20
+"""Times a file may grow when it is read; what compresses better is stored as is."""
+
+FREE_BYTES = 2**24
+"""Bytes that any file may grow to."""
+
+MAX_HEADER = 4096
+"""Bytes of the description of one array."""
+
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+def write_archive(
+    path: str | PathLike[str], document: Mapping[str, Any], arrays: Arrays
+) -> None:
+    """Write a document and arrays, whole or not at all."""
+    text = json.dumps(document, default=pack).encode()
+    members = {DOCUMENT: np.frombuffer(text, dtype=np.uint8), **arrays}
+    parts = {name: _array_bytes(array) for name, array in members.items()}
+    parts[CHECKSUM] = _array_bytes(np.frombuffer(_digest(parts), dtype=np.uint8))
+
+    def write(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, part in parts.items():
+                archive.writestr(f"{name}.npy", part, _compression(part))
+
+    write_whole(path, write)
+
+
+def _array_bytes(array: NDArray[Any]) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def _compression(part: bytes) -> int:
+    """Store what would look like an attack on the reader's memory."""
+    if len(part) < 2**20:
+        return zipfile.ZIP_DEFLATED
+    # The fastest compression is the weakest: the one used may do twice as well.
+    expands = len(part) > MAX_EXPANSION / 2 * len(zlib.compress(part, 1))
+    return zipfile.ZIP_STORED if expands else zipfile.ZIP_DEFLATED
+
+
+def _digest(parts: Mapping[str, bytes]) -> bytes:
+    found = hashlib.sha256()
+    for name in sorted(parts):
+        found.update(f"{name} {len(parts[name])}\n".encode())
+        found.update(parts[name])
+    return found.digest()
+
+
+def read_archive(path: Path, known: Iterable[str]) -> tuple[Any, Arrays]:
+    """Read what `write_archive` wrote; members of other names are refused.
+
+    Returns
+    -------
+    document, arrays
+    """
+    if not zipfile.is_zipfile(path):
+        raise FileError("it does not hold saved results.")
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        with zipfile.ZipFile(file) as archive:
+            infos = _members(archive, {*known, DOCUMENT, CHECKSUM}, size)
+            parts = {name: _read(archive, info) for name, info in infos.items()}
+    arrays = {name: _parse_array(name, part) for name, part in parts.items()}
+    if arrays[DOCUMENT].dtype.kind == "U":
+        raise FileError(
+            "it was saved by an earlier version. Fit again, and save the results."
+        )
+    told = parts.pop(CHECKSUM, b"")
+    if told != _array_bytes(np.frombuffer(_digest(parts), dtype=np.uint8)):
+        raise FileError("its checksum does not fit: the file is damaged.")
+    text = arrays.pop(DOCUMENT).tobytes()
+    del arrays[CHECKSUM]
+    return json.loads(text.decode()), arrays
+
+
+def _members(
+    archive: zipfile.ZipFile, known: set[str], size: int
+) -> dict[str, zipfile.ZipInfo]:
+    """List the members, after checking names and what they say about their size."""
+    found: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name not in known or name in found:
+            raise FileError(
+                f"it does not hold saved results: {info.filename[:60]!r} is no part of "
+                "them, or there twice."
+            )
+        if info.compress_type not in COMPRESSIONS or info.flag_bits & 1:
+            raise FileError(f"{name!r} is packed in a way that is not used here.")
+        found[name] = info
+    if DOCUMENT not in found:
+        raise FileError("it does not hold saved results.")
+    total = sum(info.file_size for info in found.values())
+    if total > FREE_BYTES + MAX_EXPANSION * size:
+        raise FileError(
+            f"it would grow from {size:,} to {total:,} bytes, which saved results "
+            "never do."
+        )
+    return found
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    with archive.open(info) as member:
+        part = member.read(info.file_size + 1)
+    if len(part) != info.file_size:
+        raise FileError(f"{info.filename!r} is not as long as it says.")
+    return part
+
+
+def _parse_array(name: str, part: bytes) -> NDArray[Any]:
+    """Read an array whose description fits its bytes; never a pickle."""
+    file = io.BytesIO(part)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise FileError(f"{name!r} is not an array as saved here.")
+    shape, fortran, kind = np.lib.format.read_array_header_1_0(file, MAX_HEADER)
+    if kind.hasobject:
+        raise FileError(f"{name!r} holds Python objects.")
+    count = 1
+    for length in shape:
+        count *= length
+    rest = part[file.tell() :]
+    if min(shape, default=0) < 0 or count * kind.itemsize != len(rest):
+        raise FileError(f"{name!r} has {len(rest)} bytes; its shape is {shape}.")
+    flat = np.frombuffer(rest, dtype=kind, count=count)
+    array = flat.reshape(shape, order="F" if fortran else "C")
+    return array.astype(kind.newbyteorder("="))

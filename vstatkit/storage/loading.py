@@ -1,0 +1,350 @@
+"""Load saved results; what a file says is checked before it is used.
+
+A file may be damaged, or made by somebody who wishes harm. Nothing in it is run, and
+whatever is wrong with it ends in a `FileError`.
+"""
+
+import dataclasses
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vstatkit._typing import Floats
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.scores import Scores
+from vstatkit.exceptions import FileError
+from vstatkit.formula.parse import Coding, Recipe
+from vstatkit.inference.intervals import Support
+from vstatkit.kernels.protocol import LinearKernel, prediction_support
+from vstatkit.kernels.trees import StoredTreeKernel, Tree
+from vstatkit.results.ensemble_results import EnsembleResults, resolved
+from vstatkit.results.info import EffectValues, Growth, ModelInfo
+from vstatkit.storage.archive import Arrays, read_archive
+from vstatkit.storage.designs import unpack_design
+from vstatkit.storage.packing import (
+    check,
+    only,
+    take,
+    take_size,
+    take_texts,
+    unpack,
+    unpack_frame,
+    unpack_index,
+)
+from vstatkit.storage.saving import FORMAT
+from vstatkit.storage.trees import check_trees
+from vstatkit.variance.orders import HigherOrders, KernelKind
+
+ARRAYS = (
+    *("values", "null", "limit", "support", "effects", "residuals", "coefficients"),
+    *("reference", "orders"),
+    *("typical_numbers", "frame_numbers"),
+    *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
+    *("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains"),
+)
+"""Arrays that a file may hold."""
+
+OLDEST = 2
+"""Oldest file layout that is read."""
+
+FIELDS = (
+    *("format", "variance", "kind", "labels", "units", "info", "design"),
+    *("effects", "scores", "predictor"),
+)
+
+
+def load(path: str | PathLike[str]) -> EnsembleResults:
+    """Load results that were saved with `EnsembleResults.save`.
+
+    Parameters
+    ----------
+    path : str or path
+        A file; it holds arrays and JSON, and nothing in it is executed. Its
+        formula may only use columns, patsy's built-ins and numpy's elementwise
+        functions, within bounds.
+
+    Returns
+    -------
+    EnsembleResults
+
+    Raises
+    ------
+    FileError
+        When the file does not hold results, is damaged, or says what cannot be.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise FileNotFoundError(f"there is no file {path}.")
+    with place.open("rb"):  # says what is wrong with the path, not with the file
+        pass
+    try:
+        return _unpack_results(*read_archive(place, ARRAYS))
+    except FileError as error:
+        raise FileError(f"{path} cannot be loaded: {error}") from error
+    except Exception as error:
+        why = f"{type(error).__name__}: {str(error)[:300]}"
+        raise FileError(
+            f"{path} cannot be loaded: the file is damaged ({why})."
+        ) from error
+
+
+def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
+    version = take(document, "format", int)
+    readable = f"it has layout {version}; this version reads {OLDEST} to {FORMAT}."
+    check(OLDEST <= version <= FORMAT, readable)
+    if version < FORMAT:
+        _bring_up_to_date(document)
+    only(document, FIELDS, "the document")
+    values = _floats(arrays, "values", 2)
+    B, m = values.shape
+    check(B >= 2 and m >= 1, "an ensemble needs two learners and an estimate.")
+    design = unpack_design(document["design"], arrays, B)
+    variance = take(document, "variance", str)
+    check(resolved(variance, design) == variance, "its variance is not settled.")
+    null = _floats(arrays, "null", 1) if "null" in arrays else None
+    check(null is None or len(null) == m, "tests and estimates differ in number.")
+    info = _unpack_info(document["info"], arrays)
+    check(info.nobs >= design.n, "there are fewer observations than units.")
+    clusters = info.units == "clusters"
+    check(clusters or info.nobs == design.n, "observations and units differ.")
+    predictor = _unpack_predictor(document["predictor"], arrays, B)
+    made = EnsembleResults(
+        design=design,
+        values=values,
+        labels=unpack_index(document["labels"], m),
+        variance=variance,
+        info=info,
+        units=unpack_index(document["units"], design.n),
+        effect_values=_unpack_effects(document["effects"], arrays, B),
+        predictor=predictor,
+        scores=_unpack_scores(document["scores"], arrays, info.nobs),
+        null=null,
+        limit=_unpack_limit(arrays, m),
+        kind=_unpack_kind(document),
+        reference=_unpack_reference(arrays, predictor),
+        orders=_unpack_orders(arrays),
+        support=_unpack_support(arrays, m, info, predictor),
+    )
+    check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
+    return made
+
+
+def _floats(arrays: Arrays, name: str, ndim: int, *, missing: bool = False) -> Floats:
+    """Take an array of numbers; finite ones, unless some may be missing."""
+    check(name in arrays, f"the array {name!r} is missing.")
+    array = arrays.pop(name)
+    fits = array.dtype == np.float64 and array.ndim == ndim
+    check(fits, f"the array {name!r} is of another kind or shape.")
+    good = ~np.isinf(array) if missing else np.isfinite(array)
+    check(good.all(), f"the array {name!r} has values that are not finite.")
+    return array
+
+
+def _bring_up_to_date(document: Any) -> None:
+    """Fill in what the oldest layout did not say."""
+    document.setdefault("kind", KernelKind.UNKNOWN.name)
+    growth = take(take(document, "info", dict), "growth", dict)
+    growth.setdefault("atol", None)
+
+
+def _unpack_kind(document: Any) -> KernelKind:
+    name = take(document, "kind", str)
+    check(name in KernelKind.__members__, f"there is no kind {name!r} of kernels.")
+    return KernelKind[name]
+
+
+def _unpack_reference(arrays: Arrays, predictor: Predictor | None) -> Floats | None:
+    """Take the rows on which learners are compared; of no use without learners."""
+    if "reference" not in arrays:
+        return None
+    rows = _floats(arrays, "reference", 2, missing=True)
+    check(len(rows) > 0, "there are no reference rows.")
+    if predictor is None:
+        return None
+    fits = rows.shape[1] == predictor.kernel.n_features
+    check(fits, "the reference rows do not fit the learners.")
+    return rows
+
+
+def _unpack_orders(arrays: Arrays) -> HigherOrders | None:
+    if "orders" not in arrays:
+        return None
+    numbers = _floats(arrays, "orders", 1, missing=True)
+    names = [field.name for field in dataclasses.fields(HigherOrders)]
+    check(len(numbers) == len(names), "it does not say what is beyond first order.")
+    found = dict(zip(names, numbers.tolist(), strict=True))
+    measured = {"measured", "measured_error"}
+    known = [value for name, value in found.items() if name not in measured]
+    check(bool(np.min(known) >= 0), "what is beyond first order is negative.")
+    for name in ("n_learners", "n_reference"):
+        found[name] = int(found[name])
+    return HigherOrders(**found)
+
+
+def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
+    """Take the largest deviations that estimates can have: one for all, or each its."""
+    if "limit" not in arrays:
+        return None
+    limit = _floats(arrays, "limit", 1)
+    check(limit.size in (1, m), "limits and estimates differ in number.")
+    check(bool((limit >= 0).all()), "a limit is negative.")
+    return float(limit[0]) if limit.size == 1 else limit
+
+
+def _unpack_support(
+    arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None
+) -> Support | None:
+    """Take the ends of the values: one pair for all, or each its own."""
+    if "support" not in arrays:  # older files, where the learners tell
+        if predictor is None or info.coefficients:
+            return None
+        return prediction_support(predictor.kernel, info.nobs)
+    support = _floats(arrays, "support", 2)
+    check(support.shape in ((2, 1), (2, m)), "ends and estimates differ in number.")
+    low, high = support
+    check(bool((low <= high).all()), "an end of the values is beyond the other.")
+    if low.size == 1:
+        return Support(float(low[0]), float(high[0]), info.nobs)
+    return Support(low, high, info.nobs)
+
+
+def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
+    only(packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`")
+    typical = packed["typical"]
+    if typical is not None:
+        numbers = _floats(arrays, "typical_numbers", 2, missing=True)
+        typical = unpack_frame(typical, numbers)
+        check(len(typical) == 1, "the typical row is not one row.")
+    units = take(packed, "units", str)
+    check(units in ("observations", "clusters"), "its units are of no known kind.")
+    return ModelInfo(
+        title=take(packed, "title", str),
+        response=take(packed, "response", str),
+        kernel=take(packed, "kernel", str),
+        nobs=take_size(packed, "nobs", 2),
+        formula=take(packed, "formula", str, type(None)),
+        n_dropped=take_size(packed, "n_dropped", 0),
+        units=units,
+        coefficients=take(packed, "coefficients", bool),
+        growth=_unpack_growth(packed["growth"]),
+        typical=typical,
+        ranges=_unpack_ranges(take(packed, "ranges", dict)),
+        unused_levels=tuple(take_texts(packed, "unused_levels")),
+    )
+
+
+def _unpack_growth(packed: Any) -> Growth:
+    only(packed, ("tol", "max_B", "atol"), "`growth`")
+    tol = take(packed, "tol", float, type(None))
+    check(tol is None or 0 < tol < 1, "its tolerance is no share.")
+    atol = take(packed, "atol", float, type(None))
+    check(atol is None or 0 <= atol < np.inf, "its absolute tolerance is none.")
+    given = packed["max_B"] is not None
+    return Growth(tol, take_size(packed, "max_B", 2) if given else None, atol)
+
+
+def _unpack_ranges(packed: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    ranges = {}
+    for name, ends in packed.items():
+        pair = type(ends) is list and [type(end) for end in ends] == [float, float]
+        check(pair and not ends[0] > ends[1], f"the range of {name!r} is none.")
+        ranges[name] = (ends[0], ends[1])
+    return ranges
+
+
+def _unpack_effects(packed: Any, arrays: Arrays, B: int) -> EffectValues | None:
+    if packed is None:
+        return None
+    only(packed, ("from", "to", "index", "left_out", "n_beyond"), "`effects`")
+    values = _floats(arrays, "effects", 2)
+    check(len(values) == B, "effects and learners differ in number.")
+    count = values.shape[1]
+    index = unpack_index(packed["index"], count)
+    sides = {side: take(packed, side, list) for side in ("from", "to")}
+    check(all(len(one) == count for one in sides.values()), "settings are missing.")
+    settings = {side: [unpack(one) for one in ends] for side, ends in sides.items()}
+    return EffectValues(
+        values,
+        pd.DataFrame(settings, index, dtype=object),
+        tuple(take_texts(packed, "left_out")),
+        take_size(packed, "n_beyond", 0),
+    )
+
+
+def _unpack_scores(packed: Any, arrays: Arrays, nobs: int) -> Scores | None:
+    if packed is None:
+        return None
+    only(packed, ("table", "n_scored"), "`scores`")
+    residuals = _floats(arrays, "residuals", 1)
+    n_scored = take_size(packed, "n_scored", 0, nobs)
+    check(residuals.size in (0, n_scored), "residuals are missing.")
+    table = take(packed, "table", dict)
+    numbers = all(type(one) is float and np.isfinite(one) for one in table.values())
+    check(numbers, "its scores are not numbers.")
+    return Scores(table, residuals, n_scored)
+
+
+PREDICTOR = ("formula", "frame", "intercept", "missing", "classes", "kind")
+
+
+def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
+    if packed is None:
+        return None
+    kind = take(packed, "kind", str)
+    check(kind in ("linear", "trees"), "its learners are of no known kind.")
+    own = ("logit",) if kind == "linear" else ("n_classes", "centre", "scale")
+    only(packed, PREDICTOR + own, "`predictor`")
+    coding = _unpack_coding(packed, _floats(arrays, "frame_numbers", 2, missing=True))
+    classes = _unpack_classes(take(packed, "classes", list, type(None)))
+    p = coding.columns.size
+    if kind == "linear":
+        coefficients = _floats(arrays, "coefficients", 2)
+        check(coefficients.shape == (B, p), "coefficients and columns differ.")
+        logit = take(packed, "logit", bool)
+        check(logit == (classes is not None), "the response is of another kind.")
+        kernel = LinearKernel(np.empty((0, p)), np.empty(0), logit, None)
+        check(kernel.n_classes == (len(classes) if classes else None), _CLASSES)
+        return Predictor(kernel, list(coefficients), coding, classes, None)
+    stored = _unpack_tree_kernel(packed, p)
+    check(stored.n_classes == (len(classes) if classes else None), _CLASSES)
+    parts: dict[str, NDArray[Any]] = {
+        name: arrays.pop(name) for name in ARRAYS if name in arrays and "tree_" in name
+    }
+    check_trees(parts, B, p, stored.n_classes)
+    return Predictor(stored, Tree.unstack(parts), coding, classes, None)
+
+
+_CLASSES = "learners and response differ in their classes."
+
+
+def _unpack_tree_kernel(packed: Any, p: int) -> StoredTreeKernel:
+    several = packed["n_classes"] is not None
+    centre, scale = take(packed, "centre", float), take(packed, "scale", float)
+    check(np.isfinite(centre), "its centre is not finite.")
+    check(0 < scale < np.inf, "its scale is not positive.")
+    return StoredTreeKernel(
+        p, take_size(packed, "n_classes", 2) if several else None, centre, scale
+    )
+
+
+def _unpack_coding(packed: Any, numbers: Floats) -> Coding:
+    missing = take(packed, "missing", str)
+    check(missing in ("drop", "raise", "pass"), "missing values: no known treatment.")
+    return Recipe(
+        take(packed, "formula", str),
+        unpack_frame(packed["frame"], numbers),
+        take(packed, "intercept", bool),
+        missing,
+    ).rebuild()
+
+
+def _unpack_classes(packed: list[Any] | None) -> tuple[Any, ...] | None:
+    if packed is None:
+        return None
+    classes = tuple(unpack(one) for one in packed)
+    check(len(classes) >= 2 and len(set(classes)) == len(classes), _CLASSES)
+    return classes

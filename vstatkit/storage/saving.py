@@ -1,0 +1,157 @@
+"""Save results: arrays and JSON in one zip file, never pickles."""
+
+import dataclasses
+import warnings
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.scores import Scores
+from vstatkit.exceptions import VstatkitError, VstatkitWarning
+from vstatkit.kernels.protocol import LinearKernel
+from vstatkit.kernels.trees import StoredTreeKernel, Tree
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.info import EffectValues, ModelInfo
+from vstatkit.sampling.designs import GivenDesign, SubsampleDesign
+from vstatkit.storage.archive import Arrays, write_archive
+from vstatkit.storage.packing import pack, pack_frame, pack_index
+
+FORMAT = 3
+"""Version of the file layout; 2 had nothing beyond the first order."""
+
+DESIGN_FIELDS = ("n", "k", "replace", "seed")
+
+
+def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
+    """Save results to a file that `load` reads.
+
+    Learners are saved where they are trees or coefficients, with the columns
+    that the formula reads; other learners are left out, with a warning. Killed or
+    out of space, an old file of the same name stays as it was.
+    """
+    arrays: Arrays = {"values": results.values}
+    if results.null is not None:
+        arrays["null"] = np.asarray(results.null, dtype=np.float64)
+    if results.limit is not None:
+        arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
+    if results.support is not None:
+        ends = (results.support.low, results.support.high)
+        arrays["support"] = np.array([np.atleast_1d(end) for end in ends], np.float64)
+    if isinstance(results.reference, np.ndarray):  # frames are of trees left in R
+        arrays["reference"] = results.reference
+    if results.orders is not None:
+        arrays["orders"] = np.array(dataclasses.astuple(results.orders))
+    document = {
+        "format": FORMAT,
+        "variance": results.variance,
+        "kind": results.kind.name,
+        "labels": pack_index(results.labels),
+        "units": pack_index(results.units),
+        "info": _pack_info(results.info, arrays),
+        "design": _pack_design(results.design, arrays),
+        "effects": _pack_effects(results.effect_values, arrays),
+        "scores": _pack_scores(results.scores, arrays),
+        "predictor": _pack_predictor(results.predictor, arrays),
+    }
+    write_archive(path, document, arrays)
+
+
+def _pack_info(info: ModelInfo, arrays: Arrays) -> dict[str, Any]:
+    packed = dataclasses.asdict(dataclasses.replace(info, typical=None))
+    if info.typical is not None:
+        packed["typical"], arrays["typical_numbers"] = pack_frame(info.typical)
+    return packed
+
+
+def _pack_design(design: SubsampleDesign, arrays: Arrays) -> dict[str, Any]:
+    if not isinstance(design, GivenDesign):
+        fields = dataclasses.asdict(design)
+        return {"name": design.name, "fields": {n: pack(v) for n, v in fields.items()}}
+    table = sparse.csr_array(design.table)
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    arrays["counts_data"] = table.data
+    arrays["counts_indices"] = table.indices
+    arrays["counts_indptr"] = table.indptr
+    if design.labels is not None:
+        arrays["counts_groups"] = np.asarray(design.labels, dtype=np.int64)
+    fields = {name: pack(getattr(design, name)) for name in DESIGN_FIELDS}
+    return {"name": "given", "fields": fields, "sparse": sparse.issparse(design.table)}
+
+
+def _pack_effects(
+    effects: EffectValues | None, arrays: Arrays
+) -> dict[str, Any] | None:
+    if effects is None:
+        return None
+    arrays["effects"] = effects.values
+    settings = effects.frame.map(pack)
+    return {
+        "from": settings["from"].to_list(),
+        "to": settings["to"].to_list(),
+        "index": pack_index(effects.frame.index),
+        "left_out": list(effects.left_out),
+        "n_beyond": effects.n_beyond,
+    }
+
+
+def _pack_scores(scores: Scores | None, arrays: Arrays) -> dict[str, Any] | None:
+    if scores is None:
+        return None
+    arrays["residuals"] = scores.residuals
+    return {"table": scores.table, "n_scored": scores.n_scored}
+
+
+def _pack_predictor(
+    predictor: Predictor | None, arrays: Arrays
+) -> dict[str, Any] | None:
+    if predictor is None:
+        return None
+    if predictor.coding is None:
+        _warn_left_out("the ensemble was fitted by another package.")
+        return None
+    recipe = predictor.coding.recipe
+    try:
+        recipe.rebuild()
+        frame, numbers = pack_frame(recipe.frame)
+    except VstatkitError as error:
+        _warn_left_out(
+            f"the formula cannot be read again without this session: {error}"
+        )
+        return None
+    packed = {
+        "formula": recipe.formula,
+        "frame": frame,
+        "intercept": recipe.intercept,
+        "missing": recipe.missing,
+        "classes": None
+        if predictor.classes is None
+        else [pack(one) for one in predictor.classes],
+    }
+    kernel = predictor.kernel
+    if isinstance(kernel, LinearKernel | StoredTreeKernel):
+        arrays["frame_numbers"] = numbers
+    if isinstance(kernel, LinearKernel):
+        arrays["coefficients"] = np.stack(predictor.learners)
+        return {**packed, "kind": "linear", "logit": kernel.logit}
+    if isinstance(kernel, StoredTreeKernel):
+        arrays.update(Tree.stack(predictor.learners))
+        kept = {
+            name: getattr(kernel, name) for name in ("n_classes", "centre", "scale")
+        }
+        return {**packed, "kind": "trees", **kept}
+    _warn_left_out("they could only be pickled.")
+    return None
+
+
+def _warn_left_out(reason: str) -> None:
+    warnings.warn(
+        f"saved without the learners: {reason} All estimates are kept; the loaded "
+        "results cannot predict new data.",
+        VstatkitWarning,
+        stacklevel=5,
+    )

@@ -1,0 +1,1 @@
+"""Variance components from the values of the learners."""
