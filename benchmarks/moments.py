@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vstatkit.sampling.designs import make_design
+from vstatkit.sampling.registry import make_design
 from vstatkit.variance.formulas import (
     zeta_1_bm,
     zeta_1_corrected_u,

@@ -66,7 +66,7 @@ def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
     from vstatkit.ensemble.prediction import Predictor  # noqa: PLC0415
     from vstatkit.inference.estimates import estimate  # noqa: PLC0415
     from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
-    from vstatkit.sampling.designs import make_design  # noqa: PLC0415
+    from vstatkit.sampling.registry import make_design  # noqa: PLC0415
     from vstatkit.variance.orders import measure_orders, reference_rows  # noqa: PLC0415
 
     kernel = tree_kernel(
@@ -291,7 +291,7 @@ def thread_speedup() -> float:
     """Time of growing W2 on one thread over that on two, best of three each."""
     from vstatkit.ensemble.evaluate import Task, evaluate  # noqa: PLC0415
     from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
-    from vstatkit.sampling.designs import make_design  # noqa: PLC0415
+    from vstatkit.sampling.registry import make_design  # noqa: PLC0415
 
     load = WORKLOADS["W2"]
     X, y, at = make_data(load)
@@ -311,7 +311,8 @@ def thread_speedup() -> float:
 def restricted_speedup() -> float:
     """Whole trees over paths of three points: W1, all features; median of seven."""
     from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
-    from vstatkit.sampling.designs import dense, make_design  # noqa: PLC0415
+    from vstatkit.sampling.counts import dense  # noqa: PLC0415
+    from vstatkit.sampling.registry import make_design  # noqa: PLC0415
     from vstatkit.sampling.streams import learner_keys  # noqa: PLC0415
 
     load = WORKLOADS["W1"]

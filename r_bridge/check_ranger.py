@@ -19,7 +19,8 @@ from r_bridge.identities import (
 from r_bridge.ranger import CALIBRATED_ABOVE, RangerNumbers, grow
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit._validation import check_units, ensemble_size, subsample_size
-from vstatkit.sampling.designs import dense, make_design
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.registry import make_design
 from vstatkit.variance.components import ESTIMATORS
 
 OWN_OPTIONS = {

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from vstatkit.sampling.designs import GivenDesign, dense, make_design
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.registry import make_design
 
 SAME_ALGEBRA = {"rtol": 1e-10, "atol": 1e-12}
 """The two sides differ in the order of summation only."""

@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose
 import vstatkit as vs
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, make_ensemble, unseen_ensemble, with_columns
-from vstatkit.sampling.designs import CompleteDesign, GivenDesign, make_design
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.registry import make_design
 from vstatkit.variance.components import (
     ESTIMATORS,
     GROUPED_DESIGNS,

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import vstatkit as vs
 from vstatkit.exceptions import VstatkitError, VstatkitWarning
-from vstatkit.sampling.designs import make_design
+from vstatkit.sampling.registry import make_design
 from vstatkit.studies import checkpoint, table2
 from vstatkit.studies.checkpoint import CheckpointError, Checkpoints
 from vstatkit.studies.experiment import describe, hash_frame, iteration_stream

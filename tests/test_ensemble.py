@@ -17,7 +17,7 @@ from vstatkit.ensemble import evaluate as ensemble
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.kernels.protocol import FunctionKernel
 from vstatkit.kernels.trees import tree_kernel
-from vstatkit.sampling.designs import make_design
+from vstatkit.sampling.registry import make_design
 
 
 @pytest.fixture

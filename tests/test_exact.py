@@ -10,7 +10,7 @@ from scipy import stats
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from vstatkit import exact
-from vstatkit.sampling.designs import orderings
+from vstatkit.sampling.complete import orderings
 
 X = np.array([0.3, -1.2, 2.5, 0.9, 4.1, -0.4, 1.7])
 

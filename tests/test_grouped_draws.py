@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit.sampling.designs import make_design
+from vstatkit.sampling.registry import make_design
 from vstatkit.variance.components import (
     ESTIMATORS,
     estimate_components,

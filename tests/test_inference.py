@@ -28,7 +28,10 @@ from vstatkit.inference.estimates import (
     two_sided,
     wald_test,
 )
-from vstatkit.sampling.designs import CompleteDesign, GivenDesign, dense, make_design
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.registry import make_design
 from vstatkit.variance.components import estimate_components
 
 

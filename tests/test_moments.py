@@ -13,7 +13,10 @@ from vstatkit.native._engine import add_product
 
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, ensembles, make_ensemble, unseen_ensemble
-from vstatkit.sampling.designs import CompleteDesign, GivenDesign, dense, make_design
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.registry import make_design
 from vstatkit.variance import moments as moments_module
 from vstatkit.variance.moments import (
     BATCH_ENTRIES,

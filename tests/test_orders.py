@@ -12,7 +12,9 @@ import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
 from vstatkit.inference.estimates import estimate, stabilise
 from vstatkit.results.ensemble_results import resolved
-from vstatkit.sampling.designs import CompleteDesign, GivenDesign, make_design
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.registry import make_design
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.measures import Intervals, Method
 from vstatkit.studies.simulation import Arm, Simulation

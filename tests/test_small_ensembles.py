@@ -9,7 +9,7 @@ from scipy import stats
 
 import vstatkit as vs
 from vstatkit.inference.estimates import estimate, stabilise
-from vstatkit.sampling.designs import make_design
+from vstatkit.sampling.registry import make_design
 from vstatkit.variance.components import estimate_components
 from vstatkit.variance.formulas import noise_variance
 

@@ -15,7 +15,8 @@ from scipy import stats
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.sampling.designs import dense, make_design
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.registry import make_design
 from vstatkit.studies import table2
 from vstatkit.studies.checkpoint import CheckpointError
 from vstatkit.studies.experiment import Draw, iteration_stream

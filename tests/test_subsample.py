@@ -8,16 +8,12 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 from vstatkit.sampling import designs as subsample
-from vstatkit.sampling.designs import (
-    BLOCK,
-    DESIGN_OPTIONS,
-    CompleteDesign,
-    GivenDesign,
-    check_size,
-    count_members,
-    dense,
-    make_design,
-)
+from vstatkit.sampling.balanced import BLOCK
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.counts import count_members, dense
+from vstatkit.sampling.design import check_size
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.registry import DESIGN_OPTIONS, make_design
 
 NAMES = ["iid", "balanced", "two-level", "little-bags", "matched"]
 ALLOWED = [

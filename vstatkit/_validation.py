@@ -9,7 +9,7 @@ from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.formula.frames import nearest
-from vstatkit.sampling.designs import dense
+from vstatkit.sampling.counts import dense
 
 MIN_UNITS = 2
 

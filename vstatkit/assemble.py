@@ -43,14 +43,11 @@ from vstatkit.kernels.protocol import (
 )
 from vstatkit.kernels.trees import TREE_OPTIONS, tree_kernel
 from vstatkit.results.info import EffectValues
-from vstatkit.sampling.designs import (
-    DESIGN_OPTIONS,
-    CompleteDesign,
-    GivenDesign,
-    SubsampleDesign,
-    TwoLevelDesign,
-    make_design,
-)
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.grouped import TwoLevelDesign
+from vstatkit.sampling.registry import DESIGN_OPTIONS, make_design
 from vstatkit.variance.components import ESTIMATORS
 from vstatkit.variance.orders import reference_rows
 

@@ -28,7 +28,8 @@ from vstatkit.inference.precision import TOL, ErrorLaw, Tolerance, about, tolera
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import prediction_support, value_limit
 from vstatkit.kernels.trees import StoredTreeKernel, TreeKernel, tree_kernel
-from vstatkit.sampling.designs import IidDesign, check_size
+from vstatkit.sampling.design import check_size
+from vstatkit.sampling.iid import IidDesign
 from vstatkit.variance.components import ESTIMATORS, resolve_method
 from vstatkit.variance.orders import (
     HigherOrders,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vstatkit as vs
-from vstatkit.sampling.designs import make_design
+from vstatkit.sampling.registry import make_design
 
 N, K, B, DATA_SETS = 200, 200, 500, 300
 

@@ -20,7 +20,8 @@ from vstatkit.kernels.protocol import (
     Kernel,
     PredictiveKernel,
 )
-from vstatkit.sampling.designs import SubsampleDesign, dense
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel
 

@@ -14,7 +14,8 @@ from vstatkit.inference.estimates import Estimates, stabilise, value_units
 from vstatkit.inference.precision import Tolerance, about, tolerance_of
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import kind_of, value_limit
-from vstatkit.sampling.designs import CompleteDesign, SubsampleDesign
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import (
     ESTIMATORS,
     VarianceComponents,

@@ -9,7 +9,8 @@ from scipy import stats
 
 from vstatkit._typing import Bools, Floats
 from vstatkit.inference.intervals import Support
-from vstatkit.sampling.designs import GivenDesign, SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.components import (
     ESTIMATORS,

@@ -12,7 +12,8 @@ from vstatkit.ensemble.scores import score
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import Predictive
 from vstatkit.results.info import Growth
-from vstatkit.sampling.designs import BalancedDesign, SubsampleDesign
+from vstatkit.sampling.balanced import BalancedDesign
+from vstatkit.sampling.design import SubsampleDesign
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults

@@ -47,7 +47,7 @@ from vstatkit.results.info import (
     label_texts,
     mean_frame,
 )
-from vstatkit.sampling.designs import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import ESTIMATORS, VarianceComponents, resolve_method
 from vstatkit.variance.moments import influence_values, sum_ensemble
 from vstatkit.variance.orders import (

@@ -15,7 +15,8 @@ from vstatkit.kernels.protocol import LinearKernel
 from vstatkit.kernels.trees import StoredTreeKernel, Tree
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.info import EffectValues, ModelInfo
-from vstatkit.sampling.designs import GivenDesign, SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.given import GivenDesign
 from vstatkit.storage.archive import Arrays, write_archive
 from vstatkit.storage.packing import pack, pack_frame, pack_index
 

@@ -19,7 +19,7 @@ from vstatkit.formula.frames import as_frame
 from vstatkit.formula.parse import Missing, caller_environment
 from vstatkit.inference.estimates import check_alpha
 from vstatkit.results.ensemble_results import resolved
-from vstatkit.sampling.designs import TwoLevelDesign
+from vstatkit.sampling.grouped import TwoLevelDesign
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.measures import Interval, Intervals, Method

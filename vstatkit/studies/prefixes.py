@@ -9,7 +9,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import ensemble_mean
-from vstatkit.sampling.designs import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.moments import (
     EnsembleMoments,
     EnsembleSums,

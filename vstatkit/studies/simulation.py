@@ -31,7 +31,8 @@ from vstatkit.kernels.protocol import (
     PredictiveKernel,
     kind_of,
 )
-from vstatkit.sampling.designs import BalancedDesign, SubsampleDesign
+from vstatkit.sampling.balanced import BalancedDesign
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.studies.experiment import (
     Draw,
     Record,

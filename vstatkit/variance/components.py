@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Ints, Labels
-from vstatkit.sampling.designs import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.formulas import (
     centred_pairs,
     grouped_monte_carlo,

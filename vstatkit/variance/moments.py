@@ -13,7 +13,8 @@ from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
 from vstatkit.native._engine import add_product
-from vstatkit.sampling.designs import SPARSE_BELOW, SubsampleDesign, dense
+from vstatkit.sampling.counts import SPARSE_BELOW, dense
+from vstatkit.sampling.design import SubsampleDesign
 
 BATCH_ENTRIES = 2_000_000
 """Counts held at a time while summing over learners."""

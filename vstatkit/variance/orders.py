@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.sampling.designs import SubsampleDesign, count_members, dense
+from vstatkit.sampling.counts import count_members, dense
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, stream
 
 PILOT = 256

@@ -1,0 +1,112 @@
+"""Subsamples in which every unit occurs equally often."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+
+from vstatkit._typing import Ints
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.streams import Purpose, stream
+
+BLOCK = 1000
+"""Learners that are balanced together.
+
+With replacement a block of L learners shrinks the spread of the counts, and so
+the Monte Carlo bias that the corrected estimators remove, by the factor 1 - 1/L:
+short blocks would bias them.
+"""
+
+
+@dataclass(frozen=True)
+class BalancedDesign(SubsampleDesign):
+    """Every unit occurs B k / n times, or counts differ by at most one.
+
+    Learners are balanced in blocks; a block depends on (seed, block) alone, so
+    ensembles share every full block that both contain.
+
+    Attributes
+    ----------
+    block : int
+        Learners balanced together.
+    n_learners : int or None
+        Where the last, possibly shorter, block ends; None while growing.
+    """
+
+    block: int = BLOCK
+    n_learners: int | None = None
+
+    name: ClassVar[str] = "balanced"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.block < 2:
+            raise ValueError(
+                f"`block` must be at least 2 learners; got {self.block}. "
+                f"Leave it out for {BLOCK}."
+            )
+
+    def sized(self, B: int) -> Self:
+        """Fix where the last block ends."""
+        super().sized(B)
+        return replace(self, n_learners=B)
+
+    def rounded(self, B: int, *, at_most: int) -> int:
+        """Round up to whole blocks; only the last one may be shorter."""
+        return min(-(-B // self.block) * self.block, at_most)
+
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`."""
+        first, last = start // self.block, (stop - 1) // self.block
+        drawn = np.concatenate([self._block(j) for j in range(first, last + 1)])
+        offset = start - first * self.block
+        return drawn[offset : offset + stop - start]
+
+    def _block(self, j: int) -> Ints:
+        start, stop = j * self.block, (j + 1) * self.block
+        if self.n_learners is not None:
+            stop = min(stop, self.n_learners)
+        return _balanced_block(
+            self.n, self.k, replace=self.replace, seed=self.seed, span=(start, stop)
+        )
+
+
+@lru_cache(maxsize=4)
+def _balanced_block(
+    n: int, k: int, *, replace: bool, seed: int, span: tuple[int, int]
+) -> Ints:
+    """Draw one block; cached because it is read in several batches."""
+    start, stop = span
+    rank = stream(seed, 0, Purpose.ORDER).permutation(n)
+    quota = _cumulative_quota(rank, stop * k) - _cumulative_quota(rank, start * k)
+    rng = stream(seed, start, Purpose.GROUP)
+    if replace:
+        tokens = np.repeat(np.arange(n), quota)
+        rng.shuffle(tokens)
+        return tokens.reshape(stop - start, k)
+    return _distinct_block(quota, k, stop - start, rng)
+
+
+def _cumulative_quota(rank: Ints, drawn: int) -> Ints:
+    """Split `drawn` draws so that the units' shares differ by at most one."""
+    share, extra = divmod(drawn, rank.size)
+    return share + (rank < extra)
+
+
+def _distinct_block(quota: Ints, k: int, length: int, rng: np.random.Generator) -> Ints:
+    """Meet every unit's quota exactly, with no repeats inside a subsample.
+
+    Each learner takes a systematic sample, in random order, with inclusion
+    probability (what the unit still needs) / (learners still to come): a unit
+    that must be in all remaining subsamples is taken with certainty.
+    """
+    need = quota.copy()
+    drawn = np.empty((length, k), dtype=np.int64)
+    for row, left in enumerate(range(length, 0, -1)):
+        order = rng.permutation(need.size)
+        ladder = np.cumsum(need[order])
+        rungs = rng.integers(left) + left * np.arange(k)
+        drawn[row] = order[np.searchsorted(ladder, rungs, side="right")]
+        need[drawn[row]] -= 1
+    return drawn

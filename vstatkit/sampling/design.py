@@ -1,0 +1,98 @@
+"""What every subsample design is.
+
+A design is an immutable description; `members` and `counts` draw any range of
+learners on demand, always the same ones, so nothing of size B x n is kept.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from vstatkit._typing import Counts, Floats, Ints
+from vstatkit.sampling.counts import count_members
+
+
+@dataclass(frozen=True)
+class SubsampleDesign(ABC):
+    """A scheme for drawing subsamples of `k` out of `n` units.
+
+    Attributes
+    ----------
+    n : int
+        Number of units (observations, or clusters).
+    k : int
+        Units in each subsample.
+    replace : bool
+        Drawn with replacement (a V-statistic) or without (a U-statistic).
+    seed : int
+        Seed of all streams.
+    """
+
+    n: int
+    k: int
+    replace: bool
+    seed: int
+
+    name: ClassVar[str]
+    complete: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_size(self.n, self.k, replace=self.replace)
+
+    @abstractmethod
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`, shape (stop - start, k)."""
+
+    def counts(self, start: int, stop: int, out: Floats | None = None) -> Counts:
+        """Count the units of learners `start` to `stop`, shape (stop - start, n)."""
+        return count_members(self.members(start, stop), self.n, out)
+
+    def weights(self, start: int, stop: int) -> Floats | None:
+        """Weight each learner's value; None where all weigh the same."""
+        return None
+
+    def groups(self, B: int) -> Ints | None:
+        """Group of every learner in designs that have groups, shape (B,)."""
+        return None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether learners are drawn in groups, so that they depend on each other."""
+        return False
+
+    @property
+    def n_absent(self) -> float:
+        """Units that a subsample leaves out, on average."""
+        if self.replace:
+            return self.n * (1 - 1 / self.n) ** self.k
+        return float(self.n - self.k)
+
+    def redrawn_share(self, G: int) -> float:
+        """Share of the variance between G groups that another draw would show.
+
+        One where groups are drawn independently of each other.
+        """
+        return 1.0
+
+    def sized(self, B: int) -> Self:
+        """Fix the number of learners, after checking that the design allows it."""
+        if B < 2:
+            raise ValueError(
+                f"`B` must be at least 2, to see how learners vary; got {B}."
+            )
+        return self
+
+    def rounded(self, B: int, *, at_most: int) -> int:
+        """Round B up to what the design allows, or down to stay within bounds."""
+        return min(B, at_most)
+
+
+def check_size(n: int, k: int, *, replace: bool) -> None:
+    """Refuse subsample sizes that cannot be drawn."""
+    if k < 1:
+        raise ValueError(f"`k` must be at least 1; got {k}.")
+    if not replace and k > n:
+        raise ValueError(
+            f"`k` must be at most n = {n} when `replace=False`; got {k}. "
+            "Use `replace=True` for a V-statistic, or a smaller `k`."
+        )
