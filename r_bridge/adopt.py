@@ -17,8 +17,9 @@ from vstatkit._typing import Bools, DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores, score
 from vstatkit.formula.frames import is_number, nearest
-from vstatkit.kernels.protocol import output_columns, prediction_support
-from vstatkit.variance.orders import reference_places
+from vstatkit.inference.intervals import prediction_support
+from vstatkit.kernels.protocol import output_columns
+from vstatkit.variance.reference import reference_places
 
 _RESPONSE = """
 function(forest) {

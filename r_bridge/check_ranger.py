@@ -18,10 +18,11 @@ from r_bridge.identities import (
 )
 from r_bridge.ranger import CALIBRATED_ABOVE, RangerNumbers, grow
 from vstatkit._typing import DataLike, Floats, Ints
-from vstatkit._validation import check_units, ensemble_size, subsample_size
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.components import ESTIMATORS
+from vstatkit.sampling.sizes import ensemble_size, subsample_size
+from vstatkit.sampling.units import check_units
+from vstatkit.variance.registry import ESTIMATORS
 
 OWN_OPTIONS = {
     "num.trees": "B",

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.variance.components import ESTIMATORS
+from vstatkit.variance.registry import ESTIMATORS
 
 COLUMNS = ["estimate", "sampling", "se", "mc_se", "df", "ci_lower", "ci_upper"]
 

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.inference import estimates as inference
+from vstatkit.inference import estimate as inference
 from vstatkit.kernels.trees import StoredTreeKernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")

@@ -10,29 +10,19 @@ from scipy import integrate, linalg, optimize, special, stats
 import vstatkit as vs
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
-from vstatkit.inference import estimates as inference
-from vstatkit.inference.estimates import (
-    MIN_DF,
-    Estimates,
-    band_critical_values,
-    check_alpha,
-    covariance,
-    data_variance,
-    ensemble_mean,
-    estimate,
-    held,
-    join_estimates,
-    ratio,
-    simultaneous_critical_value,
-    stabilise,
-    two_sided,
-    wald_test,
-)
+from vstatkit.inference import covariance as joint
+from vstatkit.inference import estimate as inference
+from vstatkit.inference.bands import band_critical_values, simultaneous_critical_value
+from vstatkit.inference.covariance import covariance
+from vstatkit.inference.estimate import ensemble_mean, estimate, held, join_estimates
+from vstatkit.inference.estimates import Estimates, check_alpha, ratio, two_sided
+from vstatkit.inference.stabilise import MIN_DF, data_variance, stabilise
+from vstatkit.inference.wald import wald_test
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.components import estimate_components
+from vstatkit.variance.estimate import estimate_components
 
 
 def test_standard_errors_of_the_mean():
@@ -466,7 +456,7 @@ def repaired(sampling, monte_carlo, bse, monkeypatch):
     no, df, unit = np.full(m, False), np.full(m, 9.0), np.ones(m)
     estimates = Estimates(np.zeros(m), parts, bse**2, no, df, 20.0, unit)
     pieces = np.asarray(sampling), np.asarray(monte_carlo)
-    monkeypatch.setattr(inference, "estimate_covariance", lambda *_: pieces)
+    monkeypatch.setattr(joint, "estimate_covariance", lambda *_: pieces)
     return covariance(None, np.zeros((2, m)), estimates)
 
 

@@ -12,12 +12,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.kernels.protocol import (
-    fit_logit,
-    fit_ols,
-    n_positional,
-    name_values,
-)
+from vstatkit.kernels.function import n_positional, name_values
+from vstatkit.kernels.linear import fit_logit, fit_ols
 
 
 @pytest.fixture

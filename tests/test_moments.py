@@ -18,14 +18,13 @@ from vstatkit.sampling.counts import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import moments as moments_module
-from vstatkit.variance.moments import (
+from vstatkit.variance import sums as sums_module
+from vstatkit.variance.gram import gram_is_cheaper, moments_by_gram
+from vstatkit.variance.moments import influence_values, moments_from_sums
+from vstatkit.variance.sums import (
     BATCH_ENTRIES,
     SPARSE_BATCH_ENTRIES,
     EnsembleSums,
-    gram_is_cheaper,
-    influence_values,
-    moments_by_gram,
-    moments_from_sums,
     sum_ensemble,
 )
 
@@ -217,8 +216,8 @@ def test_batches_hold_a_bounded_number_of_counts(n, k, B, step):
 @pytest.mark.parametrize("k", [5, 30])
 @pytest.mark.parametrize("presence", [False, True])
 def test_sums_do_not_depend_on_batches_or_on_where_they_start(k, presence, monkeypatch):
-    monkeypatch.setattr(moments_module, "BATCH_ENTRIES", 1)
-    monkeypatch.setattr(moments_module, "SPARSE_BATCH_ENTRIES", 1)
+    monkeypatch.setattr(sums_module, "BATCH_ENTRIES", 1)
+    monkeypatch.setattr(sums_module, "SPARSE_BATCH_ENTRIES", 1)
     design = make_design("iid", 60, k, replace=True, seed=3)
     h = np.random.default_rng(1).normal(size=(90, 2)) + 5
     N = dense(design.counts(7, 97))

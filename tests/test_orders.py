@@ -10,38 +10,41 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
-from vstatkit.inference.estimates import estimate, stabilise
-from vstatkit.results.ensemble_results import resolved
+from vstatkit.inference.estimate import estimate
+from vstatkit.inference.stabilise import stabilise
+from vstatkit.kernels.kind import KernelKind, kernel_kind
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.measures import Intervals, Method
 from vstatkit.studies.simulation import Arm, Simulation
-from vstatkit.variance import orders
-from vstatkit.variance.components import (
+from vstatkit.variance import orders, reference
+from vstatkit.variance import pairs as pairs_module
+from vstatkit.variance.estimate import (
     components_from_sums,
     estimate_components,
     estimate_covariance,
     known_orders,
 )
 from vstatkit.variance.formulas import jackknife_after_bootstrap
-from vstatkit.variance.moments import presence_moments, sum_ensemble
+from vstatkit.variance.moments import presence_moments
 from vstatkit.variance.orders import (
     HigherOrders,
-    KernelKind,
-    PairChances,
-    PairSums,
     combine,
     expected_orders,
-    kernel_kind,
     measure_orders,
+)
+from vstatkit.variance.pairs import (
+    PairChances,
+    PairSums,
     pair_chances,
     pair_weights,
-    reference_rows,
-    spread_columns,
     sum_pairs,
 )
+from vstatkit.variance.reference import reference_rows, spread_columns
+from vstatkit.variance.registry import resolved
+from vstatkit.variance.sums import sum_ensemble
 
 MARS = vs.datasets.mars(120, rng=3)
 
@@ -189,7 +192,7 @@ def test_blocks_do_not_matter(monkeypatch):
     chances = pair_chances(9, 4, replace=True)
     first, second = brute_sums(Z, h, chances)
     for block in (1, 5, 23, 100):
-        monkeypatch.setattr(orders, "BLOCK", block)
+        monkeypatch.setattr(pairs_module, "BLOCK", block)
         found = sum_pairs(Z.astype(np.float32), h, chances)
         pairs = 23 * 22
         assert_allclose(
@@ -397,20 +400,20 @@ def test_a_bound_of_small_ensembles_is_the_spread_of_learners():
 def test_reference_rows_mix_rows_by_the_seed_alone():
     X = np.arange(60.0).reshape(20, 3)
     rows = reference_rows(X, 7)
-    assert rows.shape == (orders.MOST_REFERENCES, 3)
+    assert rows.shape == (reference.MOST_REFERENCES, 3)
     assert all(set(rows[:, j]) <= set(X[:, j]) for j in range(3))
     mixed = ~(rows[:, None] == X).all(axis=2).any(axis=1)
     # A row of three is whole with chance 1/4, or where both rows are one.
     assert 0.5 < mixed.mean() < 0.9
     assert_allclose(reference_rows(X, 7), rows)
     assert not np.array_equal(reference_rows(X, 8), rows)
-    assert len(reference_rows(X, 7, n_outputs=3)) == orders.MOST_REFERENCES // 3
+    assert len(reference_rows(X, 7, n_outputs=3)) == reference.MOST_REFERENCES // 3
 
 
 def test_reference_values_are_spread_over_all():
     assert spread_columns(4).tolist() == [0, 1, 2, 3]
     chosen = spread_columns(10_000)
-    assert len(chosen) == orders.MOST_REFERENCES
+    assert len(chosen) == reference.MOST_REFERENCES
     assert (chosen[0], chosen[-1]) == (0, 9999)
 
 
@@ -463,7 +466,7 @@ def forest():
 
 def test_a_fit_compares_trees_on_rows_of_its_own(forest):
     assert forest.variance == "hoeffding"
-    assert forest.orders.n_reference == orders.MOST_REFERENCES
+    assert forest.orders.n_reference == reference.MOST_REFERENCES
     assert 0 < forest.orders.rho < 0.5
     again = forest.with_variance("jackknife").with_variance("hoeffding")
     assert again.orders == forest.orders

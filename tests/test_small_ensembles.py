@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.inference.estimates import estimate, stabilise
+from vstatkit.inference.estimate import estimate
+from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.components import estimate_components
+from vstatkit.variance.estimate import estimate_components
 from vstatkit.variance.formulas import noise_variance
 
 MARS = vs.datasets.mars(400, rng=1)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import vstatkit as vs
-from vstatkit.variance.components import ESTIMATORS
+from vstatkit.variance.registry import ESTIMATORS
 
 B, N, K = 200, 30, 12
 FIELDS = (

@@ -6,8 +6,8 @@ import pytest
 from statsmodels.iolib.summary import Summary
 
 import vstatkit as vs
-from vstatkit.inference.estimates import estimate
-from vstatkit.results import summary as summary_module
+from vstatkit.inference.estimate import estimate
+from vstatkit.results import sections
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_observations_never_out_of_bag_are_counted(data):
     ],
 )
 def test_numbers_have_four_digits(value, text):
-    assert summary_module._number(value) == text
+    assert sections.number_text(value) == text
 
 
 def test_formats_of_statsmodels_are_not_changed(res):

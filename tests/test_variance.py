@@ -15,7 +15,6 @@ from tests.ensembles import (
     unseen_ensemble,
     with_columns,
 )
-from vstatkit.variance.components import ESTIMATORS
 from vstatkit.variance.formulas import (
     bag_moments,
     group_means,
@@ -29,12 +28,9 @@ from vstatkit.variance.formulas import (
     zeta_1_ij_u,
     zeta_1_im,
 )
-from vstatkit.variance.moments import (
-    EnsembleSums,
-    moments_from_sums,
-    presence_moments,
-    sum_ensemble,
-)
+from vstatkit.variance.moments import moments_from_sums, presence_moments
+from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.variance.sums import EnsembleSums, sum_ensemble
 
 
 def moments_of(case):

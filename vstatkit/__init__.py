@@ -1,13 +1,8 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
 from vstatkit import classical, datasets, exact, inside_r, studies
-from vstatkit.api import (
-    fit,
-    from_arrays,
-    from_sklearn,
-    statistic,
-    variance_components,
-)
+from vstatkit.adopting import from_arrays, from_sklearn, variance_components
+from vstatkit.api import fit, statistic
 from vstatkit.exceptions import (
     ConstantResponseWarning,
     FileError,
@@ -19,7 +14,8 @@ from vstatkit.exceptions import (
 )
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.inference.normality import normality_tests
-from vstatkit.results.ensemble_results import EnsembleResults, PredictionResults
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.prediction_results import PredictionResults
 from vstatkit.storage.loading import load
 from vstatkit.variance.components import VarianceComponents
 

@@ -15,7 +15,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.storage.files import write_text_whole, write_whole
 from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
 from vstatkit.studies.validity import EXTRAS, SETTINGS
-from vstatkit.variance.components import ESTIMATORS
+from vstatkit.variance.registry import ESTIMATORS
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
 

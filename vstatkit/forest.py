@@ -17,26 +17,24 @@ from sklearn.utils.validation import (
 )
 
 from vstatkit._typing import Floats
-from vstatkit._validation import subsample_size
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.growth import Rule, grow_enough, runner
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores, score
 from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.inference.estimates import Estimates, estimate, held, join_estimates
+from vstatkit.inference.estimate import estimate, held, join_estimates
+from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.intervals import prediction_support, value_limit
 from vstatkit.inference.precision import TOL, ErrorLaw, Tolerance, about, tolerance_of
 from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.protocol import prediction_support, value_limit
+from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.trees import StoredTreeKernel, TreeKernel, tree_kernel
 from vstatkit.sampling.design import check_size
 from vstatkit.sampling.iid import IidDesign
-from vstatkit.variance.components import ESTIMATORS, resolve_method
-from vstatkit.variance.orders import (
-    HigherOrders,
-    KernelKind,
-    measure_orders,
-    reference_rows,
-)
+from vstatkit.sampling.sizes import subsample_size
+from vstatkit.variance.orders import HigherOrders, measure_orders
+from vstatkit.variance.reference import reference_rows
+from vstatkit.variance.registry import ESTIMATORS, resolve_method
 
 AUTO_FIRST = 500
 """Trees that `n_estimators="auto"` grows at least."""

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import estimate
+from vstatkit.inference.estimate import estimate
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.info import label_texts
+from vstatkit.results.tables import label_texts
 
 POINT = "#0072B2"
 BAND = "#56B4E9"

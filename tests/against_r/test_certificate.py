@@ -11,8 +11,8 @@ from r_bridge.__main__ import main
 from r_bridge.battery import EDGE_CASES, SETTINGS, compare_setting
 from r_bridge.certificate import Certificate, pool
 from r_bridge.compare import Comparison, Quantity, largest_relative_difference
-from vstatkit.variance import components
-from vstatkit.variance.components import ESTIMATORS
+from vstatkit.variance import by_presence
+from vstatkit.variance.registry import ESTIMATORS
 
 FORTY = 40
 """Comparisons with ranger that a certificate has at least."""
@@ -189,8 +189,8 @@ def test_a_wrong_jackknife_differs_wherever_it_is_compared(session, monkeypatch)
     settings = [one for one in (*SETTINGS, *EDGE_CASES) if one.kind == "regression"]
     right = [jackknife_of(compare_setting(one, 0)) for one in settings]
     name = "jackknife_after_bootstrap"
-    ours = getattr(components, name)
-    monkeypatch.setattr(components, name, lambda *a, **b: 1.5 * ours(*a, **b))
+    ours = getattr(by_presence, name)
+    monkeypatch.setattr(by_presence, name, lambda *a, **b: 1.5 * ours(*a, **b))
     for setting, before in zip(settings, right, strict=True):
         assert before.verdict in ("equal", "not compared")
         if before.verdict == "equal":

@@ -13,13 +13,8 @@ from tqdm.auto import tqdm
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import KernelError
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.protocol import (
-    AnyKernel,
-    ArrayKernel,
-    BatchKernel,
-    Kernel,
-    PredictiveKernel,
-)
+from vstatkit.kernels.function import ArrayKernel
+from vstatkit.kernels.protocol import AnyKernel, BatchKernel, Kernel, PredictiveKernel
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream

@@ -10,20 +10,21 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import BATCH_SIZE, Task, evaluate
 from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.inference.estimates import Estimates, stabilise, value_units
+from vstatkit.inference.estimate import value_units
+from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.intervals import value_limit
 from vstatkit.inference.precision import Tolerance, about, tolerance_of
+from vstatkit.inference.stabilise import stabilise
 from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.protocol import kind_of, value_limit
+from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.protocol import kind_of
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.components import (
-    ESTIMATORS,
-    VarianceComponents,
-    components_from_sums,
-    estimate_components,
-)
-from vstatkit.variance.moments import EnsembleSums, sum_ensemble
-from vstatkit.variance.orders import HigherOrders, KernelKind, expected_orders
+from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimator import SumEstimator
+from vstatkit.variance.orders import HigherOrders, expected_orders
+from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.variance.sums import EnsembleSums, sum_ensemble
 
 FIRST_B = 256
 """Learners grown before the first look at the Monte Carlo error."""
@@ -274,16 +275,16 @@ class _Watch:
     def _components(
         self, design: SubsampleDesign, values: Floats
     ) -> VarianceComponents:
-        method, source = self._method, ESTIMATORS[self._method].source
-        if source == "groups":
-            return estimate_components(method, design, values)
+        estimator = ESTIMATORS[self._method]
+        if not isinstance(estimator, SumEstimator):
+            return estimator.components(design, values, self._orders)
         fresh = sum_ensemble(
             design,
             values[self._seen :],
             start=self._seen,
             origin=None if self._sums is None else self._sums.origin,
-            presence=source == "presence",
+            presence=estimator.source == "presence",
         )
         self._sums = fresh if self._sums is None else self._sums + fresh
         self._seen = len(values)
-        return components_from_sums(method, design, self._sums, self._orders)
+        return estimator.from_sums(design, self._sums, self._orders)

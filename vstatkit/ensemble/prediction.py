@@ -9,12 +9,14 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.formula.frames import as_frame, nearest
-from vstatkit.formula.parse import Coding
-from vstatkit.kernels.protocol import Predictive
+from vstatkit.formula.parse import Coding, Design
+from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.workers import go_on, in_parallel
 
 CHUNK_ENTRIES = 8_000_000
 """Numbers held at a time: (B + n) x query points of a chunk x outputs."""
+
 
 LEARNERS_PER_TASK = 16
 
@@ -128,3 +130,12 @@ def output_labels(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
     if classes is None or len(classes) == 2:
         return index
     return pd.MultiIndex.from_product([index, classes], names=["point", "class"])
+
+
+def build_predictor(
+    kernel: AnyKernel, evaluation: Evaluation, parsed: Design, n_jobs: int | None
+) -> Predictor | None:
+    """Keep what predicts new data, where the kernel can."""
+    if not isinstance(kernel, Predictive):
+        return None
+    return Predictor(kernel, evaluation.learners, parsed.coding, parsed.classes, n_jobs)

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vstatkit._typing import Floats
+from vstatkit.formula.parse import Design
+from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.protocol import AnyKernel, Predictive
 
 
 @dataclass(frozen=True)
@@ -94,3 +97,12 @@ def _classes(y: Floats, shares: Floats) -> dict[str, float]:
         "OOB accuracy": float(np.mean(shares.argmax(axis=1) == codes)),
         "OOB log-loss": float(-np.mean(np.log(np.maximum(own, floor)))),
     }
+
+
+def out_of_bag_scores(
+    kernel: AnyKernel, evaluation: Evaluation, parsed: Design
+) -> Scores | None:
+    """Score the out-of-bag predictions, where the kernel predicts."""
+    if not isinstance(kernel, Predictive) or evaluation.oob is None:
+        return None
+    return score(parsed.y, evaluation.oob.mean, kernel.n_classes)

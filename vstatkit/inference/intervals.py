@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vstatkit._typing import Floats
+from vstatkit.kernels.protocol import AnyKernel, Predictive
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -112,3 +113,26 @@ def _added_share(
         by_error = 1 / (1 + spread / (critical * error) ** 2)
         by_nobs = 1 / (1 + most / square)
     return np.fmax(by_error, by_nobs)
+
+
+def value_limit(kernel: AnyKernel) -> float | None:
+    """Largest standard deviation that a prediction can have, where it is known.
+
+    Half the range of what a learner can predict: probabilities lie between zero
+    and one, means of responses between the smallest and the largest.
+    """
+    if not isinstance(kernel, Predictive) or kernel.coefficients:
+        return None
+    return getattr(kernel, "limit", None) if kernel.n_classes is None else 0.5
+
+
+def prediction_support(kernel: Predictive, nobs: int) -> Support | None:
+    """Range of the predictions, where they are probabilities."""
+    return None if kernel.n_classes is None else Support(0.0, 1.0, nobs)
+
+
+def value_support(kernel: AnyKernel, nobs: int) -> Support | None:
+    """Range of the kernel's values, where they are probabilities."""
+    if not isinstance(kernel, Predictive) or kernel.coefficients:
+        return None
+    return prediction_support(kernel, nobs)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
+from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import output_columns
 from vstatkit.kernels.table import RankedTable
 from vstatkit.native._engine import grow_trees, predict_tree_at, refuse_beyond
-from vstatkit.variance.orders import KernelKind
 from vstatkit.workers import current_stop
 
 MOST_ROWS = 2**29

@@ -8,8 +8,8 @@ import pandas as pd
 
 from vstatkit._typing import Labels
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.info import label_texts
-from vstatkit.variance.components import ESTIMATORS
+from vstatkit.results.tables import label_texts
+from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

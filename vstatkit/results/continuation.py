@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit._validation import ensemble_size
 from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.scores import score
+from vstatkit.inference.precision import TOL
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import Predictive
-from vstatkit.results.info import Growth
-from vstatkit.sampling.balanced import BalancedDesign
+from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.sizes import ensemble_size
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -79,12 +80,9 @@ def more_learners(
             f"`{name}` counts all learners, and there are {present} already; got "
             f"{asked}. Ask for a larger total."
         )
-    if isinstance(design, BalancedDesign) and present % design.block:
-        raise ValueError(
-            f"a balanced ensemble continues after whole blocks of {design.block} "
-            f"learners; this one has {present}, and its last block was balanced for "
-            f"that number. Fit again with B={asked}."
-        )
+    obstacle = design.obstacle(present, asked)
+    if obstacle is not None:
+        raise ValueError(obstacle)
     if size != "auto":
         design.sized(size)
     return size
@@ -132,3 +130,30 @@ def rebuilt(
         orders=None,
     )
     return grown.with_variance(results.variance)
+
+
+def continued(
+    results: "EnsembleResults",
+    B: int | str,
+    growth: Growth,
+    *,
+    n_jobs: int | None,
+    progress: bool | None,
+) -> "EnsembleResults":
+    """Grow results to B learners in total; see `EnsembleResults.more`."""
+    max_B = MAX_B if growth.max_B is None else growth.max_B
+    size, recipe = more_learners(results, B, max_B), recipe_of(results)
+    design, evaluation = grow(
+        recipe.task,
+        size,
+        method=results.variance,
+        n_query=len(results.labels),
+        tol=TOL if growth.tol is None else growth.tol,
+        atol=growth.atol,
+        max_B=max_B,
+        start=present_learners(results),
+        n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
+        progress=recipe.progress if progress is None else progress,
+    )
+    grown = growth if size == "auto" else Growth()
+    return rebuilt(results, design, evaluation, grown)

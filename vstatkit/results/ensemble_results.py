@@ -1,6 +1,5 @@
 """Results objects: labelled views of an ensemble's estimates."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -9,59 +8,49 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Ints, Labels, Restrictions
-from vstatkit.ensemble.growth import MAX_B, grow
+from vstatkit._typing import DataLike, Floats, Labels, Restrictions
+from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
-from vstatkit.formula.parse import linear_constraint
-from vstatkit.inference.estimates import (
-    CHUNK_ENTRIES,
-    Covariance,
-    Estimates,
-    WaldTest,
-    band_critical_values,
-    covariance,
-    ensemble_mean,
+from vstatkit.inference.bands import band_critical_values
+from vstatkit.inference.covariance import Covariance, covariance
+from vstatkit.inference.estimate import (
     estimate,
-    held,
-    join_estimates,
-    value_units,
-    wald_test,
 )
+from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
-from vstatkit.inference.normality import normality_tests
 from vstatkit.inference.precision import Tolerance, tolerance_of
-from vstatkit.kernels.protocol import prediction_support
-from vstatkit.results.continuation import (
-    Recipe,
-    more_learners,
-    present_learners,
-    rebuilt,
-    recipe_of,
-)
-from vstatkit.results.info import (
-    EffectValues,
-    Growth,
-    ModelInfo,
+from vstatkit.inference.wald import WaldTest
+from vstatkit.kernels.kind import KernelKind
+from vstatkit.results.continuation import Recipe, continued
+from vstatkit.results.contrasts import contrasts, joint_test
+from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.results.tables import (
+    diagnostics_frame,
     estimates_frame,
-    label_texts,
+    glance_frame,
     mean_frame,
+    tidy_frame,
 )
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.components import ESTIMATORS, VarianceComponents, resolve_method
-from vstatkit.variance.moments import influence_values, sum_ensemble
-from vstatkit.variance.orders import (
-    HigherOrders,
-    KernelKind,
-    measure_orders,
-    spread_columns,
-)
+from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.orders import HigherOrders, measure_orders
+from vstatkit.variance.reference import spread_columns
+from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
 
     from vstatkit.results.comparison import VarianceComparison
+from vstatkit.inference.influence import influence_blocks, influence_normality
+from vstatkit.results.prediction_results import (
+    PredictionResults,
+    predicted,
+    predicted_means,
+)
+from vstatkit.variance.registry import resolved
 
 
 @dataclass(frozen=True)
@@ -220,16 +209,17 @@ class EnsembleResults:
 
     def _critical_values(self, alpha: float) -> Floats:
         """Quantiles that make all intervals hold at once."""
-        correlation = self._covariance.correlation
+        correlation = self.covariances.correlation
         return band_critical_values(correlation, alpha, self.estimates.df, self.seed)
 
     @cached_property
-    def _covariance(self) -> Covariance:
+    def covariances(self) -> Covariance:
+        """Covariances of the estimates, as arrays."""
         return covariance(self.design, self.values, self.estimates)
 
     def cov_params(self) -> pd.DataFrame:
         """Covariance matrix of the estimates, positive semi-definite."""
-        return pd.DataFrame(self._covariance.matrix, self.labels, self.labels)
+        return pd.DataFrame(self.covariances.matrix, self.labels, self.labels)
 
     def influence(self) -> pd.DataFrame:
         """Influence of every observation (or cluster) on every estimate.
@@ -240,29 +230,13 @@ class EnsembleResults:
             `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
             infinitesimal jackknife variance.
         """
-        blocks = list(self._influence_blocks())
+        blocks = list(influence_blocks(self.design, self.values))
         return pd.DataFrame(np.concatenate(blocks, axis=1), self.units, self.labels)
-
-    def _influence_blocks(self) -> Iterator[Floats]:
-        """Influence on some estimates after others, to bound memory."""
-        step = max(1, CHUNK_ENTRIES // self.design.n)
-        for first in range(0, self.values.shape[1], step):
-            values = self.values[:, first : first + step]
-            unit = value_units(values)
-            yield influence_values(sum_ensemble(self.design, values / unit)) * unit
 
     @cached_property
     def normality(self) -> pd.DataFrame:
         """Normality tests of the influence values, one row an estimate."""
-        tables = [normality_tests(block) for block in self._influence_blocks()]
-        return pd.concat(tables).set_axis(self.labels)
-
-    def _normality_at(self, places: Ints) -> pd.DataFrame:
-        """Test the influence on some of the estimates, given by their places."""
-        chosen = replace(
-            self, values=self.values[:, places], labels=self.labels[places]
-        )
-        return chosen.normality
+        return influence_normality(self.design, self.values).set_axis(self.labels)
 
     @property
     def effects(self) -> pd.DataFrame | None:
@@ -315,20 +289,7 @@ class EnsembleResults:
             error is the largest that single learners allow, since the ensemble
             is too small to tell more.
         """
-        est, parts = self.estimates, self.estimates.scaled
-        zeta_k = np.where(parts.zeta_k > 0, parts.zeta_k, 1)
-        return pd.DataFrame(
-            {
-                "df": est.df,
-                "monte_carlo_share": est.monte_carlo_share,
-                "relative_mc_error": est.relative_mc_error,
-                "learners_needed": np.ceil(self.tolerance.needed(est)),
-                "linear_share": self.k * parts.zeta_1 / zeta_k,
-                "negative": parts.sampling < 0,
-                "bounded": est.bounded,
-            },
-            self.labels,
-        )
+        return diagnostics_frame(self.estimates, self.labels, self.tolerance, self.k)
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper mc_se`.
@@ -340,39 +301,11 @@ class EnsembleResults:
 
     def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
         """One flat row an estimate, with the columns of R's broom."""
-        est, bounds = self.estimates, self.conf_int(alpha)
-        return pd.DataFrame(
-            {
-                "term": label_texts(self.labels),
-                "estimate": est.estimate,
-                "std_error": est.bse,
-                "statistic": est.zvalues,
-                "p_value": est.pvalues,
-                "conf_low": bounds["lower"].to_numpy(),
-                "conf_high": bounds["upper"].to_numpy(),
-                "df": est.df,
-            }
-        )
+        return tidy_frame(self.estimates, self.labels, alpha)
 
     def glance(self) -> pd.DataFrame:
         """One flat row for the whole ensemble."""
-        scores = {} if self.scores is None else self.scores.table
-        row: dict[str, Any] = {
-            "response": self.info.response,
-            "kernel": self.info.kernel,
-            "nobs": self.nobs,
-            "k": self.k,
-            "B": self.B,
-            "replace": self.replace,
-            "design": self.design.name,
-            "variance": self.variance,
-            "n_dropped": self.info.n_dropped,
-            "max_relative_mc_error": float(self.estimates.relative_mc_error.max()),
-            "seed": self.seed,
-        }
-        for name, value in scores.items():
-            row[name.lower().replace(" ", "_").replace("-", "_")] = value
-        return pd.DataFrame([row])
+        return glance_frame(self)
 
     def with_variance(self, name: str) -> "EnsembleResults":
         """Switch the variance estimator; nothing is fitted again."""
@@ -453,24 +386,11 @@ class EnsembleResults:
         >>> few.more(300).B
         300
         """
-        size, recipe = more_learners(self, B, max_B), recipe_of(self)
-        growth = self.info.growth
         tol = self.tolerance.tol if tol is None else tol
-        atol = growth.atol if atol is None else atol
-        design, evaluation = grow(
-            recipe.task,
-            size,
-            method=self.variance,
-            n_query=len(self.labels),
-            tol=tol,
-            atol=atol,
-            max_B=max_B,
-            start=present_learners(self),
-            n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
-            progress=recipe.progress if progress is None else progress,
+        atol = self.info.growth.atol if atol is None else atol
+        return continued(
+            self, B, Growth(tol, max_B, atol), n_jobs=n_jobs, progress=progress
         )
-        grown = Growth(tol, max_B, atol) if size == "auto" else Growth()
-        return rebuilt(self, design, evaluation, grown)
 
     def t_test(self, R: Restrictions) -> "EnsembleResults":
         """Test linear combinations of the estimates, one by one.
@@ -487,49 +407,11 @@ class EnsembleResults:
             against the hypothesised values. A linear combination of kernels is a
             kernel, so standard errors come from the same learners.
         """
-        coefs, constants, names = self._restrictions(R)
-        info = replace(
-            self.info, title="Linear combinations of estimates", coefficients=True
-        )
-        limit = None if self.limit is None else np.abs(coefs) @ self._limits
-        support = None if self.support is None else self.support.combined(coefs)
-        return replace(
-            self,
-            values=self._combined(coefs),
-            limit=limit,
-            support=support,
-            labels=pd.Index(names),
-            null=constants,
-            info=info,
-            effect_values=None,
-            predictor=None,
-            scores=None,
-            recipe=None,
-        )
+        return contrasts(self, R)
 
     def wald_test(self, R: Restrictions) -> WaldTest:
         """Test linear restrictions jointly, by Wald's F."""
-        contrast = self.t_test(R)
-        null = R if isinstance(R, str) else "R @ params = 0"
-        found = contrast.estimates
-        # In standard errors: squares of the estimates may leave floating point.
-        scale = np.where(found.bse > 0, found.bse, 1.0)
-        z = (found.estimate - found.null) / scale
-        df = float(found.df.min())
-        return wald_test(z, contrast._covariance.correlation, df, str(null))
-
-    def _combined(self, coefs: Floats) -> Floats:
-        """Values of linear combinations, taken about the first learner's."""
-        first: Floats = self.values[0]
-        return np.asarray((self.values - first) @ coefs.T + first @ coefs.T)
-
-    @property
-    def _limits(self) -> Floats:
-        limit = np.inf if self.limit is None else self.limit
-        return np.broadcast_to(np.asarray(limit, dtype=np.float64), len(self.labels))
-
-    def _restrictions(self, R: Restrictions) -> tuple[Floats, Floats, list[str]]:
-        return linear_constraint(R, label_texts(self.labels))
+        return joint_test(self, R)
 
     def predict(self, data: DataLike) -> pd.Series | pd.DataFrame:
         """Predict new data.
@@ -538,36 +420,11 @@ class EnsembleResults:
         -------
         Series, or DataFrame with a column for each of more than two classes
         """
-        predictor = self._predictor()
-        X, index = predictor.rows(data)
-        chunks = predictor.chunks(X, 0)
-        mean = np.concatenate([ensemble_mean(self.design, h) for h in chunks])
-        if predictor.classes is not None and len(predictor.classes) > 2:
-            table = mean.reshape(-1, len(predictor.classes))
-            return pd.DataFrame(table, index, list(predictor.classes))
-        return pd.Series(mean, index, name=self.info.response)
+        return predicted_means(self, data)
 
-    def get_prediction(self, data: DataLike) -> "PredictionResults":
+    def get_prediction(self, data: DataLike) -> PredictionResults:
         """Predict new data, with standard errors and intervals."""
-        predictor = self._predictor()
-        X, index = predictor.rows(data)
-        chunks = predictor.chunks(X, self.design.n)
-        labels = predictor.labels(index)
-        design = held(self.design, len(self.values), len(labels))
-        limit = None if self.limit is None else float(np.max(self.limit))
-        parts = [estimate(design, h, self.variance, limit, self.orders) for h in chunks]
-        support = prediction_support(predictor.kernel, self.nobs)
-        found = replace(join_estimates(parts), support=support)
-        return PredictionResults(self, X, labels, found)
-
-    def _predictor(self) -> Predictor:
-        if self.predictor is None:
-            raise ValueError(
-                f"these results hold no learners that predict: {self.info.kernel!r} is "
-                "a statistic, or they were saved without learners. The estimates are "
-                "in `params` and `summary()`."
-            )
-        return self.predictor
+        return predicted(self, data)
 
     def summary(self, alpha: float = 0.05) -> "Summary":
         """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV."""
@@ -599,107 +456,3 @@ class EnsembleResults:
 
     def _repr_html_(self) -> str:
         return str(self.summary().as_html())
-
-
-@dataclass(frozen=True)
-class PredictionResults:
-    """Predictions with their uncertainty.
-
-    Attributes
-    ----------
-    results : EnsembleResults
-        The ensemble that predicts.
-    X : ndarray of shape (q, p)
-        Coded query points.
-    labels : Index of length m
-        Row, or row and class, of every prediction.
-    estimates : Estimates
-        Estimates as arrays, with stabilised variances.
-    """
-
-    results: EnsembleResults
-    X: Floats
-    labels: Labels
-    estimates: Estimates
-
-    @property
-    def predicted_mean(self) -> pd.Series:
-        """Ensemble means."""
-        return pd.Series(self.estimates.estimate, self.labels, name="mean")
-
-    @property
-    def se_mean(self) -> pd.Series:
-        """Standard errors of the means."""
-        return pd.Series(self.estimates.bse, self.labels, name="mean_se")
-
-    @property
-    def components(self) -> VarianceComponents:
-        """Raw variance components, as arrays; negative estimates are kept."""
-        return self.estimates.components
-
-    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Tabulate the predictions.
-
-        Returns
-        -------
-        DataFrame
-            `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric
-            response `obs_ci_lower`, `obs_ci_upper`, the bounds of a new
-            observation from out-of-bag residuals (left out where there are too
-            few of them for the level); and `mc_se`, the Monte Carlo standard
-            error of the raw total variance.
-        """
-        frame = mean_frame(self.estimates, self.labels, alpha)
-        scores = self.results.scores
-        offsets = None if scores is None else scores.interval_offsets(alpha)
-        if offsets is not None:
-            frame.insert(4, "obs_ci_lower", frame["mean"] + offsets[0])
-            frame.insert(5, "obs_ci_upper", frame["mean"] + offsets[1])
-        return frame
-
-    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
-        """Confidence intervals of the means, one by one or all at once."""
-        if simultaneous:
-            return self._joint.conf_int(alpha, simultaneous=True)
-        frame = self.summary_frame(alpha)[["mean_ci_lower", "mean_ci_upper"]]
-        return frame.set_axis(["lower", "upper"], axis=1)
-
-    def cov(self) -> pd.DataFrame:
-        """Covariance matrix of the predictions, positive semi-definite."""
-        return self._joint.cov_params()
-
-    def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
-        """Estimate the variances by every estimator that applies to the design."""
-        return self._joint.compare_variance(alpha)
-
-    def influence(self) -> pd.DataFrame:
-        """Influence of every observation on every prediction, shape (n, m)."""
-        return self._joint.influence()
-
-    @cached_property
-    def _joint(self) -> EnsembleResults:
-        values = self.results._predictor().values(self.X)
-        return replace(
-            self.results,
-            values=values,
-            labels=self.labels,
-            effect_values=None,
-            support=self.estimates.support,
-        )
-
-
-def resolved(
-    name: str, design: SubsampleDesign, kind: KernelKind = KernelKind.UNKNOWN
-) -> str:
-    """Name the variance estimator meant for a design and a kind of kernel."""
-    return resolve_method(
-        name,
-        replace=design.replace,
-        design=design.name,
-        k=design.k,
-        n=design.n,
-        complete=design.complete,
-        grouped=design.grouped,
-        n_absent=design.n_absent,
-        kind=kind,
-    )

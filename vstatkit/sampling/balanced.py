@@ -38,6 +38,7 @@ class BalancedDesign(SubsampleDesign):
     n_learners: int | None = None
 
     name: ClassVar[str] = "balanced"
+    options: ClassVar[tuple[str, ...]] = ("block",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,6 +56,16 @@ class BalancedDesign(SubsampleDesign):
     def rounded(self, B: int, *, at_most: int) -> int:
         """Round up to whole blocks; only the last one may be shorter."""
         return min(-(-B // self.block) * self.block, at_most)
+
+    def obstacle(self, present: int, asked: int) -> str | None:
+        """Say so where the last block was balanced for fewer learners."""
+        if present % self.block == 0:
+            return None
+        return (
+            f"a balanced ensemble continues after whole blocks of {self.block} "
+            f"learners; this one has {present}, and its last block was balanced for "
+            f"that number. Fit again with B={asked}."
+        )
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""

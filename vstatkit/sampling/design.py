@@ -26,6 +26,12 @@ class SubsampleDesign(ABC):
         Drawn with replacement (a V-statistic) or without (a U-statistic).
     seed : int
         Seed of all streams.
+    name : str
+        What `design=` calls it.
+    options : tuple of str
+        Keywords of `fit` that are handed on: whole numbers, fields of the class.
+    complete : bool
+        Whether it holds every subsample there is.
     """
 
     n: int
@@ -34,10 +40,23 @@ class SubsampleDesign(ABC):
     seed: int
 
     name: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ()
     complete: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_size(self.n, self.k, replace=self.replace)
+
+    @classmethod
+    def create(
+        cls, n: int, k: int, *, replace: bool, seed: int, **options: int
+    ) -> tuple[Self, int | None]:
+        """Build the design, and the number of learners where its options imply it."""
+        return cls(n=n, k=k, replace=replace, seed=seed, **options), None
+
+    @classmethod
+    def largest_default(cls, n: int, *, replace: bool) -> int | None:
+        """Bound of the default subsample size; None where there is none."""
+        return None
 
     @abstractmethod
     def members(self, start: int, stop: int) -> Ints:
@@ -85,6 +104,10 @@ class SubsampleDesign(ABC):
     def rounded(self, B: int, *, at_most: int) -> int:
         """Round B up to what the design allows, or down to stay within bounds."""
         return min(B, at_most)
+
+    def obstacle(self, present: int, asked: int) -> str | None:
+        """Say why `present` learners cannot grow to `asked`; None where they can."""
+        return None
 
 
 def check_size(n: int, k: int, *, replace: bool) -> None:

@@ -1,14 +1,16 @@
 """Subsamples that were drawn elsewhere."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.units import check_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,3 +62,108 @@ class GivenDesign(SubsampleDesign):
         return self.labels is not None and np.unique(self.labels).size < len(
             self.labels
         )
+
+
+def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
+    """Check counts (B, n) and values (B, m) of an ensemble made elsewhere.
+
+    Returns
+    -------
+    counts, values, k
+        As arrays, and the size of every subsample.
+    """
+    table = _sparse_counts(counts) if sparse.issparse(counts) else np.asarray(counts)
+    h = np.asarray(values, dtype=np.float64)
+    h = h[:, None] if h.ndim == 1 else h
+    if table.ndim != 2 or h.ndim != 2 or table.shape[0] != len(h):
+        raise ValueError(
+            "`counts` must have shape (B, n) and `values` (B, m) or (B,), learners "
+            f"first; got {table.shape} and {np.shape(values)}."
+        )
+    if len(h) < 2:
+        raise ValueError(f"an ensemble needs at least 2 learners; got {len(h)}.")
+    check_units(table.shape[1])
+    entries = np.asarray(table.data if sparse.issparse(table) else table)
+    if not np.isfinite(h).all():
+        learner = int(np.argwhere(~np.isfinite(h))[0, 0])
+        raise ValueError(f"`values` must be finite; learner {learner} is not.")
+    if (entries < 0).any() or (entries != np.round(entries)).any():
+        raise ValueError("`counts` must be whole numbers, zero or more.")
+    sizes = np.unique(np.asarray(table.sum(axis=1)))
+    if sizes.size != 1 or sizes[0] < 1:
+        raise ValueError(
+            "every subsample must have the same size k, so every row of `counts` the "
+            f"same sum; got sums from {sizes.min():g} to {sizes.max():g}."
+        )
+    return table, h, int(sizes[0])
+
+
+def _sparse_counts(counts: Any) -> Counts:
+    """Copy sparse counts as floats, entries of the same place added up.
+
+    Counts made from lists of members have an entry for every draw.
+    """
+    table = sparse.csr_array(counts, dtype=np.float64, copy=True)
+    table.sum_duplicates()
+    return table
+
+
+def collapse_clusters(counts: Counts, clusters: Any) -> Counts:
+    """Count clusters instead of rows, where whole clusters were drawn."""
+    codes, levels = pd.factorize(np.asarray(clusters))
+    if codes.size != counts.shape[1]:
+        raise ValueError(
+            "`groups` must have one value for each observation (column of `counts`); "
+            f"got {codes.size} for {counts.shape[1]}."
+        )
+    rows = dense(counts)
+    first = np.array([np.flatnonzero(codes == g)[0] for g in range(len(levels))])
+    units = rows[:, first]
+    if (units[:, codes] != rows).any():
+        raise ValueError(
+            "`groups` are clusters that were resampled whole, so the rows of a "
+            "cluster must have equal counts in every subsample; here they differ."
+        )
+    return units
+
+
+def given_ensemble(
+    counts: Any,
+    values: Any,
+    *,
+    replace: bool,
+    groups: Any = None,
+    compares_groups: bool = False,
+) -> tuple[GivenDesign, Floats]:
+    """Check an ensemble made elsewhere; `groups` are of learners or of rows.
+
+    They are of learners where the variance estimator compares those, or where
+    only the number of learners fits.
+    """
+    table, h, k = check_ensemble(counts, values)
+    labels = None
+    if groups is not None:
+        if compares_groups or len(groups) == len(h) != table.shape[1]:
+            labels = np.asarray(pd.factorize(np.asarray(groups))[0])
+        else:
+            table, h, k = check_ensemble(collapse_clusters(table, groups), h)
+    if labels is not None and labels.size != len(h):
+        raise ValueError(
+            f"`groups` must have one value for each of the {len(h)} learners; "
+            f"got {labels.size}."
+        )
+    if not replace and table.max() > 1:
+        raise ValueError(
+            "`counts` above one mean sampling with replacement. Pass `replace=True`."
+        )
+    n = table.shape[1]
+    design = GivenDesign(n=n, k=k, replace=replace, seed=0, table=table, labels=labels)
+    return design, h
+
+
+def sized_index(names: Any, length: int, argument: str) -> pd.Index:
+    """Turn names into an index of the length they must have."""
+    index = names if isinstance(names, pd.Index) else pd.Index(list(names))
+    if len(index) != length:
+        raise ValueError(f"`{argument}` must have {length} names; got {len(index)}.")
+    return index

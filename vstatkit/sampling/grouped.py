@@ -25,11 +25,21 @@ class TwoLevelDesign(SubsampleDesign):
     n_in: int = 20
 
     name: ClassVar[str] = "two-level"
+    options: ClassVar[tuple[str, ...]] = ("n_in", "n_out")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n_in < 1:
             raise ValueError(f"`n_in` must be at least 1; got {self.n_in}.")
+
+    @classmethod
+    def create(
+        cls, n: int, k: int, *, replace: bool, seed: int, **options: int
+    ) -> tuple[Self, int | None]:
+        """Build the design; `n_out`, the number of pins, settles B."""
+        n_out = options.pop("n_out", None)
+        design = cls(n=n, k=k, replace=replace, seed=seed, **options)
+        return design, None if n_out is None else n_out * design.n_in
 
     def sized(self, B: int) -> Self:
         """Check that B is a whole number of pins, at least two."""
@@ -91,6 +101,7 @@ class LittleBagsDesign(SubsampleDesign):
     group_size: int = 2
 
     name: ClassVar[str] = "little-bags"
+    options: ClassVar[tuple[str, ...]] = ("group_size",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,6 +112,11 @@ class LittleBagsDesign(SubsampleDesign):
                 f"`k` must be at most n/2 = {self.n // 2} for "
                 f"design='little-bags' without replacement; got {self.k}."
             )
+
+    @classmethod
+    def largest_default(cls, n: int, *, replace: bool) -> int | None:
+        """Stay within a half-sample, where no unit is drawn twice."""
+        return None if replace else n // 2
 
     def sized(self, B: int) -> Self:
         """Check that B is a whole number of groups, at least two."""
@@ -152,6 +168,11 @@ class MatchedDesign(SubsampleDesign):
                 f"`k` must be at most n/2 = {self.n // 2} for design='matched'; "
                 f"got {self.k}."
             )
+
+    @classmethod
+    def largest_default(cls, n: int, *, replace: bool) -> int | None:
+        """Leave room for the other subsample of a pair."""
+        return n // 2
 
     def sized(self, B: int) -> Self:
         """Check that B is a whole number of pairs, at least two."""

@@ -1,29 +1,61 @@
 """The designs by name, and how one is built from arguments."""
 
+from typing import Any, Literal
+
+import numpy as np
+
+from vstatkit.options import check_options
 from vstatkit.sampling.balanced import BalancedDesign
+from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.grouped import LittleBagsDesign, MatchedDesign, TwoLevelDesign
 from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.sizes import subsample_size
 
-DESIGNS: dict[str, type[SubsampleDesign]] = {
-    design.name: design
-    for design in (
-        IidDesign,
-        BalancedDesign,
-        TwoLevelDesign,
-        LittleBagsDesign,
-        MatchedDesign,
-    )
-}
+DESIGNS: dict[str, type[SubsampleDesign]] = {}
 """Designs by the name that `design=` takes."""
 
 
-DESIGN_OPTIONS = {
-    "balanced": ("block",),
-    "two-level": ("n_in", "n_out"),
-    "little-bags": ("group_size",),
-}
-"""Options that `fit` hands on to a design."""
+def register_design(design: type[SubsampleDesign]) -> None:
+    """Make a design known by its name.
+
+    Parameters
+    ----------
+    design : subclass of SubsampleDesign
+        A frozen data class with a `name`; `design=name` means it from then on, and
+        its `options` are keywords of `fit`.
+    """
+    if not (isinstance(design, type) and issubclass(design, SubsampleDesign)):
+        raise TypeError(
+            "`design` must be a subclass of SubsampleDesign of vstatkit.sampling; got "
+            f"{design!r}."
+        )
+    if design.name in (*DESIGNS, "complete", "given"):
+        raise ValueError(
+            f"there is a design {design.name!r} already; choose another name."
+        )
+    DESIGNS[design.name] = design
+
+
+for _design in (
+    *(IidDesign, BalancedDesign),
+    *(TwoLevelDesign, LittleBagsDesign, MatchedDesign),
+):
+    register_design(_design)
+
+
+def design_options() -> tuple[str, ...]:
+    """List the keywords of `fit` that some design reads."""
+    return tuple(name for design in DESIGNS.values() for name in design.options)
+
+
+def find_design(name: str) -> type[SubsampleDesign]:
+    """Find a design by its name, or list those there are."""
+    if name not in DESIGNS:
+        raise ValueError(
+            f"`design` must be one of {', '.join(map(repr, DESIGNS))}; got {name!r}."
+        )
+    return DESIGNS[name]
 
 
 def make_design(
@@ -55,8 +87,42 @@ def make_design(
     >>> design.counts(0, 6).sum(axis=0)
     array([3., 3., 3., 3.])
     """
-    if name not in DESIGNS:
-        raise ValueError(
-            f"`design` must be one of {', '.join(map(repr, DESIGNS))}; got {name!r}."
-        )
-    return DESIGNS[name](n=n, k=k, replace=replace, seed=seed, **options)
+    return find_design(name)(n=n, k=k, replace=replace, seed=seed, **options)
+
+
+def build_design(
+    name: str,
+    n: int,
+    k: int | float | None,
+    B: int | Literal["auto", "complete"],
+    *,
+    replace: bool,
+    seed: int,
+    options: dict[str, Any],
+) -> tuple[SubsampleDesign, int | Literal["auto", "complete"]]:
+    """Build the design, and settle B where the design's options imply it."""
+    scheme = find_design(name)
+    check_options(options, scheme.options, f"design {name!r}")
+    for option, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"`{option}` must be a whole number; got {value!r}.")
+    bound = scheme.largest_default(n, replace=replace)
+    size = subsample_size(k, n, at_most=bound)
+    if B == "complete":
+        if name != IidDesign.name:
+            raise ValueError(
+                f"`B='complete'` takes every subsample, so design={name!r} does not "
+                "apply. Leave `design` out."
+            )
+        return CompleteDesign(n, size, replace, seed), B
+    numbers = {option: int(value) for option, value in options.items()}
+    design, implied = scheme.create(n, size, replace=replace, seed=seed, **numbers)
+    if implied is not None:
+        if isinstance(B, int) and implied != B:
+            raise ValueError(
+                f"`B` must be n_out * n_in = {implied}; got {B}. Leave `B` out."
+            )
+        B = implied
+    if isinstance(B, int):
+        design.sized(B)
+    return design, B

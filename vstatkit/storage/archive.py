@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit.exceptions import FileError
+from vstatkit.packing import pack
 from vstatkit.storage.files import write_whole
-from vstatkit.storage.packing import pack
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -7,12 +7,12 @@ import numpy as np
 from scipy import sparse
 
 from vstatkit._typing import Counts
+from vstatkit.packing import check, only, take, take_size
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS
 from vstatkit.storage.archive import Arrays
-from vstatkit.storage.packing import check, only, take, take_size
 from vstatkit.storage.saving import DESIGN_FIELDS
 
 MAX_DRAWN = 10**8

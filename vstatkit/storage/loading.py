@@ -11,42 +11,42 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
 from vstatkit.exceptions import FileError
 from vstatkit.formula.parse import Coding, Recipe
-from vstatkit.inference.intervals import Support
-from vstatkit.kernels.protocol import LinearKernel, prediction_support
-from vstatkit.kernels.trees import StoredTreeKernel, Tree
-from vstatkit.results.ensemble_results import EnsembleResults, resolved
-from vstatkit.results.info import EffectValues, Growth, ModelInfo
-from vstatkit.storage.archive import Arrays, read_archive
-from vstatkit.storage.designs import unpack_design
-from vstatkit.storage.packing import (
+from vstatkit.inference.intervals import Support, prediction_support
+from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.registry import CODECS
+from vstatkit.packing import (
     check,
     only,
     take,
+    take_floats,
     take_size,
     take_texts,
     unpack,
     unpack_frame,
     unpack_index,
 )
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.storage.archive import Arrays, read_archive
+from vstatkit.storage.designs import unpack_design
 from vstatkit.storage.saving import FORMAT
-from vstatkit.storage.trees import check_trees
-from vstatkit.variance.orders import HigherOrders, KernelKind
+from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.registry import resolved
 
 ARRAYS = (
-    *("values", "null", "limit", "support", "effects", "residuals", "coefficients"),
+    *("values", "null", "limit", "support", "effects", "residuals"),
     *("reference", "orders"),
     *("typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
-    *("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains"),
 )
-"""Arrays that a file may hold."""
+"""Arrays that any file may hold; those of the learners are their codecs'."""
 
 OLDEST = 2
 """Oldest file layout that is read."""
@@ -82,7 +82,7 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
     with place.open("rb"):  # says what is wrong with the path, not with the file
         pass
     try:
-        return _unpack_results(*read_archive(place, ARRAYS))
+        return _unpack_results(*read_archive(place, _known_arrays()))
     except FileError as error:
         raise FileError(f"{path} cannot be loaded: {error}") from error
     except Exception as error:
@@ -92,6 +92,11 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
         ) from error
 
 
+def _known_arrays() -> tuple[str, ...]:
+    learners = [name for codec in CODECS.values() for name in codec.arrays]
+    return (*ARRAYS, *learners)
+
+
 def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     version = take(document, "format", int)
     readable = f"it has layout {version}; this version reads {OLDEST} to {FORMAT}."
@@ -99,13 +104,13 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     if version < FORMAT:
         _bring_up_to_date(document)
     only(document, FIELDS, "the document")
-    values = _floats(arrays, "values", 2)
+    values = take_floats(arrays, "values", 2)
     B, m = values.shape
     check(B >= 2 and m >= 1, "an ensemble needs two learners and an estimate.")
     design = unpack_design(document["design"], arrays, B)
     variance = take(document, "variance", str)
     check(resolved(variance, design) == variance, "its variance is not settled.")
-    null = _floats(arrays, "null", 1) if "null" in arrays else None
+    null = take_floats(arrays, "null", 1) if "null" in arrays else None
     check(null is None or len(null) == m, "tests and estimates differ in number.")
     info = _unpack_info(document["info"], arrays)
     check(info.nobs >= design.n, "there are fewer observations than units.")
@@ -133,17 +138,6 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     return made
 
 
-def _floats(arrays: Arrays, name: str, ndim: int, *, missing: bool = False) -> Floats:
-    """Take an array of numbers; finite ones, unless some may be missing."""
-    check(name in arrays, f"the array {name!r} is missing.")
-    array = arrays.pop(name)
-    fits = array.dtype == np.float64 and array.ndim == ndim
-    check(fits, f"the array {name!r} is of another kind or shape.")
-    good = ~np.isinf(array) if missing else np.isfinite(array)
-    check(good.all(), f"the array {name!r} has values that are not finite.")
-    return array
-
-
 def _bring_up_to_date(document: Any) -> None:
     """Fill in what the oldest layout did not say."""
     document.setdefault("kind", KernelKind.UNKNOWN.name)
@@ -161,7 +155,7 @@ def _unpack_reference(arrays: Arrays, predictor: Predictor | None) -> Floats | N
     """Take the rows on which learners are compared; of no use without learners."""
     if "reference" not in arrays:
         return None
-    rows = _floats(arrays, "reference", 2, missing=True)
+    rows = take_floats(arrays, "reference", 2, missing=True)
     check(len(rows) > 0, "there are no reference rows.")
     if predictor is None:
         return None
@@ -173,7 +167,7 @@ def _unpack_reference(arrays: Arrays, predictor: Predictor | None) -> Floats | N
 def _unpack_orders(arrays: Arrays) -> HigherOrders | None:
     if "orders" not in arrays:
         return None
-    numbers = _floats(arrays, "orders", 1, missing=True)
+    numbers = take_floats(arrays, "orders", 1, missing=True)
     names = [field.name for field in dataclasses.fields(HigherOrders)]
     check(len(numbers) == len(names), "it does not say what is beyond first order.")
     found = dict(zip(names, numbers.tolist(), strict=True))
@@ -189,7 +183,7 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
     """Take the largest deviations that estimates can have: one for all, or each its."""
     if "limit" not in arrays:
         return None
-    limit = _floats(arrays, "limit", 1)
+    limit = take_floats(arrays, "limit", 1)
     check(limit.size in (1, m), "limits and estimates differ in number.")
     check(bool((limit >= 0).all()), "a limit is negative.")
     return float(limit[0]) if limit.size == 1 else limit
@@ -203,7 +197,7 @@ def _unpack_support(
         if predictor is None or info.coefficients:
             return None
         return prediction_support(predictor.kernel, info.nobs)
-    support = _floats(arrays, "support", 2)
+    support = take_floats(arrays, "support", 2)
     check(support.shape in ((2, 1), (2, m)), "ends and estimates differ in number.")
     low, high = support
     check(bool((low <= high).all()), "an end of the values is beyond the other.")
@@ -216,7 +210,7 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
     only(packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`")
     typical = packed["typical"]
     if typical is not None:
-        numbers = _floats(arrays, "typical_numbers", 2, missing=True)
+        numbers = take_floats(arrays, "typical_numbers", 2, missing=True)
         typical = unpack_frame(typical, numbers)
         check(len(typical) == 1, "the typical row is not one row.")
     units = take(packed, "units", str)
@@ -260,7 +254,7 @@ def _unpack_effects(packed: Any, arrays: Arrays, B: int) -> EffectValues | None:
     if packed is None:
         return None
     only(packed, ("from", "to", "index", "left_out", "n_beyond"), "`effects`")
-    values = _floats(arrays, "effects", 2)
+    values = take_floats(arrays, "effects", 2)
     check(len(values) == B, "effects and learners differ in number.")
     count = values.shape[1]
     index = unpack_index(packed["index"], count)
@@ -279,7 +273,7 @@ def _unpack_scores(packed: Any, arrays: Arrays, nobs: int) -> Scores | None:
     if packed is None:
         return None
     only(packed, ("table", "n_scored"), "`scores`")
-    residuals = _floats(arrays, "residuals", 1)
+    residuals = take_floats(arrays, "residuals", 1)
     n_scored = take_size(packed, "n_scored", 0, nobs)
     check(residuals.size in (0, n_scored), "residuals are missing.")
     table = take(packed, "table", dict)
@@ -295,40 +289,20 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     if packed is None:
         return None
     kind = take(packed, "kind", str)
-    check(kind in ("linear", "trees"), "its learners are of no known kind.")
-    own = ("logit",) if kind == "linear" else ("n_classes", "centre", "scale")
-    only(packed, PREDICTOR + own, "`predictor`")
-    coding = _unpack_coding(packed, _floats(arrays, "frame_numbers", 2, missing=True))
+    check(kind in CODECS, "its learners are of no known kind.")
+    codec = CODECS[kind]
+    only(packed, PREDICTOR + codec.fields, "`predictor`")
+    numbers = take_floats(arrays, "frame_numbers", 2, missing=True)
+    coding = _unpack_coding(packed, numbers)
     classes = _unpack_classes(take(packed, "classes", list, type(None)))
-    p = coding.columns.size
-    if kind == "linear":
-        coefficients = _floats(arrays, "coefficients", 2)
-        check(coefficients.shape == (B, p), "coefficients and columns differ.")
-        logit = take(packed, "logit", bool)
-        check(logit == (classes is not None), "the response is of another kind.")
-        kernel = LinearKernel(np.empty((0, p)), np.empty(0), logit, None)
-        check(kernel.n_classes == (len(classes) if classes else None), _CLASSES)
-        return Predictor(kernel, list(coefficients), coding, classes, None)
-    stored = _unpack_tree_kernel(packed, p)
-    check(stored.n_classes == (len(classes) if classes else None), _CLASSES)
-    parts: dict[str, NDArray[Any]] = {
-        name: arrays.pop(name) for name in ARRAYS if name in arrays and "tree_" in name
-    }
-    check_trees(parts, B, p, stored.n_classes)
-    return Predictor(stored, Tree.unstack(parts), coding, classes, None)
+    kernel, learners = codec.unpack(packed, arrays, B, coding.columns.size)
+    # A response of zeros and ones has two classes that have no names.
+    named = None if classes is None else len(classes)
+    check(kernel.n_classes in (named, 2 if named is None else named), _CLASSES)
+    return Predictor(kernel, learners, coding, classes, None)
 
 
 _CLASSES = "learners and response differ in their classes."
-
-
-def _unpack_tree_kernel(packed: Any, p: int) -> StoredTreeKernel:
-    several = packed["n_classes"] is not None
-    centre, scale = take(packed, "centre", float), take(packed, "scale", float)
-    check(np.isfinite(centre), "its centre is not finite.")
-    check(0 < scale < np.inf, "its scale is not positive.")
-    return StoredTreeKernel(
-        p, take_size(packed, "n_classes", 2) if several else None, centre, scale
-    )
 
 
 def _unpack_coding(packed: Any, numbers: Floats) -> Coding:

@@ -9,16 +9,16 @@ import numpy as np
 from scipy import sparse
 
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
 from vstatkit.exceptions import VstatkitError, VstatkitWarning
-from vstatkit.kernels.protocol import LinearKernel
-from vstatkit.kernels.trees import StoredTreeKernel, Tree
+from vstatkit.kernels.registry import codec_of
+from vstatkit.packing import pack, pack_frame, pack_index
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.info import EffectValues, ModelInfo
+from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.storage.archive import Arrays, write_archive
-from vstatkit.storage.packing import pack, pack_frame, pack_index
 
 FORMAT = 3
 """Version of the file layout; 2 had nothing beyond the first order."""
@@ -133,20 +133,13 @@ def _pack_predictor(
         if predictor.classes is None
         else [pack(one) for one in predictor.classes],
     }
-    kernel = predictor.kernel
-    if isinstance(kernel, LinearKernel | StoredTreeKernel):
-        arrays["frame_numbers"] = numbers
-    if isinstance(kernel, LinearKernel):
-        arrays["coefficients"] = np.stack(predictor.learners)
-        return {**packed, "kind": "linear", "logit": kernel.logit}
-    if isinstance(kernel, StoredTreeKernel):
-        arrays.update(Tree.stack(predictor.learners))
-        kept = {
-            name: getattr(kernel, name) for name in ("n_classes", "centre", "scale")
-        }
-        return {**packed, "kind": "trees", **kept}
-    _warn_left_out("they could only be pickled.")
-    return None
+    codec = codec_of(predictor.kernel)
+    if codec is None:
+        _warn_left_out("they could only be pickled.")
+        return None
+    fields, packed_learners = codec.pack(predictor.kernel, predictor.learners)
+    arrays.update(packed_learners, frame_numbers=numbers)
+    return {**packed, "kind": codec.name, **fields}
 
 
 def _warn_left_out(reason: str) -> None:

@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, KernelLike, Seed
-from vstatkit._validation import split_options
-from vstatkit.assemble import ALL_DESIGN_OPTIONS
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.parse import Missing, caller_environment
 from vstatkit.inference.estimates import check_alpha
-from vstatkit.results.ensemble_results import resolved
+from vstatkit.options import split_options
 from vstatkit.sampling.grouped import TwoLevelDesign
+from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.measures import Interval, Intervals, Method
@@ -38,6 +37,7 @@ from vstatkit.studies.simulation import (
     Generator,
     Simulation,
 )
+from vstatkit.variance.registry import resolved
 
 LEARNERS = 1000
 """Learners where `B` is left out."""
@@ -140,7 +140,7 @@ def coverage(
     check_iterations(iterations)
     if interval not in ("t", "normal"):
         raise ValueError(f"`interval` must be 't' or 'normal'; got {interval!r}.")
-    design_options, options = split_options(kernel_options, ALL_DESIGN_OPTIONS)
+    design_options, options = split_options(kernel_options, known_options())
     sizes = _learner_numbers(_default_size(design_options) if B is None else B)
     names = _names(variance)
     plan = Simulation(

@@ -7,16 +7,13 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import stabilise
+from vstatkit.inference.stabilise import stabilise
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.prefixes import Prefix
 from vstatkit.studies.variants import sampling_variance
-from vstatkit.variance.components import (
-    ESTIMATORS,
-    VarianceComponents,
-    estimate_components,
-    moment_components,
-)
+from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimate import estimate_components, moment_components
+from vstatkit.variance.registry import ESTIMATORS
 
 Interval = Literal["normal", "t"]
 

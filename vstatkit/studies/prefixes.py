@@ -8,20 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import ensemble_mean
+from vstatkit.inference.estimate import ensemble_mean
+from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.moments import (
-    EnsembleMoments,
-    EnsembleSums,
-    moments_from_sums,
-    sum_ensemble,
-)
-from vstatkit.variance.orders import (
-    HigherOrders,
-    KernelKind,
-    measure_orders,
-    spread_columns,
-)
+from vstatkit.variance.moments import EnsembleMoments, moments_from_sums
+from vstatkit.variance.orders import HigherOrders, measure_orders
+from vstatkit.variance.reference import spread_columns
+from vstatkit.variance.sums import EnsembleSums, sum_ensemble
 
 
 @dataclass(frozen=True)

@@ -9,30 +9,28 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, KernelLike
-from vstatkit._validation import check_units
-from vstatkit.assemble import (
-    build_design,
-    build_kernel,
-    build_query,
-    keeps_intercept,
-    probe,
-    response_name,
-)
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
+from vstatkit.ensemble.query import build_query, probe
 from vstatkit.exceptions import VstatkitError
 from vstatkit.formula.frames import as_frame
+from vstatkit.formula.observations import response_name
 from vstatkit.formula.parse import Design, Missing, parse
+from vstatkit.kernels.function import FunctionKernel
+from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import (
     AnyKernel,
     BatchKernel,
-    FunctionKernel,
     Predictive,
     PredictiveKernel,
     kind_of,
 )
+from vstatkit.kernels.registry import build_kernel, keeps_intercept
+from vstatkit.kernels.training import Training
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.registry import build_design
+from vstatkit.sampling.units import check_units
 from vstatkit.studies.experiment import (
     Draw,
     Record,
@@ -43,7 +41,7 @@ from vstatkit.studies.experiment import (
 )
 from vstatkit.studies.measures import Measure
 from vstatkit.studies.prefixes import prefixes
-from vstatkit.variance.orders import KernelKind, reference_rows
+from vstatkit.variance.reference import reference_rows
 
 Generator = Callable[[np.random.Generator], DataLike]
 Meaning = dict[str, tuple[str, ...]]
@@ -235,7 +233,7 @@ class Simulation:
 
     def _tasks(self, parsed: Design, seed: int, iteration: int) -> list[Task]:
         """Give every arm its learners."""
-        kernel = build_kernel(self.kernel, parsed, None, dict(self.options))
+        kernel = build_kernel(self.kernel, Training.of(parsed), self.options)
         rows = self._rows(kernel, parsed)
         draws = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
         seeds = draws.integers(2**62, size=len(self.arms)).tolist()

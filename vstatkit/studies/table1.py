@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit._validation import subsample_size
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.sizes import subsample_size
 from vstatkit.studies.data import Source
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.report import read_printed

@@ -13,11 +13,8 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.studies.prefixes import Prefix
-from vstatkit.variance.components import (
-    ESTIMATORS,
-    estimate_components,
-    moment_sampling,
-)
+from vstatkit.variance.estimate import estimate_components, moment_sampling
+from vstatkit.variance.registry import ESTIMATORS
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Checks of trees that come from a file.
+"""Trees in files: how they are written, and checked when they are read.
 
 Compiled code walks down a tree without looking where it steps: every node must be
 reached from one node before it, and every leaf say something that exists.
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Bools, Ints
+from vstatkit.kernels.codec import Arrays, Fields, KernelCodec
 from vstatkit.kernels.protocol import output_columns
+from vstatkit.kernels.trees import StoredTreeKernel, Tree
 from vstatkit.native._engine import NODE
-from vstatkit.storage.packing import check
+from vstatkit.packing import check, take, take_size
 
 MIXED, PURE = -1, -2
 """Features of leaves: of shares or a mean, and of one class of several."""
@@ -95,3 +97,28 @@ def _check_leaves(leaves: NDArray[Any], rows: Ints, n_classes: int | None) -> No
     check(np.isin(kind, (MIXED, PURE)).all(), "a leaf is of no known kind.")
     bound = np.where(kind == PURE, n_classes, rows)
     check(((at >= 0) & (at < bound)).all(), "a leaf is of no class.")
+
+
+def _pack(kernel: StoredTreeKernel, learners: list[Tree]) -> tuple[Fields, Arrays]:
+    kept = {name: getattr(kernel, name) for name in FIELDS}
+    return kept, Tree.stack(learners)
+
+
+def _unpack(
+    fields: Mapping[str, Any], arrays: Arrays, B: int, p: int
+) -> tuple[StoredTreeKernel, list[Tree]]:
+    several = fields["n_classes"] is not None
+    centre, scale = take(fields, "centre", float), take(fields, "scale", float)
+    check(np.isfinite(centre), "its centre is not finite.")
+    check(0 < scale < np.inf, "its scale is not positive.")
+    n_classes = take_size(fields, "n_classes", 2) if several else None
+    parts = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
+    check_trees(parts, B, p, n_classes)
+    return StoredTreeKernel(p, n_classes, centre, scale), Tree.unstack(parts)
+
+
+FIELDS = ("n_classes", "centre", "scale")
+
+ARRAYS = ("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains")
+
+TREE_CODEC = KernelCodec("trees", StoredTreeKernel, FIELDS, ARRAYS, _pack, _unpack)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vstatkit._typing import Labels
+from vstatkit._typing import Floats, Labels
 from vstatkit.exceptions import FileError, VstatkitError
 
 MAX_DEPTH = 4
@@ -45,6 +45,19 @@ def take_size(packed: Any, name: str, low: int, high: int = 2**31 - 1) -> int:
     value = take(packed, name, int)
     check(low <= value <= high, f"the field {name!r} is {str(value)[:30]}.")
     return int(value)
+
+
+def take_floats(
+    arrays: dict[str, NDArray[Any]], name: str, ndim: int, *, missing: bool = False
+) -> Floats:
+    """Take an array of numbers; finite ones, unless some may be missing."""
+    check(name in arrays, f"the array {name!r} is missing.")
+    array = arrays.pop(name)
+    fits = array.dtype == np.float64 and array.ndim == ndim
+    check(fits, f"the array {name!r} is of another kind or shape.")
+    good = ~np.isinf(array) if missing else np.isfinite(array)
+    check(good.all(), f"the array {name!r} has values that are not finite.")
+    return array
 
 
 def take_texts(packed: Any, name: str) -> list[str]:

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.prediction import feature_array
 from vstatkit.ensemble.scores import Scores, score
+from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import class_columns, output_columns
-from vstatkit.variance.orders import KernelKind
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class AdoptedEnsemble:
     replace : bool
         Whether the subsamples were drawn with replacement.
     y : ndarray of shape (n,)
-        KernelKind, or class codes.
+        Response, or class codes.
     classes : tuple or None
         Class labels.
     columns : tuple of str or None

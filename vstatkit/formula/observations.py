@@ -1,0 +1,129 @@
+"""Observations as they come: columns beside a formula, and data of a statistic."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.exceptions import (
+    ConstantResponseWarning,
+)
+from vstatkit.formula.frames import as_frame, nearest
+from vstatkit.formula.parse import Design
+
+
+def take_column(
+    argument: str, given: Any, data: pd.DataFrame, rows: Ints, index: pd.Index
+) -> pd.Series | None:
+    """Read `weights` or `groups`: a column's name, or one value for each row.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument, for messages.
+    given : str, array-like or None
+        What came.
+    data : DataFrame
+        Rows that are used.
+    rows : ndarray of shape (n,)
+        Their positions in the data as given.
+    index : Index
+        Index of the data as given; a Series must have the same.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given not in data.columns:
+            raise ValueError(
+                f"`{argument}` names no column of the data: {given!r}"
+                f"{nearest(given, data.columns)}"
+            )
+        column = data[given].reset_index(drop=True)
+    else:
+        if len(given) != len(index):
+            raise ValueError(
+                f"`{argument}` must have one value for each of the {len(index)} rows "
+                f"of the data; got {len(given)}."
+            )
+        aligned = _align(argument, given, index)
+        column = pd.Series(np.asarray(aligned)).iloc[rows].reset_index(drop=True)
+    if column.isna().any():
+        raise ValueError(f"`{argument}` must not have missing values.")
+    return column
+
+
+def _align(argument: str, given: Any, index: pd.Index) -> Any:
+    """Bring a Series into the order of the data, never by position alone."""
+    if not isinstance(given, pd.Series) or given.index.equals(index):
+        return given
+    unique = given.index.is_unique and index.is_unique
+    if unique and given.index.isin(index).all():
+        return given.reindex(index)
+    raise ValueError(
+        f"`{argument}` is a Series with another index than the data's. Give it the "
+        f"data's index, or its values alone: {argument}.to_numpy()."
+    )
+
+
+def observation_weights(column: pd.Series | None) -> Floats | None:
+    """Check weights: finite, not negative, not all zero."""
+    if column is None:
+        return None
+    weights = column.to_numpy(dtype=np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(
+            "`weights` must be finite and not negative, with at least one positive; "
+            f"got values from {weights.min()} to {weights.max()}."
+        )
+    return weights
+
+
+def warn_if_constant(parsed: Design) -> None:
+    """Warn when there is nothing to explain."""
+    if np.all(parsed.y == parsed.y[0]):
+        warnings.warn(
+            f"the response {parsed.response!r} is constant, so every estimate is exact "
+            "and every standard error zero.",
+            ConstantResponseWarning,
+            stacklevel=3,
+        )
+
+
+def response_name(parsed: Design) -> str:
+    """Name what is estimated: the response, or the probability of its class."""
+    if parsed.classes is None or len(parsed.classes) != 2:
+        return parsed.response
+    return f"P({parsed.response} = {parsed.classes[1]})"
+
+
+def read_observations(data: Any) -> tuple[Any, pd.Index]:
+    """Read the data of a statistic: a frame, a Series, or an array of rows.
+
+    Returns
+    -------
+    table, index
+        Observations in rows, and their labels.
+    """
+    if isinstance(data, pd.DataFrame | pd.Series):
+        table: Any = data
+    elif isinstance(data, Mapping) or hasattr(data, "get_columns"):
+        table = as_frame(data)
+    else:
+        table = np.asarray(data)
+        if table.ndim not in (1, 2):
+            raise ValueError(
+                "`data` must have observations in rows: one or two dimensions; got "
+                f"{table.ndim}."
+            )
+    frame = isinstance(table, pd.DataFrame)
+    array = np.asarray(table.select_dtypes("number") if frame else table)
+    if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0, 0])
+        raise ValueError(
+            f"`data` must be finite; row {row} is missing or infinite. Drop such rows."
+        )
+    labelled = isinstance(table, pd.DataFrame | pd.Series)
+    return table, table.index if labelled else pd.RangeIndex(len(table))

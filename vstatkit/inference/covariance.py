@@ -1,0 +1,60 @@
+"""Covariances of the estimates."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.inference.estimates import Estimates
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.estimate import estimate_covariance
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """A covariance matrix, made positive semi-definite.
+
+    Attributes
+    ----------
+    correlation : ndarray of shape (m, m)
+        Rows and columns of estimates without error are zero.
+    bse : ndarray of shape (m,)
+        Standard errors.
+    """
+
+    correlation: Floats
+    bse: Floats
+
+    @property
+    def matrix(self) -> Floats:
+        """The covariance; its diagonal is the squared standard errors."""
+        with np.errstate(over="ignore", under="ignore"):
+            # Row by row: a zero correlation stays zero where the product overflows.
+            return (self.correlation * self.bse) * self.bse[:, None]
+
+
+def covariance(
+    design: SubsampleDesign, values: Floats, estimates: Estimates
+) -> Covariance:
+    """Estimate the joint covariance of an ensemble's estimates.
+
+    The repair is made on the correlation scale, so that it does not depend on
+    the units of the estimates.
+    """
+    parts = estimates.scaled
+    scaled = values / estimates.unit
+    sampling, monte_carlo = estimate_covariance(
+        parts.method, design, scaled, parts.orders
+    )
+    deviation = np.sqrt(estimates.scaled_variance)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    correlation = (sampling + monte_carlo) / np.outer(scale, scale)
+    roots, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
+    kept = np.maximum(roots, 0.0)
+    repaired = (vectors * kept) @ vectors.T
+    diagonal = np.sqrt(np.diag(repaired))
+    unit = np.where(diagonal > 0, diagonal, 1.0)
+    repaired = repaired / np.outer(unit, unit)
+    np.fill_diagonal(repaired, 1.0)
+    live = deviation > 0
+    return Covariance(repaired * np.outer(live, live), estimates.bse)

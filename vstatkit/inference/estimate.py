@@ -1,0 +1,148 @@
+"""From kernel values to estimates, in chunks of bounded memory."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.stabilise import stabilise
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimate import (
+    estimate_components,
+    known_orders,
+)
+from vstatkit.variance.orders import HigherOrders
+
+CHUNK_ENTRIES = 2_000_000
+"""Numbers (observations x query points) held at a time."""
+
+
+HELD_FROM = 8
+"""Chunks of query points from which on counts are held rather than drawn anew."""
+
+
+HELD_ENTRIES = 16_000_000
+"""Counts that are held at most."""
+
+
+def value_units(values: Floats) -> Floats:
+    """Power of two near the spread of every column, shape (m,); one for constants.
+
+    Dividing by it is exact, so that the numbers do not depend on it.
+
+    Examples
+    --------
+    >>> value_units(np.array([[1.0, 5.0], [3.5, 5.0]]))
+    array([4., 1.])
+    """
+    first = values[0]
+    spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
+    exponent = np.frexp(spread)[1]
+    return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
+
+
+def estimate(
+    design: SubsampleDesign,
+    values: Floats,
+    method: str,
+    limit: Floats | float | None = None,
+    orders: HigherOrders | None = None,
+) -> Estimates:
+    """Estimate means, variances and degrees of freedom of an ensemble.
+
+    Query points are taken in chunks: memory does not grow with their number
+    times the number of observations.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        The design that the learners were drawn by.
+    values : ndarray of shape (B, m)
+        Kernel values.
+    method : str
+        A resolved name of an estimator.
+    limit : ndarray of shape (m,) or float, optional
+        Largest standard deviation that a value can have, where it is known.
+    orders : HigherOrders, optional
+        Beyond the first order, for estimators that use it; by default measured on
+        the values.
+    """
+    orders = known_orders(method, design, values, orders)
+    m = values.shape[1]
+    step = max(1, CHUNK_ENTRIES // design.n)
+    limits = np.broadcast_to(np.inf if limit is None else limit, m)
+    parts = [slice(j, j + step) for j in range(0, m, step)]
+    return join_estimates(
+        [
+            _estimate_chunk(design, values[:, j], method, limits[j], orders)
+            for j in parts
+        ]
+    )
+
+
+def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
+    """Hold the counts of B learners, where many query points will ask for them.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        Draws the counts anew each time it is asked.
+    B : int
+        Learners.
+    n_values : int
+        Values that every learner has, at all query points together.
+
+    Returns
+    -------
+    SubsampleDesign
+        With the same counts; the design itself where holding them is not worth
+        the memory, or where learners have groups or weights.
+    """
+    chunks = n_values * design.n // CHUNK_ENTRIES
+    entries = B * min(design.n, 2 * design.k)
+    plain = design.groups(B) is None and design.weights(0, B) is None
+    if not plain or chunks < HELD_FROM or entries > HELD_ENTRIES:
+        return design
+    table = design.counts(0, B)
+    return GivenDesign(design.n, design.k, design.replace, design.seed, table)
+
+
+def _estimate_chunk(
+    design: SubsampleDesign,
+    values: Floats,
+    method: str,
+    limit: Floats,
+    orders: HigherOrders | None,
+) -> Estimates:
+    unit = value_units(values)
+    components = estimate_components(method, design, values / unit, orders)
+    weights = design.weights(0, len(values))
+    B = float(len(values)) if weights is None else float(weights.sum())
+    mean = ensemble_mean(design, values)
+    return stabilise(mean, components, B, unit=unit, limit=limit)
+
+
+def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
+    """Average the learners, by their weights in a complete design."""
+    weights = design.weights(0, len(values))
+    centred = values - values[0]
+    mean: Floats = np.average(centred, axis=0, weights=weights) + values[0]
+    return mean
+
+
+def join_estimates(parts: Sequence[Estimates]) -> Estimates:
+    """Put estimates of several groups of query points together."""
+    if len(parts) == 1:
+        return parts[0]
+    return Estimates(
+        estimate=np.concatenate([part.estimate for part in parts]),
+        scaled=VarianceComponents.join([part.scaled for part in parts]),
+        positive=np.concatenate([part.positive for part in parts]),
+        bounded=np.concatenate([part.bounded for part in parts]),
+        df=np.concatenate([part.df for part in parts]),
+        n_learners=parts[0].n_learners,
+        unit=np.concatenate([part.unit for part in parts]),
+    )

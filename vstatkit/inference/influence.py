@@ -1,0 +1,27 @@
+"""Influence of single units on the estimates, and how normal it looks."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from vstatkit._typing import Floats
+from vstatkit.inference.estimate import CHUNK_ENTRIES, value_units
+from vstatkit.inference.normality import normality_tests
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.moments import influence_values
+from vstatkit.variance.sums import sum_ensemble
+
+
+def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
+    """Influence on some of the estimates after others, to bound memory."""
+    step = max(1, CHUNK_ENTRIES // design.n)
+    for first in range(0, values.shape[1], step):
+        block = values[:, first : first + step]
+        unit = value_units(block)
+        yield influence_values(sum_ensemble(design, block / unit)) * unit
+
+
+def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame:
+    """Test the influence values, one row for each estimate."""
+    tables = [normality_tests(block) for block in influence_blocks(design, values)]
+    return pd.concat(tables, ignore_index=True)

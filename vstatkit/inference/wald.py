@@ -1,0 +1,54 @@
+"""Joint tests of linear restrictions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from vstatkit._typing import Floats
+
+
+@dataclass(frozen=True)
+class WaldTest:
+    """A joint test of linear restrictions.
+
+    Attributes
+    ----------
+    statistic : float
+        Wald's chi-square over `df_num`.
+    df_num : int
+        Number of independent restrictions.
+    df_denom : float
+        Degrees of freedom of the variance estimates.
+    pvalue : float
+        By the survival function of F.
+    null : str
+        What was tested.
+    """
+
+    statistic: float
+    df_num: int
+    df_denom: float
+    pvalue: float
+    null: str
+
+    def __str__(self) -> str:
+        return (
+            f"Wald test of {self.null}: F({self.df_num}, {self.df_denom:.4g}) = "
+            f"{self.statistic:.4g}, P>F = {self.pvalue:.4g}"
+        )
+
+
+def wald_test(difference: Floats, matrix: Floats, df: float, null: str) -> WaldTest:
+    """Test that differences with covariance `matrix` are all zero."""
+    scale = np.sqrt(np.diag(matrix))
+    unit = np.where(scale > 0, scale, 1.0)
+    if np.any((scale == 0) & (difference != 0)):  # known without error
+        return WaldTest(np.inf, int(np.sum(difference != 0)), df, 0.0, null)
+    correlation = matrix / np.outer(unit, unit)
+    rank = int(np.linalg.matrix_rank(correlation, tol=1e-8, hermitian=True))
+    z = difference / unit
+    inverse = np.linalg.pinv(correlation, rcond=1e-8, hermitian=True)
+    statistic = float(z @ inverse @ z) / max(rank, 1)
+    pvalue = float(stats.f.sf(statistic, rank, df)) if rank else 1.0
+    return WaldTest(statistic, rank, df, pvalue, null)

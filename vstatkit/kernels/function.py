@@ -1,0 +1,128 @@
+"""Functions of a subsample as kernels."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.kernels.kind import KernelKind
+
+
+@dataclass(frozen=True)
+class FunctionKernel:
+    """A user's function of a subsample.
+
+    Attributes
+    ----------
+    function : callable
+        Takes the subsample (see `arguments`) and returns a number, an array, a
+        Series or a dict.
+    arguments : tuple
+        Data sets whose rows are subsampled together, one positional argument
+        each: arrays or data frames with observations in rows.
+    names : tuple of str or None
+        Components that every value must have; None before the first call.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    names: tuple[str, ...] | None = None
+
+    # Statistics are smooth functions of the counts, as a rule.
+    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
+        """Evaluate the function on the literal subsample."""
+        rows = np.repeat(np.arange(counts.size), counts)
+        return self.function(*(take_rows(data, rows) for data in self.arguments))
+
+    def value(self, learner: Any, at: Floats | None) -> Floats:
+        """Flatten the function's answer, components in the order of the first."""
+        names, value = name_values(learner)
+        if value.size == 0:
+            raise ValueError("it returned no numbers.")
+        if self.names is None or tuple(names) == self.names:
+            return value
+        if len(names) != len(self.names):
+            raise ValueError(
+                f"it returned {value.size} numbers, but {len(self.names)} on the first "
+                "subsample. A kernel must return the same components every time."
+            )
+        if set(names) != set(self.names):
+            raise ValueError(
+                f"it returned the components {', '.join(names)}, but "
+                f"{', '.join(self.names)} on the first subsample."
+            )
+        return value[[names.index(name) for name in self.names]]
+
+
+SUBSAMPLE_ENTRIES = 1_000_000
+"""Pairs of observations that an array kernel takes at a time."""
+
+
+@dataclass(frozen=True)
+class ArrayKernel:
+    """A function that many subsamples are handed to in one array.
+
+    Attributes
+    ----------
+    function : callable
+        Takes subsamples of one size, shape (L, k) or (L, k, c), and returns their
+        values, shape (L,).
+    data : ndarray of shape (n,) or (n, c)
+        Observations.
+    """
+
+    function: Callable[[Floats], Floats]
+    data: Floats
+
+    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
+
+    def values(self, rows: Ints) -> Floats:
+        """Evaluate subsamples, given as rows of the data, shape (L, k) to (L, 1)."""
+        step = max(1, SUBSAMPLE_ENTRIES // rows.shape[1] ** 2)
+        parts = [
+            self.function(self.data[rows[first : first + step]])
+            for first in range(0, len(rows), step)
+        ]
+        return np.concatenate(parts)[:, None]
+
+
+def take_rows(data: Any, rows: Ints) -> Any:
+    """Take rows of a frame, a Series or an array, in that order."""
+    return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+
+
+def name_values(result: Any) -> tuple[list[str], Floats]:
+    """Name the components of what a kernel returned.
+
+    Examples
+    --------
+    >>> name_values({"a": 1.0, "b": 2.0})
+    (['a', 'b'], array([1., 2.]))
+    """
+    if isinstance(result, Mapping):
+        result = pd.Series(result)
+    if isinstance(result, pd.Series):
+        return [str(name) for name in result.index], result.to_numpy(np.float64)
+    value = np.asarray(result, dtype=np.float64)
+    names = ["statistic"] if value.size == 1 else [f"h{j}" for j in range(value.size)]
+    return names, value.ravel()
+
+
+def n_positional(function: Callable[..., Any]) -> int:
+    """Count the positional arguments that a kernel requires; 1 where unknown."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    required = [p for p in parameters if p.kind in positional and p.default is p.empty]
+    return max(1, len(required))

@@ -1,0 +1,174 @@
+"""Coefficients of linear and logistic regressions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.kernels.codec import Arrays, Fields, KernelCodec
+from vstatkit.kernels.kind import KernelKind
+from vstatkit.packing import check, take, take_floats
+
+
+@dataclass(frozen=True)
+class LinearKernel:
+    """Coefficients of a least-squares or logistic regression.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Design matrix.
+    y : ndarray of shape (n,)
+        Response; zeros and ones for the logit.
+    logit : bool
+        Logistic regression instead of least squares.
+    weights : ndarray of shape (n,) or None
+        Weight of every observation.
+    rank : int
+        Rank of the design matrix.
+    """
+
+    X: Floats
+    y: Floats
+    logit: bool
+    weights: Floats | None
+    rank: int = 0
+
+    coefficients: ClassVar[bool] = True
+    n_outputs: ClassVar[int] = 1
+    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
+
+    @property
+    def n_classes(self) -> int | None:
+        """Two for the logit."""
+        return 2 if self.logit else None
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+        return int(self.X.shape[1])
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:
+        """Estimate the coefficients, counts as frequency weights."""
+        drawn = np.flatnonzero(counts)
+        weight = counts[drawn].astype(np.float64)
+        if self.weights is not None:
+            weight *= self.weights[drawn]
+        X, y = self.X[drawn], self.y[drawn]
+        if self.logit:
+            return fit_logit(X, y, weight)
+        coefficients, rank = fit_ols(X, y, weight)
+        if rank < self.rank:
+            raise ValueError(
+                f"the design has rank {rank} in this subsample and {self.rank} in the "
+                "data, so the coefficients are not determined. Raise `k`."
+            )
+        return coefficients
+
+    def predict(self, learner: Floats, X: Floats) -> Floats:
+        """Predict means, or probabilities of the second class."""
+        eta = (X @ learner)[:, None]
+        return np.asarray(special.expit(eta)) if self.logit else eta
+
+    def value(self, learner: Floats, at: Floats | None) -> Floats:
+        """Give the coefficients."""
+        return learner
+
+
+def fit_ols(X: Floats, y: Floats, weight: Floats) -> tuple[Floats, int]:
+    """Weighted least squares, and the rank of the design.
+
+    The solution has minimum norm where columns are collinear.
+    """
+    root = np.sqrt(weight)
+    answer = np.linalg.lstsq(X * root[:, None], y * root, rcond=None)
+    return np.asarray(answer[0]), int(answer[2])
+
+
+LOGIT_STEPS = 50
+"""Newton steps after which a logit is given up."""
+
+
+def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
+    """Weighted logistic regression by Newton's method with step halving.
+
+    Its own few lines rather than statsmodels' GLM, which reports separation by
+    warnings: those cannot be caught safely in threads.
+    """
+    used = weight > 0
+    X, y, weight = X[used], y[used], weight[used]
+    beta, fit = np.zeros(X.shape[1]), -np.inf
+    for _ in range(LOGIT_STEPS):
+        eta = X @ beta
+        share = special.expit(eta)
+        spread = weight * share * (1 - share)
+        information = (X.T * spread) @ X
+        step = np.linalg.lstsq(information, X.T @ (weight * (y - share)), rcond=None)[0]
+        for _ in range(LOGIT_STEPS):
+            fit_then = _log_likelihood(X @ (beta + step), y, weight)
+            if fit_then >= fit:
+                break
+            step /= 2
+        beta, fit = beta + step, fit_then
+        perfect = fit > -1e-6 * weight.sum()
+        if np.abs(X @ step).max() < 1e-8 and not perfect:
+            return np.asarray(beta)
+    raise ValueError(
+        "the predictors separate the classes in this subsample (or it holds one class "
+        "only), so the logit has no finite estimate. Raise `k`, or drop predictors."
+    )
+
+
+def _log_likelihood(eta: Floats, y: Floats, weight: Floats) -> float:
+    return float(weight @ (y * eta - np.logaddexp(0, eta)))
+
+
+def linear_kernel(
+    name: str,
+    X: Floats,
+    y: Floats,
+    *,
+    classes: tuple[Any, ...] | None,
+    weights: Floats | None,
+) -> LinearKernel:
+    """Build the kernel "ols" or "logit", after checking the response."""
+    if name == "ols" and classes is not None:
+        raise ValueError(
+            "kernel='ols' needs a numeric response; this one is categorical with "
+            f"levels {list(classes)}. Use 'logit', 'forest' or 'tree'."
+        )
+    if name == "logit":
+        if classes is not None and len(classes) != 2:
+            raise ValueError(
+                f"kernel='logit' needs a response with two classes; got {len(classes)}"
+                ". Use 'forest', or scikit-learn's LogisticRegression()."
+            )
+        if classes is None and not np.isin(y, (0.0, 1.0)).all():
+            raise ValueError(
+                "kernel='logit' needs a response of zeros and ones or of two classes; "
+                f"got numbers from {y.min():g} to {y.max():g}."
+            )
+    rank = int(np.linalg.matrix_rank(X))
+    return LinearKernel(X, y, logit=name == "logit", weights=weights, rank=rank)
+
+
+def _pack(kernel: LinearKernel, learners: list[Floats]) -> tuple[Fields, Arrays]:
+    return {"logit": kernel.logit}, {"coefficients": np.stack(learners)}
+
+
+def _unpack(
+    fields: Mapping[str, Any], arrays: Arrays, B: int, p: int
+) -> tuple[LinearKernel, list[Floats]]:
+    coefficients = take_floats(arrays, "coefficients", 2)
+    check(coefficients.shape == (B, p), "coefficients and columns differ.")
+    logit = take(fields, "logit", bool)
+    kernel = LinearKernel(np.empty((0, p)), np.empty(0), logit, None)
+    return kernel, list(coefficients)
+
+
+LINEAR_CODEC = KernelCodec(
+    "linear", LinearKernel, ("logit",), ("coefficients",), _pack, _unpack
+)

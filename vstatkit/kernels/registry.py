@@ -1,0 +1,210 @@
+"""The kernels by name, and how one is built from arguments."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from vstatkit._typing import KernelLike
+from vstatkit.kernels.codec import KernelCodec
+from vstatkit.kernels.function import FunctionKernel, n_positional
+from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
+from vstatkit.kernels.protocol import AnyKernel
+from vstatkit.kernels.scikit import estimator_kernel
+from vstatkit.kernels.stored_trees import TREE_CODEC
+from vstatkit.kernels.training import Training
+from vstatkit.kernels.trees import TREE_OPTIONS, tree_kernel
+from vstatkit.options import check_options
+
+
+@dataclass(frozen=True)
+class NamedKernel:
+    """A kernel that has a name.
+
+    Attributes
+    ----------
+    name : str
+        What `kernel=` calls it.
+    build : callable
+        `(training, options) -> kernel`: something that follows the protocol
+        `Kernel` of vstatkit.kernels.protocol, and `PredictiveKernel` if its
+        learners predict.
+    title : str
+        Title of the summary.
+    options : tuple of str
+        Keywords of `fit` that `build` reads.
+    intercept : bool
+        Whether the design matrix has the formula's intercept.
+    takes_missing : bool
+        Whether predictors may be missing.
+    codec : KernelCodec or None
+        How its learners are saved; without it results are saved without them.
+    """
+
+    name: str
+    build: Callable[[Training, Mapping[str, Any]], AnyKernel]
+    title: str = "Ensemble Results"
+    options: tuple[str, ...] = ()
+    intercept: bool = False
+    takes_missing: bool = False
+    codec: KernelCodec | None = None
+
+
+KERNELS: dict[str, NamedKernel] = {}
+"""Kernels by the name that `kernel=` takes."""
+
+CODECS: dict[str, KernelCodec] = {}
+"""Ways to save learners, by the name that files have for them."""
+
+
+def register_kernel(kernel: NamedKernel) -> None:
+    """Make a kernel known by its name.
+
+    Parameters
+    ----------
+    kernel : NamedKernel
+        `kernel=name` means it from then on, in `fit`, in summaries, in files and
+        on the command line.
+    """
+    if not isinstance(kernel, NamedKernel):
+        raise TypeError(
+            "`kernel` must be a NamedKernel of vstatkit.kernels.registry; got "
+            f"{type(kernel).__name__}."
+        )
+    if kernel.name in KERNELS:
+        raise ValueError(
+            f"there is a kernel {kernel.name!r} already; choose another name."
+        )
+    codec = kernel.codec
+    if codec is not None and CODECS.setdefault(codec.name, codec) is not codec:
+        raise ValueError(
+            f"files have learners {codec.name!r} of another kernel already; choose "
+            "another name for the codec."
+        )
+    KERNELS[kernel.name] = kernel
+
+
+def _trees(name: str, title: str) -> NamedKernel:
+    def build(training: Training, options: Mapping[str, Any]) -> AnyKernel:
+        return tree_kernel(
+            name,
+            training.X,
+            training.y,
+            n_classes=training.n_classes,
+            weights=training.weights,
+            options=options,
+        )
+
+    return NamedKernel(
+        name, build, title, TREE_OPTIONS, takes_missing=True, codec=TREE_CODEC
+    )
+
+
+def _regression(name: str, title: str) -> NamedKernel:
+    def build(training: Training, options: Mapping[str, Any]) -> AnyKernel:
+        return linear_kernel(
+            name,
+            training.X,
+            training.y,
+            classes=training.classes,
+            weights=training.weights,
+        )
+
+    return NamedKernel(name, build, title, intercept=True, codec=LINEAR_CODEC)
+
+
+for _kernel in (
+    _trees("forest", "Forest Results"),
+    _trees("tree", "Bagged Tree Results"),
+    _regression("ols", "Bagged OLS Results"),
+    _regression("logit", "Bagged Logit Results"),
+):
+    register_kernel(_kernel)
+
+
+def codec_of(kernel: Any) -> KernelCodec | None:
+    """Find what writes the learners of a kernel to a file."""
+    fitting = (one for one in CODECS.values() if isinstance(kernel, one.kernel))
+    return next(fitting, None)
+
+
+def is_function(kernel: KernelLike) -> bool:
+    """Tell a user's function from a name or an estimator."""
+    return not isinstance(kernel, str | BaseEstimator) and callable(kernel)
+
+
+def keeps_intercept(kernel: KernelLike) -> bool:
+    """Tell whether the kernel wants the formula's intercept column."""
+    if isinstance(kernel, str):
+        return kernel in KERNELS and KERNELS[kernel].intercept
+    return is_function(kernel)
+
+
+def kernel_name(kernel: KernelLike) -> str:
+    """Name the kernel for printed tables."""
+    if isinstance(kernel, str):
+        return kernel
+    return getattr(kernel, "__name__", type(kernel).__name__)
+
+
+def kernel_title(kernel: KernelLike) -> str:
+    """Give the title of the kernel's summary."""
+    known = KERNELS.get(kernel) if isinstance(kernel, str) else None
+    return NamedKernel.title if known is None else known.title
+
+
+def build_kernel(
+    kernel: KernelLike, training: Training, options: Mapping[str, Any]
+) -> AnyKernel:
+    """Build the kernel that `kernel=` asks for, after checking its options."""
+    if isinstance(kernel, str):
+        return _named(kernel, training, options)
+    check_options(options, (), f"kernel {kernel_name(kernel)!r}")
+    if isinstance(kernel, type):
+        raise TypeError(
+            f"`kernel` must be an estimator, not its class; write {kernel.__name__}()."
+        )
+    if isinstance(kernel, BaseEstimator):
+        return estimator_kernel(
+            kernel,
+            training.X,
+            training.y,
+            n_classes=training.n_classes,
+            weights=training.weights,
+        )
+    if not callable(kernel):
+        raise TypeError(
+            "`kernel` must be a name, a scikit-learn estimator or a function; got "
+            f"{type(kernel).__name__}."
+        )
+    return _function(kernel, training)
+
+
+def _named(name: str, training: Training, options: Mapping[str, Any]) -> AnyKernel:
+    known = KERNELS.get(name)
+    check_options(options, () if known is None else known.options, f"kernel {name!r}")
+    if known is None:
+        names = ", ".join(map(repr, KERNELS))
+        raise ValueError(
+            f"`kernel` must be {names}, a scikit-learn estimator or a function; "
+            f"got {name!r}."
+        )
+    if not known.takes_missing and np.isnan(training.X).any():
+        raise ValueError(
+            f"kernel={name!r} does not take missing values; use missing='drop'."
+        )
+    return known.build(training, options)
+
+
+def _function(function: Callable[..., Any], training: Training) -> FunctionKernel:
+    if np.isnan(training.X).any():
+        raise ValueError("`missing='pass'` is not for functions as kernels.")
+    if training.weights is not None:
+        raise ValueError("`weights` are not for functions as kernels.")
+    if n_positional(function) == 1:
+        return FunctionKernel(function, (training.data,))
+    columns = pd.DataFrame(training.X, columns=training.names)
+    return FunctionKernel(function, (training.response, columns))

@@ -1,0 +1,70 @@
+"""What results say about the model besides numbers."""
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the number of learners came about.
+
+    Attributes
+    ----------
+    tol : float or None
+        Tolerance of `B="auto"`; None when B was given.
+    max_B : int or None
+        Where growth had to stop.
+    atol : float or None
+        Absolute tolerance that was asked for; None for the default.
+    """
+
+    tol: float | None = None
+    max_B: int | None = None
+    atol: float | None = None
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What the header of a summary says.
+
+    Attributes
+    ----------
+    title : str
+        Title of the summary.
+    response : str
+        Dependent variable, or name of the statistic.
+    formula : str or None
+        As written.
+    kernel : str
+        Name of the kernel.
+    nobs : int
+        Observations used.
+    n_dropped : int
+        Rows dropped for missing values.
+    units : str
+        What was resampled: "observations" or "clusters".
+    coefficients : bool
+        Whether the estimates are coefficients, like an OLS table's.
+    growth : Growth
+        How B came about.
+    typical : DataFrame or None
+        The typical row.
+    ranges : dict
+        Smallest and largest value of every numeric predictor.
+    unused_levels : tuple of str
+        Levels of the response that no observation has.
+    """
+
+    title: str
+    response: str
+    kernel: str
+    nobs: int
+    formula: str | None = None
+    n_dropped: int = 0
+    units: str = "observations"
+    coefficients: bool = False
+    growth: Growth = field(default_factory=Growth)
+    typical: pd.DataFrame | None = None
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    unused_levels: tuple[str, ...] = ()

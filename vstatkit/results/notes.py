@@ -1,0 +1,287 @@
+"""Notes below a summary: what a reader has to know about the numbers."""
+
+import numpy as np
+
+from vstatkit.inference.normality import MIN_OBSERVATIONS
+from vstatkit.inference.precision import about
+from vstatkit.inference.stabilise import MIN_DF
+from vstatkit.kernels.kind import KernelKind
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.sections import MAX_ROWS, number_text
+from vstatkit.variance.registry import ESTIMATORS
+
+RELIABLE_UNITS = 20
+"""Observations or clusters from which on intervals hold their level."""
+
+
+def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
+    """Say what the numbers mean and what was reached."""
+    candidates = [
+        _target_note(results, alpha),
+        _probability_note(results),
+        _test_note(results),
+        _variance_note(results),
+        _exact_note(results),
+        _learners_note(results),
+        _effects_note(results),
+        _unmoved_note(results),
+        _beyond_note(results),
+        _unused_note(results),
+        _few_units_note(results),
+        _influence_note(results),
+        _negative_note(results),
+        _bounded_note(results),
+        _range_note(results),
+        _orders_note(results),
+        _large_k_note(results),
+        _dropped_note(results),
+        _unscored_note(results),
+        _cut_note(results),
+    ]
+    return [note for note in candidates if note is not None]
+
+
+def _target_note(results: EnsembleResults, alpha: float) -> str:
+    info = results.info
+    if info.formula is None:
+        target = "the expected value of the kernel on"
+        tail = "."
+    else:
+        target = "the mean of a base learner fitted to"
+        centre = "the full-sample estimate" if info.coefficients else "E[y|x]"
+        tail = f"; they are not centred at {centre}."
+    if info.formula is not None and info.coefficients and results.k >= results.design.n:
+        tail = "."
+    return (
+        f"The intervals cover, at {1 - alpha:.4g}, {target} k = {results.k:,} "
+        f"{info.units}{tail}"
+    )
+
+
+def _test_note(results: EnsembleResults) -> str:
+    effects = results.effects
+    tail = ""
+    if effects is not None:
+        low, high = effects["df"].min(), effects["df"].max()
+        tail = f" (Effects: {low:.1f} to {high:.1f})"
+    floor = results.estimates.df.min() <= MIN_DF < results.design.n - 1
+    bound = f"; it is bounded below by {MIN_DF:g}" if floor else ""
+    return f"P>|z| and the intervals use Student's t with the df shown{tail}{bound}."
+
+
+def _variance_note(results: EnsembleResults) -> str | None:
+    if ESTIMATORS[results.variance].nonnegative or results.design.complete:
+        return None
+    return (
+        "The Variance table is raw. std err squares to its monte carlo part plus the "
+        "sampling part made positive (a posterior mean); MC share is a share of that."
+    )
+
+
+def _learners_note(results: EnsembleResults) -> str | None:
+    if results.design.complete:
+        return "Every subsample was evaluated: there is no Monte Carlo error."
+    estimates, tolerance = results.estimates, results.tolerance
+    growth = results.info.growth
+    reached = estimates.relative_mc_error.max()
+    aim = f"{100 * tolerance.tol:g}%{_absolute_text(results)}"
+    if tolerance.excess(estimates) <= 1:
+        if growth.tol is None:
+            return None
+        return (
+            "B was grown until the Monte Carlo error of the Estimates' std err was "
+            f"below {aim}; {reached:.1%} was reached."
+        )
+    if estimates.bounded.any():  # too few learners to tell how many
+        return f"The Estimates' std err has a Monte Carlo error of {reached:.0%}."
+    needed = float(tolerance.needed(estimates).max())
+    tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
+    return (
+        f"The Estimates' std err has a Monte Carlo error of {reached:.1%}; about "
+        f"{about(needed)} learners would bring it to {aim}.{tail}"
+    )
+
+
+def _absolute_text(results: EnsembleResults) -> str:
+    """Name the absolute tolerance where it is what counts."""
+    tolerance = results.tolerance
+    counts = tolerance.allowed(results.estimates) > tolerance.tol
+    if not counts.any():
+        return ""
+    atol = np.broadcast_to(tolerance.atol, counts.shape)[counts]
+    return f", or {number_text(float(atol.min()))}"
+
+
+def _exact_note(results: EnsembleResults) -> str | None:
+    count = int((results.components.zeta_k == 0).sum())
+    if count == 0:
+        return None
+    bounds = (
+        ""
+        if results.support is None
+        else f" Their bounds are those of a share among {results.nobs:,} observations."
+    )
+    return (
+        f"All learners agree for {count} of {len(results.labels)} estimates: their std "
+        f"err is zero, which says nothing about other data.{bounds}"
+    )
+
+
+def _effects_note(results: EnsembleResults) -> str | None:
+    if results.effect_values is None:
+        return None
+    return (
+        "Effects: change of the estimate when one predictor moves (10% to 90% "
+        "quantile, or between levels), the others at typical values."
+    )
+
+
+def _unmoved_note(results: EnsembleResults) -> str | None:
+    effects = results.effect_values
+    if effects is None or not effects.left_out:
+        return None
+    return (
+        f"No effect of {', '.join(effects.left_out)}: the formula is not finite when "
+        "it moves with the others at typical values."
+    )
+
+
+def _beyond_note(results: EnsembleResults) -> str | None:
+    effects = results.effect_values
+    if effects is None or not effects.n_beyond:
+        return None
+    return (
+        f"The last {effects.n_beyond:,} predictors were not moved: with so many "
+        "columns their rows would fill the memory. get_prediction at two rows "
+        "compares any."
+    )
+
+
+def _unused_note(results: EnsembleResults) -> str | None:
+    levels = results.info.unused_levels
+    if not levels:
+        return None
+    return f"Levels of the response that no row has: {', '.join(levels)}."
+
+
+def _few_units_note(results: EnsembleResults) -> str | None:
+    """Warn of intervals that were measured to miss their level."""
+    smooth = results.kind == KernelKind.SMOOTH
+    if smooth or results.design.n >= RELIABLE_UNITS:
+        return None
+    return (
+        f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
+        f"{results.info.units}: forests' 95% intervals have been measured to cover 92 "
+        "to 96%, with the jackknife's variance."
+    )
+
+
+def _influence_note(results: EnsembleResults) -> str:
+    if results.design.n < MIN_OBSERVATIONS:
+        return f"Too few {results.info.units} for normality tests of their influence."
+    return (
+        f"Influence: normality tests of the influence values of the {_units(results)}."
+    )
+
+
+def _units(results: EnsembleResults) -> str:
+    return f"{results.design.n:,} {results.info.units}"
+
+
+def _negative_note(results: EnsembleResults) -> str | None:
+    count = int((results.components.sampling < 0).sum())
+    if count == 0:
+        return None
+    return (
+        f"The raw sampling variance is negative for {count} of {len(results.labels)} "
+        "estimates and shown as it is; the std err uses its posterior mean given that "
+        "it is positive. Grow more learners."
+    )
+
+
+def _bounded_note(results: EnsembleResults) -> str | None:
+    count = int(results.estimates.bounded.sum())
+    if count == 0:
+        return None
+    return (
+        f"B = {results.B:,} is too small: the std err of {count} of "
+        f"{len(results.labels)} estimates is only the largest that the spread of "
+        "single learners allows. Grow some hundreds of learners; the summary then says "
+        "how many are needed."
+    )
+
+
+def _range_note(results: EnsembleResults) -> str | None:
+    """Say that squares of huge or tiny responses have no place in the table."""
+    shown, scaled = results.components.total, results.estimates.scaled.total
+    if (np.isfinite(shown) & ((shown != 0) | (scaled == 0))).all():
+        return None
+    return (
+        "The Variance table holds squares beyond the range of floating point, shown as "
+        "inf or 0; all other numbers are as they should be."
+    )
+
+
+def _orders_note(results: EnsembleResults) -> str | None:
+    orders = results.estimates.scaled.orders
+    if orders is None:
+        return None
+    return (
+        f"The sampling variance is the jackknife's over 1 + rho, rho = "
+        f"{orders.rho:.2f} (standard error {orders.error:.2f}): the jackknife counts "
+        f"twice and more what pairs and larger sets of {results.info.units} explain."
+    )
+
+
+def _large_k_note(results: EnsembleResults) -> str | None:
+    large = results.k > results.design.n / 2 and not results.design.complete
+    first_order = ESTIMATORS[results.variance].source == "moments"
+    if not large or not first_order or results.kind == KernelKind.SMOOTH:
+        return None
+    return (
+        f"k = {results.k:,} exceeds half of the {_units(results)}: there this "
+        "estimator of the variance, which sees the first order only, has been measured "
+        "to be 10 to 50% low for trees. variance='hoeffding' goes beyond it."
+    )
+
+
+def _probability_note(results: EnsembleResults) -> str | None:
+    if results.support is None:
+        return None
+    return (
+        "Intervals of probabilities and of their differences stay within their range "
+        "(Agresti and Coull's, on an effective number of observations)."
+    )
+
+
+def _dropped_note(results: EnsembleResults) -> str | None:
+    if results.info.n_dropped == 0:
+        return None
+    count = results.info.n_dropped
+    rows = "row" if count == 1 else "rows"
+    return f"{count:,} {rows} with missing values dropped."
+
+
+def _unscored_note(results: EnsembleResults) -> str | None:
+    scores = results.scores
+    if scores is None or scores.n_scored == results.nobs:
+        return None
+    return (
+        f"Out-of-bag scores rest on {scores.n_scored:,} of {results.nobs:,} "
+        "observations; the others were in every subsample."
+    )
+
+
+def _cut_note(results: EnsembleResults) -> str | None:
+    counts = {"estimates": len(results.labels)}
+    if results.effect_values is not None:
+        counts["effects"] = len(results.effect_values.frame)
+    cut = [f"{n:,} {what}" for what, n in counts.items() if n > MAX_ROWS]
+    if not cut:
+        return None
+    half = MAX_ROWS // 2
+    return (
+        f"Of {' and '.join(cut)} the first {half} and the last {half} are shown; "
+        "`summary_frame()`, `effects`, `components`, `normality` and "
+        "`diagnostics` hold all."
+    )

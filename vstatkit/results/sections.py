@@ -1,0 +1,191 @@
+"""Sections of a summary: tables of text, ready to be set."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.iolib.table import Cell, SimpleTable
+from statsmodels.iolib.tableformatting import fmt_base
+
+from vstatkit._typing import Ints, Labels
+from vstatkit.inference.influence import influence_normality
+from vstatkit.inference.normality import MIN_OBSERVATIONS
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.tables import label_texts
+from vstatkit.variance.components import COMPONENTS
+
+MAX_ROWS = 40
+"""Rows of a table that are printed, the first and the last; the notes say so."""
+
+
+class Section:
+    """Formatted cells of one table, before the common width is known."""
+
+    def __init__(
+        self,
+        name: str,
+        headers: Sequence[str],
+        frame: pd.DataFrame,
+        *,
+        cut: bool = False,
+    ) -> None:
+        self.name = name
+        self.headers = list(headers)
+        self.stubs = label_texts(frame.index)
+        self.cells = frame.to_numpy(dtype=object).tolist()
+        if cut:
+            self.stubs.insert(MAX_ROWS // 2, "...")
+            self.cells.insert(MAX_ROWS // 2, ["..." for _ in headers])
+
+    @property
+    def _widths(self) -> list[int]:
+        columns = [
+            list(column) for column in zip(self.headers, *self.cells, strict=True)
+        ]
+        return [max(8, *(len(cell) for cell in column)) for column in columns]
+
+    @property
+    def _stub_width(self) -> int:
+        return max(len(text) for text in [self.name, *self.stubs])
+
+    @property
+    def width(self) -> int:
+        """Least width that holds all cells."""
+        return self._stub_width + sum(width + 1 for width in self._widths)
+
+    def table(self, width: int) -> SimpleTable:
+        """Lay the cells out over the common width."""
+        surplus = width - self.width
+        each, rest = divmod(surplus, len(self.headers))
+        padded = [
+            [cell.rjust(w + each) for cell, w in zip(row, self._widths, strict=True)]
+            for row in [self.headers, *self.cells]
+        ]
+        style = copy.deepcopy(fmt_base)
+        style["colwidths"] = None
+        style["data_fmts"] = ["%s"] * len(self.headers)
+        stubs = [text.ljust(self._stub_width + rest) for text in self.stubs]
+        table = SimpleTable(padded[1:], padded[0], stubs, txt_fmt=style)
+        corner = self.name.ljust(self._stub_width + rest)
+        table[0][0] = Cell(corner, datatype="stub", row=table[0])
+        return table
+
+
+def number_text(value: float) -> str:
+    """Write a number with four significant digits, plainly where it is readable."""
+    if value == 0:
+        return "0"
+    if not np.isfinite(value):
+        return str(value)
+    if abs(value) >= 1e5 or abs(value) < 1e-3:
+        return f"{value:.3e}"
+    decimals = max(0, 3 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:.{min(decimals, 4)}f}"
+
+
+def _setting(value: Any) -> str:
+    return number_text(float(value)) if isinstance(value, float) else str(value)
+
+
+def _pvalue(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def interval_headers(alpha: float) -> list[str]:
+    """Write the headers of interval columns, as statsmodels does."""
+    return [f"[{alpha / 2:.4g}", f"{1 - alpha / 2:.4g}]"]
+
+
+def _test_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """Format estimate, standard error, z, p-value and the interval's bounds."""
+    return pd.DataFrame(
+        {
+            "estimate": frame["estimate"].map(number_text),
+            "std_error": frame["std_error"].map(number_text),
+            "z": frame["z"].map("{:.3f}".format),
+            "p_value": frame["p_value"].map(_pvalue),
+            "ci_lower": frame["ci_lower"].map(number_text),
+            "ci_upper": frame["ci_upper"].map(number_text),
+        }
+    )
+
+
+def estimates_section(results: EnsembleResults, alpha: float) -> Section:
+    """Tabulate the estimates with tests and intervals."""
+    bounds = results.conf_int(alpha)
+    frame = pd.DataFrame(
+        {
+            "estimate": results.params,
+            "std_error": results.bse,
+            "z": results.zvalues,
+            "p_value": results.pvalues,
+            "ci_lower": bounds["lower"],
+            "ci_upper": bounds["upper"],
+        }
+    ).iloc[_shown(results.labels)]
+    cells = _test_cells(frame)
+    cells.insert(2, "df", results.df.iloc[_shown(results.labels)].map("{:.1f}".format))
+    coefficients = results.info.coefficients
+    headers = ["coef" if coefficients else "mean", "std err", "df", "z", "P>|z|"]
+    name = "" if coefficients else "Estimates"
+    headers = [*headers, *interval_headers(alpha)]
+    return Section(name, headers, cells, cut=_is_cut(results.labels))
+
+
+def _shown(labels: Labels) -> Ints:
+    """Places of the rows that are printed: all, or the first and the last."""
+    places = np.arange(len(labels))
+    if not _is_cut(labels):
+        return places
+    half = MAX_ROWS // 2
+    return np.concatenate([places[:half], places[-half:]])
+
+
+def _is_cut(labels: Labels) -> bool:
+    return len(labels) > MAX_ROWS
+
+
+def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
+    """Tabulate the effects, where there are any."""
+    frame = results.effects_frame(alpha)
+    if frame is None:
+        return None
+    labels = frame.index
+    frame = frame.iloc[_shown(labels)]
+    cells = _test_cells(frame)
+    cells.insert(0, "from", frame["from"].map(_setting))
+    cells.insert(1, "to", frame["to"].map(_setting))
+    headers = ["from", "to", "change", "std err", "z", "P>|z|"]
+    headers = [*headers, *interval_headers(alpha)]
+    return Section("Effects", headers, cells, cut=_is_cut(labels))
+
+
+def components_section(results: EnsembleResults) -> Section:
+    """Tabulate the variance components."""
+    shown = _shown(results.labels)
+    frame = results.components.to_frame(results.labels)[list(COMPONENTS)].iloc[shown]
+    share = results.diagnostics["monte_carlo_share"].iloc[shown]
+    cells = frame.map(number_text)
+    cells["share"] = share.map("{:.1%}".format)
+    headers = ["zeta_1", "zeta_k", "sampling", "monte carlo", "total", "mc_se"]
+    headers = [*headers, "MC share"]
+    return Section("Variance", headers, cells, cut=_is_cut(results.labels))
+
+
+def normality_section(results: EnsembleResults) -> Section | None:
+    """Tabulate the normality tests, where there are enough units for them."""
+    if results.design.n < MIN_OBSERVATIONS:
+        return None
+    shown = _shown(results.labels)
+    found = influence_normality(results.design, results.values[:, shown])
+    frame = found.set_axis(results.labels[shown])
+    cells = frame.map("{:.3f}".format)
+    headers = ["skew", "kurtosis", "omnibus", "Prob", "Jarque-Bera", "Prob"]
+    return Section("Influence", headers, cells, cut=_is_cut(results.labels))
+
+
+def percent_text(share: float) -> str:
+    """Write a share as a percentage."""
+    return f"{share:.1%}"

@@ -1,0 +1,126 @@
+"""Estimators that see how often each observation was drawn."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimator import Source, SumEstimator
+from vstatkit.variance.formulas import (
+    noise_variance,
+    zeta_1_bm,
+    zeta_1_corrected_u,
+    zeta_1_corrected_v,
+    zeta_1_corrected_v_simple,
+    zeta_1_ij,
+    zeta_1_ij_u,
+)
+from vstatkit.variance.influence import influence_ceiling, influence_concentration
+from vstatkit.variance.moments import EnsembleMoments, moments_from_sums
+from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.sums import EnsembleSums
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentEstimator(SumEstimator):
+    """An estimator of `zeta_1` that is linear in the moments of the counts.
+
+    Attributes
+    ----------
+    zeta_1 : callable
+        `(moments, replace) -> zeta_1`, for variances and covariances alike.
+    """
+
+    zeta_1: Callable[[EnsembleMoments, bool], Floats]
+
+    source: ClassVar[Source] = "moments"
+
+    def sampling(self, moments: EnsembleMoments, *, replace: bool) -> Floats:
+        """Estimate the sampling variance (m,), or covariance of joint moments."""
+        return moments.size**2 / moments.n * self.zeta_1(moments, replace)
+
+    def from_sums(
+        self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None
+    ) -> VarianceComponents:
+        """Estimate the components from sums over learners."""
+        moments = moments_from_sums(sums, complete=design.complete)
+        return self.from_moments(moments, replace=design.replace)
+
+    def from_moments(
+        self, moments: EnsembleMoments, *, replace: bool
+    ) -> VarianceComponents:
+        """Estimate the components from moments."""
+        n, k = moments.n, moments.size
+        sampling = self.sampling(moments, replace=replace)
+        inflation = (n / (n - k)) ** 2 if self.inflated and not replace else 1.0
+        noise = inflation * moments.count_variance * moments.monte_carlo
+        return VarianceComponents(
+            method=self.name,
+            zeta_1=n / k**2 * sampling,
+            zeta_k=moments.zeta_k,
+            sampling=sampling,
+            monte_carlo=moments.monte_carlo,
+            total=sampling + moments.monte_carlo,
+            mc_se=np.sqrt(noise_variance(sampling, noise, n)),
+            noise=noise,
+            n=n,
+            ceiling=influence_ceiling(
+                noise, moments.n_learners, n, complete=moments.complete
+            ),
+            concentration=moment_concentration(moments),
+        )
+
+    def covariance(
+        self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
+    ) -> tuple[Floats, Floats]:
+        """Estimate the sampling and the Monte Carlo covariance, each (m, m)."""
+        sums = self.sums(design, values, joint=True)
+        moments = moments_from_sums(sums, complete=design.complete)
+        return self.sampling(moments, replace=design.replace), moments.monte_carlo
+
+
+def moment_concentration(moments: EnsembleMoments) -> Floats | None:
+    """Say how much the covariances with the counts rest on few units."""
+    if moments.quartic is None:
+        return None
+    n, noise = moments.n, moments.count_variance * moments.monte_carlo
+    squares = moments.size**2 / n * zeta_1_ij(moments)
+    return influence_concentration(squares, moments.quartic, noise, n)
+
+
+BM = MomentEstimator("bm", "BM", nonnegative=True, zeta_1=lambda mo, _: zeta_1_bm(mo))
+
+IJ = MomentEstimator("ij", "IJ", nonnegative=True, zeta_1=lambda mo, _: zeta_1_ij(mo))
+
+IJ_U = MomentEstimator(
+    "ij_u",
+    "IJ-U",
+    inflated=True,
+    zeta_1=lambda mo, replace: zeta_1_ij_u(mo, replace=replace),
+)
+
+CORRECTED_V = MomentEstimator(
+    "corrected_v",
+    "corrected-V",
+    replace=True,
+    zeta_1=lambda mo, _: zeta_1_corrected_v(mo),
+)
+
+CORRECTED_V_SIMPLE = MomentEstimator(
+    "corrected_v_simple",
+    "corrected-V (simple)",
+    replace=True,
+    zeta_1=lambda mo, _: zeta_1_corrected_v_simple(mo),
+)
+
+CORRECTED_U = MomentEstimator(
+    "corrected_u",
+    "corrected-U",
+    replace=False,
+    inflated=True,
+    zeta_1=lambda mo, _: zeta_1_corrected_u(mo),
+)
