@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 import vstatkit as vs
 from vstatkit.ensemble import effects
 from vstatkit.storage.archive import read_archive, write_archive
-from vstatkit.storage.loading import ARRAYS
+from vstatkit.storage.loading import known_arrays
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_files_of_the_oldest_layout_are_read(data, tmp_path):
     path = tmp_path / "r.npz"
     saved = vs.fit("y ~ x1", data, B=40, rng=1, variance="corrected")
     saved.save(path)
-    document, arrays = read_archive(path, ARRAYS)
+    document, arrays = read_archive(path, known_arrays())
     assert document["format"] == 3
     document["format"] = 2
     del document["kind"], document["info"]["growth"]["atol"], arrays["reference"]

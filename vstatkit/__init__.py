@@ -14,10 +14,14 @@ from vstatkit.exceptions import (
 )
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.inference.normality import normality_tests
+from vstatkit.kernels.registry import register_kernel
+from vstatkit.results.drawing import register_plot
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.prediction_results import PredictionResults
+from vstatkit.sampling.registry import register_design
 from vstatkit.storage.loading import load
 from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.registry import register_variance
 
 __version__ = "0.1.0"
 
@@ -43,6 +47,10 @@ __all__ = [
     "from_sklearn",
     "load",
     "normality_tests",
+    "register_design",
+    "register_kernel",
+    "register_plot",
+    "register_variance",
     "statistic",
     "studies",
     "variance_components",

@@ -36,7 +36,7 @@ from vstatkit.kernels.registry import (
 )
 from vstatkit.kernels.training import Training
 from vstatkit.options import check_options, split_options
-from vstatkit.pipeline import Growing, evaluated, settle
+from vstatkit.pipeline import Drawing, Growing, evaluated, settle
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.sampling.registry import design_options
@@ -148,30 +148,20 @@ def fit(
         missing=missing,
         not_in_dot=tuple(one for one in (groups, weights) if isinstance(one, str)),
     )
-    check_units(len(parsed.y))
-    warn_if_constant(parsed)
-    warn_of_single_rows(k)
-    clusters = take_column("groups", groups, parsed.data, parsed.rows, frame.index)
-    column = take_column("weights", weights, parsed.data, parsed.rows, frame.index)
+    _check_observations(parsed, k)
+    clusters, column = (
+        take_column(name, given, parsed.data, parsed.rows, frame.index)
+        for name, given in (("groups", groups), ("weights", weights))
+    )
     keywords, options = split_options(kernel_options, design_options())
     training = Training.of(parsed, observation_weights(column))
     built = build_kernel(kernel, training, options)
     members, units = unit_codes(clusters, parsed.data.index)
-    scheme = settle(
-        design,
-        len(units),
-        k=k,
-        B=B,
-        replace=replace,
-        rng=rng,
-        options=keywords,
-        variance=variance,
-        kind=kind_of(built),
-    )
+    drawing = Drawing(design, k, B, replace, rng, variance)
+    scheme = settle(drawing, len(units), keywords, kind_of(built))
     query = build_query(built, parsed, at)
-    task = Task(
-        built, scheme.design, query.rows, members, keep=isinstance(built, Predictive)
-    )
+    keep = isinstance(built, Predictive)
+    task = Task(built, scheme.design, query.rows, members, keep)
     if isinstance(built, FunctionKernel):
         task, query = probe(task, built)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)
@@ -179,6 +169,13 @@ def fit(
     return evaluated(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
+
+
+def _check_observations(parsed: Design, k: Any) -> None:
+    """Refuse too few observations; warn of what is allowed but rarely meant."""
+    check_units(len(parsed.y))
+    warn_if_constant(parsed)
+    warn_of_single_rows(k)
 
 
 def _model_info(
@@ -255,17 +252,8 @@ def statistic(
     columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=range(n))
     clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
     members, units = unit_codes(clusters, index)
-    scheme = settle(
-        design,
-        len(units),
-        k=k,
-        B=B,
-        replace=replace,
-        rng=rng,
-        options=options,
-        variance=variance,
-        kind=KernelKind.SMOOTH,
-    )
+    drawing = Drawing(design, k, B, replace, rng, variance)
+    scheme = settle(drawing, len(units), options, KernelKind.SMOOTH)
     task, query = statistic_task(h, table, scheme.design, members)
     name = kernel_name(h)
     info = ModelInfo(

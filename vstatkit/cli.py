@@ -1,6 +1,8 @@
 """The `vstatkit` command."""
 
 import argparse
+import importlib
+import importlib.util
 import sys
 import time
 from collections.abc import Sequence
@@ -11,7 +13,9 @@ import pandas as pd
 from vstatkit import __version__, datasets
 from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
+from vstatkit.kernels.registry import KERNELS
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.sampling.registry import DESIGNS
 from vstatkit.storage.files import write_text_whole, write_whole
 from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
 from vstatkit.studies.validity import EXTRAS, SETTINGS
@@ -22,8 +26,9 @@ WRITERS = (".csv", ".html", ".tex", ".txt")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    options = _parser().parse_args(arguments)
     try:
+        _import_plugins(arguments)
+        options = _parser().parse_args(arguments)
         return int(options.run(options))
     except (VstatkitError, ValueError, TypeError, OSError) as error:
         print(f"vstatkit: error: {error}", file=sys.stderr)
@@ -33,10 +38,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _plugins() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module, or a .py file, that registers kernels, designs, "
+        "variance estimators or studies",
+    )
+    return parser
+
+
+def _import_plugins(arguments: Sequence[str] | None) -> None:
+    """Import what may add to the choices, before they are read."""
+    for plugin in _plugins().parse_known_args(arguments)[0].plugin:
+        if not plugin.endswith(".py"):
+            importlib.import_module(plugin)
+            continue
+        spec = importlib.util.spec_from_file_location(Path(plugin).stem, plugin)
+        if spec is None or spec.loader is None:
+            raise ValueError(f"--plugin must be a module or a .py file; got {plugin}.")
+        module = importlib.util.module_from_spec(spec)
+        # Data classes look their module up.
+        sys.modules[module.__name__] = module
+        spec.loader.exec_module(module)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="vstatkit",
         description="Ensembles with believable standard errors.",
+        parents=[_plugins()],
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -56,9 +90,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("formula", help='for example "y ~ x1 + x2", or "y ~ ."')
     parser.add_argument("data", type=Path, help="CSV file with a header row")
     parser.add_argument("--at", type=Path, metavar="CSV", help="query points")
-    parser.add_argument(
-        "--kernel", default="forest", choices=["forest", "tree", "ols", "logit"]
-    )
+    parser.add_argument("--kernel", default="forest", choices=list(KERNELS))
     parser.add_argument("--k", help="subsample size, or a fraction of the rows")
     parser.add_argument("--B", default="auto", help="number of base learners, or auto")
     parser.add_argument(
@@ -69,7 +101,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variance", default="auto", choices=["auto", "corrected", *ESTIMATORS]
     )
-    parser.add_argument("--design", default="iid")
+    parser.add_argument("--design", default="iid", choices=list(DESIGNS))
     parser.add_argument("--alpha", type=float, default=0.05)
     parser.add_argument("--seed", type=int, help="repeats the same numbers")
     parser.add_argument("--n-jobs", type=int)
@@ -186,7 +218,7 @@ def _fit(options: argparse.Namespace) -> int:
         )
     data = pd.read_csv(options.data)
     at = None if options.at is None else pd.read_csv(options.at)
-    coefficients = options.kernel in ("ols", "logit")
+    coefficients = KERNELS[options.kernel].coefficients
     results = fit(
         options.formula,
         data,

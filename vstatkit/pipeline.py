@@ -49,29 +49,43 @@ class Scheme(NamedTuple):
     method: str
 
 
+class Drawing(NamedTuple):
+    """How subsamples are to be drawn, as it was asked for; see `fit`."""
+
+    design: str
+    k: int | float | None
+    B: int | str
+    replace: bool
+    rng: Seed
+    variance: str
+
+
 def settle(
-    design: str,
-    n: int,
-    *,
-    k: int | float | None,
-    B: int | str,
-    replace: bool,
-    rng: Seed,
-    options: dict[str, Any],
-    variance: str,
-    kind: KernelKind,
+    drawing: Drawing, n: int, options: dict[str, Any], kind: KernelKind
 ) -> Scheme:
-    """Settle how n units are drawn, before anything is evaluated."""
-    built, size = build_design(
-        design,
+    """Settle how n units are drawn, before anything is evaluated.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        What was asked for.
+    n : int
+        Units.
+    options : dict
+        Options of the design.
+    kind : KernelKind
+        How the kernel depends on its observations.
+    """
+    design, size = build_design(
+        drawing.design,
         n,
-        k,
-        ensemble_size(B),
-        replace=replace,
-        seed=resolve_seed(rng),
+        drawing.k,
+        ensemble_size(drawing.B),
+        replace=drawing.replace,
+        seed=resolve_seed(drawing.rng),
         options=options,
     )
-    return Scheme(built, size, resolved(variance, built, kind))
+    return Scheme(design, size, resolved(drawing.variance, design, kind))
 
 
 class Growing(NamedTuple):

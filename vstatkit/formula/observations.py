@@ -88,7 +88,7 @@ def warn_if_constant(parsed: Design) -> None:
             f"the response {parsed.response!r} is constant, so every estimate is exact "
             "and every standard error zero.",
             ConstantResponseWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -40,6 +40,8 @@ class NamedKernel:
         Whether the design matrix has the formula's intercept.
     takes_missing : bool
         Whether predictors may be missing.
+    coefficients : bool
+        Whether its values are coefficients, so that there are no query points.
     codec : KernelCodec or None
         How its learners are saved; without it results are saved without them.
     """
@@ -50,6 +52,7 @@ class NamedKernel:
     options: tuple[str, ...] = ()
     intercept: bool = False
     takes_missing: bool = False
+    coefficients: bool = False
     codec: KernelCodec | None = None
 
 
@@ -113,7 +116,9 @@ def _regression(name: str, title: str) -> NamedKernel:
             weights=training.weights,
         )
 
-    return NamedKernel(name, build, title, intercept=True, codec=LINEAR_CODEC)
+    return NamedKernel(
+        name, build, title, intercept=True, coefficients=True, codec=LINEAR_CODEC
+    )
 
 
 for _kernel in (

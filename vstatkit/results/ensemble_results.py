@@ -23,20 +23,21 @@ from vstatkit.inference.intervals import Support
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.results.beyond import measured_orders
 from vstatkit.results.continuation import Recipe, continued
 from vstatkit.results.contrasts import contrasts, joint_test
+from vstatkit.results.drawing import draw
+from vstatkit.results.effects import effect_estimates, effects_table
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.tables import (
     diagnostics_frame,
-    estimates_frame,
     glance_frame,
     mean_frame,
     tidy_frame,
 )
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.orders import HigherOrders, measure_orders
-from vstatkit.variance.reference import spread_columns
+from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:
@@ -203,14 +204,12 @@ class EnsembleResults:
         DataFrame
             Columns `lower` and `upper`. Those of probabilities lie inside [0, 1].
         """
-        critical = self._critical_values(alpha) if simultaneous else None
-        bounds = np.column_stack(self.estimates.interval(alpha, critical))
+        est, critical = self.estimates, None
+        if simultaneous:
+            correlation = self.covariances.correlation
+            critical = band_critical_values(correlation, alpha, est.df, self.seed)
+        bounds = np.column_stack(est.interval(alpha, critical))
         return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
-
-    def _critical_values(self, alpha: float) -> Floats:
-        """Quantiles that make all intervals hold at once."""
-        correlation = self.covariances.correlation
-        return band_critical_values(correlation, alpha, self.estimates.df, self.seed)
 
     @cached_property
     def covariances(self) -> Covariance:
@@ -250,22 +249,12 @@ class EnsembleResults:
 
     def effects_frame(self, alpha: float = 0.05) -> pd.DataFrame | None:
         """Tabulate the `effects` with intervals of coverage 1 - alpha."""
-        moved = self._effect_estimates
-        if self.effect_values is None or moved is None:
-            return None
-        frame = self.effect_values.frame
-        return pd.concat([frame, estimates_frame(moved, frame.index, alpha)], axis=1)
+        return effects_table(self.effect_values, self._effect_estimates, alpha)
 
     @cached_property
     def _effect_estimates(self) -> Estimates | None:
-        """Estimates behind the effects; an effect is the difference of two values."""
-        if self.effect_values is None:
-            return None
-        limit = None if self.limit is None else 2 * np.max(self.limit)
-        support = None if self.support is None else self.support.of_differences
-        values = self.effect_values.values
-        moved = estimate(self.design, values, self.variance, limit, self.orders)
-        return replace(moved, support=support)
+        """Estimates behind the effects."""
+        return effect_estimates(self)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -312,16 +301,8 @@ class EnsembleResults:
         method = resolved(name, self.design, self.kind)
         orders = self.orders
         if ESTIMATORS[method].beyond and orders is None:
-            orders = measure_orders(
-                self.design, self.B, self._reference_values, self.kind
-            )
+            orders = measured_orders(self)
         return replace(self, variance=method, orders=orders)
-
-    def _reference_values(self, L: int) -> Floats:
-        """Values on which the first L learners are compared, shape (L, r)."""
-        if self.predictor is None or self.reference is None:
-            return self.values[:L, spread_columns(self.values.shape[1])]
-        return self.predictor.first(L).values(self.reference)[:L]
 
     def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
         """Estimate the variance by every estimator that applies to this design.
@@ -432,12 +413,21 @@ class EnsembleResults:
 
         return summarise(self, alpha)
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the effects, or the estimates where there are no effects."""
-        from vstatkit import plots  # noqa: PLC0415 matplotlib loads on demand
+    def plot(
+        self, ax: "Axes | None" = None, *, kind: str | None = None, **options: Any
+    ) -> "Axes":
+        """Draw the effects, or the estimates where there are no effects.
 
-        draw = plots.plot_estimates if self.effects is None else plots.plot_effects
-        return draw(self, ax=ax)
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw.
+        kind : {"estimates", "effects", "profile", "influence", "convergence"}, optional
+            Another picture, or one added by `vstatkit.register_plot`.
+        **options
+            Of the picture; see `vstatkit.plots`.
+        """
+        return draw(self, kind, ax, options)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save as arrays and JSON; `vstatkit.load` reads it back."""

@@ -62,5 +62,5 @@ def warn_of_single_rows(k: Any) -> None:
         warnings.warn(
             "k=1 is one observation a subsample; k=1.0, the fraction, is all of them.",
             VstatkitWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

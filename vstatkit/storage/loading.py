@@ -82,7 +82,7 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
     with place.open("rb"):  # says what is wrong with the path, not with the file
         pass
     try:
-        return _unpack_results(*read_archive(place, _known_arrays()))
+        return _unpack_results(*read_archive(place, known_arrays()))
     except FileError as error:
         raise FileError(f"{path} cannot be loaded: {error}") from error
     except Exception as error:
@@ -92,7 +92,8 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
         ) from error
 
 
-def _known_arrays() -> tuple[str, ...]:
+def known_arrays() -> tuple[str, ...]:
+    """List the arrays that a file may hold, those of learners included."""
     learners = [name for codec in CODECS.values() for name in codec.arrays]
     return (*ARRAYS, *learners)
 

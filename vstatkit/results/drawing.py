@@ -1,0 +1,47 @@
+"""Pictures of results by name; what draws them loads matplotlib, this does not."""
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+Draw = Callable[..., Any]
+
+PLOTS: dict[str, Draw] = {}
+"""Pictures by the name that `EnsembleResults.plot` takes."""
+
+
+def register_plot(name: str, draw: Draw) -> None:
+    """Make a picture known by a name.
+
+    Parameters
+    ----------
+    name : str
+        `results.plot(kind=name)` draws it from then on.
+    draw : callable
+        `(results, *, ax=None, **options) -> Axes`; draws on `ax`, or on axes of its
+        own.
+    """
+    if not callable(draw):
+        raise TypeError(f"`draw` must be a function; got {type(draw).__name__}.")
+    if name in PLOTS:
+        raise ValueError(f"there is a plot {name!r} already; choose another name.")
+    PLOTS[name] = draw
+
+
+def draw(
+    results: "EnsembleResults", kind: str | None, ax: "Axes | None", options: Any
+) -> "Axes":
+    """Draw a picture; by default the effects, or the estimates where there are none."""
+    importlib.import_module("vstatkit.plots")  # registers those that come along
+    if kind is None:
+        kind = "estimates" if results.effects is None else "effects"
+    if kind not in PLOTS:
+        names = ", ".join(map(repr, PLOTS))
+        raise ValueError(f"`kind` must be one of {names}; got {kind!r}.")
+    axes: Axes = PLOTS[kind](results, ax=ax, **options)
+    return axes
