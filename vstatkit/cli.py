@@ -27,7 +27,7 @@ WRITERS = (".csv", ".html", ".tex", ".txt")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     try:
-        _import_plugins(arguments)
+        import_plugins(arguments)
         options = _parser().parse_args(arguments)
         return int(options.run(options))
     except (VstatkitError, ValueError, TypeError, OSError) as error:
@@ -51,19 +51,29 @@ def _plugins() -> argparse.ArgumentParser:
     return parser
 
 
-def _import_plugins(arguments: Sequence[str] | None) -> None:
+def import_plugins(arguments: Sequence[str] | None) -> None:
     """Import what may add to the choices, before they are read."""
     for plugin in _plugins().parse_known_args(arguments)[0].plugin:
-        if not plugin.endswith(".py"):
+        if plugin.endswith(".py"):
+            _import_file(Path(plugin))
+        elif importlib.util.find_spec(plugin) is None:
+            raise ValueError(
+                f"--plugin must be a module that Python finds, or a .py file; got "
+                f"{plugin}."
+            )
+        else:
             importlib.import_module(plugin)
-            continue
-        spec = importlib.util.spec_from_file_location(Path(plugin).stem, plugin)
-        if spec is None or spec.loader is None:
-            raise ValueError(f"--plugin must be a module or a .py file; got {plugin}.")
-        module = importlib.util.module_from_spec(spec)
-        # Data classes look their module up.
-        sys.modules[module.__name__] = module
-        spec.loader.exec_module(module)
+
+
+def _import_file(path: Path) -> None:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path} to import as a plugin.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} cannot be imported as a plugin.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # data classes look their module up
+    spec.loader.exec_module(module)
 
 
 def _parser() -> argparse.ArgumentParser:

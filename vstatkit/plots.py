@@ -11,7 +11,6 @@ from scipy import stats
 from vstatkit._typing import Floats
 from vstatkit.inference.estimate import estimate
 from vstatkit.results.comparison import VarianceComparison
-from vstatkit.results.drawing import register_plot
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.tables import label_texts
 
@@ -235,10 +234,3 @@ def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -
     )
     _clean(ax)
     return ax
-
-
-register_plot("estimates", plot_estimates)
-register_plot("effects", plot_effects)
-register_plot("profile", plot_profile)
-register_plot("influence", plot_influence)
-register_plot("convergence", plot_convergence)

@@ -11,8 +11,17 @@ if TYPE_CHECKING:
 
 Draw = Callable[..., Any]
 
-PLOTS: dict[str, Draw] = {}
-"""Pictures by the name that `EnsembleResults.plot` takes."""
+PLOTS: dict[str, Draw | str] = {
+    "estimates": "plot_estimates",
+    "effects": "plot_effects",
+    "profile": "plot_profile",
+    "influence": "plot_influence",
+    "convergence": "plot_convergence",
+}
+"""Pictures by the name that `EnsembleResults.plot` takes.
+
+Texts are functions of `vstatkit.plots`, which is imported on demand.
+"""
 
 
 def register_plot(name: str, draw: Draw) -> None:
@@ -37,11 +46,13 @@ def draw(
     results: "EnsembleResults", kind: str | None, ax: "Axes | None", options: Any
 ) -> "Axes":
     """Draw a picture; by default the effects, or the estimates where there are none."""
-    importlib.import_module("vstatkit.plots")  # registers those that come along
     if kind is None:
         kind = "estimates" if results.effects is None else "effects"
     if kind not in PLOTS:
         names = ", ".join(map(repr, PLOTS))
         raise ValueError(f"`kind` must be one of {names}; got {kind!r}.")
-    axes: Axes = PLOTS[kind](results, ax=ax, **options)
+    found = PLOTS[kind]
+    if isinstance(found, str):
+        found = getattr(importlib.import_module("vstatkit.plots"), found)
+    axes: Axes = found(results, ax=ax, **options)
     return axes
