@@ -4,9 +4,7 @@ Every function of moments is linear in them, so it serves variances (fields of
 shape (m,)) and covariances (fields of shape (m, m)) alike. The formulas are
 written for variances; a covariance has products in place of squares.
 
-Notes
------
-Notation: :math:`N_{bi}` is the number of times that observation i occurs in
+In them, :math:`N_{bi}` is the number of times that observation i occurs in
 subsample b, :math:`N_i = \sum_b N_{bi}`, and :math:`h_b` is the value of learner b.
 
 .. math::
