@@ -183,7 +183,7 @@ def _count(package: str, sections: Mapping[str, Sequence[Comparison]]) -> str:
     comparisons = [one for section in sections.values() for one in section]
     worst = max(one.difference for one in comparisons)
     return (
-        f"{len(comparisons)} forests of {package}'s in {len(sections)} settings: "
+        f"{len(comparisons)} {package} forests in {len(sections)} settings: "
         f"largest relative difference {worst:.1e}"
     )
 

@@ -1,13 +1,20 @@
-"""The guide's examples run, one after the other, in one session."""
+"""The guide's examples run, and the names on the pages are those of the code."""
 
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
+import r_bridge
 import vstatkit as vs
 
-GUIDE = Path(__file__).parent.parent / "docs" / "guide.md"
+ROOT = Path(__file__).parent.parent
+GUIDE = ROOT / "docs" / "guide.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+INDEX = ROOT / "docs" / "index.md"
+ROOMS = [module.name for module in pkgutil.iter_modules(vs.__path__)]
 
 
 @pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
@@ -19,3 +26,87 @@ def test_the_guide_runs(tmp_path, monkeypatch, capsys):
     assert "Forest Results" in capsys.readouterr().out
     assert str(names["again"].summary()) == str(names["res"].summary())
     assert isinstance(names["few"], vs.EnsembleResults)
+
+
+def found(pattern):
+    """Find what a pattern's group matches on any page, with the page's name."""
+    return sorted(
+        {
+            (page.name, match)
+            for page in PAGES
+            for match in re.findall(pattern, page.read_text(encoding="utf-8"))
+        }
+    )
+
+
+def sources(room):
+    """Read the code of a folder, or of a single module."""
+    folder = ROOT / "vstatkit" / room
+    files = folder.rglob("*.py") if folder.is_dir() else [folder.with_suffix(".py")]
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
+def defines(room, name):
+    # Names that a folder offers need not be defined in it: `studies.coverage`.
+    offered = getattr(importlib.import_module(f"vstatkit.{room}"), name, None)
+    return bool(
+        offered or re.search(rf"^(?:def|class) {name}\b", sources(room), re.MULTILINE)
+    )
+
+
+def test_functions_on_the_pages_are_in_the_rooms_named():
+    named = found(rf"`((?:{'|'.join(ROOMS)})\.[A-Za-z]\w*)[`(]")
+    assert len(named) > 15
+    for page, name in named:
+        room, function = name.split(".")
+        assert defines(room, function), f"{page} names {name}"
+
+
+def test_public_names_on_the_pages_exist():
+    for module, alias in ((vs, "vs"), (r_bridge, "r_bridge")):
+        named = found(rf"`{alias}\.([A-Za-z]\w*)(?=[`(])")
+        assert named
+        for page, name in named:
+            assert hasattr(module, name), f"{page} names {alias}.{name}"
+
+
+def test_the_reference_documents_what_exists():
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    named = re.findall(r"\.\. auto\w+:: (\S+)\n(?: +:members:(.*)\n)?", text)
+    assert len(named) > 20
+    for name, members in named:
+        thing = resolve(name)
+        for member in filter(None, re.split(r"[,\s]+", members)):
+            assert hasattr(thing, member), f"reference.md names {name}.{member}"
+
+
+def resolve(name):
+    parts = name.split(".")
+    thing = importlib.import_module(parts[0])
+    for depth, part in enumerate(parts[1:], start=2):
+        if not hasattr(thing, part):
+            importlib.import_module(".".join(parts[:depth]))
+        thing = getattr(thing, part)
+    return thing
+
+
+def test_tests_on_the_pages_exist():
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    named = found(r"`(test_\w+)`")
+    assert len(named) > 10
+    for page, name in named:
+        assert re.search(rf"def {name}\b", tests), f"{page} names {name}"
+
+
+def test_files_on_the_pages_exist():
+    named = found(r"`((?:vstatkit|r_bridge|tests|docs)/[\w./]+)`")
+    assert len(named) > 5
+    for page, name in named:
+        assert (ROOT / name).exists(), f"{page} names {name}"
+
+
+def test_every_page_is_in_the_index():
+    listed = re.search(r"{toctree}\n(.*?)```", INDEX.read_text(), re.DOTALL)[1].split()
+    included = found(r"{include} ([\w/]+)\.md")
+    pages = {page.stem for page in PAGES} - {"README", "index"}
+    assert set(listed) == pages - {name for _, name in included}

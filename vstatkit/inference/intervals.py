@@ -77,7 +77,9 @@ class Support:
 
         References
         ----------
-        Agresti and Coull (1998), The American Statistician 52.
+        Agresti and Coull (1998), Approximate is better than "exact" for interval
+        estimation of binomial proportions, The American Statistician 52.
+        doi:10.1080/00031305.1998.10480550
 
         Examples
         --------

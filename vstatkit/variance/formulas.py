@@ -1,7 +1,22 @@
-"""The variance estimators, one short pure function each.
+r"""The variance estimators, one short pure function each.
 
-Every function here is linear in the moments, so it serves variances (fields of
-shape (m,)) and covariances (fields of shape (m, m)) alike.
+Every function of moments is linear in them, so it serves variances (fields of
+shape (m,)) and covariances (fields of shape (m, m)) alike. The formulas are
+written for variances; a covariance has products in place of squares.
+
+In them, :math:`N_{bi}` is the number of times that observation i occurs in
+subsample b, :math:`N_i = \sum_b N_{bi}`, and :math:`h_b` is the value of learner b.
+
+.. math::
+
+    \bar h = \frac{1}{B} \sum_b h_b, \qquad
+    m_i = \frac{1}{N_i} \sum_b N_{bi} h_b, \qquad
+    c_i = \frac{1}{B} \sum_b \Bigl( N_{bi} - \frac{N_i}{B} \Bigr) (h_b - \bar h), \qquad
+    \zeta_k = \frac{1}{B - 1} \sum_b (h_b - \bar h)^2 .
+
+The sampling variance is :math:`V = (k^2 / n) \, \zeta_1`. Functions named `zeta_1_...`
+return an estimate of :math:`\zeta_1`, the others of :math:`V`. In a complete design,
+where there is no Monte Carlo error, every term with :math:`\zeta_k / B` is zero.
 """
 
 import numpy as np
@@ -12,34 +27,57 @@ from vstatkit.variance.moments import EnsembleMoments, PresenceMoments
 
 
 def zeta_1_bm(moments: EnsembleMoments) -> Floats:
-    """Estimate by BM, the variance of the conditional means `m_i`.
+    r"""Estimate `zeta_1` by BM, the variance of the conditional means `m_i`.
+
+    Notes
+    -----
+    .. math::
+
+        \hat\zeta_1^{BM} = \frac{1}{n - 1} \sum_i (m_i - \bar m)^2, \qquad
+        \bar m = \frac{1}{n} \sum_i m_i ,
+
+    over the n observations that were drawn at least once.
 
     References
     ----------
-    Zhou, Mentch and Hooker, section 4.2.
+    Zhou, Mentch and Hooker (2021), section 4.2. doi:10.48550/arXiv.1912.01089
     """
     return moments.between / max(moments.n_seen - 1, 1)  # zero where one was seen
 
 
 def zeta_1_ij(moments: EnsembleMoments) -> Floats:
-    """Infinitesimal jackknife, rescaled from a variance to `zeta_1`.
+    r"""Estimate `zeta_1` by the infinitesimal jackknife.
+
+    Notes
+    -----
+    .. math:: \hat\zeta_1^{IJ} = \frac{n}{k^2} \sum_i c_i^2 .
 
     References
     ----------
-    Zhou, Mentch and Hooker, section 4.3.
+    Wager, Hastie and Efron (2014). doi:10.48550/arXiv.1311.4555
+
+    Zhou, Mentch and Hooker (2021), section 4.3. doi:10.48550/arXiv.1912.01089
     """
     return moments.n / moments.size**2 * moments.jackknife
 
 
 def zeta_1_ij_u(moments: EnsembleMoments, *, replace: bool) -> Floats:
-    """Infinitesimal jackknife less its Monte Carlo bias.
+    r"""Estimate `zeta_1` by the infinitesimal jackknife less its Monte Carlo bias.
 
-    Without replacement it is inflated by `(n / (n - k))**2`. This is what R's
-    ranger computes before calibration.
+    Notes
+    -----
+    .. math::
+
+        \hat\zeta_1^{IJ\text{-}U} = \frac{n}{k^2} f \Bigl[ \sum_i c_i^2
+        - \frac{n v}{B} \, \frac{B - 1}{B} \zeta_k \Bigr], \qquad
+        v = \frac{1}{n B} \sum_i \sum_b \Bigl( N_{bi} - \frac{N_i}{B} \Bigr)^2 ,
+
+    with :math:`f = 1` with replacement and :math:`f = (n / (n - k))^2` without. This
+    is what R's ranger computes before calibration.
 
     References
     ----------
-    Wager, Hastie and Efron (2014), Journal of Machine Learning Research 15.
+    Wager, Hastie and Efron (2014). doi:10.48550/arXiv.1311.4555
     """
     n, k, B = moments.n, moments.size, moments.n_learners
     population = moments.monte_carlo * (B - 1) / B
@@ -49,11 +87,27 @@ def zeta_1_ij_u(moments: EnsembleMoments, *, replace: bool) -> Floats:
 
 
 def zeta_1_corrected_v(moments: EnsembleMoments) -> Floats:
-    """Between-observation variance of an unbalanced one-way ANOVA.
+    r"""Estimate `zeta_1` by an unbalanced one-way analysis of variance.
+
+    Notes
+    -----
+    Observations are the groups, and a learner belongs to the group of every
+    observation that it has drawn, as often as it has drawn it. With :math:`C = B k`,
+
+    .. math::
+
+        \hat\zeta_1^{V} = \frac{SS_\tau - (n - 1) \, SS_\epsilon / (C - n)}
+        {C - \sum_i N_i^2 / C}, \quad
+        SS_\tau = \sum_i N_i (m_i - \bar h)^2, \quad
+        SS_\epsilon = \sum_i \sum_b N_{bi} (h_b - m_i)^2 ,
+
+    over the n observations that were drawn at least once. :math:`\bar h` is the mean
+    of the :math:`m_i` weighted by :math:`N_i`. In a complete design this is BM.
 
     References
     ----------
-    Zhou, Mentch and Hooker, section 5.2 and appendix C.
+    Zhou, Mentch and Hooker (2021), section 5.2 and appendix C.
+    doi:10.48550/arXiv.1912.01089
     """
     if moments.complete:
         return zeta_1_bm(moments)
@@ -73,21 +127,32 @@ def zeta_1_corrected_v(moments: EnsembleMoments) -> Floats:
 
 
 def zeta_1_corrected_v_simple(moments: EnsembleMoments) -> Floats:
-    """Balanced method less its leading Monte Carlo bias.
+    r"""Estimate `zeta_1` by BM less its leading Monte Carlo bias.
+
+    Notes
+    -----
+    .. math:: \hat\zeta_1 = \hat\zeta_1^{BM} - \frac{n}{k} \, \frac{\zeta_k}{B} .
 
     References
     ----------
-    Zhou, Mentch and Hooker, appendix D.
+    Zhou, Mentch and Hooker (2021), appendix D. doi:10.48550/arXiv.1912.01089
     """
     return zeta_1_bm(moments) - moments.n / moments.size * moments.monte_carlo
 
 
 def zeta_1_corrected_u(moments: EnsembleMoments) -> Floats:
-    """Balanced method corrected for sampling without replacement.
+    r"""Estimate `zeta_1` by BM corrected for sampling without replacement.
+
+    Notes
+    -----
+    .. math::
+
+        \hat\zeta_1^{U} = \frac{n (n - 1)}{(n - k)^2} \Bigl[ \hat\zeta_1^{BM}
+        - \frac{n - k}{k} \, \frac{\zeta_k}{B} \Bigr] .
 
     References
     ----------
-    Zhou, Mentch and Hooker, appendix E.
+    Zhou, Mentch and Hooker (2021), appendix E. doi:10.48550/arXiv.1912.01089
     """
     n, k = moments.n, moments.size
     bias = (n - k) / k * moments.monte_carlo
@@ -95,21 +160,33 @@ def zeta_1_corrected_u(moments: EnsembleMoments) -> Floats:
 
 
 def jackknife_after_bootstrap(presence: PresenceMoments, *, complete: bool) -> Floats:
-    """Jackknife over learners that left an observation out, less its bias.
+    r"""Estimate the sampling variance from the learners without each observation.
 
     Parameters
     ----------
     presence : PresenceMoments
-        Of sums taken with indicators (observation is in the subsample) for counts.
+        Moments of sums in which counts are replaced by indicators of presence.
     complete : bool
-        Whether every subsample was evaluated, so that there is no bias.
+        Whether every subsample was evaluated, so that there is no Monte Carlo bias.
 
     Notes
     -----
-    `(n-1)/n sum_i (t_i - hbar)**2 - n (1-q)/q v/B` with `t_i` the mean of the
-    learners without observation i, q the share of learners without it and v the
-    variance of the learners. For bootstrap samples of size n, `(1-q)/q` is
-    `e - 1`, the constant of Wager, Hastie and Efron (2014).
+    .. math::
+
+        \hat V^{J} = \frac{n - 1}{n} \sum_i (t_i - \bar h)^2
+        - \frac{n (1 - q)}{q} \, \frac{B - 1}{B} \, \frac{\zeta_k}{B} ,
+
+    over the n observations that some learner left out: :math:`t_i` is the mean of
+    the learners without observation i, and q is the share of learners without it,
+    averaged over these observations. For bootstrap samples of size n,
+    :math:`(1 - q) / q` is close to :math:`e - 1`, the constant of Wager, Hastie and
+    Efron.
+
+    References
+    ----------
+    Efron (1992). doi:10.1111/j.2517-6161.1992.tb01866.x
+
+    Wager, Hastie and Efron (2014). doi:10.48550/arXiv.1311.4555
     """
     n, B, q = presence.n_left_out, presence.n_learners, presence.absent
     bias = 0.0 if complete else n * (1 - q) / q / B
@@ -117,7 +194,7 @@ def jackknife_after_bootstrap(presence: PresenceMoments, *, complete: bool) -> F
 
 
 def _cross(a: Floats, b: Floats, joint: bool) -> Floats:
-    """Sum of products over rows: of each column with itself, or of all pairs."""
+    """Sum products over rows: of each column with itself, or of all pairs."""
     return a.T @ b if joint else np.einsum("ij,ij->j", a, b)
 
 
@@ -133,10 +210,10 @@ def group_means(values: Floats, groups: Ints) -> Floats:
 def grouped_monte_carlo(
     values: Floats, groups: Ints, redrawn_share: float = 1.0, *, joint: bool = False
 ) -> Floats:
-    """Monte Carlo variance of the mean of learners that come in equal groups.
+    r"""Estimate the Monte Carlo variance of learners that come in equal groups.
 
-    Learners of a group depend on each other, so that the variance of their means
-    over groups counts, not that of single learners.
+    The learners of a group depend on each other, so what counts is the variance of
+    the group means, not that of single learners.
 
     Parameters
     ----------
@@ -153,9 +230,16 @@ def grouped_monte_carlo(
 
     Notes
     -----
-    The variance over groups of their means is the variance `b` between groups plus
-    `w / g`, the variance within them over their size. The mean of G groups has the
-    Monte Carlo variance `(share b + w / g) / G`.
+    With G groups of g learners, their means :math:`\bar h_j` and the share s,
+
+    .. math::
+
+        \hat M = \frac{1}{G} \Bigl( s\,\hat\beta + \frac{\hat w}{g} \Bigr), \quad
+        \hat w = \frac{1}{G (g - 1)} \sum_j \sum_{b \in j} (h_b - \bar h_j)^2, \quad
+        \hat\beta = \frac{1}{G - 1} \sum_j (\bar h_j - \bar h)^2 - \frac{\hat w}{g} .
+
+    :math:`\hat\beta` is the variance between groups, and :math:`\hat w` the variance
+    within them. With s = 1 this is the variance of the group means over G.
     """
     centred = values - values.mean(axis=0)
     means = group_means(centred, groups)
@@ -169,11 +253,24 @@ def grouped_monte_carlo(
 
 
 def zeta_1_im(values: Floats, groups: Ints, *, joint: bool = False) -> Floats:
-    """Estimate by IM, the variance of the pinned observations' means.
+    r"""Estimate `zeta_1` by IM, the variance of the means of pinned observations.
+
+    `groups` says which learners share a pin; see `grouped_monte_carlo`.
+
+    Notes
+    -----
+    With the means :math:`\bar h_j` of the learners of each of G pins,
+
+    .. math::
+
+        \hat\zeta_1^{IM} = \frac{1}{G - 1} \sum_j \Bigl( \bar h_j
+        - \frac{1}{G} \sum_l \bar h_l \Bigr)^2 .
 
     References
     ----------
-    Zhou, Mentch and Hooker, section 4.1; Mentch and Hooker (2016).
+    Mentch and Hooker (2016). doi:10.48550/arXiv.1404.6473
+
+    Zhou, Mentch and Hooker (2021), section 4.1. doi:10.48550/arXiv.1912.01089
     """
     means = group_means(values - values.mean(axis=0), groups)
     means -= means.mean(axis=0)  # erratum: printed without its divisor
@@ -187,7 +284,7 @@ def little_bags(
     joint: bool = False,
     centre: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Variance between half-samples, less the noise within, kept positive.
+    r"""Estimate the sampling variance by the bootstrap of little bags.
 
     Parameters
     ----------
@@ -203,17 +300,29 @@ def little_bags(
     Returns
     -------
     variance, scale : ndarray
-        Posterior mean under a flat prior on positive values (the moment estimate
-        itself off the diagonal), and the scale of the noise.
+        Posterior mean under a flat prior on positive values (off the diagonal: the
+        moment estimate itself), and the scale of the noise.
 
     Notes
     -----
-    What grf reports, without its absolute threshold of 1e-10: that one makes
-    the answer depend on the units of the response.
+    With G half-samples of g learners each, and :math:`\bar h_j` the mean of the
+    learners of half-sample j,
+
+    .. math::
+
+        \hat V = \beta - w, \qquad
+        \beta = \frac{1}{G} \sum_j (\bar h_j - \bar h)^2, \qquad
+        w = \frac{1}{g - 1} \Bigl[ \frac{1}{G g} \sum_b (h_b - \bar h)^2
+        - \beta \Bigr], \qquad
+        s = \max(\beta, w) \sqrt{2 / G} ,
+
+    :math:`\bar h` being `centre` where it is given. The answer is `positive_mean` of
+    :math:`\hat V` with the scale s. This is what grf reports, without its absolute
+    threshold of 1e-10, which makes the answer depend on the unit of the response.
 
     References
     ----------
-    Athey, Tibshirani and Wager (2019), Annals of Statistics 47.
+    Athey, Tibshirani and Wager (2019). doi:10.1214/18-AOS1709
     """
     debiased, scale = bag_moments(values, groups, joint=joint, centre=centre)
     if joint:
@@ -230,9 +339,9 @@ def bag_moments(
     joint: bool = False,
     centre: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Moment estimate behind `little_bags`, of either sign, and its noise.
+    """Compute the moment estimate behind `little_bags`, of either sign, and its noise.
 
-    See `little_bags` for the parameters.
+    See `little_bags` for the parameters and the formula.
     """
     rho = values - (values.mean(axis=0) if centre is None else centre)
     bags = group_means(rho, groups)
@@ -243,14 +352,28 @@ def bag_moments(
 
 
 def matched_pairs(values: Floats, groups: Ints, *, joint: bool = False) -> Floats:
-    """Learners' variance between disjoint subsamples less that over all of them.
+    r"""Estimate the sampling variance from pairs of learners on disjoint subsamples.
 
-    The difference `Vh - Vs` equals the negative mean product of the two centred
-    values of a pair.
+    `groups` says which learners are a pair; see `grouped_monte_carlo`.
+
+    Notes
+    -----
+    With the values :math:`h_{j1}` and :math:`h_{j2}` of the two learners of pair j,
+    out of G pairs,
+
+    .. math::
+
+        \hat V = V_h - V_s = -\frac{1}{G} \sum_j (h_{j1} - \bar h)(h_{j2} - \bar h),
+        \quad
+        V_h = \frac{1}{G} \sum_j \frac{(h_{j1} - h_{j2})^2}{2}, \quad
+        V_s = \frac{1}{2 G} \sum_j \sum_{l = 1}^{2} (h_{jl} - \bar h)^2 .
+
+    :math:`V_h` is the variance of a learner, from learners that share no observation,
+    and :math:`V_s` the variance over all learners, given the data.
 
     References
     ----------
-    Xu, Zhu and Shao (2023), arXiv 2202.09008.
+    Xu, Zhu and Shao (2023). doi:10.48550/arXiv.2202.09008
     """
     first, second = centred_pairs(values, groups)
     product = _cross(first, second, joint) / len(first)
@@ -265,7 +388,7 @@ def centred_pairs(values: Floats, groups: Ints) -> tuple[Floats, Floats]:
 
 
 def positive_mean(estimate: Floats, scale: Floats) -> Floats:
-    """Mean of a normal law at `estimate` with sd `scale`, given it is positive.
+    r"""Make an estimate positive: its posterior mean under a flat prior.
 
     Parameters
     ----------
@@ -274,6 +397,13 @@ def positive_mean(estimate: Floats, scale: Floats) -> Floats:
     scale : ndarray
         Standard error of the estimate; where it is zero the answer is
         `max(estimate, 0)`.
+
+    Notes
+    -----
+    The mean of a normal distribution with mean V and standard deviation s, given
+    that the variable is positive:
+
+    .. math:: V^{+} = V + s \, \varphi(V / s) / \Phi(V / s) .
 
     Examples
     --------
@@ -293,10 +423,21 @@ def positive_mean(estimate: Floats, scale: Floats) -> Floats:
 
 
 def noise_variance(sampling: Floats, noise: Floats, n: int) -> Floats:
-    """Monte Carlo variance of a sum of n squared influences.
+    r"""Compute the Monte Carlo variance of a sum of n squared influences.
 
-    Each influence carries independent noise of variance `noise`: squaring it
-    gives `2 noise**2`, and its product with the influence `4 noise` times the
-    squared influence.
+    Parameters
+    ----------
+    sampling, noise : ndarray
+        The sum V without its bias, and the Monte Carlo variance of one influence.
+    n : int
+        Number of influences.
+
+    Notes
+    -----
+    .. math:: 2 n s_2^2 + 4 s_2 \max(V, 0) .
+
+    Each influence carries independent noise of variance :math:`s_2`. The square of
+    the noise has variance :math:`2 s_2^2`, and twice the product of the noise and an
+    influence has :math:`4 s_2` times the squared influence.
     """
     return 2 * n * noise**2 + 4 * noise * np.maximum(sampling, 0.0)

@@ -132,7 +132,7 @@ def measure_orders(
     values: Callable[[int], Floats],
     kind: KernelKind,
 ) -> HigherOrders:
-    """Measure rho on pairs of learners, as far as it pays.
+    r"""Measure rho on pairs of learners, if that is worth its cost.
 
     Parameters
     ----------
@@ -141,14 +141,44 @@ def measure_orders(
     B : int
         Number of learners.
     values : callable
-        Gives the reference values of the first L learners, shape (L, r).
+        Returns the reference values of the first L learners, shape (L, r).
     kind : KernelKind
         What is known of the kernel.
 
     Notes
     -----
-    The error falls with the number of learners compared, so that a first look at
-    few of them tells how many are needed, or that all there are would say nothing.
+    Let :math:`Z_{bi}` say whether observation i is present in subsample b, which has
+    probability p; both of two observations are present with probability
+    :math:`p_{11}`, only the first with :math:`p_{10}`, and neither with
+    :math:`p_{00}`. With the values :math:`\tilde h_b` of L learners, centred and
+    scaled to variance one, products being averaged over the reference values,
+
+    .. math::
+
+        Q_1 &= \frac{n - 1}{n} \, \frac{p^2}{L (L - 1)} \sum_{b \ne b'}
+        \tilde h_b \tilde h_{b'} \sum_i d_{bi} d_{b'i}, \qquad
+        d_{bi} = \frac{Z_{bi}}{p} - \frac{1 - Z_{bi}}{1 - p}, \\
+        Q_2 &= \frac{n - 3}{n - 1} \, \frac{p_{11}^2}{L (L - 1)} \sum_{b \ne b'}
+        \tilde h_b \tilde h_{b'} \sum_{i < j} e_{bij} e_{b'ij}, \\
+        e_{bij} &= \frac{Z_{bi} Z_{bj}}{p_{11}} - \frac{Z_{bi} (1 - Z_{bj})
+        + (1 - Z_{bi}) Z_{bj}}{p_{10}} + \frac{(1 - Z_{bi}) (1 - Z_{bj})}{p_{00}}, \\
+        \hat\rho &= Q_2 / Q_1, \qquad V = Q_1 / (1 + \rho) .
+
+    The measured :math:`\hat\rho`, with error s, and the value :math:`\rho_0` that is
+    expected of the kernel, with error :math:`s_0`, are averaged with the weights
+    :math:`s_0^2 / (s_0^2 + s^2)` and :math:`s^2 / (s_0^2 + s^2)`; see `combine`. In a
+    complete design a learner is compared with itself too.
+
+    The error falls with the number of learners compared, so a first look at a few of
+    them tells how many are needed, or that even all of them would say nothing.
+
+    References
+    ----------
+    Efron and Stein (1981), The jackknife estimate of variance, Annals of Statistics
+    9. doi:10.1214/aos/1176345462
+
+    Hoeffding (1948), A class of statistics with asymptotically normal distribution,
+    Annals of Mathematical Statistics 19. doi:10.1214/aoms/1177730196
     """
     n = design.n
     chances = pair_chances(n, design.k, replace=design.replace)
