@@ -185,7 +185,7 @@ def test_names_are_given_once(register, given):
         (vs.register_kernel, "forest", "must be a NamedKernel .* got str"),
         (vs.register_design, "iid", "must be a subclass of SubsampleDesign .* 'iid'"),
         (vs.register_design, 3, "must be a subclass of SubsampleDesign"),
-        (vs.register_variance, "bm", "must be an Estimator .* got str"),
+        (vs.register_variance, "bm", "must be a VarianceEstimator .* got str"),
     ],
 )
 def test_other_things_are_not_registered(register, given, message):

@@ -21,7 +21,7 @@ from vstatkit.inference.precision import TOL
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import kind_of
-from vstatkit.results.continuation import Recipe, recipe_of
+from vstatkit.results.continuation import Continuation, recipe_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
@@ -140,7 +140,7 @@ def evaluated(
         limit=value_limit(kernel),
         support=value_support(kernel, info.nobs),
         kind=kind_of(kernel),
-        recipe=Recipe(task, n_jobs=n_jobs, progress=progress),
+        recipe=Continuation(task, n_jobs=n_jobs, progress=progress),
     )
     if parsed is not None:
         results = _with_learners(results, evaluation, query, parsed)

@@ -219,7 +219,7 @@ def _warn_of_error(estimates: Estimates, tolerance: Tolerance, max_B: int) -> No
         f"{tolerance.tol:g}. About {about(needed)} learners would reach it: raise "
         "`max_B`, or accept a larger `tol` or `atol`.",
         MonteCarloWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Continuation:
     """What growing more learners takes; results hold the learners themselves.
 
     Attributes
@@ -45,7 +45,7 @@ class Recipe:
     progress: bool | None = None
 
 
-def recipe_of(results: "EnsembleResults") -> Recipe:
+def recipe_of(results: "EnsembleResults") -> Continuation:
     """Give the recipe of results, or say why they have none."""
     if results.recipe is not None:
         return results.recipe

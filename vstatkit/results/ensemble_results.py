@@ -24,7 +24,7 @@ from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.beyond import measured_orders
-from vstatkit.results.continuation import Recipe, continued
+from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.contrasts import contrasts, joint_test
 from vstatkit.results.drawing import draw
 from vstatkit.results.effects import effect_estimates, effects_table
@@ -92,7 +92,7 @@ class EnsembleResults:
         the first order; None to compare the values themselves.
     orders : HigherOrders or None
         What was found there; None where the variance estimator does not ask.
-    recipe : Recipe or None
+    recipe : Continuation or None
         How to grow more learners; None where the training data are not at hand.
     """
 
@@ -111,7 +111,7 @@ class EnsembleResults:
     kind: KernelKind = KernelKind.UNKNOWN
     reference: Any = None
     orders: HigherOrders | None = None
-    recipe: Recipe | None = field(default=None, repr=False, compare=False)
+    recipe: Continuation | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out of pickles: it holds the data, and any function."""

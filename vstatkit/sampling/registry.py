@@ -27,8 +27,8 @@ def register_design(design: type[SubsampleDesign]) -> None:
     """
     if not (isinstance(design, type) and issubclass(design, SubsampleDesign)):
         raise TypeError(
-            "`design` must be a subclass of SubsampleDesign of vstatkit.sampling; got "
-            f"{design!r}."
+            "`design` must be a subclass of SubsampleDesign of "
+            f"vstatkit.sampling.design; got {design!r}."
         )
     if design.name in (*DESIGNS, "complete", "given"):
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from vstatkit._typing import Floats, Ints
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimator import Estimator, Source
+from vstatkit.variance.estimator import Source, VarianceEstimator
 from vstatkit.variance.formulas import (
     centred_pairs,
     grouped_monte_carlo,
@@ -45,7 +45,7 @@ class Groups(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupEstimator(Estimator):
+class GroupEstimator(VarianceEstimator):
     """An estimator made for a design that draws learners in groups.
 
     Attributes

@@ -14,7 +14,7 @@ Source = Literal["moments", "presence", "groups"]
 
 
 @dataclass(frozen=True)
-class Estimator(ABC):
+class VarianceEstimator(ABC):
     """A variance estimator: what it is called, when it applies, what it computes.
 
     Attributes
@@ -61,7 +61,7 @@ class Estimator(ABC):
 
 
 @dataclass(frozen=True)
-class SumEstimator(Estimator):
+class SumEstimator(VarianceEstimator):
     """An estimator that sees additive sums over the learners and nothing else.
 
     Such sums can be extended by more learners, and added up over workers.

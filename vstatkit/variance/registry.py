@@ -12,32 +12,32 @@ from vstatkit.variance.by_moments import (
     IJ_U,
 )
 from vstatkit.variance.by_presence import HOEFFDING, JACKKNIFE
-from vstatkit.variance.estimator import Estimator
+from vstatkit.variance.estimator import VarianceEstimator
 
 LEAST_ABSENT = 4
 LEAST_ABSENT_SHARE = 0.1
 """Units that subsamples leave out, and their share, for presence to tell enough."""
 
-ESTIMATORS: dict[str, Estimator] = {}
+ESTIMATORS: dict[str, VarianceEstimator] = {}
 """Estimators by name."""
 
 GROUPED_DESIGNS: dict[str, str] = {}
 """The estimator that a design of groups was made for."""
 
 
-def register_variance(estimator: Estimator) -> None:
+def register_variance(estimator: VarianceEstimator) -> None:
     """Make a variance estimator known by its name.
 
     Parameters
     ----------
-    estimator : Estimator
+    estimator : VarianceEstimator
         From then on `variance=estimator.name` means it, everywhere. One that names
         a `design` becomes the default of that design, unless it has one.
     """
-    if not isinstance(estimator, Estimator):
+    if not isinstance(estimator, VarianceEstimator):
         raise TypeError(
-            "`estimator` must be an Estimator of vstatkit.variance; got "
-            f"{type(estimator).__name__}."
+            "`estimator` must be a VarianceEstimator of vstatkit.variance.estimator; "
+            f"got {type(estimator).__name__}."
         )
     if estimator.name in (*ESTIMATORS, "auto", "corrected"):
         raise ValueError(
