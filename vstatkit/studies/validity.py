@@ -24,7 +24,7 @@ from vstatkit.studies.experiment import (
     hash_frame,
     iteration_stream,
 )
-from vstatkit.studies.laws import Law
+from vstatkit.studies.law import Law
 
 ITERATIONS = 500
 SEEDS = 50

@@ -14,7 +14,7 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.exceptions import VstatkitError
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.laws import Law
+from vstatkit.studies.law import Law
 from vstatkit.studies.metrics import normal_quantile
 from vstatkit.studies.validity import ALPHA, describe_law, draw_data, plain_columns
 
