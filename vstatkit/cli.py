@@ -1,6 +1,7 @@
 """The `vstatkit` command."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -13,24 +14,33 @@ from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.storage.files import write_text_whole, write_whole
-from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
-from vstatkit.studies.validity import EXTRAS, SETTINGS
+from vstatkit.studies import registry
+from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
 from vstatkit.variance.components import ESTIMATORS
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
+
+BROKEN_PIPE = 141
+"""Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()  # a reader that has gone is noticed here at the latest
+    except BrokenPipeError:
+        # What is still buffered would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     except (VstatkitError, ValueError, TypeError, OSError) as error:
         print(f"vstatkit: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("vstatkit: interrupted", file=sys.stderr)
         return 130
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -84,12 +94,14 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reproduce(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("part", choices=PARTS)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _studies()
+    parser.add_argument("part", choices=registry.parts())
     parser.add_argument(
         "--iterations",
         type=int,
-        help="data sets (table1: splits) instead of 20 for table1, 500 for table2 and "
-        "validity, 300 for the figures; with 'figures' and 'all' at most these",
+        help="number of data sets (table1: splits) instead of the study's own; a part "
+        "of several studies runs at most their own",
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -108,20 +120,28 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         help="directory with boston.csv and retinopathy.arff, or one of them; by "
         "default $VSTATKIT_DATA",
     )
-    parser.add_argument(
-        "--laws", metavar="NAMES", help="validity: laws, with commas between them"
-    )
-    parser.add_argument(
-        "--settings",
-        metavar="NAMES",
-        help=f"validity: some of {','.join([*SETTINGS, *EXTRAS])}",
-    )
+    for name, study in registry.options().items():
+        text = f"{study.part}: {study.options[name]}"
+        parser.add_argument(_flag(name), metavar="NAMES", help=text)
     parser.add_argument(
         "--quick",
         action="store_true",
         help="small studies, to check the machinery; files go into DIR/quick",
     )
     parser.set_defaults(run=_reproduce)
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _studies() -> str:
+    """List the studies, by the part that runs them."""
+    lines = [
+        f"  {study.part:<10}{study.description} ({study.iterations} {study.unit})"
+        for study in registry.STUDIES.values()
+    ]
+    return "\n".join(["studies:", *lines, f"  {registry.ALL:<10}the whole paper"])
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -135,8 +155,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         data=options.data,
         quick=options.quick,
         progress=True,
-        laws=_listed(options.laws),
-        settings=_listed(options.settings),
+        **{name: _listed(getattr(options, name)) for name in registry.options()},
     )
     for report in reports:
         print(f"# {report.name}\n\n{report.markdown}\n", flush=True)
