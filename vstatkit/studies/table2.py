@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.studies.coverage import interval_frame, ratio_of
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.generators import Mars
+from vstatkit.studies.interval_table import interval_frame, ratio_of
 from vstatkit.studies.measures import Intervals, Method
 from vstatkit.studies.metrics import (
     LEVEL,
