@@ -24,7 +24,7 @@ from r_bridge.grf import (
     split_trees,
     with_constants_of_grf,
 )
-from r_bridge.record import TREES, record_grf
+from r_bridge.recorders import TREES, record_grf
 from r_bridge.recording import read_recording, write_json
 from tests.ensembles import SAME_ALGEBRA
 from vstatkit.variance import formulas
