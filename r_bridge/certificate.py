@@ -130,11 +130,11 @@ def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certifi
     """
     check_arguments(seeds, out)
     found = require("R", "rpy2", "ranger")
-    sections = {
-        forest.package: forest.compare(range(seeds), found)
-        for forest in FORESTS.values()
-        if forest.compare is not None
-    }
+    sections: dict[str, dict[str, Sequence[Comparison]]] = {}
+    for forest in FORESTS.values():
+        if forest.compare is not None:
+            made_here = sections.setdefault(forest.package, {})
+            made_here.update(forest.compare(range(seeds), found))
     names = ("R", *sections)
     installed = {name: str(found[name]) for name in names if found[name] is not None}
     made = Certificate(

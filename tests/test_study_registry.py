@@ -8,17 +8,22 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from tests import toy_study
+from tests.recipes import recipe
 from vstatkit.cli import main
 from vstatkit.studies import registry
 from vstatkit.studies.registry import STUDIES, parts, studies_of
 
 
 @pytest.fixture
-def study(monkeypatch):
-    """Register the toy study for one test."""
+def toy(monkeypatch):
+    """Register the study of docs/adding.md for one test."""
     monkeypatch.setattr(registry, "STUDIES", dict(STUDIES))
-    return vs.studies.register(toy_study.STUDY)
+    return recipe("study")
+
+
+@pytest.fixture
+def study(toy):
+    return toy["STUDY"]
 
 
 def test_the_studies_that_come_with_the_package():
@@ -29,7 +34,7 @@ def test_the_studies_that_come_with_the_package():
     assert names["validity"] == ["validity"]
 
 
-def test_a_study_from_outside_runs_through_the_command_line(study, tmp_path, capsys):
+def test_a_study_from_outside_runs_through_the_command_line(toy, tmp_path, capsys):
     arguments = ["reproduce", "median", "--iterations", "12", "--seed", "3"]
     arguments += ["--n-jobs", "1", "--sizes", "20,40", "--out", str(tmp_path)]
     assert main(arguments) == 0
@@ -38,7 +43,7 @@ def test_a_study_from_outside_runs_through_the_command_line(study, tmp_path, cap
     table = pd.read_csv(tmp_path / "median.csv")
     assert table["n"].tolist() == [20, 40]
     assert table["data_sets"].tolist() == [12, 12]
-    experiment = toy_study.MedianOfMeans(40)
+    experiment = toy["Median"](40)
     alone = [experiment.run(3, iteration) for iteration in range(12)]
     means = np.concatenate([one["mean"] for one in alone])
     assert_allclose(table["true"][1], np.var(means, ddof=1))
@@ -48,11 +53,11 @@ def test_a_study_from_outside_runs_through_the_command_line(study, tmp_path, cap
     assert {path.name for path in kept.iterdir()} == {"median-20", "median-40"}
 
 
-def test_its_own_number_of_data_sets_is_the_default(study, tmp_path):
+def test_its_own_number_of_data_sets_is_the_default(toy, tmp_path):
     (report,) = vs.studies.reproduce(
         "median", tmp_path, n_jobs=1, progress=False, sizes=["30"]
     )
-    assert report.tables["median"]["data_sets"].tolist() == [toy_study.ITERATIONS]
+    assert report.tables["median"]["data_sets"].tolist() == [toy["DATA_SETS"]]
 
 
 def test_quick_runs_say_so_and_stay_apart(study, tmp_path):
