@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -103,13 +104,18 @@ def test_a_missing_file_is_named(capsys):
     assert "nowhere.csv" in capsys.readouterr().err
 
 
-def test_a_reader_that_stops_early_is_no_error(csv):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_stops_early_is_no_error(csv, unbuffered):
     """`vstatkit fit ... | head`: as other programs, end without a word."""
     code = "import sys; from vstatkit.cli import main; sys.exit(main(sys.argv[1:]))"
     given = ["fit", "y ~ x1", csv, "--B", "20", "--seed", "1"]
     command = [sys.executable, "-W", "ignore", "-c", code, *given]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         process.stdout.close()
         said = process.stderr.read()

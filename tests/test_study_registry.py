@@ -13,6 +13,8 @@ from vstatkit.cli import main
 from vstatkit.studies import registry
 from vstatkit.studies.registry import STUDIES, parts, studies_of
 
+SMALL = {"iterations": 2, "quick": True, "n_jobs": 1, "progress": False}
+
 
 @pytest.fixture
 def toy(monkeypatch):
@@ -90,9 +92,9 @@ def test_a_study_of_the_paper_from_outside_is_part_of_all(study):
 
 def test_options_belong_to_one_study(study, tmp_path):
     with pytest.raises(ValueError, match="`sizes` is for the part 'median' alone"):
-        next(vs.studies.reproduce("table2", tmp_path, sizes=["20"]))
+        next(vs.studies.reproduce("table2", tmp_path, **SMALL, sizes=["20"]))
     with pytest.raises(TypeError, match="no study has the option 'size'; there are la"):
-        next(vs.studies.reproduce("median", tmp_path, size=["20"]))
+        next(vs.studies.reproduce("median", tmp_path, **SMALL, size=["20"]))
 
 
 @pytest.mark.parametrize("name", ["all", "bias", "figures", "median"])

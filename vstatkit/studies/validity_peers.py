@@ -1,7 +1,6 @@
 """What other packages' intervals do on the data sets of the validity study."""
 
 import importlib.util
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from vstatkit.exceptions import VstatkitError
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.law import Law
 from vstatkit.studies.metrics import normal_quantile
+from vstatkit.studies.rscript import has_r_package
 from vstatkit.studies.validity import ALPHA, describe_law, draw_data, plain_columns
 
 ITERATIONS = 200
@@ -58,18 +58,10 @@ class PeerError(VstatkitError):
 
 def installed() -> tuple[list[str], list[str]]:
     """Peers that can run here, and those that cannot."""
-    there = [name for name in R_CODE if _has_r_package(name)]
+    there = [name for name in R_CODE if has_r_package(name)]
     if importlib.util.find_spec("econml") is not None:
         there.append("EconML")
     return there, [name for name in PEERS if name not in there]
-
-
-def _has_r_package(name: str) -> bool:
-    if shutil.which("Rscript") is None:
-        return False
-    code = f"quit(status = !requireNamespace('{name}', quietly = TRUE))"
-    asked = ["Rscript", "--vanilla", "-e", code]
-    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
 def applies(peer: str, law: Law) -> bool:
