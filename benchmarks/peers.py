@@ -1,4 +1,4 @@
-"""Forests with standard errors: our seconds beside those of the peers.
+"""Forests with standard errors: our seconds next to those of other packages.
 
 Run `python -m benchmarks.peers [--quick] [--out DIR]`. Every measurement is a fresh
 process that grows a forest and computes standard errors at query points, on two

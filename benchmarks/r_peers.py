@@ -40,7 +40,7 @@ cat("seconds", seconds, "\\n")
 
 
 def measure_r(peer: str, load: Workload, folder: Path) -> dict[str, float]:
-    """Run an R peer in a fresh process; its own memory is what counts."""
+    """Run an R peer in a fresh process, and measure that process's own memory."""
     X, y, at = make_data(load)
     names = [f"x{j}" for j in range(load.p)]
     train, query = folder / "train.csv", folder / "at.csv"

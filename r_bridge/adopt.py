@@ -53,7 +53,7 @@ class TreesInR:
 
 @dataclass(frozen=True)
 class RPredictor(Predictor):
-    """Predicts through R, with the columns of a data frame.
+    """Predicts through R, from the columns of a data frame.
 
     All learners are one and the same function, which predicts with every tree.
 
@@ -74,7 +74,7 @@ class RPredictor(Predictor):
         return frame[columns], frame.index
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        """Stay behind where results are pickled: the trees are R's."""
+        """Stay behind when results are pickled: the trees belong to R."""
         warnings.warn(
             "pickled without the trees, which stay in R. All estimates are kept; the "
             "results cannot predict new data there.",
@@ -84,7 +84,7 @@ class RPredictor(Predictor):
         return type(None), ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "RPredictor":
-        """Give itself: a copy within this process shares the trees in R."""
+        """Return itself: a copy within this process shares the trees in R."""
         return self
 
     def values(self, X: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""What of R is installed, found out without starting R in this process."""
+"""Which parts of R are installed, found out without starting R in this process."""
 
 import importlib.metadata
 import importlib.util
@@ -87,7 +87,7 @@ class Availability(Mapping[str, str | None]):
 
 
 def how_to_install(name: str) -> str:
-    """Give the command that installs a part."""
+    """Look up the command that installs a part."""
     return {**BASICS, **r_packages()}[name]
 
 

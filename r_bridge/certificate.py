@@ -165,7 +165,7 @@ def check_arguments(seeds: int, out: str | PathLike[str] | None) -> None:
 def pool(section: Sequence[Comparison]) -> list[Quantity]:
     """Put the numbers of several forests together, quantity by quantity.
 
-    Numbers that are held to another tolerance have a row of their own.
+    Numbers with another tolerance have a row of their own.
     """
     found: dict[tuple[str, float | None], list[Quantity]] = {}
     for comparison in section:

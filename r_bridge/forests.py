@@ -121,7 +121,7 @@ class RForest:
         variance: str = "auto",
         threads: int = 1,
     ) -> EnsembleResults:
-        """Give a fitted model our results; see `r_bridge.from_forest`."""
+        """Turn a fitted model into results; see `r_bridge.from_forest`."""
         found = self.find(model)
         fitted = self.describe(found)
         frame = as_frame(data)
@@ -275,7 +275,7 @@ def from_forest(
     variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
-    """Give a forest that R has grown standard errors, whichever package grew it.
+    """Compute standard errors for a forest grown in R, whichever package grew it.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class Grf(RForest):
         variance: str = "auto",
         threads: int = 1,
     ) -> EnsembleResults:
-        """Give a fitted model our results; see `from_grf`."""
+        """Turn a fitted model into results; see `from_grf`."""
         forest = self.find(model)
         frame, points = as_frame(data), as_query(newdata)
         named = session.call(_COLUMNS, forest)
@@ -116,7 +116,7 @@ def from_grf(
     variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
-    """Give a regression forest that R's grf has grown the results of vstatkit.
+    """Turn a regression forest grown by R's grf into results.
 
     Parameters
     ----------

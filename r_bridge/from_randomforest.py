@@ -113,7 +113,7 @@ def from_randomforest(
     *,
     variance: str = "auto",
 ) -> EnsembleResults:
-    """Give a forest that R's randomForest has grown standard errors.
+    """Compute standard errors for a forest grown by R's randomForest.
 
     Parameters
     ----------

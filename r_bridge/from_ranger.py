@@ -117,7 +117,7 @@ def from_ranger(
     variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
-    """Give a forest that R's ranger has grown standard errors.
+    """Compute standard errors for a forest grown by R's ranger.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class RangerNumbers(Protocol):
         """Square what `predict(type = "se")` gives; NaN where it is NaN."""
 
     def uncalibrated(self) -> Floats:
-        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+        """Compute the infinitesimal jackknife before calibration, all rows, (m,)."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class RangerForest:
         return np.asarray(found, dtype=np.float64).ravel() ** 2
 
     def uncalibrated(self) -> Floats:
-        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+        """Compute the infinitesimal jackknife before calibration, all rows, (m,)."""
         found = session.call(
             "ranger:::rInfJack",
             np.asfortranarray(self.tree_values().T),

@@ -37,14 +37,14 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Tidy; beside the columns of `coverage`, `ratio_spread` and `iterations`.
+        Tidy, with the columns of `coverage`, `ratio_spread` and `iterations`.
     """
     if not isinstance(arm.measure, Intervals):
         raise TypeError(f"arm {arm.label!r} does not measure intervals.")
     fields = ("mean", "variance", "half_width")
     mean, variance, half = (record[f"{arm.label}/{field}"] for field in fields)
     mean = mean[:, :, None, :]  # iterations, sizes, methods, points
-    # Equal numbers vary by nothing; their computed mean may miss them by a bit.
+    # Equal numbers do not vary, but their computed mean may be off by rounding.
     moving = np.where(np.ptp(mean, axis=0) == 0, 0.0, mean)
     inside = covered(moving, half)
     ratio = _finite_ratio(moving, variance)

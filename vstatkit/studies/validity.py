@@ -148,14 +148,14 @@ class LawExperiment(ABC):
 
     @abstractmethod
     def choices(self) -> dict[str, Any]:
-        """Give the settings that are this experiment's own."""
+        """List the settings that only this experiment has."""
 
     @abstractmethod
     def run(self, seed: int, iteration: int) -> Record:
         """Run one iteration."""
 
     def settings(self) -> dict[str, Any]:
-        """Give all that the numbers depend on apart from the seed."""
+        """All that the numbers depend on apart from the seed."""
         return {
             **describe_law(self.law),
             **self.choices(),
@@ -193,7 +193,7 @@ class Validity(LawExperiment):
         return f"validity-{self.setting.name}-{self.law.name}"
 
     def choices(self) -> dict[str, Any]:
-        """Give the options of its ensembles."""
+        """List the options of its ensembles."""
         return {"options": dict(self.setting.options)}
 
     def run(self, seed: int, iteration: int) -> Record:

@@ -19,7 +19,7 @@ from vstatkit.studies.rscript import has_r_package
 from vstatkit.studies.validity import ALPHA, describe_law, draw_data, plain_columns
 
 ITERATIONS = 200
-"""Data sets that peers see at most."""
+"""Largest number of data sets that peers see."""
 
 R_SECONDS = 1200
 
@@ -65,7 +65,7 @@ def installed() -> tuple[list[str], list[str]]:
 
 
 def applies(peer: str, law: Law) -> bool:
-    """Tell whether a peer has intervals for a law: regression, and what it can."""
+    """Tell whether a peer has intervals for a law: regression, and data it can read."""
     if law.classes:
         return False
     return peer == "grf" or (law.groups is None and law.hide is None)
@@ -73,7 +73,7 @@ def applies(peer: str, law: Law) -> bool:
 
 @dataclass(frozen=True)
 class Peer:
-    """Blocks of data sets of a law, each with another package's forest.
+    """Blocks of data sets from a law, each data set with another package's forest.
 
     R takes a second or two to start: an iteration is a block of data sets.
 
@@ -100,7 +100,7 @@ class Peer:
         return f"validity-{self.peer}-{self.law.name}"
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on beside the seed."""
+        """All that the numbers depend on apart from the seed."""
         return {
             **describe_law(self.law),
             "peer": self.peer,

@@ -37,7 +37,7 @@ class Seeds(LawExperiment):
         return f"validity-seeds-{self.B}-{self.law.name}"
 
     def choices(self) -> dict[str, Any]:
-        """Give the size of its ensembles."""
+        """State the size of its ensembles."""
         return {"B": self.B}
 
     def run(self, seed: int, iteration: int) -> Record:
