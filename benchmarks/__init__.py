@@ -1,1 +1,1 @@
-"""Measurements of speed and memory, side by side with peers."""
+"""Measurements of speed and memory, side by side with other packages."""

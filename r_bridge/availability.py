@@ -1,4 +1,4 @@
-"""What of R is installed, found out without starting R in this process."""
+"""Which parts of R are installed, found out without starting R in this process."""
 
 import importlib.metadata
 import importlib.util
@@ -10,21 +10,13 @@ from functools import lru_cache
 
 from r_bridge.exceptions import RUnavailableError
 from r_bridge.host import inside_r, rscript
+from r_bridge.packages import r_packages
 
-R_PACKAGES = ("ranger", "grf", "randomForest", "MASS")
-"""Packages of R that the bridge can use."""
-
-HOW_TO_INSTALL = {
+BASICS = {
     "R": "apt-get install r-base-core",
     "rpy2": 'pip install "rpy2>=3.6,<3.7" "rpy2-rinterface<3.6.6"',
-    "ranger": "apt-get install r-cran-ranger, or in R: install.packages('ranger')",
-    "grf": "in R: install.packages('grf')",
-    "randomForest": (
-        "apt-get install r-cran-randomforest, or in R: install.packages('randomForest')"
-    ),
-    "MASS": "apt-get install r-cran-mass, or in R: install.packages('MASS')",
 }
-"""Commands that install what is missing; apt-get is Debian's and Ubuntu's."""
+"""What everything needs, and how to install it; apt-get is Debian's and Ubuntu's."""
 
 RPY2_FOR_OLDER_R = (
     "rpy2-rinterface {rinterface} needs R 4.5 or newer; this is R {r}. Run "
@@ -78,7 +70,7 @@ class Availability(Mapping[str, str | None]):
             if self.versions[name] is None:
                 raise RUnavailableError(
                     f"{name} is needed and not installed. Install it by: "
-                    f"{HOW_TO_INSTALL[name]}. `r_bridge.available()` lists all parts."
+                    f"{how_to_install(name)}. `r_bridge.available()` lists all parts."
                 )
         if self.conflict is not None:
             raise RUnavailableError(self.conflict)
@@ -86,12 +78,17 @@ class Availability(Mapping[str, str | None]):
     def __str__(self) -> str:
         width = max(map(len, self.versions))
         rows = [
-            f"{name:<{width}}  {found or f'missing; {HOW_TO_INSTALL[name]}'}"
+            f"{name:<{width}}  {found or f'missing; {how_to_install(name)}'}"
             for name, found in self.versions.items()
         ]
         return "\n".join([*rows, *([self.conflict] if self.conflict else [])])
 
     __repr__ = __str__
+
+
+def how_to_install(name: str) -> str:
+    """Look up the command that installs a part."""
+    return {**BASICS, **r_packages()}[name]
 
 
 def available() -> Availability:
@@ -100,7 +97,7 @@ def available() -> Availability:
     Returns
     -------
     Availability
-        A mapping from "R", "rpy2", "ranger", "grf", "randomForest" and "MASS" to
+        A mapping from "R", "rpy2", the packages of registered forests and "MASS" to
         versions, None where missing. Printed, it says how to install the rest.
 
     Examples
@@ -109,7 +106,7 @@ def available() -> Availability:
     >>> list(r_bridge.available())
     ['R', 'rpy2', 'ranger', 'grf', 'randomForest', 'MASS']
     """
-    found: dict[str, str | None] = dict.fromkeys(("R", "rpy2", *R_PACKAGES))
+    found: dict[str, str | None] = dict.fromkeys((*BASICS, *r_packages()))
     found["rpy2"] = _distribution("rpy2")
     found |= _installed_in_r()
     return Availability(found, _conflict(found["R"], _distribution("rpy2-rinterface")))
@@ -117,10 +114,10 @@ def available() -> Availability:
 
 def require(*names: str) -> Availability:
     """Check that parts are installed; what was found before is not asked again."""
-    path = os.environ.get("PATH", "")
-    if any(_remembered(path)[name] is None for name in names):
+    asked = os.environ.get("PATH", ""), tuple(r_packages())
+    if any(_remembered(*asked)[name] is None for name in names):
         _remembered.cache_clear()
-    found = _remembered(path)
+    found = _remembered(*asked)
     if inside_r():  # R runs in a process of its own, without rpy2
         found = replace(found, conflict=None)
         names = tuple(name for name in names if name != "rpy2")
@@ -129,9 +126,9 @@ def require(*names: str) -> Availability:
 
 
 @lru_cache(maxsize=1)
-def _remembered(path: str) -> Availability:
-    """Find out once for each search path of programs."""
-    del path
+def _remembered(path: str, packages: tuple[str, ...]) -> Availability:
+    """Find out once for each search path of programs, and list of packages."""
+    del path, packages
     return available()
 
 
@@ -151,7 +148,7 @@ def _installed_in_r() -> dict[str, str]:
     if program is None:
         return {}
     answer = subprocess.run(
-        [program, "--vanilla", "-e", _ASK, *R_PACKAGES],
+        [program, "--vanilla", "-e", _ASK, *r_packages()],
         capture_output=True,
         text=True,
         check=False,

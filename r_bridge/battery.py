@@ -27,7 +27,7 @@ POINTS = 12
 """Query points; ranger calibrates above 20."""
 
 BALANCED_SEEDS = 7
-"""Of ten data sets, those with balanced designs; the others have iid ones."""
+"""How many of ten data sets have balanced designs; the others have iid ones."""
 
 FORMULA = "y ~ `x 1` + x2 + größe + x4"
 

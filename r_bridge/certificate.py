@@ -1,7 +1,7 @@
 """The certificate: every comparison of the battery, and one verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
@@ -9,8 +9,8 @@ import numpy as np
 
 import vstatkit as vs
 from r_bridge.availability import require
-from r_bridge.battery import grf_sections, ranger_sections
 from r_bridge.compare import Comparison, Quantity, notes, table, wrapped
+from r_bridge.forests import FORESTS, Sections
 from vstatkit.storage.files import write_text_whole
 
 MARKDOWN_HEAD = (
@@ -29,17 +29,30 @@ class Certificate:
         Versions of vstatkit, R and R's packages.
     ranger, grf : dict of str to list of Comparison
         Comparisons by setting.
+    others : dict of str to dict
+        Comparisons of other packages, by package and setting.
     """
 
     versions: dict[str, str]
-    ranger: Mapping[str, Sequence[Comparison]]
-    grf: Mapping[str, Sequence[Comparison]]
+    ranger: Sections
+    grf: Sections
+    others: Mapping[str, Sections] = field(default_factory=dict)
+
+    @property
+    def packages(self) -> dict[str, Sections]:
+        """Comparisons by package and setting."""
+        return {"ranger": self.ranger, "grf": self.grf, **self.others}
 
     @property
     def comparisons(self) -> list[Comparison]:
         """All comparisons."""
-        sections = [*self.ranger.values(), *self.grf.values()]
-        return [one for section in sections for one in section]
+        return [one for _, _, section in self._sections() for one in section]
+
+    def _sections(self) -> Iterator[tuple[str, str, Sequence[Comparison]]]:
+        """Go through packages, and settings of each."""
+        for package, sections in self.packages.items():
+            for title, section in sections.items():
+                yield package, title, section
 
     @property
     def ok(self) -> bool:
@@ -55,8 +68,7 @@ class Certificate:
         """Say in a few lines what was compared, and what came out."""
         lines = [
             f"{len(self.comparisons)} forests compared",
-            _count("ranger", self.ranger),
-            f"{_count('grf', self.grf)}{_recorded(self.grf)}",
+            *(_count(package, found) for package, found in self.packages.items()),
             ", ".join(f"{name} {number}" for name, number in self.versions.items()),
         ]
         if self.ok:
@@ -65,7 +77,7 @@ class Certificate:
 
     def _missed(self) -> Iterator[str]:
         """Name every number that differs, and the forest that it belongs to."""
-        for title, section in {**self.ranger, **self.grf}.items():
+        for _, title, section in self._sections():
             for place, comparison in enumerate(section, start=1):
                 which = f", forest {place} of {len(section)}" * (len(section) > 1)
                 for one in comparison.quantities:
@@ -73,18 +85,16 @@ class Certificate:
                         gap = f"{one.name} differs by {one.difference:.1e}"
                         yield f"MISSED: {title}{which}: {gap}"
 
-    def _pooled(self) -> Iterator[tuple[str, Quantity]]:
-        for title, section in {**self.ranger, **self.grf}.items():
-            for quantity in pool(section):
-                yield title, quantity
+    def _pooled(self) -> Iterator[Quantity]:
+        for _, _, section in self._sections():
+            yield from pool(section)
 
     def __str__(self) -> str:
         parts = []
-        for package, sections in (("ranger", self.ranger), ("grf", self.grf)):
-            for title, section in sections.items():
-                many = f"{len(section)} forests" if len(section) > 1 else "1 forest"
-                parts.append(f"{package}: {title} ({many})\n{table(pool(section))}\n")
-        reasons = notes([quantity for _, quantity in self._pooled()])
+        for package, title, section in self._sections():
+            heading = _heading(package, title, section)
+            parts.append(f"{heading}\n{table(pool(section))}\n")
+        reasons = notes(list(self._pooled()))
         return "\n".join([*parts, *wrapped(reasons), "", *self.conclusion()])
 
     __repr__ = __str__
@@ -93,13 +103,12 @@ class Certificate:
         """Write the certificate as a page of Markdown."""
         lines = ["# Certificate of equivalence with R", ""]
         lines += [f"* {line}" for line in self.conclusion()]
-        for package, sections in (("ranger", self.ranger), ("grf", self.grf)):
-            for title, section in sections.items():
-                many = f"{len(section)} forests" if len(section) > 1 else "1 forest"
-                lines += ["", f"## {package}: {title} ({many})", "", MARKDOWN_HEAD]
-                lines += ["|---|---|---|---|---|---|---|"]
-                lines += [markdown_row(quantity) for quantity in pool(section)]
-        reasons = notes([quantity for _, quantity in self._pooled()])
+        for package, title, section in self._sections():
+            heading = _heading(package, title, section)
+            lines += ["", f"## {heading}", "", MARKDOWN_HEAD]
+            lines += ["|---|---|---|---|---|---|---|"]
+            lines += [markdown_row(quantity) for quantity in pool(section)]
+        reasons = notes(list(self._pooled()))
         lines += ["", "## Remarks", "", *(f"* {reason}" for reason in reasons)]
         return "\n".join(lines) + "\n"
 
@@ -121,12 +130,18 @@ def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certifi
     """
     check_arguments(seeds, out)
     found = require("R", "rpy2", "ranger")
-    names = ("R", "ranger", "grf")
+    sections: dict[str, dict[str, Sequence[Comparison]]] = {}
+    for forest in FORESTS.values():
+        if forest.compare is not None:
+            made_here = sections.setdefault(forest.package, {})
+            made_here.update(forest.compare(range(seeds), found))
+    names = ("R", *sections)
     installed = {name: str(found[name]) for name in names if found[name] is not None}
     made = Certificate(
         versions={"vstatkit": vs.__version__, **installed},
-        ranger=ranger_sections(range(seeds)),
-        grf=grf_sections(found),
+        ranger=sections.pop("ranger"),
+        grf=sections.pop("grf"),
+        others=sections,
     )
     if out is not None:
         write_text_whole(out, made.to_markdown())
@@ -150,7 +165,7 @@ def check_arguments(seeds: int, out: str | PathLike[str] | None) -> None:
 def pool(section: Sequence[Comparison]) -> list[Quantity]:
     """Put the numbers of several forests together, quantity by quantity.
 
-    Numbers that are held to another tolerance have a row of their own.
+    Numbers with another tolerance have a row of their own.
     """
     found: dict[tuple[str, float | None], list[Quantity]] = {}
     for comparison in section:
@@ -179,17 +194,23 @@ def markdown_row(quantity: Quantity) -> str:
     )
 
 
-def _count(package: str, sections: Mapping[str, Sequence[Comparison]]) -> str:
+def _heading(package: str, title: str, section: Sequence[Comparison]) -> str:
+    many = f"{len(section)} forests" if len(section) > 1 else "1 forest"
+    return f"{package}: {title} ({many})"
+
+
+def _count(package: str, sections: Sections) -> str:
     comparisons = [one for section in sections.values() for one in section]
-    worst = max(one.difference for one in comparisons)
+    worst = max((one.difference for one in comparisons), default=0.0)
     return (
         f"{len(comparisons)} {package} forests in {len(sections)} settings: "
-        f"largest relative difference {worst:.1e}"
+        f"largest relative difference {worst:.1e}{_recorded(comparisons)}"
     )
 
 
-def _recorded(sections: Mapping[str, Sequence[Comparison]]) -> str:
-    """Say how many forests are recorded and how many live."""
-    comparisons = [one for section in sections.values() for one in section]
+def _recorded(comparisons: Sequence[Comparison]) -> str:
+    """Say how many forests are recorded and how many live, where some are."""
     recorded = sum("recorded" in one.versions for one in comparisons)
+    if not recorded:
+        return ""
     return f" ({recorded} recorded, {len(comparisons) - recorded} live)"

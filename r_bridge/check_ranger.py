@@ -37,7 +37,7 @@ OWN_OPTIONS = {
 """Options of ranger that have arguments of their own here."""
 
 DESIGNS = ("balanced", "iid")
-"""Ways to draw subsamples that ranger's formulas are for."""
+"""Ways to draw subsamples for which ranger's formulas hold."""
 
 AGREEMENT = 1e-12
 """Spread of trees' predictions, relative to their size, that is rounding."""
@@ -187,7 +187,7 @@ def compared(
     calibrated: bool = False,
     tolerance: float = TOLERANCE,
 ) -> list[Quantity]:
-    """Compute every quantity on our side, and hold it against ranger's.
+    """Compute every quantity on our side, and compare it with ranger's.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hold numbers of ours against R's: quantities, comparisons, their tables."""
+"""Compare our numbers with R's: quantities, comparisons, their tables."""
 
 import textwrap
 from collections.abc import Sequence
@@ -114,7 +114,7 @@ def largest_relative_difference(a: ArrayLike, b: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Quantities that were held against R's, for one forest.
+    """Quantities that were compared with R's, for one forest.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Comparison:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Tabulate, one row a quantity."""
+        """Tabulate, with one row per quantity."""
         return pd.DataFrame([row(quantity) for quantity in self.quantities])
 
     def assert_close(self) -> None:

@@ -31,12 +31,12 @@ function(package) {
 
 
 def dataset(package: str, name: str) -> pd.DataFrame:
-    """Load a data set that comes with a package of R.
+    """Load a data set that comes with an R package.
 
     Parameters
     ----------
     package : str
-        A package of R, such as "MASS", or "datasets" for R's own.
+        An R package, such as "MASS", or "datasets" for R's own.
     name : str
         Name of the data set.
 

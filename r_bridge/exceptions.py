@@ -4,11 +4,11 @@ from vstatkit import VstatkitError, VstatkitWarning
 
 
 class RUnavailableError(VstatkitError):
-    """R, rpy2 or a package of R is missing; the message says how to install it."""
+    """R, rpy2 or an R package is missing; the message says how to install it."""
 
 
 class RError(VstatkitError):
-    """R stopped with an error; its message is shown, and R lives on."""
+    """R stopped with an error; its message is shown, and R keeps running."""
 
 
 class RWarning(VstatkitWarning):

@@ -206,7 +206,7 @@ class GrfForest:
 
     @property
     def full_values(self) -> Floats:
-        """Values of all trees, where some have nothing to say at a point, (B, m).
+        """Values of all trees, where some predict nothing at a point, (B, m).
 
         A tree whose leaf is empty predicts nothing. Values are made for all trees
         whose mean is grf's prediction and whose variance is that of the known.

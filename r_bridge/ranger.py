@@ -23,7 +23,7 @@ function(x, y, inbag, options) {
 """
 
 # A seed keeps `predict` from drawing from the generator of the running R.
-_TREES = """
+TREES = """
 function(forest, x, threads) {
   predict(forest, data = x, predict.all = TRUE, num.threads = threads,
           seed = 1)$predictions
@@ -71,7 +71,7 @@ class RangerNumbers(Protocol):
         """Square what `predict(type = "se")` gives; NaN where it is NaN."""
 
     def uncalibrated(self) -> Floats:
-        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+        """Compute the infinitesimal jackknife before calibration, all rows, (m,)."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class RangerForest:
     def tree_values(self) -> Floats:
         """Predict with every tree, (B, m) or (B, m x classes)."""
         values = trees_first(
-            session.call(_TREES, self.forest, self.points, self.threads)
+            session.call(TREES, self.forest, self.points, self.threads)
         )
         return values.reshape(len(values), -1)
 
@@ -114,7 +114,7 @@ class RangerForest:
         return np.asarray(found, dtype=np.float64).ravel() ** 2
 
     def uncalibrated(self) -> Floats:
-        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+        """Compute the infinitesimal jackknife before calibration, all rows, (m,)."""
         found = session.call(
             "ranger:::rInfJack",
             np.asfortranarray(self.tree_values().T),

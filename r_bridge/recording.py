@@ -108,7 +108,7 @@ class RecordedRanger:
         return self._floats(method)
 
     def uncalibrated(self) -> Floats:
-        """Give the infinitesimal jackknife before calibration, all rows, (m,)."""
+        """Compute the infinitesimal jackknife before calibration, all rows, (m,)."""
         return self._floats("uncalibrated")
 
     def _floats(self, name: str) -> Floats:

@@ -32,7 +32,7 @@ class Handle(int):
 
 
 class GenericList(list[Any]):
-    """A list that stays one in R, though all it has be text."""
+    """A list that stays a list in R, even if all its entries are text."""
 
 
 def _int(value: int) -> bytes:
@@ -175,7 +175,7 @@ _READERS: dict[int, Any] = {
 
 
 def _dressed(value: Any, named: Mapping[str, Any]) -> Any:
-    """Give a value its names, its shape, or what it stands for."""
+    """Attach names or a shape to a value, or replace it by what it stands for."""
     if HANDLE in list(named.get("class", ())):
         return Handle(value[0])
     if isinstance(value, list) and "names" in named:

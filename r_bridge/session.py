@@ -156,7 +156,7 @@ def _asked(
 
 
 def find(given: Any) -> RObject:
-    """Find an object of R.
+    """Find an R object.
 
     Parameters
     ----------
@@ -269,8 +269,8 @@ def _answer(r: _R, function: Any, arguments: Any) -> Any:
 def _interrupts_go_to_r(r: _R) -> Iterator[list[int]]:
     """Let Ctrl-C stop R, and note it, since compiled code may call it an error.
 
-    Python's own handler would raise inside a callback of R's, where it is lost.
-    Handlers of the user's stay; only the main thread has any.
+    Python's own handler would raise inside one of R's callbacks, where it is lost.
+    The user's own handlers stay; only the main thread has any.
     """
     pressed: list[int] = []
     before = signal.getsignal(signal.SIGINT)

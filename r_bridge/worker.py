@@ -97,7 +97,7 @@ class Worker:
         )
 
     def _exchange(self) -> list[str]:
-        """Say that a request is there, and wait; give what R printed meanwhile."""
+        """Announce a request, and wait; return what R printed meanwhile."""
         try:
             assert self.process.stdin is not None
             self.process.stdin.write("go\n")
@@ -151,7 +151,7 @@ class Worker:
         return value
 
     def _release(self, number: int) -> None:
-        """Note an object that nobody needs; R hears of it with the next request."""
+        """Note an object that nobody needs; R learns of it with the next request."""
         self.gone.append(number)
 
     def close(self) -> None:

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
@@ -98,3 +102,22 @@ def test_errors_are_one_line_without_a_traceback(csv, capsys, arguments, message
 def test_a_missing_file_is_named(capsys):
     assert main(["fit", "y ~ x", "nowhere.csv"]) == 2
     assert "nowhere.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_stops_early_is_no_error(csv, unbuffered):
+    """`vstatkit fit ... | head`: as other programs, end without a word."""
+    code = "import sys; from vstatkit.cli import main; sys.exit(main(sys.argv[1:]))"
+    given = ["fit", "y ~ x1", csv, "--B", "20", "--seed", "1"]
+    command = [sys.executable, "-W", "ignore", "-c", code, *given]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert said == ""
+    assert process.returncode == 128 + 13

@@ -37,7 +37,8 @@ def plugin(tmp_path_factory):
     """Write the page's code to a file."""
     path = tmp_path_factory.mktemp("outside") / "outside_plugin.py"
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    path.write_text("\n\n".join(blocks), encoding="utf-8")
+    ours = [block for block in blocks if not block.startswith("# recipe:")]
+    path.write_text("\n\n".join(ours), encoding="utf-8")
     return path
 
 

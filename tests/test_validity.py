@@ -14,8 +14,9 @@ from vstatkit.cli import main
 from vstatkit.studies import validity, validity_metrics, validity_peers
 from vstatkit.studies.experiment import Draw, iteration_stream
 from vstatkit.studies.laws import LAWS
-from vstatkit.studies.validity import ESTIMATORS, OURS, SETTINGS, Seeds, Validity
+from vstatkit.studies.validity import ESTIMATORS, OURS, SETTINGS, Validity
 from vstatkit.studies.validity_report import Findings, goals, report
+from vstatkit.studies.validity_seeds import Seeds
 
 E = len(ESTIMATORS)
 LAST = E - 1  # ours

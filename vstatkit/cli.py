@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import importlib.util
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,11 +18,14 @@ from vstatkit.kernels.registry import KERNELS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.sampling.registry import DESIGNS
 from vstatkit.storage.files import write_text_whole, write_whole
-from vstatkit.studies.reproduce import PARTS, QUICK_FOLDER, reproduce
-from vstatkit.studies.validity import EXTRAS, SETTINGS
+from vstatkit.studies import registry
+from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
 from vstatkit.variance.registry import ESTIMATORS
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
+
+BROKEN_PIPE = 141
+"""Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,13 +33,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import_plugins(arguments)
         options = _parser().parse_args(arguments)
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()  # a reader that has gone is noticed here at the latest
+    except BrokenPipeError:
+        # What is still buffered would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     except (VstatkitError, ValueError, TypeError, OSError) as error:
         print(f"vstatkit: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("vstatkit: interrupted", file=sys.stderr)
         return 130
+    return status
 
 
 def _plugins() -> argparse.ArgumentParser:
@@ -126,12 +136,14 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reproduce(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("part", choices=PARTS)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _studies()
+    parser.add_argument("part", choices=registry.parts())
     parser.add_argument(
         "--iterations",
         type=int,
-        help="data sets (table1: splits) instead of 20 for table1, 500 for table2 and "
-        "validity, 300 for the figures; with 'figures' and 'all' at most these",
+        help="number of data sets (table1: splits) instead of the study's own; a part "
+        "of several studies runs at most their own",
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -150,20 +162,28 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         help="directory with boston.csv and retinopathy.arff, or one of them; by "
         "default $VSTATKIT_DATA",
     )
-    parser.add_argument(
-        "--laws", metavar="NAMES", help="validity: laws, with commas between them"
-    )
-    parser.add_argument(
-        "--settings",
-        metavar="NAMES",
-        help=f"validity: some of {','.join([*SETTINGS, *EXTRAS])}",
-    )
+    for name, study in registry.options().items():
+        text = f"{study.part}: {study.options[name]}"
+        parser.add_argument(_flag(name), metavar="NAMES", help=text)
     parser.add_argument(
         "--quick",
         action="store_true",
         help="small studies, to check the machinery; files go into DIR/quick",
     )
     parser.set_defaults(run=_reproduce)
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _studies() -> str:
+    """List the studies, by the part that runs them."""
+    lines = [
+        f"  {study.part:<10}{study.description} ({study.iterations} {study.unit})"
+        for study in registry.STUDIES.values()
+    ]
+    return "\n".join(["studies:", *lines, f"  {registry.ALL:<10}the whole paper"])
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -177,8 +197,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         data=options.data,
         quick=options.quick,
         progress=True,
-        laws=_listed(options.laws),
-        settings=_listed(options.settings),
+        **{name: _listed(getattr(options, name)) for name in registry.options()},
     )
     for report in reports:
         print(f"# {report.name}\n\n{report.markdown}\n", flush=True)

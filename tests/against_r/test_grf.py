@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import special
 
 import r_bridge
 import vstatkit as vs
@@ -23,7 +24,7 @@ from r_bridge.grf import (
     split_trees,
     with_constants_of_grf,
 )
-from r_bridge.record import TREES, record_grf
+from r_bridge.recorders import TREES, record_grf
 from r_bridge.recording import read_recording, write_json
 from tests.ensembles import SAME_ALGEBRA
 from vstatkit.variance import formulas
@@ -143,7 +144,7 @@ def by_loops(forest, j):
     first, scale = between - noise, max(between, noise) * np.sqrt(2 / len(rho))
     r = first / scale
     hazard = 0.3989422804 * np.exp(-(r**2) / 2)
-    below = 0.5 * formulas.special.erfc(-0.70710678118 * r)
+    below = 0.5 * special.erfc(-0.70710678118 * r)
     return mu, first + scale * hazard / below
 
 
@@ -509,7 +510,7 @@ def test_live_forests_of_all_kinds_become_results(grf, tmp_path, options):
     res = r_bridge.from_grf(path, data, data)
     assert_allclose(res.params, said["predictions"], rtol=1e-10)
     if options.get("ci.group.size") == 1:
-        assert res.variance == "corrected_u"
+        assert res.variance == "hoeffding"
         assert r_bridge.from_grf(path, data, data, variance="ij_u").variance == "ij_u"
         with pytest.raises(ValueError, match=r"grown with ci.group.size = 1"):
             r_bridge.from_grf(path, data, data, variance="little_bags")

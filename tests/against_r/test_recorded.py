@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose
 
 from r_bridge.battery import SETTINGS
 from r_bridge.check_ranger import compared
-from r_bridge.record import main, record_ranger
+from r_bridge.record import main
+from r_bridge.recorders import record_ranger
 from r_bridge.recording import read_ranger, write_json
 
 PATH = Path(__file__).parent / "recorded" / "ranger.json.gz"

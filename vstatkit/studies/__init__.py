@@ -1,6 +1,20 @@
 """Simulations: the paper's experiments, and coverage studies of any law."""
 
+from vstatkit.studies import paper, validity_study
 from vstatkit.studies.coverage import coverage
+from vstatkit.studies.plan import Plan
+from vstatkit.studies.registry import STUDIES, Study, register
+from vstatkit.studies.report import Report
 from vstatkit.studies.reproduce import reproduce
 
-__all__ = ["coverage", "reproduce"]
+__all__ = [
+    "STUDIES",
+    "Plan",
+    "Report",
+    "Study",
+    "coverage",
+    "paper",
+    "register",
+    "reproduce",
+    "validity_study",
+]

@@ -1,4 +1,4 @@
-"""Figures: the bias of IM, BM and IJ, and what the corrections make of it."""
+"""Figures: the bias of IM, BM and IJ, before and after the corrections."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,13 @@ from vstatkit.studies.scale import Scale
 from vstatkit.studies.simulation import Arm, Simulation
 
 ITERATIONS = 300
-"""Data sets; the paper has 100, which know a true variance to 14 % only."""
+"""Data sets; with the paper's 100, the true variance is known to 14 % only."""
 
 NOBS = 500
 SUBSAMPLES = (100, 250, 400)
 SIZES = (100, 1000, 10000)
 PINNED = {100: 10, 1000: 25, 10000: 100}
-"""Subsamples for each pin of IM, by B; the paper does not say how it split B."""
+"""Subsamples per pin of IM, by B; the paper does not say how it split B."""
 
 REFERENCE = SIZES.index(1000)
 """The B whose Monte Carlo variance is added to every estimate, as in the paper."""
@@ -41,7 +41,7 @@ LABELS = {
 
 
 def simulation(scale: Scale | None = None) -> Simulation:
-    """Declare the experiment: trees of `x`, evaluated at x = 10."""
+    """Declare the experiment: trees that split on `x`, evaluated at x = 10."""
     scale = scale or Scale()
     arms: list[Arm] = []
     sizes = tuple(B // scale.learners for B in SIZES)

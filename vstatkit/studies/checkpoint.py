@@ -1,8 +1,8 @@
-"""Iterations kept on disk, so that a run that was killed can go on.
+"""Iterations kept on disk, so that a run that was killed can resume.
 
 Every file is written under another name and moved into place, so a file that
-is there is whole. Settings are recorded beside the numbers, with a fingerprint
-of what functions give; other settings are refused rather than mixed with them.
+exists is complete. Settings are recorded with the numbers, and so is a fingerprint
+of what functions return; numbers made with other settings are refused, not mixed in.
 """
 
 import json
@@ -29,14 +29,14 @@ from vstatkit.studies.experiment import (
 
 MANIFEST = "settings.json"
 TEMPORARY = re.compile(r"(?:settings\.json|\d{6,}-\d+\.npz)\.(\d+)\.tmp")
-"""Name of a file that a process, whose number it holds, has not finished."""
+"""Name of an unfinished file; it holds the number of the process that writes it."""
 
 SHOWN = 60
-"""Characters of a setting that a message shows."""
+"""Number of characters of a setting that a message shows."""
 
 
 class CheckpointError(VstatkitError):
-    """Checkpoints that are there cannot be used."""
+    """Existing checkpoints cannot be used."""
 
 
 class Checkpoints:
@@ -45,7 +45,7 @@ class Checkpoints:
     Parameters
     ----------
     directory : Path
-        Where the files are; made if it is not there.
+        Where the files are; created if it does not exist.
     experiment : Experiment
         Its settings must be those that the files were made with.
     seed : int
@@ -145,7 +145,7 @@ def _shown(text: str, same: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Give JSON what it can hold."""
+    """Convert a value to what JSON can hold."""
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
@@ -185,7 +185,7 @@ def _read_arrays(path: Path) -> Record:
 
 
 def _remove_unfinished(directory: Path) -> None:
-    """Remove what killed runs were writing; files of live ones stay."""
+    """Remove what killed runs were writing; keep the files of live ones."""
     for path in directory.glob("*.tmp"):
         match = TEMPORARY.fullmatch(path.name)
         if match and not _alive(int(match[1])):
@@ -206,7 +206,7 @@ def _alive(process: int) -> bool:
 
 
 def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write under a name of this process's own, then move into place."""
+    """Write under a name that is this process's own, then move into place."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     write_whole(path, write, temporary=temporary)
 

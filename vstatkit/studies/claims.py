@@ -1,4 +1,4 @@
-"""What the paper reads from its figures, tested cell by cell."""
+"""What the paper concludes from its figures, tested cell by cell."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
-from itertools import pairwise, product
+from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,8 @@ from vstatkit.sampling.grouped import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.studies.experiment import Record
+from vstatkit.studies.interval_table import interval_frame
 from vstatkit.studies.measures import Interval, Intervals, Method
-from vstatkit.studies.metrics import (
-    Ratio,
-    binomial_interval,
-    covered,
-    true_variance,
-    variance_ratio,
-)
 from vstatkit.studies.run import check_iterations, one_thread, run_experiment
 from vstatkit.studies.simulation import (
     DROPPED,
@@ -40,10 +34,7 @@ from vstatkit.studies.simulation import (
 from vstatkit.variance.registry import resolved
 
 LEARNERS = 1000
-"""Learners where `B` is left out."""
-
-BOUNDS = 0.95
-"""Level of the Monte Carlo bounds."""
+"""Number of learners where `B` is not given."""
 
 
 def coverage(
@@ -67,7 +58,7 @@ def coverage(
     checkpoint: Path | str | None = None,
     **kernel_options: Any,
 ) -> pd.DataFrame:
-    """Check standard errors on data sets of a known law.
+    """Check standard errors on data sets drawn from a known law.
 
     Every iteration draws a data set and grows one ensemble; the smaller numbers of
     learners are its first ones. What is covered is the mean of the estimates over
@@ -76,8 +67,8 @@ def coverage(
     Parameters
     ----------
     generator : callable
-        Gives a data set, as `fit` takes it, from a numpy Generator. Called once
-        for each data set; the first one before the others.
+        Draws a data set, as `fit` takes it, from a numpy Generator. Called once
+        per data set; for the first one before all others.
     formula : str
         As in `fit`.
     at : DataFrame or dict of columns, optional
@@ -91,7 +82,7 @@ def coverage(
     interval : {"t", "normal"}
         "t" is what `conf_int` gives: a stabilised variance and Student's t.
         "normal" takes the raw variance and normal quantiles, as the paper does;
-        where that variance is negative, nothing is covered.
+        an interval whose variance is negative covers nothing.
     alpha : float
         One minus the nominal coverage.
     missing : {"drop", "raise", "pass"}
@@ -114,8 +105,8 @@ def coverage(
     Returns
     -------
     DataFrame
-        One row for each `method`, `B` and `point`: the `response` (of two classes,
-        which one's probability), `mean`, `true_variance` (of the estimates over
+        One row per `method`, `B` and `point`: the `response` (for two classes, the
+        one whose probability it is), `mean`, `true_variance` (of the estimates over
         iterations), `mean_variance` (estimated), `ratio` of the
         latter to the former and `coverage`, these two with 95 % Monte Carlo bounds
         `ratio_lower`, `ratio_upper`, `coverage_lower`, `coverage_upper`.
@@ -143,13 +134,13 @@ def coverage(
     design_options, options = split_options(kernel_options, known_options())
     sizes = _learner_numbers(_default_size(design_options) if B is None else B)
     names = _names(variance)
+    # The estimators are known once the first data set is.
+    arm = Arm("", k, sizes, Intervals((), alpha), replace, design, design_options)
     plan = Simulation(
         name="coverage",
         generator=generator,
         formula=formula,
-        arms=(
-            Arm("", k, sizes, Intervals((), alpha), replace, design, design_options),
-        ),
+        arms=(arm,),
         at=None if at is None else as_frame(at),
         kernel=kernel,
         options=options,
@@ -159,12 +150,10 @@ def coverage(
     seed = resolve_seed(rng)
     with one_thread():
         plan, first = plan.begun(seed)
-    methods = tuple(
-        Method(name, name, interval=interval) for name in _estimators(names, first)
-    )
-    arm = changed(plan.arms[0], measure=Intervals(methods, alpha))
+    methods = _methods(_estimators(names, first), interval)
+    plan = _measuring(plan, Intervals(methods, alpha))
     record = run_experiment(
-        changed(plan, arms=(arm,)),
+        plan,
         iterations,
         seed=seed,
         directory=None if checkpoint is None else Path(checkpoint),
@@ -172,6 +161,20 @@ def coverage(
         progress=progress,
     )
     _warn_of_dropped(record)
+    return _coverage_frame(record, plan.arms[0], first)
+
+
+def _methods(names: list[str], interval: Interval) -> tuple[Method, ...]:
+    return tuple(Method(name, name, interval=interval) for name in names)
+
+
+def _measuring(plan: Simulation, measure: Intervals) -> Simulation:
+    """Let the only arm of a simulation measure something else."""
+    (arm,) = plan.arms
+    return changed(plan, arms=(changed(arm, measure=measure),))
+
+
+def _coverage_frame(record: Record, arm: Arm, first: FirstData) -> pd.DataFrame:
     frame = interval_frame(record, arm, first.points)
     frame.insert(list(frame.columns).index("point") + 1, "response", first.response)
     return frame.drop(columns=["ratio_spread", "iterations"])
@@ -250,68 +253,3 @@ def _warn_of_dropped(record: Record) -> None:
             VstatkitWarning,
             stacklevel=3,
         )
-
-
-def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
-    """Tabulate what an `Intervals` arm measured.
-
-    Parameters
-    ----------
-    record : dict of ndarray
-        Results of a simulation, iterations first.
-    arm : Arm
-        One whose measure is `Intervals`.
-    points : Index
-        Names of the values.
-
-    Returns
-    -------
-    DataFrame
-        Tidy; beside the columns of `coverage`, `ratio_spread` and `iterations`.
-    """
-    if not isinstance(arm.measure, Intervals):
-        raise TypeError(f"arm {arm.label!r} does not measure intervals.")
-    fields = ("mean", "variance", "half_width")
-    mean, variance, half = (record[f"{arm.label}/{field}"] for field in fields)
-    mean = mean[:, :, None, :]  # iterations, sizes, methods, points
-    # Equal numbers vary by nothing; their computed mean may miss them by a bit.
-    moving = np.where(np.ptp(mean, axis=0) == 0, 0.0, mean)
-    inside = covered(moving, half)
-    with np.errstate(divide="ignore", invalid="ignore"):  # the truth may be zero
-        ratio = variance_ratio(np.broadcast_to(moving, variance.shape), variance)
-    ratio = changed(ratio, value=np.where(np.isinf(ratio.value), np.nan, ratio.value))
-    error = ratio.half_width(BOUNDS)
-    rows = []
-    bounds = binomial_interval(inside.sum(axis=0), len(mean), BOUNDS)
-    cells = product(enumerate(arm.measure.methods), enumerate(arm.sizes))
-    for (j, method), (i, size) in cells:
-        for q, point in enumerate(points):
-            at = (i, j, q)
-            rows.append(
-                {
-                    "method": method.label,
-                    "B": size,
-                    "point": point,
-                    "mean": mean[:, i, 0, q].mean(),
-                    "true_variance": float(true_variance(moving[:, i, 0, q])),
-                    "mean_variance": variance[:, i, j, q].mean(),
-                    "ratio": ratio.value[at],
-                    "ratio_lower": ratio.value[at] - error[at],
-                    "ratio_upper": ratio.value[at] + error[at],
-                    "coverage": inside[:, i, j, q].mean(),
-                    "coverage_lower": bounds[0][at],
-                    "coverage_upper": bounds[1][at],
-                    "ratio_spread": ratio.spread[at],
-                    "iterations": len(mean),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def ratio_of(frame: pd.DataFrame) -> Ratio:
-    """Give the ratios of a tidy table with what their bounds need."""
-    return Ratio(
-        frame["ratio"].to_numpy(dtype=np.float64),
-        frame["ratio_spread"].to_numpy(dtype=np.float64),
-        int(frame["iterations"].iloc[0]),
-    )

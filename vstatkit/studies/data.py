@@ -22,7 +22,7 @@ R_SECONDS = 60
 
 
 class MissingDataError(VstatkitError):
-    """A data set is not there; the message says how to get it."""
+    """A data set is missing; the message says how to get it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +44,11 @@ class Observations:
     n_classes: int | None
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Give the table, whatever the stream."""
+        """Return the table, whatever the stream."""
         return self.X, self.y
 
     def fingerprint(self) -> str:
-        """Tell tables apart, so that checkpoints of another one are refused."""
+        """Tell tables apart, so that checkpoints made with another one are refused."""
         digest = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
         digest.update(np.ascontiguousarray(self.y).tobytes())
         return digest.hexdigest()
@@ -81,12 +81,12 @@ Source = Observations | Law
 
 
 def checked_path(given: Path | str | None) -> Path | None:
-    """Where data are looked for: what was given, or the environment names.
+    """Where to look for data: the given path, or the one the environment names.
 
     Raises
     ------
     ValueError
-        If there is nothing of that name.
+        If there is no such file or directory.
     """
     named = os.environ.get(ENVIRONMENT) if given is None else given
     if not named:

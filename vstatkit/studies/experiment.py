@@ -26,7 +26,7 @@ class Experiment(Protocol):
         """Name of its streams and of its checkpoints."""
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on beside the seed, as JSON can hold it."""
+        """All that the numbers depend on apart from the seed, as JSON can hold it."""
 
     def run(self, seed: int, iteration: int) -> Record:
         """Run one iteration; a pure function of its arguments."""
@@ -34,7 +34,7 @@ class Experiment(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """An experiment made of functions, which a name does not tell apart."""
+    """An experiment made of functions, which their names do not tell apart."""
 
     def fingerprint(self, seed: int) -> dict[str, str]:
         """Hash what the functions give, under the keys of `FINGERPRINTS`."""
@@ -44,10 +44,10 @@ FINGERPRINTS = {
     "drawn": "the data that the generator draws",
     "values": "the kernel's values",
 }
-"""What a fingerprint is of; each one depends on those before it."""
+"""What each fingerprint is taken of; each one depends on those before it."""
 
 PRECISION = 2.0**40
-"""Relative size of a change that fingerprints see; machines differ by less."""
+"""Inverse of the relative change that fingerprints see; machines differ by less."""
 
 
 class Draw(IntEnum):
@@ -80,7 +80,7 @@ def iteration_stream(
 
 
 def check_seed(seed: Any) -> int:
-    """Refuse seeds that streams cannot be made of."""
+    """Refuse seeds from which no stream can be made."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise TypeError(f"`seed` must be a whole number; got {seed!r}.")
     if seed < 0:
@@ -118,7 +118,7 @@ def hash_arrays(arrays: Sequence[Floats]) -> str:
 
 
 def hash_frame(frame: pd.DataFrame) -> str:
-    """Fingerprint names, kinds and values of columns; levels without rows too."""
+    """Fingerprint names, kinds and values of columns, and levels that do not occur."""
     digest = hashlib.sha256()
     for name, column in frame.items():
         kind = column.dtype

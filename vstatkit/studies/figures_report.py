@@ -40,7 +40,7 @@ PANELS = {
     "corrected-v-on-u": ("U", "corrected_v", "Corrected-V on U-statistics"),
     "corrected-u": ("U", "corrected_u", "Corrected-U on U-statistics"),
 }
-"""Pictures of one correction beside BM and IJ: sampling, method, caption."""
+"""Pictures of one correction next to BM and IJ: sampling, method, caption."""
 
 
 def bias_report(record: Record, study: Simulation) -> Report:
@@ -122,7 +122,7 @@ def draw_samplings(found: Sequence[Cell], k: int, field: str) -> Figure:
 
 
 def draw_sizes(found: Sequence[Cell], letter: str, method: str) -> Figure:
-    """Draw a correction beside BM and IJ, for the three subsample sizes."""
+    """Draw a correction next to BM and IJ, for the three subsample sizes."""
     figure, axes = panels(1, len(SUBSAMPLES), height=3.6)
     methods = (method, "bm", "ij")
     chosen = [
@@ -141,7 +141,7 @@ def draw_sizes(found: Sequence[Cell], letter: str, method: str) -> Figure:
 
 
 def _floor(cells: Sequence[Cell], field: str) -> float:
-    """Give the lowest end of a whisker or box that a logarithmic axis can show."""
+    """Find the lowest end of a whisker or box that a logarithmic axis can show."""
     ends = [
         end
         for cell in cells
@@ -159,7 +159,7 @@ def _quantiles(values: Floats) -> tuple[float, ...]:
 def _boxes(
     ax: Axes, cells: Sequence[Cell], methods: Sequence[str], field: str, *, floor: float
 ) -> None:
-    """Draw a box for every method and B; below it the share that a log hides."""
+    """Draw a box for every method and B; below it the share of negative estimates."""
     width = 0.26
     for cell in cells:
         values = np.asarray(getattr(cell, field))
@@ -202,7 +202,7 @@ def _boxes(
 
 
 def _plain_ticks(ax: Axes) -> None:
-    """Write 0.2, 0.5, 1, 2 on an axis of little more than a decade."""
+    """Label 0.2, 0.5, 1, 2 on an axis that spans little more than a decade."""
     plain = FuncFormatter(lambda value, _: f"{value:g}")
     ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
     ax.yaxis.set_major_formatter(plain)

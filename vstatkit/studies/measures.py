@@ -1,4 +1,4 @@
-"""What a study keeps of an ensemble: intervals, or variance components."""
+"""What a study keeps from an ensemble: intervals, or variance components."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -19,7 +19,7 @@ Interval = Literal["normal", "t"]
 
 
 class Measure(Protocol):
-    """What is kept of an ensemble."""
+    """What is kept from an ensemble."""
 
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
@@ -27,7 +27,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """A variance estimate, and the interval made of it.
+    """A variance estimate, and the interval made from it.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Intervals:
 
     @property
     def beyond(self) -> bool:
-        """Whether some method asks for what is beyond the first order."""
+        """Whether some method needs estimates beyond the first order."""
         known = [ESTIMATORS.get(method.sampling) for method in self.methods]
         return any(one is not None and one.beyond for one in known)
 

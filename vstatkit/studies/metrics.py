@@ -1,4 +1,4 @@
-"""What is made of many iterations, with the bounds of its sampling error."""
+"""Summaries of many iterations, with the bounds of their sampling error."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ from vstatkit._typing import Floats
 from vstatkit.inference.normality import normality_tests
 
 LEVEL = 0.99
-"""Level of the bounds that a difference from print is held against."""
+"""Level of the bounds for differences from the printed numbers."""
 
 PRINTED_ITERATIONS = 500
-"""Iterations behind a number of the paper's Table 2."""
+"""Iterations behind each number in the paper's Table 2."""
 
 NORMALITY_ITERATIONS = 20
 """Iterations below which the normality statistic says nothing."""
@@ -53,7 +53,7 @@ class Ratio:
 
 
 def normal_quantile(level: float) -> float:
-    """Two-sided quantile of the normal law."""
+    """Two-sided quantile of the normal distribution."""
     return float(stats.norm.isf((1 - level) / 2))
 
 
@@ -82,7 +82,7 @@ def variance_ratio(mean: Floats, variance: Floats) -> Ratio:
 
 
 def covered(mean: Floats, half_width: Floats) -> Floats:
-    """Tell which intervals hold the mean of all estimates; NaN holds nothing."""
+    """Tell which intervals cover the mean of all estimates; NaN covers nothing."""
     distance = np.abs(mean - mean.mean(axis=0))
     return np.asarray(distance <= half_width, dtype=np.float64)
 

@@ -24,7 +24,7 @@ class Prefix:
     Attributes
     ----------
     design : SubsampleDesign
-        The design that the learners were drawn by.
+        The design by which the learners were drawn.
     values : ndarray of shape (B, m)
         Their values.
     origin : ndarray of shape (m,)
@@ -72,7 +72,7 @@ class Prefix:
 
     @cached_property
     def presence(self) -> EnsembleSums:
-        """Sums over values, then their squares, with an observation counted once.
+        """Sums of values and their squares, an observation counted once per learner.
 
         Values are relative to `origin`; `weighted` has 2 m columns.
         """
@@ -108,12 +108,12 @@ def prefixes(
     reference: Floats | None = None,
     kind: KernelKind = KernelKind.UNKNOWN,
 ) -> list[Prefix]:
-    """Give the prefixes of an ensemble, from the shortest to the longest.
+    """List the prefixes of an ensemble, from the shortest to the longest.
 
     Parameters
     ----------
     design : SubsampleDesign
-        The design that the learners were drawn by.
+        The design by which the learners were drawn.
     values : ndarray of shape (B, m)
         Values of all learners.
     sizes : sequence of int

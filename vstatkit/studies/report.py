@@ -19,7 +19,7 @@ DPI = 150
 
 @dataclass(frozen=True)
 class Report:
-    """What an experiment has to say.
+    """What a study has to say.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Report:
     pictures: Mapping[str, "Figure"] = field(default_factory=dict)
 
     def write(self, out: Path) -> list[Path]:
-        """Write all files, and give their paths."""
+        """Write all files, and return their paths."""
         out.mkdir(parents=True, exist_ok=True)
         text = out / f"{self.name}.md"
         write_text_whole(text, self.markdown + "\n")
@@ -93,7 +93,7 @@ def decimals(value: float, digits: int) -> str:
 
 
 def read_printed(name: str) -> pd.DataFrame:
-    """Read a table as the paper prints it; the package carries it."""
+    """Read a table as the paper prints it; it comes with the package."""
     path = resources.files("vstatkit.studies") / "printed" / f"{name}.csv"
     with path.open(encoding="utf-8") as file:
         return pd.read_csv(file)

@@ -16,7 +16,7 @@ from vstatkit.studies.experiment import Experiment, Record, check_seed
 from vstatkit.workers import in_parallel
 
 SAVE_SECONDS = 5.0
-"""Work that a kill may cost at most, beside the iterations under way."""
+"""Finished work that a kill may cost at most, in seconds."""
 
 
 def run_experiment(
@@ -28,7 +28,7 @@ def run_experiment(
     n_jobs: int | None = None,
     progress: bool | None = None,
 ) -> Record:
-    """Run iterations that are not finished yet, and give all of them.
+    """Run the iterations that are not finished yet, and return all of them.
 
     The numbers depend on (seed, experiment, iteration) alone: not on `n_jobs`, on
     the order, or on how often the run was interrupted.
@@ -83,7 +83,7 @@ def run_experiment(
 
 
 def check_iterations(iterations: Any) -> int:
-    """Refuse what is not a number of data sets, or too few of them."""
+    """Refuse what is no number of data sets, and numbers that are too small."""
     if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer):
         raise TypeError(f"`iterations` must be a whole number; got {iterations!r}.")
     if iterations < 2:

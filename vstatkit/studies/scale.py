@@ -1,11 +1,11 @@
-"""Smaller studies of the same layout, to check the machinery in seconds."""
+"""Small studies of the same layout, which check the machinery in seconds."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much smaller than the paper's a study is.
+    """By how much a study is smaller than the paper's.
 
     Attributes
     ----------

@@ -50,11 +50,11 @@ DROPPED = "dropped"
 """Rows with missing values that the formula dropped, in the record."""
 
 FINGERPRINT_LEARNERS = 3
-"""Learners of each arm whose values are its fingerprint."""
+"""Learners per arm whose values are its fingerprint."""
 
 
 class LabelsError(VstatkitError):
-    """Data sets of one study give different quantities."""
+    """The data sets of one study have different quantities."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class FirstData:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Data sets of a law, each with an ensemble for every arm.
+    """Data sets drawn from a law, each with an ensemble for every arm.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class Simulation:
     first: FirstData | None = None
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on beside the seed."""
+        """All that the numbers depend on apart from the seed."""
         return {
             "generator": describe(self.generator),
             "formula": self.formula,
@@ -174,7 +174,7 @@ class Simulation:
         }
 
     def fingerprint(self, seed: int) -> dict[str, str]:
-        """Hash the first data set, and what the first learners make of it."""
+        """Hash the first data set, and the values of the first learners on it."""
         parsed = self._draw(seed, 0)
         values = [
             evaluate(
@@ -232,7 +232,7 @@ class Simulation:
         return parsed
 
     def _tasks(self, parsed: Design, seed: int, iteration: int) -> list[Task]:
-        """Give every arm its learners."""
+        """Prepare the learners of every arm."""
         kernel = build_kernel(self.kernel, Training.of(parsed), self.options)
         rows = self._rows(kernel, parsed)
         draws = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
@@ -262,7 +262,7 @@ class Simulation:
 
 
 def _meaning(kernel: AnyKernel, parsed: Design) -> Meaning:
-    """Tell what the values of a data set are values of."""
+    """Tell what the values of a data set stand for."""
     if isinstance(kernel, FunctionKernel):
         return {"values": tuple(map(str, kernel.names or ()))}
     found: Meaning = {}
@@ -330,7 +330,7 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
 def _with_reference(task: Task) -> tuple[Task, int]:
     """Have learners predict where `fit` compares them beyond the first order.
 
-    Gives the task, and how many of its values, the last ones, are of that kind.
+    Returns the task, and how many of its values, the last ones, serve for that.
     """
     kernel = task.kernel
     if task.at is None or not isinstance(kernel, BatchKernel | PredictiveKernel):

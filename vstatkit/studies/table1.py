@@ -25,7 +25,7 @@ STATISTICS = {"U": False, "V": True}
 """Sampling with replacement, by the letter of its column."""
 
 WITHIN = 3.0
-"""Split-to-split standard deviations that print may lie away."""
+"""Largest distance from print, in standard deviations over splits."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Prediction:
         return f"table1-{self.dataset}{'-quick' if self.quick else ''}"
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on beside the seed."""
+        """All that the numbers depend on apart from the seed."""
         return {
             "data": self.source.fingerprint(),
             "forests": self.forests,
@@ -140,7 +140,7 @@ def score(y: Floats, predicted: Floats, n_classes: int | None) -> float:
 
 
 def compare(dataset: str, record: Record) -> pd.DataFrame:
-    """Put the measured scores of a data set beside the printed ones.
+    """Compare the measured scores of a data set with the printed ones.
 
     Returns
     -------

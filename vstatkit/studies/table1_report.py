@@ -1,4 +1,4 @@
-"""Table 1, shown: printed, measured, difference; the paper's two observations."""
+"""Report of Table 1: printed, measured, difference; the paper's two observations."""
 
 from collections.abc import Mapping
 

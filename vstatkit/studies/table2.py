@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.studies.coverage import interval_frame, ratio_of
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.generators import Mars
+from vstatkit.studies.interval_table import interval_frame, ratio_of
 from vstatkit.studies.measures import Intervals, Method
 from vstatkit.studies.metrics import (
     LEVEL,
@@ -51,7 +51,7 @@ PRINTED_COLUMN = {
     DISTINCT.label: "corrected",
     VSTATKIT.label: "none",
 }
-"""The printed column that a method is shown beside; ours has none."""
+"""The printed column next to which a method is shown; ours has none."""
 
 
 def simulation(seed: int, scale: Scale | None = None) -> Simulation:
@@ -107,7 +107,7 @@ def normality_frame(record: Record, study: Simulation) -> pd.DataFrame:
 
 
 def compare(record: Record, study: Simulation) -> pd.DataFrame:
-    """Put every measured number beside the printed one.
+    """Compare every measured number with the printed one.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def compare(record: Record, study: Simulation) -> pd.DataFrame:
 def candidates_frame(
     record: Record, study: Simulation, sizes: tuple[int, ...] = SIZES
 ) -> pd.DataFrame:
-    """Hold the readings of the correction against print, at p1.
+    """Compare the readings of the correction with print, at p1.
 
     Compared is the mean corrected variance over the mean IJ variance: print's own
     quotient of the two does not depend on the true variance, so its sampling

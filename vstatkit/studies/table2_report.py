@@ -1,4 +1,4 @@
-"""Table 2, shown: printed, measured, difference, bound; a picture of p1."""
+"""Report of Table 2: printed, measured, difference, bound; a picture of p1."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from vstatkit.studies.table2 import (
 KEYS = ["k", "B", "point"]
 DIGITS = {"normality": 2, "ratio": 2, "coverage": 1}
 WITHIN = 0.25
-"""Relative deviation of the IJ ratios at p1 that is asked for."""
+"""Largest relative deviation of the IJ ratios at p1."""
 
 
 def report(record: Record, study: Simulation) -> Report:
@@ -102,7 +102,7 @@ def _measured(rows: pd.DataFrame, digits: int) -> list[str]:
 
 
 def _beside(table: pd.DataFrame, quantity: str, methods: list[str]) -> pd.DataFrame:
-    """Lay methods out beside each other: printed, then measured and difference."""
+    """Lay methods out side by side: printed, then measured and difference."""
     digits = DIGITS[quantity]
     first = _rows(table, quantity, methods[0])
     shown = first[KEYS].copy()

@@ -1,10 +1,11 @@
-"""The validity study: standard errors on laws that nobody tuned to.
+"""The validity study's experiment: standard errors on laws that nobody tuned to.
 
-Every data set of a law gets one ensemble for each setting; all variance
+Every data set that a law draws gets one ensemble per setting; all variance
 estimators see the same learners.
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,11 +25,9 @@ from vstatkit.studies.experiment import (
     hash_frame,
     iteration_stream,
 )
-from vstatkit.studies.laws import Law
+from vstatkit.studies.law import Law
 
 ITERATIONS = 500
-SEEDS = 50
-"""Seeds of the study of the Monte Carlo error."""
 
 ESTIMATORS = {
     "IJ": "ij_u",
@@ -36,7 +35,7 @@ ESTIMATORS = {
     "J": "jackknife",
     "vstatkit": "auto",
 }
-"""Variance estimators by their labels; the last one is ours, and grows the forests."""
+"""Variance estimators by label; the last one is ours, and decides how large B is."""
 
 OURS = list(ESTIMATORS)[-1]
 
@@ -55,7 +54,7 @@ class Setting:
     description : str
         One line for the report.
     options : mapping
-        Arguments of `fit`, beside the defaults.
+        Arguments of `fit` that differ from its defaults.
     by_fit : bool
         Whether `fit` grows them, or the scikit-learn estimators.
     """
@@ -66,7 +65,7 @@ class Setting:
     by_fit: bool = True
 
     def applies(self, law: Law) -> bool:
-        """Tell whether it can respect what the law is."""
+        """Tell whether ensembles grown this way respect the law's clusters."""
         return self.by_fit or law.groups is None
 
 
@@ -88,11 +87,11 @@ SETTINGS: dict[str, Setting] = {
 
 
 EXTRAS = ("seeds", "peers")
-"""Parts beside the settings: the Monte Carlo error, and what others give."""
+"""Further parts of the study: the Monte Carlo error, and other packages."""
 
 
 def check_settings(wanted: Sequence[str]) -> None:
-    """Refuse names that are neither a setting nor another part."""
+    """Refuse names that are neither a setting nor a further part of the study."""
     known = [*SETTINGS, *EXTRAS]
     for name in wanted:
         if name not in known:
@@ -128,48 +127,79 @@ def grow(law: Law, data: pd.DataFrame, rng: int, **options: Any) -> EnsembleResu
 
 
 @dataclass(frozen=True)
-class Validity:
-    """Data sets of a law, each with an ensemble grown in one way.
+class LawExperiment(ABC):
+    """Ensembles grown on data sets that a law draws.
 
     Attributes
     ----------
     law : Law
         Where data sets come from.
-    setting : Setting
-        How ensembles are grown.
     quick : bool
-        Whether they have few learners only.
+        Whether ensembles have few learners only.
     """
 
     law: Law
+    quick: bool = field(default=False, kw_only=True)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of its streams and of its checkpoints."""
+
+    @abstractmethod
+    def choices(self) -> dict[str, Any]:
+        """List the settings that only this experiment has."""
+
+    @abstractmethod
+    def run(self, seed: int, iteration: int) -> Record:
+        """Run one iteration."""
+
+    def settings(self) -> dict[str, Any]:
+        """All that the numbers depend on apart from the seed."""
+        return {
+            **describe_law(self.law),
+            **self.choices(),
+            "estimators": ESTIMATORS,
+            "quick": self.quick,
+        }
+
+    def fingerprint(self, seed: int) -> dict[str, str]:
+        """Hash the first data set, and what a few learners say about it."""
+        record = replace(self, quick=True).run(seed, 0)
+        drawn = hash_frame(draw_data(self.law, seed, 0))
+        return {"drawn": drawn, "values": hash_arrays(list(record.values()))}
+
+    def ensemble_seed(self, seed: int, iteration: int) -> int:
+        """Draw the seed of the ensemble of one iteration."""
+        stream = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
+        return int(stream.integers(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class Validity(LawExperiment):
+    """Data sets from a law, each with an ensemble grown in one way.
+
+    Attributes
+    ----------
+    setting : Setting
+        How ensembles are grown.
+    """
+
     setting: Setting
-    quick: bool = False
 
     @property
     def name(self) -> str:
         """Name of its streams and of its checkpoints."""
         return f"validity-{self.setting.name}-{self.law.name}"
 
-    def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on beside the seed."""
-        return {
-            **describe_law(self.law),
-            "options": dict(self.setting.options),
-            "estimators": ESTIMATORS,
-            "quick": self.quick,
-        }
-
-    def fingerprint(self, seed: int) -> dict[str, str]:
-        """Hash the first data set, and what a few learners say of it."""
-        record = replace(self, quick=True).run(seed, 0)
-        drawn = hash_frame(draw_data(self.law, seed, 0))
-        return {"drawn": drawn, "values": hash_arrays(list(record.values()))}
+    def choices(self) -> dict[str, Any]:
+        """List the options of its ensembles."""
+        return {"options": dict(self.setting.options)}
 
     def run(self, seed: int, iteration: int) -> Record:
         """Draw a data set, grow its ensemble, and keep what all estimators say."""
         data = draw_data(self.law, seed, iteration)
-        stream = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
-        rng = int(stream.integers(2**31 - 1))
+        rng = self.ensemble_seed(seed, iteration)
         if not self.setting.by_fit:
             return _by_estimators(self.law, data, rng, quick=self.quick)
         options = dict(self.setting.options)
@@ -179,7 +209,7 @@ class Validity:
 
 
 def describe_law(law: Law) -> dict[str, Any]:
-    """Describe a law, as JSON can hold it; NaN is no value there."""
+    """Describe a law as JSON can hold it; JSON has no NaN."""
     points = law.points.astype(object).where(law.points.notna(), None)
     return {
         "law": law.name,
@@ -190,7 +220,7 @@ def describe_law(law: Law) -> dict[str, Any]:
 
 
 def _by_fit(law: Law, results: EnsembleResults) -> Record:
-    """Keep intervals at the points, the band, and tests of idle predictors."""
+    """Keep the intervals at the points, the band, and tests of idle predictors."""
     joint = at_band(results, law.band())
     found = [results.with_variance(name) for name in ESTIMATORS.values()]
     bands = [
@@ -234,7 +264,7 @@ def _bounds(prefix: str, frames: Sequence[pd.DataFrame]) -> Record:
 def _idle(
     prefix: str, predictors: tuple[str, ...], found: Sequence[EnsembleResults]
 ) -> Record:
-    """Keep the rows of the effects that move given predictors."""
+    """Keep the effects of given predictors."""
     frames = []
     for one in found:
         effects = one.effects_frame(ALPHA)
@@ -274,14 +304,14 @@ def _by_estimators(law: Law, data: pd.DataFrame, rng: int, *, quick: bool) -> Re
 
 
 def plain_columns(X: pd.DataFrame) -> pd.DataFrame:
-    """Write factors as a column of zeros and ones for each declared level."""
+    """Write a factor as one column of zeros and ones per declared level."""
     return pd.get_dummies(X, dtype=np.float64)
 
 
 def _ask(
     forest: ForestRegressor | ForestClassifier, at: pd.DataFrame
 ) -> tuple[Floats, Floats, Floats]:
-    """Ask for means, standard errors and intervals; of two classes, the second."""
+    """Ask for means, standard errors and intervals; of two classes, for the second."""
     with warnings.catch_warnings():  # how well they are known is what is studied
         warnings.simplefilter("ignore", MonteCarloWarning)
         return _answers(forest, at)
@@ -298,59 +328,3 @@ def _answers(
     kept = slice(1, 2) if len(forest.classes_) == 2 else slice(None)
     flat = bounds[:, kept].reshape(-1, 2)
     return np.asarray(mean)[:, kept].ravel(), np.asarray(std)[:, kept].ravel(), flat
-
-
-MC_LAWS = ("friedman10", "noise", "binary")
-MC_SIZES: tuple[int | str, ...] = (500, 2000, "auto")
-
-
-@dataclass(frozen=True)
-class Seeds:
-    """One data set, with ensembles of many seeds.
-
-    Attributes
-    ----------
-    law : Law
-        Where the data set comes from.
-    B : int or "auto"
-        Learners.
-    quick : bool
-        Whether there are few of them only.
-    """
-
-    law: Law
-    B: int | str
-    quick: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name of its streams and of its checkpoints."""
-        return f"validity-seeds-{self.B}-{self.law.name}"
-
-    def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on beside the seed."""
-        return {
-            **describe_law(self.law),
-            "B": self.B,
-            "estimators": ESTIMATORS,
-            "quick": self.quick,
-        }
-
-    def fingerprint(self, seed: int) -> dict[str, str]:
-        """Hash the data set, and what a few learners say of it."""
-        record = replace(self, quick=True).run(seed, 0)
-        drawn = hash_frame(draw_data(self.law, seed, 0))
-        return {"drawn": drawn, "values": hash_arrays(list(record.values()))}
-
-    def run(self, seed: int, iteration: int) -> Record:
-        """Grow an ensemble with a seed of its own."""
-        stream = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
-        rng = int(stream.integers(2**31 - 1))
-        B = QUICK_LEARNERS if self.quick else self.B
-        results = grow(self.law, draw_data(self.law, seed, 0), rng, B=B)
-        parts = [results.with_variance(n).components for n in ESTIMATORS.values()]
-        return {
-            "B": np.array(float(results.B)),
-            "total": np.stack([one.total for one in parts]),
-            "mc_se": np.stack([one.mc_se for one in parts]),
-        }

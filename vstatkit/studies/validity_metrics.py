@@ -20,14 +20,14 @@ MC_GOAL = 1.3
 """Factor between the stated and the realised Monte Carlo error."""
 
 CELLS_GOAL = 0.9
-"""Share of the (law, point) cells that are to meet the goal for coverage."""
+"""Share of the (law, point) cells that must meet the goal for coverage."""
 
 Records = Mapping[tuple[str, str], Record]
 """Records by (setting, law)."""
 
 
 def held_distance(mean: Floats) -> Floats:
-    """Where the true centre lies from each estimate, as far as can be told.
+    """Estimated distance of each estimate from the true centre.
 
     The centre is the mean of all estimates, and so nearer to each of them than the
     truth: of R estimates the distance is enlarged by `sqrt(R / (R - 1))`.
@@ -37,7 +37,7 @@ def held_distance(mean: Floats) -> Floats:
 
 
 def covers(mean: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Tell which intervals hold the centre; NaN holds nothing.
+    """Tell which intervals cover the centre; NaN covers nothing.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def covers(mean: Floats, lower: Floats, upper: Floats) -> Floats:
 
 
 def standard_error(shares: Floats) -> Floats:
-    """Give the standard error of a mean over iterations, the first axis."""
+    """Compute the standard error of a mean over iterations, the first axis."""
     return np.asarray(shares.std(axis=0, ddof=1) / np.sqrt(len(shares)))
 
 
@@ -107,7 +107,7 @@ def _points(record: Record, labels: list[str]) -> pd.DataFrame:
 
 
 def law_frame(records: Records) -> pd.DataFrame:
-    """Tabulate what a law has once: tests of idle predictors, and bands."""
+    """Tabulate what there is one of per law: tests of idle predictors, and bands."""
     rows = []
     for (setting, law), record in records.items():
         for e, label in enumerate(ESTIMATORS):
@@ -128,7 +128,7 @@ def _summary(name: str, shares: Floats) -> dict[str, float]:
 
 
 def _dead(record: Record, e: int) -> dict[str, float]:
-    """Give the share of tests that reject a predictor that does nothing."""
+    """Compute the share of tests that reject a predictor that does nothing."""
     p = record.get("dead_p")
     if p is None or p.shape[2] == 0:
         return {"dead": np.nan, "dead_se": np.nan}
@@ -136,7 +136,7 @@ def _dead(record: Record, e: int) -> dict[str, float]:
 
 
 def _shadows(record: Record, e: int) -> dict[str, float]:
-    """Give the share of intervals that miss the forest's own mean effect."""
+    """Compute the share of intervals that miss the forest's own mean effect."""
     mean = record.get("shadow_mean")
     if mean is None or mean.shape[1] == 0:
         return {"shadows": np.nan, "shadows_se": np.nan}
@@ -145,7 +145,7 @@ def _shadows(record: Record, e: int) -> dict[str, float]:
 
 
 def _band(record: Record, e: int) -> dict[str, float]:
-    """Give the share of bands that hold at all their points."""
+    """Compute the share of bands that hold at all their points."""
     if "band_mean" not in record:
         return {"band": np.nan, "band_se": np.nan}
     inside = covers(record["band_mean"], record["band_lower"], record["band_upper"])
@@ -153,7 +153,7 @@ def _band(record: Record, e: int) -> dict[str, float]:
 
 
 def seeds_frame(records: Mapping[tuple[str, str], Record]) -> pd.DataFrame:
-    """Hold the stated Monte Carlo error of the variance against the realised one.
+    """Compare the stated Monte Carlo error of the variance with the realised one.
 
     Parameters
     ----------

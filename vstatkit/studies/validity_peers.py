@@ -1,7 +1,6 @@
 """What other packages' intervals do on the data sets of the validity study."""
 
 import importlib.util
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.exceptions import VstatkitError
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.laws import Law
+from vstatkit.studies.law import Law
 from vstatkit.studies.metrics import normal_quantile
+from vstatkit.studies.rscript import has_r_package
 from vstatkit.studies.validity import ALPHA, describe_law, draw_data, plain_columns
 
 ITERATIONS = 200
-"""Data sets that peers see at most."""
+"""Largest number of data sets that peers see."""
 
 R_SECONDS = 1200
 
@@ -58,22 +58,14 @@ class PeerError(VstatkitError):
 
 def installed() -> tuple[list[str], list[str]]:
     """Peers that can run here, and those that cannot."""
-    there = [name for name in R_CODE if _has_r_package(name)]
+    there = [name for name in R_CODE if has_r_package(name)]
     if importlib.util.find_spec("econml") is not None:
         there.append("EconML")
     return there, [name for name in PEERS if name not in there]
 
 
-def _has_r_package(name: str) -> bool:
-    if shutil.which("Rscript") is None:
-        return False
-    code = f"quit(status = !requireNamespace('{name}', quietly = TRUE))"
-    asked = ["Rscript", "--vanilla", "-e", code]
-    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
-
-
 def applies(peer: str, law: Law) -> bool:
-    """Tell whether a peer has intervals for a law: regression, and what it can."""
+    """Tell whether a peer has intervals for a law: regression, and data it can read."""
     if law.classes:
         return False
     return peer == "grf" or (law.groups is None and law.hide is None)
@@ -81,7 +73,7 @@ def applies(peer: str, law: Law) -> bool:
 
 @dataclass(frozen=True)
 class Peer:
-    """Blocks of data sets of a law, each with another package's forest.
+    """Blocks of data sets from a law, each data set with another package's forest.
 
     R takes a second or two to start: an iteration is a block of data sets.
 
@@ -108,7 +100,7 @@ class Peer:
         return f"validity-{self.peer}-{self.law.name}"
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on beside the seed."""
+        """All that the numbers depend on apart from the seed."""
         return {
             **describe_law(self.law),
             "peer": self.peer,

@@ -1,4 +1,4 @@
-"""The validity study, shown: goals met and missed, tables and a picture."""
+"""Report of the validity study: goals met and missed, tables and a picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -199,7 +199,7 @@ def _marked(law: str) -> str:
 
 
 def _studied(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Give the settings and the laws that are there, in the order of the study."""
+    """List the settings and laws that occur, in the order of the study."""
     settings, laws = set(frame["setting"]), set(frame["law"])
     return [s for s in SETTINGS if s in settings], [one for one in LAWS if one in laws]
 

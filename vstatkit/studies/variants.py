@@ -2,7 +2,7 @@
 
 `corrected_ij` is Wager and Athey's factor on the infinitesimal jackknife. The
 others are readings of the correction of section 5.2 that count an observation
-once a subsample, however often it was drawn: candidates for what the column
+once per subsample, however often it was drawn: candidates for what the column
 "corrected" of the paper's Table 2 was computed with.
 """
 
@@ -14,17 +14,18 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.studies.prefixes import Prefix
 from vstatkit.variance.estimate import estimate_components, moment_sampling
+from vstatkit.variance.formulas import between_variance
 from vstatkit.variance.registry import ESTIMATORS
 
 
 @dataclass(frozen=True)
 class DistinctSquares:
-    """Sums of squares in which an observation counts once a subsample.
+    """Sums of squares in which an observation counts once per subsample.
 
     Attributes
     ----------
     appearances : ndarray of shape (n,)
-        Subsamples that hold each observation, `D_i`.
+        Number of subsamples that hold each observation, `D_i`.
     within : ndarray of shape (m,)
         `sum_i sum_{b: i in b} (h_b - m_i)**2`, with the paper's means `m_i`,
         weighted by the number of appearances.
@@ -111,7 +112,7 @@ def distinct_throughout(prefix: Prefix) -> Floats:
     D, n = squares.appearances, moments.n
     C = D.sum()
     sigma2 = squares.within_own / (C - n)
-    zeta_1 = (squares.between_own - (n - 1) * sigma2) / (C - D @ D / C)
+    zeta_1 = between_variance(squares.between_own, sigma2, D, n, C)
     return np.asarray(moments.size**2 / n * zeta_1)
 
 
@@ -121,10 +122,9 @@ def _draws(prefix: Prefix) -> float:
 
 def _anova(prefix: Prefix, sigma2: Floats) -> Floats:
     """Estimate as in section 5.2, given its `sigma2_eps`."""
-    moments, C = prefix.moments, _draws(prefix)
-    N, n = moments.appearances, moments.n
-    zeta_1 = (moments.between_weighted - (n - 1) * sigma2) / (C - N @ N / C)
-    return moments.size**2 / n * zeta_1
+    moments, n, C = prefix.moments, prefix.moments.n, _draws(prefix)
+    N, ss_tau = moments.appearances, moments.between_weighted
+    return moments.size**2 / n * between_variance(ss_tau, sigma2, N, n, C)
 
 
 VARIANTS: dict[str, Callable[[Prefix], Floats]] = {

@@ -123,6 +123,27 @@ def zeta_1_corrected_v(moments: EnsembleMoments) -> Floats:
     sigma2_eps = ss_eps / (C - n)
     if n == 1:  # nothing to compare
         return ss_tau * 0.0
+    return between_variance(ss_tau, sigma2_eps, N, n, C)
+
+
+def between_variance(
+    ss_tau: Floats, sigma2_eps: Floats, N: Floats, n: int, C: float
+) -> Floats:
+    """Variance between n observations of an unbalanced one-way ANOVA.
+
+    Parameters
+    ----------
+    ss_tau : ndarray
+        Sum of squares between observations.
+    sigma2_eps : ndarray
+        Variance within them.
+    N : ndarray
+        How often each observation was drawn.
+    n : int
+        Observations that were compared.
+    C : float
+        All draws, the sum of N.
+    """
     return (ss_tau - (n - 1) * sigma2_eps) / (C - N @ N / C)
 
 
