@@ -42,8 +42,10 @@ from vstatkit.assemble import (
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
-from vstatkit.formula.parse import Missing, caller_environment, parse
+from vstatkit.formula.matrices import Missing
+from vstatkit.formula.parse import parse
 from vstatkit.inference.estimates import value_units
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.adopted import adopt

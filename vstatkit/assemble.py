@@ -29,7 +29,7 @@ from vstatkit.exceptions import (
     VstatkitWarning,
 )
 from vstatkit.formula.frames import as_frame
-from vstatkit.formula.parse import Design
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import (
     AnyKernel,
@@ -111,7 +111,7 @@ def kernel_name(kernel: KernelLike) -> str:
     return getattr(kernel, "__name__", type(kernel).__name__)
 
 
-def warn_if_constant(parsed: Design) -> None:
+def warn_if_constant(parsed: ParsedFormula) -> None:
     """Warn when there is nothing to explain."""
     check_units(len(parsed.y))
     if np.all(parsed.y == parsed.y[0]):
@@ -125,7 +125,7 @@ def warn_if_constant(parsed: Design) -> None:
 
 def build_kernel(
     kernel: KernelLike,
-    parsed: Design,
+    parsed: ParsedFormula,
     weights: Floats | None,
     options: dict[str, Any],
 ) -> AnyKernel:
@@ -223,7 +223,7 @@ def build_design(
     return design, B
 
 
-def build_query(kernel: AnyKernel, parsed: Design, at: DataLike | None) -> Query:
+def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -> Query:
     """Code the query points, and the settings of the effects after them."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         if at is not None:
@@ -246,7 +246,9 @@ def build_query(kernel: AnyKernel, parsed: Design, at: DataLike | None) -> Query
     return Query(labels, rows, settings)
 
 
-def build_reference(kernel: AnyKernel, parsed: Design, seed: int) -> Floats | None:
+def build_reference(
+    kernel: AnyKernel, parsed: ParsedFormula, seed: int
+) -> Floats | None:
     """Draw the rows on which learners are compared beyond the first order."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         return None
@@ -295,7 +297,7 @@ def effect_values(
 
 
 def build_predictor(
-    kernel: AnyKernel, evaluation: Evaluation, parsed: Design, n_jobs: int | None
+    kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula, n_jobs: int | None
 ) -> Predictor | None:
     """Keep what predicts new data, where the kernel can."""
     if not isinstance(kernel, Predictive):
@@ -304,7 +306,7 @@ def build_predictor(
 
 
 def out_of_bag_scores(
-    kernel: AnyKernel, evaluation: Evaluation, parsed: Design
+    kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula
 ) -> Scores | None:
     """Score the out-of-bag predictions, where the kernel predicts."""
     if not isinstance(kernel, Predictive) or evaluation.oob is None:
@@ -312,7 +314,7 @@ def out_of_bag_scores(
     return score(parsed.y, evaluation.oob.mean, kernel.n_classes)
 
 
-def response_name(parsed: Design) -> str:
+def response_name(parsed: ParsedFormula) -> str:
     """Name what is estimated: the response, or the probability of its class."""
     if parsed.classes is None or len(parsed.classes) != 2:
         return parsed.response

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import output_labels
-from vstatkit.formula.parse import Coding
+from vstatkit.formula.coding import Coding
 
 QUANTILES = (0.1, 0.9)
 """Where a numeric predictor starts and ends."""

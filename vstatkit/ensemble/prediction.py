@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
-from vstatkit.formula.parse import Coding
 from vstatkit.kernels.protocol import Predictive
 from vstatkit.workers import go_on, in_parallel
 

@@ -13,7 +13,7 @@ from vstatkit._typing import DataLike, Floats, Ints, Labels, Restrictions
 from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores
-from vstatkit.formula.parse import linear_constraint
+from vstatkit.formula.constraints import linear_constraint
 from vstatkit.inference.estimates import (
     CHUNK_ENTRIES,
     Covariance,

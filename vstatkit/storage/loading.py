@@ -17,7 +17,8 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores
 from vstatkit.exceptions import FileError
-from vstatkit.formula.parse import Coding, Recipe
+from vstatkit.formula.coding import Coding
+from vstatkit.formula.parse import Recipe
 from vstatkit.inference.intervals import Support
 from vstatkit.kernels.protocol import LinearKernel, prediction_support
 from vstatkit.kernels.trees import StoredTreeKernel, Tree

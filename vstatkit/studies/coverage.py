@@ -15,8 +15,9 @@ from vstatkit._typing import DataLike, KernelLike, Seed
 from vstatkit._validation import split_options
 from vstatkit.assemble import ALL_DESIGN_OPTIONS
 from vstatkit.exceptions import VstatkitWarning
+from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
-from vstatkit.formula.parse import Missing, caller_environment
+from vstatkit.formula.matrices import Missing
 from vstatkit.inference.estimates import check_alpha
 from vstatkit.results.ensemble_results import resolved
 from vstatkit.sampling.designs import TwoLevelDesign

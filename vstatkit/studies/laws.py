@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.formula.parse import Missing
+from vstatkit.formula.matrices import Missing
 
 Rng = np.random.Generator
 
