@@ -67,8 +67,11 @@ def test_the_engine_keeps_or_refuses_missing_values(frame):
     with pytest.raises(vs.FormulaError, match="missing values"):
         learnt("y ~ x", frame, "raise")
     model = model_of(engine.read_tree("y ~ x"), frame.columns, 100)
-    rows = engine.rows_with_response(model, frame, engine.environment_of({}))
-    assert_array_equal(rows, [0, 1, 2])
+    left = engine.learn_side(
+        model, model.left, frame, engine.environment_of({}), missing="drop"
+    )
+    assert_array_equal(left.rows, [0, 1, 2])
+    assert_array_equal(left.at(np.array([0, 2])).values, [[1], [4]])
 
 
 def test_the_engine_reads_restrictions():

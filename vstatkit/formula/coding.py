@@ -91,7 +91,7 @@ class Coding:
 
     def typical(self, frame: pd.DataFrame) -> pd.DataFrame:
         """One row of medians and, for categories, most frequent levels."""
-        medians = frame[self._numeric()].median().to_dict()
+        medians = frame[self.numeric].median().to_dict()
         modes = {name: frame[name].mode().iloc[0] for name in self.categorical}
         values: dict[Any, Any] = {**medians, **modes}
         kept = {
@@ -106,11 +106,13 @@ class Coding:
 
     def ranges(self, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of every numeric variable."""
-        numeric = frame[self._numeric()]
+        numeric = frame[self.numeric]
         low, high = numeric.min().to_dict(), numeric.max().to_dict()
         return {name: (float(low[name]), float(high[name])) for name in numeric.columns}
 
-    def _numeric(self) -> list[str]:
+    @property
+    def numeric(self) -> list[str]:
+        """Variables that are numbers."""
         return [name for name in self.variables if name not in self.categorical]
 
 

@@ -5,7 +5,7 @@ Another engine can take patsy's place if it offers what stands here:
 * `read_tree`: the syntax tree of a formula, as `terms.sides` walks it;
 * `learn`: both design matrices of training data, with a `Learnt` for each, which
   names the columns, lists the levels of factors and codes new data;
-* `rows_with_response`: the rows whose left-hand side is not missing;
+* `learn_side`: the same for some of the terms alone;
 * `read_constraint`: linear restrictions in words;
 * `Environment`, `caller_environment`, `environment_of`, `with_functions`,
   `visible_names`: where names that are not columns are looked up;
@@ -31,6 +31,9 @@ from vstatkit.formula.terms import Codes
 
 Environment: TypeAlias = patsy.EvalEnvironment
 """Names that code in a formula may use besides columns."""
+
+OnMissing = Literal["drop", "raise", "keep"]
+"""What is done with rows that have missing values."""
 
 MAX_MESSAGE = 600
 """Characters of somebody else's message that are passed on."""
@@ -73,6 +76,11 @@ class Matrix:
     rows: Ints
     info: Learnt
 
+    def at(self, rows: Ints) -> "Matrix":
+        """Keep some of the rows, by their labels in ascending order."""
+        kept = np.isin(self.rows, rows, assume_unique=True)
+        return Matrix(self.values[kept], rows, self.info)
+
 
 def caller_environment(depth: int) -> Environment:
     """Capture the names visible `depth` calls up; 1 is the caller's caller.
@@ -113,7 +121,7 @@ def learn(
     frame: pd.DataFrame,
     environment: Environment,
     *,
-    missing: Literal["drop", "raise", "keep"],
+    missing: OnMissing,
     hint: str = "",
 ) -> tuple[Matrix, Matrix]:
     """Build both design matrices of training data.
@@ -135,30 +143,38 @@ def learn(
     -------
     left, right : Matrix
     """
-    action = (
-        patsy.NAAction(on_NA="raise", NA_types=[])
-        if missing == "keep"
-        else patsy.NAAction(on_NA=missing)
-    )
+    description = patsy.ModelDesc(_terms(model, model.left), _terms(model, model.right))
     with engine_errors(hint=hint):
         left, right = patsy.dmatrices(
-            _description(model),
+            description,
             frame,
             environment,
-            NA_action=action,
+            NA_action=_action(missing),
             return_type="dataframe",
         )
     return _matrix(left), _matrix(right)
 
 
-def rows_with_response(
-    model: Model, frame: pd.DataFrame, environment: Environment
-) -> Ints:
-    """Labels of the rows whose left-hand side is not missing."""
-    only_left = patsy.ModelDesc([], _description(model).lhs_termlist)
-    with engine_errors():
-        left = patsy.dmatrix(only_left, frame, environment, return_type="dataframe")
-    return np.asarray(left.index)
+def learn_side(
+    model: Model,
+    terms: Iterable[Codes],
+    frame: pd.DataFrame,
+    environment: Environment,
+    *,
+    missing: OnMissing,
+    hint: str = "",
+) -> Matrix:
+    """Build the design matrix of some of the terms alone; see `learn`."""
+    description = patsy.ModelDesc([], _terms(model, terms))
+    with engine_errors(hint=hint):
+        built = patsy.dmatrix(
+            description,
+            frame,
+            environment,
+            NA_action=_action(missing),
+            return_type="dataframe",
+        )
+    return _matrix(built)
 
 
 def read_constraint(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
@@ -234,10 +250,9 @@ class _PatsyInfo:
         ]
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
-        action = patsy.NAAction(on_NA="raise", NA_types=[])
         with engine_errors("the new data cannot be coded: "):
             (matrix,) = patsy.build_design_matrices(
-                [self.info], frame, NA_action=action, return_type="matrix"
+                [self.info], frame, NA_action=_action("keep"), return_type="matrix"
             )
         values = np.asarray(matrix, dtype=np.float64)
         if len(values) != len(frame):  # a constant right-hand side
@@ -282,16 +297,18 @@ class _Column:
         return column.to_numpy() if is_number(column) else column
 
 
-def _description(model: Model) -> patsy.ModelDesc:
-    """Write the terms as patsy's; columns by themselves are only looked up."""
-    factors = {
+def _terms(model: Model, listed: Iterable[Codes]) -> list[patsy.Term]:
+    """Write terms as patsy's; columns by themselves are only looked up."""
+    factors: dict[str, Any] = {
         code: _Column(code, model.columns[code], origin)
         if code in model.columns
         else patsy.EvalFactor(code, origin)
         for code, origin in model.origins.items()
     }
+    return [patsy.Term([factors[code] for code in codes]) for codes in listed]
 
-    def terms(listed: Iterable[Codes]) -> list[patsy.Term]:
-        return [patsy.Term([factors[code] for code in codes]) for codes in listed]
 
-    return patsy.ModelDesc(terms(model.left), terms(model.right))
+def _action(missing: OnMissing) -> patsy.NAAction:
+    if missing == "keep":
+        return patsy.NAAction(on_NA="raise", NA_types=[])
+    return patsy.NAAction(on_NA=missing)

@@ -3,11 +3,20 @@
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.engine import Environment, Matrix, learn, rows_with_response
+from vstatkit.formula.engine import (
+    Environment,
+    Matrix,
+    OnMissing,
+    learn,
+    learn_side,
+)
 from vstatkit.formula.model import Model
+from vstatkit.formula.plain import evaluate, plain_info
+from vstatkit.formula.terms import Codes
 
 Missing = Literal["drop", "raise", "pass"]
 """What is done with missing values."""
@@ -49,14 +58,63 @@ def build_matrices(
     """
     if missing == "pass":
         _check_missing_categories(frame, variables)
-        kept = frame.loc[rows_with_response(model, frame, environment)]
-        return learn(model, kept, environment, missing="keep")
+        left = _learn_left(model, frame, environment, "drop")
+        kept = frame if len(left.rows) == len(frame) else frame.loc[left.rows]
+        return _learn_both(model, kept, environment, "keep")
     if missing == "raise":
         hint = "\nUse missing='drop' to leave rows with missing values out."
-        return learn(model, frame, environment, missing="raise", hint=hint)
-    complete = frame.dropna(subset=model.stateful(frame.columns))
+        return _learn_both(model, frame, environment, "raise", hint)
+    stateful = model.stateful(frame.columns)
+    complete = frame.dropna(subset=stateful) if stateful else frame
     frame = complete if len(complete) else frame
-    return learn(model, frame, environment, missing="drop")
+    return _learn_both(model, frame, environment, "drop")
+
+
+def _learn_both(
+    model: Model,
+    frame: pd.DataFrame,
+    environment: Environment,
+    missing: OnMissing,
+    hint: str = "",
+) -> tuple[Matrix, Matrix]:
+    """Learn both sides, without the engine where the columns are plain."""
+    right = _learn_plain(model, model.right, frame, missing)
+    if right is None:
+        return learn(model, frame, environment, missing=missing, hint=hint)
+    left = _learn_left(model, frame, environment, missing, hint)
+    if not left.info.column_names:  # the engine says that there is no response
+        return learn(model, frame, environment, missing=missing, hint=hint)
+    if len(left.rows) == len(right.rows) == len(frame):
+        return left, right
+    rows = np.intersect1d(left.rows, right.rows, assume_unique=True)
+    return left.at(rows), right.at(rows)
+
+
+def _learn_left(
+    model: Model,
+    frame: pd.DataFrame,
+    environment: Environment,
+    missing: OnMissing,
+    hint: str = "",
+) -> Matrix:
+    found = _learn_plain(model, model.left, frame, missing)
+    if found is not None:
+        return found
+    return learn_side(model, model.left, frame, environment, missing=missing, hint=hint)
+
+
+def _learn_plain(
+    model: Model, terms: Sequence[Codes], frame: pd.DataFrame, missing: OnMissing
+) -> Matrix | None:
+    """Learn columns that stand by themselves; None where that needs the engine."""
+    info = plain_info(model, terms, frame)
+    values = None if info is None else evaluate(info, frame)
+    if info is None or values is None:
+        return None
+    absent = values.gaps() if missing == "keep" else values.missing()
+    if absent.any() and missing != "drop":
+        return None  # the engine says what is missing
+    return Matrix(values.filled(~absent), frame.index.to_numpy()[~absent], info)
 
 
 def _check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:
