@@ -48,6 +48,13 @@ class Coding:
     categorical: frozenset[str]
     recipe: "Recipe"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what the engine holds: it cannot be pickled."""
+        return {name: one for name, one in self.__dict__.items() if name != "info"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, info=state["recipe"].repeat().info)
+
     def matrix(self, data: DataLike) -> Floats:
         """Code new data exactly as the training data was; refuse missing values."""
         X = self.raw_matrix(data)

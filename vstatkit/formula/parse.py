@@ -1,7 +1,8 @@
 """From a formula and data to a parsed formula, and the recipe to do it again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.coding import Coding, categories
-from vstatkit.formula.engine import Environment
+from vstatkit.formula.engine import Environment, environment_of
 from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.frames import (
     as_frame,
@@ -22,6 +23,7 @@ from vstatkit.formula.frames import (
 from vstatkit.formula.matrices import Missing, build_matrices, check_missing_option
 from vstatkit.formula.model import variables
 from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.portable import pack_names, unpack_names
 from vstatkit.formula.reading import read_formula
 from vstatkit.formula.response import read_response
 
@@ -41,19 +43,36 @@ class Recipe:
         Whether the intercept column is used.
     missing : {"drop", "raise", "pass"}
         What is done with missing values.
+    names : dict
+        What the formula names besides columns and functions that every formula may
+        use, such as a function of the caller's. Files do not hold it; pickles do.
     """
 
     formula: str
     frame: pd.DataFrame
     intercept: bool
     missing: Missing
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "names": pack_names(self.names)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, names=unpack_names(state["names"]))
 
     def rebuild(self) -> Coding:
         """Code again, trusting nobody; the formula may come from a file."""
+        return self._coded(None)
+
+    def repeat(self) -> Coding:
+        """Code again with the names that the formula was read with."""
+        return self._coded(environment_of(self.names))
+
+    def _coded(self, environment: Environment | None) -> Coding:
         return parse(
             self.formula,
             self.frame,
-            environment=None,
+            environment=environment,
             intercept=self.intercept,
             missing=self.missing,
         ).coding
@@ -134,7 +153,9 @@ def parse(
             columns=kept,
             variables=tuple(right_names),
             categorical=categories(right.info, frame, right_names),
-            recipe=Recipe(model.written(), plain[used], intercept, missing),
+            recipe=Recipe(
+                model.written(), plain[used], intercept, missing, reading.names()
+            ),
         ),
     )
 

@@ -35,7 +35,7 @@ from vstatkit.formula.limits import (
     check_text,
     check_width,
 )
-from vstatkit.formula.model import Model, model_of
+from vstatkit.formula.model import Model, distinct, model_of
 from vstatkit.formula.terms import written_factors
 
 MAX_PRODUCTS = 1_000_000
@@ -59,6 +59,26 @@ class Reading:
     model: Model
     frame: pd.DataFrame
     environment: Environment
+
+    def names(self) -> dict[str, Any]:
+        """Names that the formula reads from the environment, and their values.
+
+        Functions that every formula may use are not among them.
+        """
+        codes = [
+            code
+            for code in distinct(self.model.terms)
+            if code not in self.model.columns
+        ]
+        visible = visible_names(self.environment) if codes else {}
+        return {
+            name: visible[name]
+            for code in codes
+            for name in names_in(code)
+            if name not in self.frame.columns
+            and name in visible
+            and visible[name] is not SAFE_FUNCTIONS.get(name)
+        }
 
 
 def read_formula(
