@@ -122,7 +122,7 @@ def read_columns(
 
 def check_plain(parsed: ParsedFormula) -> None:
     """Refuse terms that are more than a column."""
-    for codes in parsed.coding.info.terms:
+    for codes in parsed.coding.info.slices:
         if len(codes) > 1 or any(bare_name(code) is None for code in codes):
             raise FormulaError(
                 f"R's forests take columns as they are; {':'.join(codes)!r} is more "

@@ -56,7 +56,11 @@ def test_the_engine_learns_both_sides(frame):
     assert_array_equal(right.rows, [0, 1])
     assert list(right.info.column_names) == ["Intercept", "x", "g[T.b]:x"]
     assert right.info.levels == {"x": None, "g": ("a", "b")}
-    assert set(right.info.terms) == {(), ("x",), ("g", "x")}
+    assert right.info.slices == {
+        (): slice(0, 1),
+        ("x",): slice(1, 2),
+        ("g", "x"): slice(2, 3),
+    }
     new = pd.DataFrame({"x": [5.0, np.nan], "g": ["b", "a"]})
     assert_array_equal(right.info.matrix(new), [[1, 5, 5], [1, np.nan, np.nan]])
 

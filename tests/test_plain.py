@@ -91,7 +91,7 @@ def check_same(ours, theirs):
     mine, its = ours.coding, theirs.coding
     assert list(mine.info.column_names) == list(its.info.column_names)
     assert dict(mine.info.levels) == dict(its.info.levels)
-    assert set(mine.info.terms) == set(its.info.terms)
+    assert list(mine.info.slices.items()) == list(its.info.slices.items())
     assert_array_equal(mine.columns, its.columns)
     assert (mine.variables, mine.categorical) == (its.variables, its.categorical)
     assert mine.recipe.formula == its.recipe.formula

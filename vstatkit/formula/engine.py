@@ -51,8 +51,8 @@ class Learnt(Protocol):
         """Levels of every factor by its code; None for numbers."""
 
     @property
-    def terms(self) -> Sequence[Codes]:
-        """Codes of the factors of every term."""
+    def slices(self) -> Mapping[Codes, slice]:
+        """Columns of every term, by the codes of its factors, in their order."""
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
@@ -244,10 +244,11 @@ class _PatsyInfo:
         }
 
     @property
-    def terms(self) -> Sequence[Codes]:
-        return [
-            tuple(factor.code for factor in term.factors) for term in self.info.terms
-        ]
+    def slices(self) -> Mapping[Codes, slice]:
+        return {
+            tuple(factor.code for factor in term.factors): place
+            for term, place in self.info.term_slices.items()
+        }
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         with engine_errors("the new data cannot be coded: "):

@@ -26,6 +26,7 @@ from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.portable import pack_names, unpack_names
 from vstatkit.formula.reading import read_formula
 from vstatkit.formula.response import read_response
+from vstatkit.formula.whole import level_counts, with_whole_factors
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Recipe:
     names : dict
         What the formula names besides columns and functions that every formula may
         use, such as a function of the caller's. Files do not hold it; pickles do.
+    whole_factors : bool
+        Whether unordered factors are kept in one column each.
     """
 
     formula: str
@@ -53,6 +56,7 @@ class Recipe:
     intercept: bool
     missing: Missing
     names: dict[str, Any] = field(default_factory=dict)
+    whole_factors: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "names": pack_names(self.names)}
@@ -75,6 +79,7 @@ class Recipe:
             environment=environment,
             intercept=self.intercept,
             missing=self.missing,
+            whole_factors=self.whole_factors,
         ).coding
 
 
@@ -86,6 +91,7 @@ def parse(
     intercept: bool,
     missing: Missing = "drop",
     not_in_dot: tuple[str, ...] = (),
+    whole_factors: bool = False,
 ) -> ParsedFormula:
     """Apply a formula to data.
 
@@ -108,6 +114,9 @@ def parse(
         predictors and drops rows without a response.
     not_in_dot : tuple of str
         Columns that `.` does not stand for.
+    whole_factors : bool
+        Keep unordered factors of up to 64 levels that stand by themselves in one
+        column of codes, 0 for the first level, in place of indicator columns.
 
     Returns
     -------
@@ -132,6 +141,7 @@ def parse(
             f"({listed(used)}). Fill them in, or leave such columns out."
         )
     response = read_response(left)
+    right = with_whole_factors(right, plain) if whole_factors else right
     written = right.info.column_names
     kept = _kept_columns(written, intercept, formula)
     X = right.values[:, kept]
@@ -154,9 +164,15 @@ def parse(
             variables=tuple(right_names),
             categorical=categories(right.info, frame, right_names),
             recipe=Recipe(
-                model.written(), plain[used], intercept, missing, reading.names()
+                model.written(),
+                plain[used],
+                intercept,
+                missing,
+                reading.names(),
+                whole_factors,
             ),
         ),
+        levels=level_counts(right.info)[kept],
     )
 
 

@@ -37,6 +37,9 @@ class ParsedFormula:
         All columns of the data, rows kept.
     coding : Coding
         Codes new data as the training data was.
+    levels : ndarray of shape (p,)
+        Number of levels of every column that is a factor in codes 0, 1, ...; 0 for
+        columns of numbers, which all are unless whole factors were asked for.
     """
 
     y: Floats
@@ -50,3 +53,4 @@ class ParsedFormula:
     frame: pd.DataFrame
     data: pd.DataFrame
     coding: Coding
+    levels: Ints

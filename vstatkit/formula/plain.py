@@ -50,7 +50,7 @@ class PlainInfo:
         """Columns of the design matrix, as the formula writes them."""
         names = [INTERCEPT] if () in self.terms else []
         for code, levels in self.coded.items():
-            mark = "" if code == self._whole else "T."
+            mark = "" if code == self._full else "T."
             names += [f"{code}[{mark}{level}]" for level in self._shown(code, levels)]
         return names + self.numbers
 
@@ -66,14 +66,26 @@ class PlainInfo:
         """Codes of the factors that are numbers."""
         return [code for code, levels in self.levels.items() if levels is None]
 
+    @cached_property
+    def slices(self) -> Mapping[Codes, slice]:
+        """Columns of every term."""
+        found: dict[Codes, slice] = {}
+        at = 0
+        for term in self.terms:
+            levels = self.levels[term[0]] if term else None
+            width = 1 if levels is None else len(self._shown(term[0], levels))
+            found[term] = slice(at, at + width)
+            at += width
+        return found
+
     @property
-    def _whole(self) -> str | None:
+    def _full(self) -> str | None:
         """The factor with a column for every level: the first, for the intercept."""
         return None if () in self.terms else next(iter(self.coded), None)
 
     def _shown(self, code: str, levels: Levels) -> Levels:
         """Levels that have a column."""
-        return levels if code == self._whole else levels[1:]
+        return levels if code == self._full else levels[1:]
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
