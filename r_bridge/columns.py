@@ -15,7 +15,9 @@ from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import bare_name
 from vstatkit.formula.frames import as_frame, is_number
-from vstatkit.formula.parse import Design, Missing, parse
+from vstatkit.formula.matrices import Missing
+from vstatkit.formula.parse import parse
+from vstatkit.formula.parsed import ParsedFormula
 
 _ALIGN = """
 function(new, train) {
@@ -53,7 +55,7 @@ class ForestData:
 
     Attributes
     ----------
-    parsed : Design
+    parsed : ParsedFormula
         The formula applied to the training data.
     x : DataFrame
         Predictors of the training data, rows with missing values left out.
@@ -61,7 +63,7 @@ class ForestData:
         Predictors of the query points.
     """
 
-    parsed: Design
+    parsed: ParsedFormula
     x: pd.DataFrame
     new: pd.DataFrame
 
@@ -118,14 +120,13 @@ def read_columns(
     return ForestData(parsed, x, new)
 
 
-def check_plain(parsed: Design) -> None:
+def check_plain(parsed: ParsedFormula) -> None:
     """Refuse terms that are more than a column."""
-    for term in parsed.coding.info.terms:
-        codes = [factor.code for factor in term.factors]
+    for codes in parsed.coding.info.slices:
         if len(codes) > 1 or any(bare_name(code) is None for code in codes):
             raise FormulaError(
-                f"R's forests take columns as they are; {term.name()!r} is more than a "
-                "column. Add it to the data as a column of its own."
+                f"R's forests take columns as they are; {':'.join(codes)!r} is more "
+                "than a column. Add it to the data as a column of its own."
             )
 
 

@@ -13,7 +13,8 @@ import pytest
 import vstatkit as vs
 from tests.hostile_formulas import FORMULAS, data
 from vstatkit.formula import limits
-from vstatkit.formula.parse import caller_environment, parse
+from vstatkit.formula.engine import caller_environment
+from vstatkit.formula.parse import parse
 
 PROJECT = Path(__file__).parents[1]
 

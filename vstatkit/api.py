@@ -15,7 +15,9 @@ from vstatkit.ensemble.query import (
     probe,
     statistic_task,
 )
+from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
+from vstatkit.formula.matrices import Missing
 from vstatkit.formula.observations import (
     observation_weights,
     read_observations,
@@ -23,7 +25,8 @@ from vstatkit.formula.observations import (
     take_column,
     warn_if_constant,
 )
-from vstatkit.formula.parse import Design, Missing, caller_environment, parse
+from vstatkit.formula.parse import parse
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.kind import KernelKind
@@ -171,7 +174,7 @@ def fit(
     )
 
 
-def _check_observations(parsed: Design, k: Any) -> None:
+def _check_observations(parsed: ParsedFormula, k: Any) -> None:
     """Refuse too few observations; warn of what is allowed but rarely meant."""
     check_units(len(parsed.y))
     warn_if_constant(parsed)
@@ -179,7 +182,11 @@ def _check_observations(parsed: Design, k: Any) -> None:
 
 
 def _model_info(
-    formula: str, kernel: KernelLike, parsed: Design, query: Query, clustered: bool
+    formula: str,
+    kernel: KernelLike,
+    parsed: ParsedFormula,
+    query: Query,
+    clustered: bool,
 ) -> ModelInfo:
     """Say what the header of a fit's summary says."""
     return ModelInfo(

@@ -15,7 +15,7 @@ from vstatkit.ensemble.query import (
     effect_values,
 )
 from vstatkit.ensemble.scores import out_of_bag_scores
-from vstatkit.formula.parse import Design
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.evaluation import Evaluation
@@ -114,7 +114,7 @@ def evaluated(
     info: ModelInfo,
     units: pd.Index,
     growing: Growing,
-    parsed: Design | None = None,
+    parsed: ParsedFormula | None = None,
 ) -> EnsembleResults:
     """Grow the learners, and put the results together: the path of all fits."""
     kernel, (growth, n_jobs, progress) = task.kernel, growing
@@ -148,7 +148,10 @@ def evaluated(
 
 
 def _with_learners(
-    results: EnsembleResults, evaluation: Evaluation, query: Query, parsed: Design
+    results: EnsembleResults,
+    evaluation: Evaluation,
+    query: Query,
+    parsed: ParsedFormula,
 ) -> EnsembleResults:
     """Add what a formula gives: effects, predictions and their scores."""
     recipe = recipe_of(results)

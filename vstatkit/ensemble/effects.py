@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import output_labels
-from vstatkit.formula.parse import Coding
+from vstatkit.formula.coding import Coding
 
 QUANTILES = (0.1, 0.9)
 """Where a numeric predictor starts and ends."""
@@ -55,8 +55,9 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
     room = max(1, MAX_ENTRIES // coding.columns.size)
     moves: list[tuple[str, Any, Any]] = []
     looked_at = 0
+    quantiles = _quantiles(frame, coding.numeric)
     for name in coding.variables:
-        found = _moves(frame[name], name in coding.categorical)
+        found = _moves(frame[name], quantiles.get(name))
         if moves and len(moves) + len(found) > room:
             break
         moves += [(name, start, end) for start, end in found]
@@ -82,11 +83,23 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
     )
 
 
-def _moves(column: pd.Series, categorical: bool) -> list[tuple[Any, Any]]:
-    if categorical:
+def _quantiles(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, list[float]]:
+    """Quantiles of numeric columns, all columns of one kind at a time."""
+    kinds = frame.dtypes.to_dict()
+    found: dict[str, list[float]] = {}
+    for kind in dict.fromkeys(kinds[name] for name in names):
+        alike = [name for name in names if kinds[name] == kind]
+        ends = frame[alike].quantile(list(QUANTILES)).to_numpy()
+        found |= dict(zip(alike, ends.T.tolist(), strict=True))
+    return found
+
+
+def _moves(column: pd.Series, ends: list[float] | None) -> list[tuple[Any, Any]]:
+    """List the moves of a predictor: between quantiles, or from the first level."""
+    if ends is None:
         levels = list(pd.Categorical(column).remove_unused_categories().categories)
         return [(levels[0], level) for level in levels[1:]]
-    low, high = column.quantile(list(QUANTILES))
+    low, high = ends
     if low == high:  # a rare value outside the quantiles, such as a dummy's one
         low, high = column.min(), column.max()
     return [(low, high)] if low < high else []

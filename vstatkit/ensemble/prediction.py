@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
-from vstatkit.formula.parse import Coding, Design
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.workers import go_on, in_parallel
@@ -133,7 +134,7 @@ def output_labels(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
 
 
 def build_predictor(
-    kernel: AnyKernel, evaluation: Evaluation, parsed: Design, n_jobs: int | None
+    kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula, n_jobs: int | None
 ) -> Predictor | None:
     """Keep what predicts new data, where the kernel can."""
     if not isinstance(kernel, Predictive):

@@ -17,7 +17,7 @@ from vstatkit.exceptions import (
     FormulaError,
 )
 from vstatkit.formula.frames import as_frame
-from vstatkit.formula.parse import Design
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.function import ArrayKernel, FunctionKernel, name_values
 from vstatkit.kernels.protocol import AnyKernel, Predictive
@@ -68,7 +68,7 @@ class Query:
     settings: Settings | None
 
 
-def build_query(kernel: AnyKernel, parsed: Design, at: DataLike | None) -> Query:
+def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -> Query:
     """Code the query points, and the settings of the effects after them."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         if at is not None:
@@ -91,7 +91,9 @@ def build_query(kernel: AnyKernel, parsed: Design, at: DataLike | None) -> Query
     return Query(labels, rows, settings)
 
 
-def build_reference(kernel: AnyKernel, parsed: Design, seed: int) -> Floats | None:
+def build_reference(
+    kernel: AnyKernel, parsed: ParsedFormula, seed: int
+) -> Floats | None:
     """Draw the rows on which learners are compared beyond the first order."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         return None

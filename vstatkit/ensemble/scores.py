@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.formula.parse import Design
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 
@@ -100,7 +100,7 @@ def _classes(y: Floats, shares: Floats) -> dict[str, float]:
 
 
 def out_of_bag_scores(
-    kernel: AnyKernel, evaluation: Evaluation, parsed: Design
+    kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula
 ) -> Scores | None:
     """Score the out-of-bag predictions, where the kernel predicts."""
     if not isinstance(kernel, Predictive) or evaluation.oob is None:

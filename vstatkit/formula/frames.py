@@ -124,6 +124,12 @@ def nearest(name: str, columns: Sequence[str] | pd.Index) -> str:
     return f"; did you mean {close[0]!r}?" if close else "."
 
 
+def listed(names: Sequence[str] | pd.Index) -> str:
+    """Write names after one another, the first of many."""
+    shown = ", ".join(map(str, names[:12]))
+    return f"{shown}, ..." if len(names) > 12 else shown
+
+
 def check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
     """Refuse columns with infinite values."""
     for name in used:

@@ -419,13 +419,17 @@ def _levels(node: ast.AST, frame: pd.DataFrame, *, numbers: bool) -> int:
     """Bound the levels of a category by the rows of its columns that differ."""
     if isinstance(node, ast.Compare):
         return 2
-    names = [name for name in names_in(ast.unparse(node)) if name in frame.columns]
-    used = frame[list(dict.fromkeys(names))]
-    if not names or (not numbers and all(map(is_number_kind, used.dtypes))):
+    read = [node.id] if isinstance(node, ast.Name) else names_in(ast.unparse(node))
+    names = list(dict.fromkeys(name for name in read if name in frame.columns))
+    kinds = [frame[name].dtype for name in names]
+    if not names or (not numbers and all(map(is_number_kind, kinds))):
         return 1
-    count = len(used.drop_duplicates())
-    if len(names) == 1 and isinstance(used.dtypes.iloc[0], pd.CategoricalDtype):
-        count = len(used.dtypes.iloc[0].categories)
+    if len(names) == 1 and isinstance(kinds[0], pd.CategoricalDtype):
+        count = len(kinds[0].categories)
+    elif len(names) == 1:
+        count = frame[names[0]].nunique(dropna=False)
+    else:
+        count = len(frame[names].drop_duplicates())
     if count > MAX_LEVELS:
         raise FormulaError(
             f"{shown(node)!r} may have {count:,} levels; in a formula given "

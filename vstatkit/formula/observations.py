@@ -12,7 +12,7 @@ from vstatkit.exceptions import (
     ConstantResponseWarning,
 )
 from vstatkit.formula.frames import as_frame, nearest
-from vstatkit.formula.parse import Design
+from vstatkit.formula.parsed import ParsedFormula
 
 
 def take_column(
@@ -81,7 +81,7 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     return weights
 
 
-def warn_if_constant(parsed: Design) -> None:
+def warn_if_constant(parsed: ParsedFormula) -> None:
     """Warn when there is nothing to explain."""
     if np.all(parsed.y == parsed.y[0]):
         warnings.warn(
@@ -92,7 +92,7 @@ def warn_if_constant(parsed: Design) -> None:
         )
 
 
-def response_name(parsed: Design) -> str:
+def response_name(parsed: ParsedFormula) -> str:
     """Name what is estimated: the response, or the probability of its class."""
     if parsed.classes is None or len(parsed.classes) != 2:
         return parsed.response

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
-from vstatkit.formula.parse import Design
+from vstatkit.formula.parsed import ParsedFormula
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Training:
     data: pd.DataFrame
 
     @classmethod
-    def of(cls, parsed: Design, weights: Floats | None = None) -> "Training":
+    def of(cls, parsed: ParsedFormula, weights: Floats | None = None) -> "Training":
         """Take what a formula gave."""
         return cls(
             X=parsed.X,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Restrictions
-from vstatkit.formula.parse import linear_constraint
+from vstatkit.formula.constraints import linear_constraint
 from vstatkit.inference.wald import WaldTest, wald_test
 from vstatkit.results.tables import label_texts
 

@@ -1,5 +1,6 @@
 """Results objects: labelled views of an ensemble's estimates."""
 
+import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -116,6 +117,13 @@ class EnsembleResults:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out of pickles: it holds the data, and any function."""
         return {**self.__dict__, "recipe": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "EnsembleResults":
+        """Copy the recipe too: in this process the data are at hand."""
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
 
     @cached_property
     def estimates(self) -> Estimates:

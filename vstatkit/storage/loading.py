@@ -17,7 +17,8 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
 from vstatkit.exceptions import FileError
-from vstatkit.formula.parse import Coding, Recipe
+from vstatkit.formula.coding import Coding
+from vstatkit.formula.parse import Recipe
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.registry import CODECS

@@ -13,8 +13,9 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, KernelLike, Seed
 from vstatkit.exceptions import VstatkitWarning
+from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
-from vstatkit.formula.parse import Missing, caller_environment
+from vstatkit.formula.matrices import Missing
 from vstatkit.inference.estimates import check_alpha
 from vstatkit.options import split_options
 from vstatkit.sampling.grouped import TwoLevelDesign

@@ -14,8 +14,10 @@ from vstatkit.ensemble.prediction import output_labels
 from vstatkit.ensemble.query import build_query, probe
 from vstatkit.exceptions import VstatkitError
 from vstatkit.formula.frames import as_frame
+from vstatkit.formula.matrices import Missing
 from vstatkit.formula.observations import response_name
-from vstatkit.formula.parse import Design, Missing, parse
+from vstatkit.formula.parse import parse
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import (
@@ -96,7 +98,7 @@ class FirstData:
     ----------
     seed : int
         Seed that it was drawn by.
-    parsed : Design
+    parsed : ParsedFormula
         The formula applied to it.
     design : SubsampleDesign
         Design of the first arm.
@@ -111,7 +113,7 @@ class FirstData:
     """
 
     seed: int
-    parsed: Design
+    parsed: ParsedFormula
     design: SubsampleDesign
     points: pd.Index
     response: str
@@ -216,7 +218,7 @@ class Simulation:
             record |= {f"{arm.label}/{name}": a for name, a in measured.items()}
         return record
 
-    def _draw(self, seed: int, iteration: int) -> Design:
+    def _draw(self, seed: int, iteration: int) -> ParsedFormula:
         """Draw a data set and apply the formula."""
         if iteration == 0 and self.first is not None and self.first.seed == seed:
             return self.first.parsed
@@ -231,7 +233,7 @@ class Simulation:
         check_units(len(parsed.y))
         return parsed
 
-    def _tasks(self, parsed: Design, seed: int, iteration: int) -> list[Task]:
+    def _tasks(self, parsed: ParsedFormula, seed: int, iteration: int) -> list[Task]:
         """Prepare the learners of every arm."""
         kernel = build_kernel(self.kernel, Training.of(parsed), self.options)
         rows = self._rows(kernel, parsed)
@@ -242,7 +244,7 @@ class Simulation:
             for arm, arm_seed in zip(self.arms, seeds, strict=True)
         ]
 
-    def _rows(self, kernel: AnyKernel, parsed: Design) -> Floats | None:
+    def _rows(self, kernel: AnyKernel, parsed: ParsedFormula) -> Floats | None:
         if not isinstance(kernel, Predictive) or kernel.coefficients:
             return build_query(kernel, parsed, self.at).rows
         if self.at is None:
@@ -253,7 +255,7 @@ class Simulation:
             )
         return parsed.coding.matrix(self.at)
 
-    def _points(self, kernel: AnyKernel, parsed: Design) -> pd.Index:
+    def _points(self, kernel: AnyKernel, parsed: ParsedFormula) -> pd.Index:
         if isinstance(kernel, FunctionKernel):
             return pd.Index(list(kernel.names or ()))
         if self.at is None:
@@ -261,16 +263,16 @@ class Simulation:
         return output_labels(self.at.index, parsed.classes)
 
 
-def _meaning(kernel: AnyKernel, parsed: Design) -> Meaning:
+def _meaning(kernel: AnyKernel, parsed: ParsedFormula) -> Meaning:
     """Tell what the values of a data set stand for."""
     if isinstance(kernel, FunctionKernel):
         return {"values": tuple(map(str, kernel.names or ()))}
     found: Meaning = {}
     if isinstance(kernel, Predictive) and kernel.coefficients:
         # Names of coefficients do not tell which level is the one left out.
-        for factor, facts in parsed.coding.info.factor_infos.items():
-            if facts.type == "categorical":
-                found[f"levels of {factor.code}"] = tuple(map(str, facts.categories))
+        for code, levels in parsed.coding.info.levels.items():
+            if levels is not None:
+                found[f"levels of {code}"] = tuple(map(str, levels))
         found["coefficients"] = parsed.names
     if parsed.classes is not None:
         found["classes"] = tuple(map(str, parsed.classes))

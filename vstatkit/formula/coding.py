@@ -1,0 +1,140 @@
+"""Code new data as the training data was; typical values of the training data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Bools, DataLike, Floats, Ints
+from vstatkit.exceptions import FormulaError
+from vstatkit.formula.engine import Learnt
+from vstatkit.formula.expressions import category_name, plain_name
+from vstatkit.formula.frames import (
+    as_frame,
+    check_finite,
+    is_number,
+    is_number_kind,
+    listed,
+    nearest,
+)
+
+if TYPE_CHECKING:
+    from vstatkit.formula.parse import Recipe
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How the right-hand side was coded.
+
+    Attributes
+    ----------
+    info : Learnt
+        Levels and states of stateful transforms, as the engine holds them.
+    columns : ndarray
+        Which of its columns are used.
+    variables : tuple of str
+        Columns of the data that the right-hand side reads.
+    categorical : frozenset of str
+        Those that enter as categories.
+    recipe : Recipe
+        How to build it again.
+    """
+
+    info: Learnt
+    columns: Ints
+    variables: tuple[str, ...]
+    categorical: frozenset[str]
+    recipe: "Recipe"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what the engine holds: it cannot be pickled."""
+        return {name: one for name, one in self.__dict__.items() if name != "info"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, info=state["recipe"].repeat().info)
+
+    def matrix(self, data: DataLike) -> Floats:
+        """Code new data exactly as the training data was; refuse missing values."""
+        X = self.raw_matrix(data)
+        written = self.info.column_names
+        names = [plain_name(written[j]) for j in self.columns]
+        check_finite(
+            X,
+            names,
+            allow_missing=self.recipe.missing == "pass",
+            where="the new data: ",
+        )
+        return X
+
+    def raw_matrix(self, data: DataLike) -> Floats:
+        """Code new data, whatever values come out."""
+        frame = as_frame(data)
+        self._check_columns(frame)
+        plain = frame[list(self.variables)].reset_index(drop=True)
+        return self.info.matrix(plain)[:, self.columns]
+
+    def usable(self, X: Floats) -> Bools:
+        """Rows that a learner can take: finite, or missing where that may pass."""
+        good = np.isfinite(X)
+        if self.recipe.missing == "pass":
+            good |= np.isnan(X)
+        return np.asarray(good.all(axis=1))
+
+    def _check_columns(self, frame: pd.DataFrame) -> None:
+        kinds, trained = frame.dtypes.to_dict(), self.recipe.frame.dtypes.to_dict()
+        for name in self.variables:
+            if name not in kinds:
+                raise FormulaError(
+                    f"the new data lack column {name!r}{nearest(name, frame.columns)} "
+                    f"They must have the columns {listed(self.variables)}."
+                )
+            if is_number_kind(trained[name]) and not is_number_kind(kinds[name]):
+                raise FormulaError(
+                    f"column {name!r} must be numeric, as in the training data; the "
+                    f"new data have {kinds[name]}."
+                )
+
+    def typical(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """One row of medians and, for categories, most frequent levels."""
+        medians = frame[self.numeric].median().to_dict()
+        modes = {name: frame[name].mode().iloc[0] for name in self.categorical}
+        values: dict[Any, Any] = {**medians, **modes}
+        kept = {
+            name: kind
+            for name, kind in frame.dtypes.items()
+            if name in self.categorical or kind in (np.float16, np.float32)
+        }
+        made = pd.DataFrame(
+            {name: [values[name]] for name in self.variables}, index=["typical"]
+        )
+        return made.astype(kept) if kept else made
+
+    def ranges(self, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+        """Smallest and largest value of every numeric variable."""
+        numeric = frame[self.numeric]
+        low, high = numeric.min().to_dict(), numeric.max().to_dict()
+        return {name: (float(low[name]), float(high[name])) for name in numeric.columns}
+
+    @property
+    def numeric(self) -> list[str]:
+        """Variables that are numbers."""
+        return [name for name in self.variables if name not in self.categorical]
+
+
+def categories(
+    info: Learnt, frame: pd.DataFrame, variables: Sequence[str]
+) -> frozenset[str]:
+    """Variables that are categories: by their kind, or made so by `C(...)`.
+
+    A number inside a condition, as in `I(x > 1)`, stays a number.
+    """
+    coded = {
+        category_name(code)
+        for code, levels in info.levels.items()
+        if levels is not None
+    }
+    return frozenset(
+        name for name in variables if name in coded or not is_number(frame[name])
+    )

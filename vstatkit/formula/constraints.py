@@ -1,0 +1,46 @@
+"""Linear restrictions on named parameters."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vstatkit._typing import Floats, Restrictions
+from vstatkit.formula.engine import read_constraint
+
+
+def linear_constraint(
+    R: Restrictions, names: Sequence[str]
+) -> tuple[Floats, Floats, list[str]]:
+    """Read linear restrictions on named parameters.
+
+    Parameters
+    ----------
+    R : str or matrix
+        "x1 = x2, x3 = 0", or a matrix with a column for each parameter.
+    names : sequence of str
+        Parameters.
+
+    Returns
+    -------
+    coefs, constants, labels
+        `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
+    """
+    if not isinstance(R, str):
+        coefs = np.atleast_2d(np.asarray(R, dtype=np.float64))
+        if coefs.shape[1] != len(names):
+            raise ValueError(
+                f"`R` must have a column for each of the {len(names)} estimates; "
+                f"got {coefs.shape[1]}."
+            )
+        constants = np.zeros(len(coefs))
+    else:
+        if len(set(names)) < len(names):
+            raise ValueError(
+                "restrictions in words need estimates with different names; give a "
+                "matrix with a column for each estimate."
+            )
+        coefs, constants = read_constraint(R, names)
+    texts = [part.strip() for part in R.split(",")] if isinstance(R, str) else []
+    if len(texts) != len(coefs):
+        texts = [f"c{j}" for j in range(len(coefs))]
+    return coefs, constants, texts

@@ -1,0 +1,315 @@
+"""The formula engine behind one door: the only importer of patsy.
+
+Another engine can take patsy's place if it offers what stands here:
+
+* `read_tree`: the syntax tree of a formula, as `terms.sides` walks it;
+* `learn`: both design matrices of training data, with a `Learnt` for each, which
+  names the columns, lists the levels of factors and codes new data;
+* `learn_side`: the same for some of the terms alone;
+* `read_constraint`: linear restrictions in words;
+* `Environment`, `caller_environment`, `environment_of`, `with_functions`,
+  `visible_names`: where names that are not columns are looked up;
+* `engine_errors`: what the engine raises becomes a `FormulaError`.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import pandas as pd
+import patsy
+from patsy.parse_formula import parse_formula
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.exceptions import FormulaError
+from vstatkit.formula.frames import is_number
+from vstatkit.formula.model import Model
+from vstatkit.formula.terms import Codes
+
+Environment: TypeAlias = patsy.EvalEnvironment
+"""Names that code in a formula may use besides columns."""
+
+OnMissing = Literal["drop", "raise", "keep"]
+"""What is done with rows that have missing values."""
+
+MAX_MESSAGE = 600
+"""Characters of somebody else's message that are passed on."""
+
+
+class Learnt(Protocol):
+    """What was learnt about one side of a formula from training data."""
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """Columns of the design matrix, as the formula writes them."""
+
+    @property
+    def levels(self) -> Mapping[str, tuple[Any, ...] | None]:
+        """Levels of every factor by its code; None for numbers."""
+
+    @property
+    def slices(self) -> Mapping[Codes, slice]:
+        """Columns of every term, by the codes of its factors, in their order."""
+
+    def matrix(self, frame: pd.DataFrame) -> Floats:
+        """Code new data, all columns; missing values stay missing."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One side of a formula over training data.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, columns)
+        Design matrix of the rows kept.
+    rows : ndarray of shape (n,)
+        Labels of these rows in the frame.
+    info : Learnt
+        Names the columns and codes new data.
+    """
+
+    values: Floats
+    rows: Ints
+    info: Learnt
+
+    def at(self, rows: Ints) -> "Matrix":
+        """Keep some of the rows, by their labels in ascending order."""
+        kept = np.isin(self.rows, rows, assume_unique=True)
+        return Matrix(self.values[kept], rows, self.info)
+
+
+def caller_environment(depth: int) -> Environment:
+    """Capture the names visible `depth` calls up; 1 is the caller's caller.
+
+    There are none where no Python code called, as from R through reticulate.
+    """
+    try:
+        sys._getframe(depth + 1)
+    except ValueError:
+        return environment_of({})
+    return patsy.EvalEnvironment.capture(depth + 1)
+
+
+def environment_of(names: Mapping[str, Any]) -> Environment:
+    """Make an environment of the given names alone."""
+    return patsy.EvalEnvironment([dict(names)])
+
+
+def with_functions(environment: Environment, more: Mapping[str, Any]) -> Environment:
+    """Add names that are looked up after those of the environment."""
+    return environment.with_outer_namespace(more)
+
+
+def visible_names(environment: Environment) -> Mapping[str, Any]:
+    """Names of an environment and what they stand for."""
+    found: Mapping[str, Any] = environment.namespace
+    return found
+
+
+def read_tree(formula: str) -> Any:
+    """Parse a formula to a syntax tree."""
+    with engine_errors("cannot read the formula: "):
+        return parse_formula(formula)
+
+
+def learn(
+    model: Model,
+    frame: pd.DataFrame,
+    environment: Environment,
+    *,
+    missing: OnMissing,
+    hint: str = "",
+) -> tuple[Matrix, Matrix]:
+    """Build both design matrices of training data.
+
+    Parameters
+    ----------
+    model : Model
+        Terms of the formula.
+    frame : DataFrame
+        Training data.
+    environment : Environment
+        Where names that are not columns are looked up.
+    missing : {"drop", "raise", "keep"}
+        What to do with rows that have missing values.
+    hint : str
+        Added to messages.
+
+    Returns
+    -------
+    left, right : Matrix
+    """
+    description = patsy.ModelDesc(_terms(model, model.left), _terms(model, model.right))
+    with engine_errors(hint=hint):
+        left, right = patsy.dmatrices(
+            description,
+            frame,
+            environment,
+            NA_action=_action(missing),
+            return_type="dataframe",
+        )
+    return _matrix(left), _matrix(right)
+
+
+def learn_side(
+    model: Model,
+    terms: Iterable[Codes],
+    frame: pd.DataFrame,
+    environment: Environment,
+    *,
+    missing: OnMissing,
+    hint: str = "",
+) -> Matrix:
+    """Build the design matrix of some of the terms alone; see `learn`."""
+    description = patsy.ModelDesc([], _terms(model, terms))
+    with engine_errors(hint=hint):
+        built = patsy.dmatrix(
+            description,
+            frame,
+            environment,
+            NA_action=_action(missing),
+            return_type="dataframe",
+        )
+    return _matrix(built)
+
+
+def read_constraint(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
+    """Read restrictions such as "x1 = x2, x3 = 0".
+
+    Returns
+    -------
+    coefs, constants
+        `coefs @ params = constants`, shapes (r, m) and (r,).
+    """
+    with engine_errors("cannot read the restrictions: "):
+        constraint = patsy.DesignInfo(names).linear_constraint(text)
+    coefs = np.asarray(constraint.coefs, dtype=np.float64)
+    return coefs, np.asarray(constraint.constants, dtype=np.float64).ravel()
+
+
+@contextmanager
+def engine_errors(prefix: str = "", hint: str = "") -> Iterator[None]:
+    """Turn what patsy and the formula's own code raise into one kind of error."""
+    try:
+        yield
+    except FormulaError:
+        raise
+    except patsy.PatsyError as error:
+        # With the formula comes a mark below the place, which needs short lines.
+        whole = str(error)
+        text = whole if len(whole) <= MAX_MESSAGE else error.message[:MAX_MESSAGE]
+        raise FormulaError(f"{prefix}{text}{hint}") from error
+    except _OTHER_ERRORS as error:
+        kind = type(error).__name__
+        text = str(error)[:MAX_MESSAGE]
+        raise FormulaError(f"{prefix}{kind}: {text}{hint}") from error
+
+
+_OTHER_ERRORS = (
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    LookupError,
+    AssertionError,
+    RuntimeError,  # too deep a recursion is one
+    MemoryError,
+    SyntaxError,
+)
+"""What code in a formula raises; names and files that it lacks pass through."""
+
+
+@dataclass(frozen=True)
+class _PatsyInfo:
+    """patsy's description of one side; it cannot be pickled."""
+
+    info: patsy.DesignInfo
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        names: list[str] = self.info.column_names
+        return names
+
+    @property
+    def levels(self) -> Mapping[str, tuple[Any, ...] | None]:
+        return {
+            factor.code: tuple(facts.categories)
+            if facts.type == "categorical"
+            else None
+            for factor, facts in self.info.factor_infos.items()
+        }
+
+    @property
+    def slices(self) -> Mapping[Codes, slice]:
+        return {
+            tuple(factor.code for factor in term.factors): place
+            for term, place in self.info.term_slices.items()
+        }
+
+    def matrix(self, frame: pd.DataFrame) -> Floats:
+        with engine_errors("the new data cannot be coded: "):
+            (matrix,) = patsy.build_design_matrices(
+                [self.info], frame, NA_action=_action("keep"), return_type="matrix"
+            )
+        values = np.asarray(matrix, dtype=np.float64)
+        if len(values) != len(frame):  # a constant right-hand side
+            values = np.repeat(values, len(frame), axis=0)
+        return values
+
+
+def _matrix(built: pd.DataFrame) -> Matrix:
+    values = built.to_numpy(dtype=np.float64)
+    return Matrix(values, built.index.to_numpy(), _PatsyInfo(built.design_info))
+
+
+class _Column:
+    """A column of the data as a factor, for patsy.
+
+    patsy would compile and run a name like any other code, for every column and
+    every call; a column is only looked up.
+    """
+
+    def __init__(self, code: str, column: str, origin: Any) -> None:
+        self.code = code
+        self.origin = origin
+        self._column = column
+
+    def name(self) -> str:
+        """Name in the design matrix: as written."""
+        return self.code
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Column) and self.code == other.code
+
+    def __hash__(self) -> int:
+        return hash(self.code)
+
+    def memorize_passes_needed(self, state: Any, env: Any) -> int:
+        """Tell patsy that there is nothing to learn from the data."""
+        return 0
+
+    def eval(self, state: Any, data: pd.DataFrame) -> Any:
+        """Look the column up; numbers without the overhead of a Series."""
+        column = data[self._column]
+        return column.to_numpy() if is_number(column) else column
+
+
+def _terms(model: Model, listed: Iterable[Codes]) -> list[patsy.Term]:
+    """Write terms as patsy's; columns by themselves are only looked up."""
+    factors: dict[str, Any] = {
+        code: _Column(code, model.columns[code], origin)
+        if code in model.columns
+        else patsy.EvalFactor(code, origin)
+        for code, origin in model.origins.items()
+    }
+    return [patsy.Term([factors[code] for code in codes]) for codes in listed]
+
+
+def _action(missing: OnMissing) -> patsy.NAAction:
+    if missing == "keep":
+        return patsy.NAAction(on_NA="raise", NA_types=[])
+    return patsy.NAAction(on_NA=missing)

@@ -1,0 +1,56 @@
+"""What a formula and data come to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.formula.coding import Coding
+
+
+@dataclass(frozen=True)
+class ParsedFormula:
+    """A formula applied to data.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    X : ndarray of shape (n, p)
+        Design matrix.
+    names : tuple of str
+        Its columns.
+    response : str
+        Left-hand side as written.
+    classes : tuple or None
+        Levels of a categorical response, those that occur.
+    unused_levels : tuple
+        Levels of the response that no row has.
+    rows : ndarray of shape (n,)
+        Positions in the data of the rows kept.
+    n_dropped : int
+        Rows dropped for missing values.
+    frame : DataFrame
+        The variables of the right-hand side, rows kept, in the data's own index.
+    data : DataFrame
+        All columns of the data, rows kept.
+    coding : Coding
+        Codes new data as the training data was.
+    levels : ndarray of shape (p,)
+        Number of levels of every column that is a factor in codes 0, 1, ...; 0 for
+        columns of numbers, which all are unless whole factors were asked for.
+    """
+
+    y: Floats
+    X: Floats
+    names: tuple[str, ...]
+    response: str
+    classes: tuple[Any, ...] | None
+    unused_levels: tuple[Any, ...]
+    rows: Ints
+    n_dropped: int
+    frame: pd.DataFrame
+    data: pd.DataFrame
+    coding: Coding
+    levels: Ints
