@@ -63,10 +63,11 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         Watch* watch
 
 
-cdef extern from "grow.hpp" namespace "vstatkit" nogil:
-    cdef cppclass Grower:
-        Grower(const Table&, const double*, const Options&) except +
+cdef extern from "growers.hpp" namespace "vstatkit" nogil:
+    cdef cppclass AnyGrower:
         void grow(const double*, uint64_t, const Sink&) except +
+
+    AnyGrower* make_grower(const Table&, const double*, const Options&) except +
 
 
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
@@ -218,7 +219,7 @@ def grow_trees(
     if keep and weights.shape[0]:
         # Full trees have about twice as many nodes as rows: one allocation.
         nodes.reserve(2 * <size_t> weights.shape[0] * _rows_of(weights))
-    cdef Grower* grower = new Grower(table, &y[0], choice)
+    cdef AnyGrower* grower = make_grower(table, &y[0], choice)
     sink.watch = _watch(stop)
     cdef Py_ssize_t b, n_trees = weights.shape[0]
     cdef bint has_out = out.shape[1] > 0

@@ -38,7 +38,12 @@ struct Node {
     double value;   // threshold, or the leaf's mean (regression, two classes)
 };
 
-// Where a tree's predictions and nodes go.
+// Where a tree's predictions and nodes go. `points` is column-major: `n_at` query points,
+// whose predictions are written to `out` (n_at, width), then, if `oob` is not null, the
+// rows of the table. Rows out of the subsample add their prediction to `oob` (n_rows,
+// width) and one to `times`. Nodes are appended to `nodes`, unless it is null, and the
+// leaf shares of three or more classes to `shares`; `gains` (n_features) adds up what
+// the splits of each feature gained.
 struct Sink {
     const double* points;
     int n_points;
