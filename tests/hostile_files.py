@@ -502,7 +502,9 @@ HOSTILE = {
     "gains of others": (TREES, array("tree_gains", lambda a: a[:, :-1].copy())),
     "share index outside": (CLASSES, node("right", 10**6, leaf=True)),
     "negative share index": (CLASSES, node("right", -1, leaf=True)),
-    "leaf of no kind": (CLASSES, node("feature", -3, leaf=True)),
+    "leaf of no kind": (CLASSES, node("feature", -4, leaf=True)),
+    "leaf of a mean among classes": (CLASSES, node("feature", -1, leaf=True)),
+    "leaf of shares that are not there": (CLASSES, node("feature", -3, leaf=True)),
     "shares above one": (
         CLASSES,
         array("tree_shares", lambda a: np.append(a, [9.0] * 4)),

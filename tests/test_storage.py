@@ -26,6 +26,7 @@ CASES = [
     ("y ~ center(x1) + bs(x2, df=4)", {"kernel": "tree", "design": "balanced"}),
     ("kind ~ x1 + g", {"replace": False}),
     ("g ~ x1 + x2", {"design": "little-bags"}),
+    ("g ~ x1 + x2", {"min_samples_leaf": 5}),
     ("y ~ x1 * g", {"kernel": "ols", "k": 1.0}),
     ("kind ~ x3", {"kernel": "logit"}),
     ("y ~ x1", {"design": "two-level", "n_in": 5}),

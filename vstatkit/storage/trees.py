@@ -15,8 +15,8 @@ from vstatkit.kernels.protocol import output_columns
 from vstatkit.native._engine import NODE
 from vstatkit.storage.packing import check
 
-MIXED, PURE = -1, -2
-"""Features of leaves: of shares or a mean, and of one class of several."""
+PURE, MIXED = -2, -3
+"""Features of leaves of several classes: of one class, and of a row of shares."""
 
 
 def check_trees(
