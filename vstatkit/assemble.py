@@ -41,7 +41,8 @@ from vstatkit.kernels.protocol import (
     n_positional,
     name_values,
 )
-from vstatkit.kernels.trees import TREE_OPTIONS, tree_kernel
+from vstatkit.kernels.tree_options import TREE_OPTIONS
+from vstatkit.kernels.trees import tree_kernel
 from vstatkit.results.info import EffectValues
 from vstatkit.sampling.designs import (
     DESIGN_OPTIONS,

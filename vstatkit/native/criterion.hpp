@@ -13,7 +13,8 @@
 //                            split then gains, or -1 if there can be none
 //     width(), leaf(out)     how many numbers a leaf predicts, and which
 //     only_class()           class of all rows, or -1; where leaves predict several
-//     level_scores(...)      an order of the levels of an unordered factor
+//     level_scores(found, score)
+//                            the levels of an unordered factor in some order
 //
 // The careful walk is for weights that differ by many orders of magnitude. Walks are
 // small and passed by value, so that they stay in registers.
@@ -25,10 +26,49 @@
 #include <cstdint>
 #include <vector>
 
+#include "levels.hpp"
 #include "order.hpp"
 #include "subsample.hpp"
 
 namespace vstatkit {
+
+// Gains below this part of what there is to gain are zero but for rounding.
+constexpr double kNothing = 1e-12;
+
+// A node whose leaf predicts the mean.
+class MeanNode {
+  public:
+    void start(const Subsample& own) { data_ = own.data(); }
+
+    void reset(Rows rows) {
+        const Datum first = data_[rows.first[0]];
+        double sum = 0, weight = 0;
+        bool pure = true;
+        for (int j = 0; j < rows.size; ++j) {
+            const Datum& datum = data_[rows.first[j]];
+            sum += datum.weight * datum.y;
+            weight += datum.weight;
+            pure &= datum.y == first.y;
+        }
+        whole_ = weight;
+        pure_ = pure;
+        mean_ = pure ? first.y : sum / weight;
+    }
+
+    bool pure() const { return pure_; }
+    static constexpr int width() { return 1; }
+    void leaf(double* out) const { out[0] = mean_; }
+    static constexpr int only_class() { return -1; }
+
+    void level_scores(LevelRows found, double* score) const {
+        level_means(data_, found, score);
+    }
+
+  protected:
+    const Datum* data_ = nullptr;
+    double mean_ = 0, whole_ = 0;
+    bool pure_ = false;
+};
 
 // Sums over both sides of a split, each added up from its own end: where weights differ
 // much, one side is not the whole without the other.

@@ -51,6 +51,13 @@ class Gini {
 
     int only_class() const { return pure_ ? class_ : -1; }
 
+    void level_scores(LevelRows found, double* score) {
+        if (total_.size() > 2)
+            component_.find(data_, found, static_cast<int>(total_.size()), score);
+        else
+            level_means(data_, found, score);
+    }
+
     class Walk {
       public:
         Walk(Gini& node, const Order& order, bool missing_left)
@@ -129,6 +136,7 @@ class Gini {
     double whole_ = 0;
     bool pure_ = false;
     int class_ = 0;
+    LevelComponent component_;
     Ends ends_;
 };
 

@@ -165,10 +165,11 @@ class Grower : public AnyGrower {
     void divide(const Span& span, Split& split, Pending& left, Pending& right) {
         left.span.rows_end = right.span.rows_begin =
             partition_rows(span.rows_begin, span.rows_end, split);
-        // Where nothing was missing, later missing values follow the majority.
-        if (!split.saw_missing)
-            split.missing_left = left.span.rows_end - left.span.rows_begin >
-                                 right.span.rows_end - right.span.rows_begin;
+        // Levels that the node did not see follow the majority, and so do missing values.
+        const bool more_left = left.span.rows_end - left.span.rows_begin >
+                               right.span.rows_end - right.span.rows_begin;
+        if (!split.saw_missing) split.missing_left = more_left;
+        if (more_left) split.levels_left |= ~split.levels_seen;
         if (!held_.empty()) {
             const int middle = partition_held(span.held_begin, span.held_end, split);
             left.span.held_end = right.span.held_begin = middle;
@@ -183,11 +184,18 @@ class Grower : public AnyGrower {
             partition_queries(span.queries_begin, span.queries_end, split);
         if (sink_.nodes) {
             right.parent = static_cast<int64_t>(sink_.nodes->size());
-            sink_.nodes->push_back(
-                {split.feature, split.missing_left ? 1 : 0, split.threshold});
+            sink_.nodes->push_back(node_of(split));
         }
         if (is_asked_for(right.span)) pending_.push_back(right);
         if (is_asked_for(left.span)) pending_.push_back(left);
+    }
+
+    static Node node_of(const Split& split) {
+        const int32_t missing_left = split.missing_left ? 1 : 0;
+        if (split.by_levels)
+            return {split.feature | kLevelsFlag, missing_left,
+                    bits_as_value(split.levels_left)};
+        return {split.feature, missing_left, split.threshold};
     }
 
     bool is_asked_for(const Span& span) const {
@@ -243,7 +251,20 @@ class Grower : public AnyGrower {
         return middle;
     }
 
+    // Values of rows or query points tell where levels are split.
+    template <class Value>
+    static int partition_levels(std::vector<int32_t>& rows, std::vector<int32_t>& scratch,
+                                int begin, int end, const Split& split, Value value) {
+        return partition(rows, scratch, begin, end, [&](int32_t i) {
+            return level_goes_left(value(i), split.levels_left, split.missing_left);
+        });
+    }
+
     int partition_rows(int begin, int end, const Split& split) {
+        if (split.by_levels)
+            return partition_levels(rows_, scratch_, begin, end, split, [&](int32_t i) {
+                return own_.value(split.feature, i);
+            });
         const int32_t* rank = own_.rank(split.feature);
         const int known = own_.known(split.feature);
         return partition(rows_, scratch_, begin, end, [&](int32_t i) {
@@ -255,6 +276,10 @@ class Grower : public AnyGrower {
     // Rows held out lie anywhere between those that made the split: only the
     // threshold tells.
     int partition_held(int begin, int end, const Split& split) {
+        if (split.by_levels)
+            return partition_levels(held_, scratch_, begin, end, split, [&](int32_t i) {
+                return own_.value(split.feature, i);
+            });
         const int32_t* rank = own_.rank(split.feature);
         const int known = own_.known(split.feature);
         return partition(held_, scratch_, begin, end, [&](int32_t i) {
@@ -266,6 +291,9 @@ class Grower : public AnyGrower {
     int partition_queries(int begin, int end, const Split& split) {
         const double* x =
             sink_.points + static_cast<size_t>(split.feature) * sink_.n_points;
+        if (split.by_levels)
+            return partition_levels(queries_, query_scratch_, begin, end, split,
+                                    [&](int32_t q) { return x[q]; });
         return partition(queries_, query_scratch_, begin, end, [&](int32_t q) {
             return std::isnan(x[q]) ? split.missing_left : x[q] <= split.threshold;
         });

@@ -15,6 +15,11 @@ inline uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
+// A number in [0, 1) from the upper 53 bits.
+inline double unit_number(uint64_t bits) {
+    return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
 }  // namespace vstatkit
 
 #endif

@@ -51,6 +51,7 @@ class Subsample {
     }
 
     int size() const { return static_cast<int>(own_.size()); }
+    bool has_levels(int f) const { return table_.levels[f] > 0; }
     int n_features() const { return table_.n_features; }
     const Datum* data() const { return data_.data(); }
 
@@ -67,6 +68,7 @@ class Subsample {
 
     const int32_t* rank(int f) const { return rank_.data() + first(f); }
     const int32_t* order(int f) const { return order_.data() + first(f); }
+    const double* sorted(int f) const { return sorted_.data() + first(f); }
     int32_t known(int f) const { return known_[f]; }
     bool tied(int f) const { return tied_[f]; }
 

@@ -7,31 +7,9 @@
 
 namespace vstatkit {
 
-class Variance {
+class Variance : public MeanNode {
   public:
     explicit Variance(const Options&) : ends_(1) {}
-
-    void start(const Subsample& own) { data_ = own.data(); }
-
-    void reset(Rows rows) {
-        const Datum first = data_[rows.first[0]];
-        double sum = 0, weight = 0;
-        bool pure = true;
-        for (int j = 0; j < rows.size; ++j) {
-            const Datum& datum = data_[rows.first[j]];
-            sum += datum.weight * datum.y;
-            weight += datum.weight;
-            pure &= datum.y == first.y;
-        }
-        whole_ = weight;
-        pure_ = pure;
-        mean_ = pure ? first.y : sum / weight;
-    }
-
-    bool pure() const { return pure_; }
-    static constexpr int width() { return 1; }
-    void leaf(double* out) const { out[0] = mean_; }
-    static constexpr int only_class() { return -1; }
 
     class Walk {
       public:
@@ -82,9 +60,6 @@ class Variance {
     }
 
   private:
-    const Datum* data_ = nullptr;
-    double mean_ = 0, whole_ = 0;
-    bool pure_ = false;
     Ends ends_;
 };
 

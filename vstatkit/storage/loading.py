@@ -36,7 +36,7 @@ from vstatkit.storage.packing import (
     unpack_index,
 )
 from vstatkit.storage.saving import FORMAT
-from vstatkit.storage.trees import check_trees
+from vstatkit.storage.trees import check_trees, unpack_levels
 from vstatkit.variance.orders import HigherOrders, KernelKind
 
 ARRAYS = (
@@ -145,10 +145,13 @@ def _floats(arrays: Arrays, name: str, ndim: int, *, missing: bool = False) -> F
 
 
 def _bring_up_to_date(document: Any) -> None:
-    """Fill in what the oldest layout did not say."""
+    """Fill in what older layouts did not say."""
     document.setdefault("kind", KernelKind.UNKNOWN.name)
     growth = take(take(document, "info", dict), "growth", dict)
     growth.setdefault("atol", None)
+    predictor = document.get("predictor")
+    if type(predictor) is dict and predictor.get("kind") == "trees":
+        predictor.setdefault("levels", None)
 
 
 def _unpack_kind(document: Any) -> KernelKind:
@@ -296,7 +299,7 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
         return None
     kind = take(packed, "kind", str)
     check(kind in ("linear", "trees"), "its learners are of no known kind.")
-    own = ("logit",) if kind == "linear" else ("n_classes", "centre", "scale")
+    own = ("logit",) if kind == "linear" else ("n_classes", "centre", "scale", "levels")
     only(packed, PREDICTOR + own, "`predictor`")
     coding = _unpack_coding(packed, _floats(arrays, "frame_numbers", 2, missing=True))
     classes = _unpack_classes(take(packed, "classes", list, type(None)))
@@ -314,7 +317,7 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     parts: dict[str, NDArray[Any]] = {
         name: arrays.pop(name) for name in ARRAYS if name in arrays and "tree_" in name
     }
-    check_trees(parts, B, p, stored.n_classes)
+    check_trees(parts, B, stored)
     return Predictor(stored, Tree.unstack(parts), coding, classes, None)
 
 
@@ -327,7 +330,11 @@ def _unpack_tree_kernel(packed: Any, p: int) -> StoredTreeKernel:
     check(np.isfinite(centre), "its centre is not finite.")
     check(0 < scale < np.inf, "its scale is not positive.")
     return StoredTreeKernel(
-        p, take_size(packed, "n_classes", 2) if several else None, centre, scale
+        p,
+        take_size(packed, "n_classes", 2) if several else None,
+        centre,
+        scale,
+        levels=unpack_levels(take(packed, "levels", list, type(None)), p),
     )
 
 

@@ -19,8 +19,8 @@ from vstatkit.sampling.designs import GivenDesign, SubsampleDesign
 from vstatkit.storage.archive import Arrays, write_archive
 from vstatkit.storage.packing import pack, pack_frame, pack_index
 
-FORMAT = 3
-"""Version of the file layout; 2 had nothing beyond the first order."""
+FORMAT = 4
+"""Version of the file layout; 2 had nothing beyond the first order, 3 no levels."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
@@ -140,9 +140,8 @@ def _pack_predictor(
         return {**packed, "kind": "linear", "logit": kernel.logit}
     if isinstance(kernel, StoredTreeKernel):
         arrays.update(Tree.stack(predictor.learners))
-        kept = {
-            name: getattr(kernel, name) for name in ("n_classes", "centre", "scale")
-        }
+        names = ("n_classes", "centre", "scale", "levels")
+        kept = {name: getattr(kernel, name) for name in names}
         return {**packed, "kind": "trees", **kept}
     _warn_left_out("they could only be pickled.")
     return None
