@@ -22,8 +22,8 @@ def checked_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] |
     whole = given.dtype.kind in "iu" and given.shape == (X.shape[1],)
     if not whole or given.min() < 0 or given.max() > MOST_LEVELS:
         raise ValueError(
-            f"`levels` must have a whole number from 0 to {MOST_LEVELS} for each of the "
-            f"{X.shape[1]} columns; got {levels!r}."
+            f"`levels` must have a whole number from 0 to {MOST_LEVELS} for each of "
+            f"the {X.shape[1]} columns; got {levels!r}."
         )
     for f in np.flatnonzero(given):
         check_codes(X[:, f], int(given[f]), f"column {f}")

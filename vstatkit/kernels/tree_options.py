@@ -81,8 +81,8 @@ def check_counts(y: Floats) -> None:
     """Refuse responses that no Poisson mean can have."""
     if float(np.min(y)) < 0 or not float(np.max(y)) > 0:
         raise ValueError(
-            "criterion='poisson' needs a response that is never negative and not always "
-            f"zero; got values from {np.min(y):g} to {np.max(y):g}. Use "
+            "criterion='poisson' needs a response that is never negative and not "
+            f"always zero; got values from {np.min(y):g} to {np.max(y):g}. Use "
             "criterion='squared_error'."
         )
 

@@ -13,26 +13,27 @@ class Poisson : public MeanNode {
   public:
     explicit Poisson(const Options&) : ends_(1) {}
 
-    // Half the fall in deviance. A side without any event has no rate: its split is no
-    // split.
+    // Half the fall in deviance, from sums of centred responses: a row that outweighs
+    // all others then costs no digits. A side without any event has no rate: its split
+    // is no split.
     struct Part {
         double mean;
         static constexpr size_t place(const Datum&) { return 0; }
-        static double share(const Datum& datum) { return datum.weight * datum.y; }
+        double share(const Datum& datum) const { return datum.weight * (datum.y - mean); }
 
         double gain(const Ends& ends) const {
-            if (ends.left[0] <= 0 || ends.right[0] <= 0) return -1;
-            const double left = side(ends.left[0], ends.left_weight);
-            const double right = side(ends.right[0], ends.right_weight);
-            const double sum = ends.left[0] + ends.right[0];
-            return left + right > kNothing * sum ? left + right : 0;
+            const double left = ends.left[0] / (ends.left_weight * mean);
+            const double right = ends.right[0] / (ends.right_weight * mean);
+            if (1 + left <= kNothing || 1 + right <= kNothing) return -1;
+            const double gain = mean * (ends.left_weight * side(left) +
+                                        ends.right_weight * side(right));
+            return gain > kNothing * std::abs(ends.left[0]) ? gain : 0;
         }
 
-        // The logarithm's linear part adds up to zero over both sides; without it no
-        // side is negative.
-        double side(double sum, double weight) const {
-            const double ratio = sum / (weight * mean);
-            return weight * mean * (ratio * std::log(ratio) - ratio + 1);
+        // `excess` is that of the side's mean, relative to the node's. The linear part
+        // adds up to zero over both sides; without it no side is negative.
+        static double side(double excess) {
+            return (1 + excess) * std::log1p(excess) - excess;
         }
     };
 
