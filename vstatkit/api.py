@@ -148,9 +148,11 @@ def fit(
         the caller's caller. "restricted" is for formulas of strangers: only
         columns, patsy's built-ins and numpy's elementwise functions evaluate.
     **kernel_options
-        `max_features`, `min_samples_split`, `min_samples_leaf`, `max_depth` and
-        `honest` (split with one half of the subsample, estimate with the other) of
-        the tree kernels, and the options of the design.
+        `max_features`, `min_samples_split`, `min_samples_leaf`, `max_depth`,
+        `splitter` ("best" or "random"), `criterion` ("squared_error", "poisson" or
+        "absolute_error"; "gini" for classes) and `honest` (split with one half of the
+        subsample, estimate with the other) of the tree kernels, and the options of the
+        design.
 
     Returns
     -------
