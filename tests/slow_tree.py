@@ -4,12 +4,15 @@ Gains are fractions, so that equal gains are equal: the first split of the first
 that reaches the best gain is taken, and nothing depends on rounding.
 """
 
+import decimal
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 WORD = 2**64 - 1
 LEFT, RIGHT = 0x6C65667400000001, 0x7269676874000002
+THRESHOLD = 0x7468726573680003
+ALL_LEVELS = range(64)
 
 
 def mix(z):
@@ -30,6 +33,31 @@ def shuffled(items, count, key):
     return items, key
 
 
+def unit_number(bits):
+    """A number in [0, 1) from the upper 53 bits."""
+    return (bits >> 11) * 2.0**-53
+
+
+def logarithm(x):
+    """Logarithm of a fraction, to forty digits."""
+    with decimal.localcontext(prec=50):
+        found = (decimal.Decimal(x.numerator) / x.denominator).ln()
+        return Fraction(round(found, 40))
+
+
+def median(values, weights):
+    """Weighted median, halfway where two values part the weight evenly."""
+    pairs = sorted(zip(values, weights, strict=True))
+    half, below = sum(weights) / 2, 0
+    for place, (value, weight) in enumerate(pairs):
+        below += weight
+        if below == half:
+            return (value + pairs[place + 1][0]) / 2
+        if below > half:
+            return value
+    raise AssertionError
+
+
 @dataclass(frozen=True)
 class Split:
     gain: Fraction
@@ -37,6 +65,7 @@ class Split:
     threshold: float
     missing_left: bool
     saw_missing: bool
+    levels: frozenset | None = None  # those that go left, where levels are split
 
 
 @dataclass
@@ -52,6 +81,9 @@ class SlowTree:
     min_samples_leaf: int = 1
     max_depth: int | None = None
     honest: bool = False
+    criterion: str = "squared_error"
+    splitter: str = "best"
+    levels: list | None = None
     nodes: list = field(default_factory=list)
     gains: dict = field(default_factory=dict)
     settled_by_rounding: bool = False  # a node where several splits gain nothing
@@ -73,11 +105,16 @@ class SlowTree:
         if len(rows) >= self.min_samples_split and not deep and not pure:
             split = self.best_split(rows, key)
         if split is None:
-            self.nodes.append(("leaf", self.mean(rows if held is None else held)))
+            self.nodes.append(("leaf", self.leaf(rows if held is None else held)))
             return
         left = [i for i in rows if self.goes_left(i, split, split.missing_left)]
         right = [i for i in rows if i not in left]
-        side = split.missing_left if split.saw_missing else len(left) > len(right)
+        majority = len(left) > len(right)
+        side = split.missing_left if split.saw_missing else majority
+        if split.levels is not None and majority:
+            seen = {self.X[i][split.feature] for i in rows}
+            new = {level for level in ALL_LEVELS if level not in seen}
+            split = replace(split, levels=split.levels | new)
         children = [(left, mix(key ^ LEFT)), (right, mix(key ^ RIGHT))]
         halves = [None, None]
         if held is not None:
@@ -91,7 +128,8 @@ class SlowTree:
         place = len(self.nodes)
         self.nodes.append(None)
         self.node(*self.child(children, halves, 0), depth + 1)
-        self.nodes[place] = (split.feature, split.threshold, side, len(self.nodes))
+        cut = split.threshold if split.levels is None else split.levels
+        self.nodes[place] = (split.feature, cut, side, len(self.nodes))
         self.node(*self.child(children, halves, 1), depth + 1)
 
     @staticmethod
@@ -101,7 +139,17 @@ class SlowTree:
 
     def goes_left(self, i, split, missing_left):
         x = self.X[i][split.feature]
+        if split.levels is not None and not math.isnan(x):
+            return x in split.levels
         return missing_left if math.isnan(x) else x <= split.threshold
+
+    def leaf(self, rows):
+        if self.criterion == "absolute_error":
+            return [median(*self.responses(rows))]
+        return self.mean(rows)
+
+    def responses(self, rows):
+        return [self.y[i] for i in rows], [self.weights[i] for i in rows]
 
     def mean(self, rows):
         """Share of every class, or the mean response."""
@@ -113,44 +161,91 @@ class SlowTree:
             for c in range(self.n_classes)
         ]
 
-    def squares(self, rows):
-        """Weight times the squared mean: what a split is to make large."""
-        total = sum(self.weights[i] for i in rows)
-        return total * sum(one**2 for one in self.mean(rows))
+    def merit(self, rows):
+        """What a split is to make large; None where there can be no such side.
+
+        Weight times the squared mean (or shares), the sum times the logarithm of the
+        mean, or the absolute deviations from the median, with their sign changed.
+        """
+        values, weights = self.responses(rows)
+        if self.criterion == "absolute_error":
+            middle = median(values, weights)
+            return -sum(
+                w * abs(y - middle) for y, w in zip(values, weights, strict=True)
+            )
+        total, mean = sum(weights), self.mean(rows)
+        if self.criterion == "poisson":
+            return total * mean[0] * logarithm(mean[0]) if mean[0] > 0 else None
+        return total * sum(one**2 for one in mean)
 
     def best_split(self, rows, key):
         best, before = None, self.settled_by_rounding
         p = len(self.X[0])
         features, _ = shuffled(range(p), p, key)
+        exact_zeros = self.criterion in ("poisson", "absolute_error")
         for tried, f in enumerate(features):
             if best is not None and tried >= self.max_features:
                 break
-            for split in self.splits(rows, f):
+            key = mix(key)
+            for split in self.allowed(rows, f, mix(key ^ THRESHOLD)):
                 if best is not None and best.gain == split.gain == 0:
-                    self.settled_by_rounding = True
+                    self.settled_by_rounding = not exact_zeros
                 if best is None or split.gain > best.gain:
                     best = split
             if best is not None and best.gain > 0:
                 self.settled_by_rounding = before
         return best
 
-    def splits(self, rows, f):
-        """All splits of a feature that are allowed, missing values right, then left."""
+    def allowed(self, rows, f, bits):
+        """Splits of a feature that are allowed, missing values right, then left."""
         missing = [i for i in rows if math.isnan(self.X[i][f])]
-        values = sorted({self.X[i][f] for i in rows if i not in missing})
-        before = self.squares(rows)
+        known = [i for i in rows if i not in missing]
+        before = self.merit(rows)
         for missing_left in (False, True) if missing else (False,):
-            for place, low in enumerate(values):
-                left = [i for i in rows if i not in missing and self.X[i][f] <= low]
-                left += missing if missing_left else []
+            for cut in self.cuts(known, f, bits):
+                split = replace(
+                    cut, missing_left=missing_left, saw_missing=bool(missing)
+                )
+                left = [i for i in rows if self.goes_left(i, split, missing_left)]
                 right = [i for i in rows if i not in left]
                 if not right or min(len(left), len(right)) < self.min_samples_leaf:
                     continue
-                if place + 1 == len(values) and missing_left:
-                    continue
-                gain = self.squares(left) + self.squares(right) - before
+                sides = self.merit(left), self.merit(right)
+                if None not in sides:
+                    yield replace(split, gain=clean(sum(sides) - before))
+
+    def cuts(self, known, f, bits):
+        """All cuts between known rows, and the one after all of them."""
+        values = sorted({self.X[i][f] for i in known})
+        if self.levels is not None and self.levels[f]:
+            for chosen in self.level_sets(known, f, values, bits):
+                yield Split(0, f, math.nan, False, False, frozenset(chosen))
+        elif self.splitter == "random" and len(values) > 1:
+            low, high, u = values[0], values[-1], unit_number(bits)
+            yield Split(0, f, min(low * (1 - u) + high * u, high), False, False)
+        else:
+            for place, low in enumerate(values):
                 cut = threshold(low, values[place + 1 :])
-                yield Split(gain, f, cut, missing_left, bool(missing))
+                yield Split(0, f, cut, False, False)
+
+    def level_sets(self, known, f, values, bits):
+        """Levels in the order of their means, or one set of them at random."""
+        if self.splitter == "random" and len(values) > 1:
+            chosen = 1 + (bits * (2 ** len(values) - 2) >> 64)
+            yield [level for i, level in enumerate(values) if chosen >> i & 1]
+            return
+        means = {
+            level: self.mean([i for i in known if self.X[i][f] == level])[-1]
+            for level in values
+        }
+        values = sorted(values, key=lambda level: (means[level], level))
+        for place in range(len(values)):
+            yield values[: place + 1]
+
+
+def clean(gain):
+    """Logarithms leave a rest where nothing is gained."""
+    return 0 if abs(gain) < Fraction(1, 10**30) else gain
 
 
 def threshold(low, above):

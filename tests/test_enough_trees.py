@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.test_estimators import SUBSAMPLING
-from vstatkit import forest as estimators
-from vstatkit.forest import watched_rows
+from vstatkit.ensemble import forests as estimators
+from vstatkit.ensemble.forests import watched_rows
 from vstatkit.inference.precision import ErrorLaw, Tolerance
 from vstatkit.variance.formulas import positive_mean
 

@@ -345,3 +345,104 @@ def test_importances_with_a_tiny_weight_are_finite(sample):
     labels = np.arange(len(y)) % 3
     trees = vs.ForestClassifier(20, random_state=1).fit(X, labels, weights)
     assert_allclose(trees.feature_importances_.sum(), 1.0)
+
+
+@pytest.fixture
+def factors(rng):
+    """A factor of five levels that is not monotone, and a number."""
+    level = rng.integers(5, size=150)
+    y = np.array([3.0, 9.0, 1.0, 7.0, 5.0])[level] + rng.normal(size=150)
+    frame = pd.DataFrame({"x": rng.normal(size=150), "g": level})
+    named = frame.assign(g=pd.Categorical.from_codes(level, list("pqrst")))
+    return frame, named, y
+
+
+GIVEN = [[False, True], [1], ["g"], np.array([1]), "from_dtype"]
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=str)
+def test_factors_are_found_by_mask_place_name_and_dtype(given, factors):
+    codes, named, y = factors
+    options = {"n_estimators": 30, "random_state": 1, "oob_score": True}
+    plain = vs.ForestRegressor(categorical_features=[1], **options).fit(
+        codes.to_numpy(), y
+    )
+    forest = vs.ForestRegressor(categorical_features=given, **options).fit(named, y)
+    assert_array_equal(forest.predict(named), plain.predict(codes.to_numpy()))
+    assert_array_equal(forest.oob_prediction_, plain.oob_prediction_)
+    assert forest._kernel.levels == (0, 5)
+    numbers = vs.ForestRegressor(**options).fit(codes, y)
+    assert numbers._kernel.levels is None
+    assert forest.feature_importances_[1] > 0.5
+
+
+def test_categories_are_known_by_name_not_by_place(factors):
+    _, named, y = factors
+    options = {"n_estimators": 30, "random_state": 1}
+    forest = vs.ForestRegressor(categorical_features="from_dtype", **options)
+    forest.fit(named, y)
+    turned = named.assign(g=named["g"].cat.reorder_categories(list("tsrqp")))
+    text = named.assign(g=named["g"].astype(object))
+    assert_array_equal(forest.predict(turned), forest.predict(named))
+    assert_array_equal(forest.predict(text), forest.predict(named))
+    gone = named.assign(g=pd.Categorical([None] * 150, list("pqrst")))
+    new = named.assign(g="unseen")
+    assert_array_equal(forest.predict(new), forest.predict(gone))
+
+
+def test_classes_have_factors_too(factors):
+    _, named, y = factors
+    labels = np.digitize(y, [3, 6])
+    forest = vs.ForestClassifier(
+        50, categorical_features=["g"], splitter="random", random_state=1
+    ).fit(named, labels)
+    assert forest.score(named, labels) > 0.9
+    assert pickle.loads(pickle.dumps(forest)).predict(named).tolist() == (
+        forest.predict(named).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "column", "message"),
+    [
+        ([2], [0, 1, 2], "places or names of the 1 columns; got .2."),
+        (["z"], [0, 1, 2], "places or names"),
+        ("g", [0, 1, 2], "places or names"),
+        ([0.5], [0, 1, 2], "places or names"),
+        ([0], [0, 1, 64], "from 0 to 63, or missing values; got 64"),
+        ([0], [0, 1.5, 2], "got 1.5"),
+        ([0], pd.Categorical(range(65)), "at most 64 levels; column 'g' has 65"),
+    ],
+)
+def test_factors_that_cannot_be_are_refused(given, column, message):
+    frame = pd.DataFrame({"g": column})
+    forest = vs.ForestRegressor(2, categorical_features=given, random_state=1)
+    with pytest.raises(ValueError, match=message):
+        forest.fit(frame, np.arange(len(frame)))
+
+
+def test_new_rows_must_hold_codes():
+    forest = vs.ForestRegressor(2, categorical_features=[0], random_state=1)
+    forest.fit(np.array([[0.0], [1.0], [2.0]]), [1, 2, 3])
+    assert np.isfinite(forest.predict([[63.0], [np.nan]])).all()
+    with pytest.raises(ValueError, match="column 0 is a factor"):
+        forest.predict([[0.5]])
+
+
+@pytest.mark.parametrize("weights", [[[1.0]] * 3, [1.0, 2.0]])
+def test_weights_of_another_shape_are_refused(weights):
+    with pytest.raises(ValueError, match=r"sample_weight|1D|each of the 3 rows"):
+        vs.ForestRegressor(2).fit(np.eye(3), [1, 2, 3], sample_weight=weights)
+
+
+@pytest.mark.parametrize("criterion", ["poisson", "absolute_error"])
+def test_criteria_are_parameters(criterion, sample):
+    X, y = sample
+    options = {"n_estimators": 100, "max_samples": 60, "random_state": 1}
+    forest = vs.ForestRegressor(criterion=criterion, **options).fit(X, y)
+    default = vs.ForestRegressor(**options).fit(X, y)
+    mean, std = forest.predict(X[:4], return_std=True)
+    assert (std > 0).all()
+    assert not np.array_equal(mean, default.predict(X[:4]))
+    with pytest.raises(ValueError, match="'gini' for classes"):
+        vs.ForestClassifier(2, criterion=criterion, random_state=1).fit(X, y > y.mean())

@@ -16,13 +16,12 @@ import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from tests.slow_tree import mix
 from vstatkit.kernels.table import RankedTable
+from vstatkit.kernels.tree_options import feature_count, grower_options
 from vstatkit.kernels.trees import (
     MOST_ROWS,
     NODE_BYTES,
     StoredTreeKernel,
     TreeKernel,
-    feature_count,
-    grower_options,
     tree_kernel,
 )
 from vstatkit.native import _engine

@@ -1,14 +1,18 @@
 import dataclasses
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import Ridge
+from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
 from vstatkit.ensemble import effects
+from vstatkit.kernels.trees import Tree, tree_kernel
+from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.loading import known_arrays
 
@@ -26,6 +30,7 @@ CASES = [
     ("y ~ center(x1) + bs(x2, df=4)", {"kernel": "tree", "design": "balanced"}),
     ("kind ~ x1 + g", {"replace": False}),
     ("g ~ x1 + x2", {"design": "little-bags"}),
+    ("g ~ x1 + x2", {"min_samples_leaf": 5}),
     ("y ~ x1 * g", {"kernel": "ols", "k": 1.0}),
     ("kind ~ x3", {"kernel": "logit"}),
     ("y ~ x1", {"design": "two-level", "n_in": 5}),
@@ -78,9 +83,10 @@ def test_files_of_the_oldest_layout_are_read(data, tmp_path):
     saved = vs.fit("y ~ x1", data, B=40, rng=1, variance="corrected")
     saved.save(path)
     document, arrays = read_archive(path, known_arrays())
-    assert document["format"] == 3
+    assert document["format"] == 4
     document["format"] = 2
     del document["kind"], document["info"]["growth"]["atol"], arrays["reference"]
+    del document["predictor"]["levels"]
     write_archive(path, document, arrays)
     old = vs.load(path)
     assert str(old.summary()) == str(saved.summary())
@@ -230,3 +236,96 @@ def test_formulas_that_take_columns_out_are_saved_with_their_learners(data, tmp_
     saved = vs.fit("y ~ . - g - kind", data, B=10, rng=1)
     loaded = again(saved, tmp_path / "r.npz")
     assert_array_equal(loaded.predict(data), saved.predict(data))
+
+
+@pytest.fixture
+def factor_results(data):
+    """Results whose trees split an unordered factor, which `x1` has become."""
+    saved = vs.fit("y ~ x1 + x2", data.assign(x1=np.arange(60) % 7), B=12, rng=1)
+    X = np.column_stack([np.arange(60) % 7, data["x2"]]).astype(float)
+    y = data["y"].to_numpy()
+    kernel = tree_kernel(
+        "tree", X, y, n_classes=None, weights=None, options={}, levels=[7, 0]
+    )
+    grown = kernel.grow(np.ones((12, 60)), learner_keys(1, 0, 12), X[:0], keep=True)
+    predictor = dataclasses.replace(
+        saved.predictor, kernel=kernel, learners=grown.learners
+    )
+    return dataclasses.replace(saved, predictor=predictor), X
+
+
+def test_levels_travel(factor_results, tmp_path):
+    saved, X = factor_results
+    path = tmp_path / "r.npz"
+    saved.save(path)
+    loaded = vs.load(path).predictor
+    assert loaded.kernel.levels == (7, 0)
+    assert_array_equal(loaded.values(X), saved.predictor.values(X))
+
+
+def _edit(path, change):
+    document, arrays = read_archive(path, known_arrays())
+    change(document["predictor"], arrays["tree_nodes"])
+    write_archive(path, document, arrays)
+
+
+def _set_first(by_levels, value):
+    def change(_, nodes):
+        is_split = nodes["feature"] >= 0
+        has_flag = (nodes["feature"] & LEVELS_FLAG) > 0
+        place = np.flatnonzero(is_split & (has_flag == by_levels))[0]
+        nodes["feature"][place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p, _: p.update(levels=None), "a split does not fit its column"),
+        (lambda p, _: p.update(levels=[0, 7]), "a split does not fit its column"),
+        (lambda p, _: p.update(levels=[7]), "levels and columns differ"),
+        (lambda p, _: p.update(levels=[65, 0]), "number of levels that cannot be"),
+        (lambda p, _: p.update(levels=[-1, 0]), "number of levels that cannot be"),
+        (lambda p, _: p.update(levels=[True, 0]), "number of levels that cannot be"),
+        (lambda p, _: p.update(levels="70"), "'levels' is a str"),
+        (lambda p, _: p.pop("levels"), "must have the fields"),
+        (_set_first(True, 0), "a split does not fit its column"),
+        (_set_first(True, LEVELS_FLAG + 1), "a split does not fit its column"),
+        (_set_first(True, LEVELS_FLAG + 2), "a split is at no column"),
+        (_set_first(False, LEVELS_FLAG), None),
+        (_set_first(False, LEVELS_FLAG + 1), "a split does not fit its column"),
+        (_set_first(False, 2**31 - 1), "a split is at no column"),
+    ],
+)
+def test_splits_of_levels_are_checked(change, message, factor_results, tmp_path):
+    saved, X = factor_results
+    path = tmp_path / "r.npz"
+    saved.save(path)
+    _edit(path, change)
+    if message is None:  # any bits are a set of levels
+        assert np.isfinite(vs.load(path).predictor.values(X)).all()
+        return
+    with pytest.raises(vs.FileError, match=message):
+        vs.load(path)
+
+
+OLD = Path(__file__).parent / "data" / "layout_3.npz"
+"""Written by the version before layout 4: `vs.fit("g ~ x1 + x2", data, B=8, rng=1,
+min_samples_leaf=8)` with `data = vs.datasets.mars(30, rng=2)` and `g` from "abc"."""
+
+
+def test_a_file_of_layout_3_is_read():
+    document, arrays = read_archive(OLD, known_arrays())
+    assert document["format"] == 3
+    old = vs.load(OLD)
+    frame = vs.datasets.mars(30, rng=2).assign(g=np.tile(list("abc"), 10))
+    new = vs.fit("g ~ x1 + x2", frame, B=8, rng=1, min_samples_leaf=8)
+    assert old.predictor.kernel.levels is None
+    assert_array_equal(
+        arrays["tree_nodes"], Tree.stack(new.predictor.learners)["tree_nodes"]
+    )
+    assert_array_equal(
+        old.get_prediction(frame).summary_frame(),
+        new.get_prediction(frame).summary_frame(),
+    )

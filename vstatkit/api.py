@@ -33,6 +33,7 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import Predictive, kind_of
 from vstatkit.kernels.registry import (
     build_kernel,
+    keeps_factors,
     keeps_intercept,
     kernel_name,
     kernel_title,
@@ -124,9 +125,12 @@ def fit(
         the caller's caller. "restricted" is for formulas of strangers: only
         columns, patsy's built-ins and numpy's elementwise functions evaluate.
     **kernel_options
-        `max_features`, `min_samples_split`, `min_samples_leaf`, `max_depth` and
-        `honest` (split with one half of the subsample, estimate with the other) of
-        the tree kernels, and the options of the design.
+        Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,
+        `max_depth`, `criterion` ("squared_error", "poisson", "absolute_error"),
+        `splitter` ("best", "random"), `honest` (split with one half of the
+        subsample, estimate with the other) and `categorical_splits` (split the
+        levels of unordered factors, up to 64, without indicator columns). Also the
+        options of the design.
 
     Returns
     -------
@@ -149,6 +153,7 @@ def fit(
         environment=environment,
         intercept=keeps_intercept(kernel),
         missing=missing,
+        whole_factors=keeps_factors(kernel, kernel_options),
         not_in_dot=tuple(one for one in (groups, weights) if isinstance(one, str)),
     )
     _check_observations(parsed, k)

@@ -1,7 +1,5 @@
 """scikit-learn estimators on the compiled grower, with standard errors."""
 
-import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -10,50 +8,33 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.ensemble.growth import Rule, grow_enough, runner
+from vstatkit.ensemble.forests import (
+    grow_forest,
+    importances,
+    tell_of_error,
+    tree_variance,
+    why_no_errors,
+)
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores, score
-from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference.estimate import estimate, held, join_estimates
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support, value_limit
-from vstatkit.inference.precision import TOL, ErrorLaw, Tolerance, about, tolerance_of
 from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.levels import Factors
+from vstatkit.kernels.tree_options import TREE_OPTIONS
 from vstatkit.kernels.trees import StoredTreeKernel, TreeKernel, tree_kernel
+from vstatkit.kernels.weights import row_weights
 from vstatkit.sampling.design import check_size
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.sizes import subsample_size
 from vstatkit.variance.orders import HigherOrders, measure_orders
 from vstatkit.variance.reference import reference_rows
-from vstatkit.variance.registry import ESTIMATORS, resolve_method
-
-AUTO_FIRST = 500
-"""Trees that `n_estimators="auto"` grows at least."""
-
-AUTO_MOST = 5_000
-"""Trees that "auto" grows at most."""
-
-AUTO_NODES = 16_000_000
-"""Nodes (of 16 bytes) beyond which "auto" adds no trees, though standard errors
-could be known better."""
-
-WATCHED_ROWS = (10, 50)
-"""Fewest and most reference rows that "auto" watches."""
-
-WATCHED_VALUES = 200
-"""Predictions of a tree at these rows, where they are of many classes."""
-
-UNSURE = 0.25
-"""Monte Carlo error of standard errors, relative to them, that the user is told of."""
+from vstatkit.variance.registry import ESTIMATORS
 
 OOB_ATTRIBUTES = (
     "oob_score_",
@@ -69,21 +50,26 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def __init__(
         self,
-        n_estimators: int | str,
+        n_estimators: int | str = "auto",
         *,
-        bootstrap: bool,
-        max_samples: int | float | None,
-        max_features: int | float | str | None,
-        min_samples_split: int,
-        min_samples_leaf: int,
-        max_depth: int | None,
-        honest: bool,
-        oob_score: bool,
-        variance: str,
-        random_state: Any,
-        n_jobs: int | None,
+        criterion: str = "squared_error",
+        splitter: str = "best",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        max_features: int | float | str | None = 1 / 3,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        honest: bool = False,
+        categorical_features: Any = None,
+        oob_score: bool = False,
+        variance: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.splitter = splitter
         self.bootstrap = bootstrap
         self.max_samples = max_samples
         self.max_features = max_features
@@ -91,6 +77,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = max_depth
         self.honest = honest
+        self.categorical_features = categorical_features
         self.oob_score = oob_score
         self.variance = variance
         self.random_state = random_state
@@ -100,15 +87,6 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-    def _tree_options(self) -> Mapping[str, Any]:
-        return {
-            "max_features": self.max_features,
-            "min_samples_split": self.min_samples_split,
-            "min_samples_leaf": self.min_samples_leaf,
-            "max_depth": self.max_depth,
-            "honest": self.honest,
-        }
 
     def _fit(
         self, X: Floats, y: Floats, weights: Floats | None, n_classes: int | None
@@ -125,7 +103,8 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             y,
             n_classes=n_classes,
             weights=weights,
-            options=self._tree_options(),
+            options={name: getattr(self, name) for name in TREE_OPTIONS},
+            levels=self._factors.levels(X),
         )
         self._limit = value_limit(kernel)
         self._reference = reference_rows(X, seed, kernel.n_outputs)
@@ -135,33 +114,28 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.n_estimators_ = len(grown.learners)
         self._told = False
         self._kernel = StoredTreeKernel(
-            X.shape[1], n_classes, kernel.centre, kernel.scale
+            *(X.shape[1], n_classes, kernel.centre, kernel.scale),
+            levels=kernel.levels,
         )
         if self.oob_score and grown.oob is not None:
             self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
 
     def _grow(self, kernel: TreeKernel) -> Evaluation:
         """Grow as many trees as `n_estimators` asks for."""
-        design, given = self.design_, self.n_estimators
         task = Task(
-            kernel, design, kernel.X[:0], None, keep=True, oob=bool(self.oob_score)
+            *(kernel, self.design_, kernel.X[:0], None),
+            keep=True,
+            oob=bool(self.oob_score),
         )
-        if not isinstance(given, str):
-            return evaluate(task, 0, int(given), n_jobs=self.n_jobs, progress=False)
-        rows = watched_rows(self._reference, kernel.n_outputs)
-        watched = replace(task, at=rows)
-        run = runner(watched, None, n_jobs=self.n_jobs, progress=False)
-        start = run(0, AUTO_FIRST)
-        if self._no_errors() is not None:
-            return start
-        nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
-        most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
-        rule = Rule(self._method(), self._tolerance(TOL), most, kind=KernelKind.TREES)
-        return grow_enough(run, design, rule, self._limit, start)[0]
-
-    def _tolerance(self, tol: float) -> Tolerance:
-        """Say what standard errors must meet, all points taken together."""
-        return replace(tolerance_of(tol, None, self._limit), pooled=True)
+        if not isinstance(self.n_estimators, str):
+            B = int(self.n_estimators)
+            return evaluate(task, 0, B, n_jobs=self.n_jobs, progress=False)
+        return grow_forest(
+            *(task, self._reference, kernel.n_outputs),
+            variance=self.variance,
+            limit=self._limit,
+            n_jobs=self.n_jobs,
+        )
 
     def _check_parameters(self) -> None:
         given = self.n_estimators
@@ -209,19 +183,18 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def feature_importances_(self) -> Floats:
         """Share of the impurity that splits on each feature take away."""
         check_is_fitted(self)
-        gains = np.stack([tree.gains for tree in self.estimators_])
-        totals = gains.sum(axis=1, keepdims=True)
-        shares = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)
-        mean = shares.mean(axis=0)
-        return np.asarray(mean / mean.sum()) if mean.any() else mean
+        return importances(self.estimators_)
 
     def _rows(self, X: Any) -> Floats:
         check_is_fitted(self)
-        return np.asarray(
-            validate_data(
-                self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
-            )
+        rows = validate_data(
+            *(self, self._factors.coded(X)),
+            reset=False,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
         )
+        self._factors.check(rows)
+        return np.asarray(rows)
 
     @property
     def _predictor(self) -> Predictor:
@@ -230,35 +203,13 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _mean(self, X: Floats) -> Floats:
         return self._predictor.mean(X).reshape(len(X), -1)
 
-    def _no_errors(self) -> str | None:
-        """Say why these data and subsamples have no standard errors."""
-        if self.design_.n < 2:
-            return "standard errors need at least two training rows."
-        if not self.design_.replace and self.design_.k == self.design_.n:
-            return (
-                "standard errors need trees that see different rows; use "
-                "bootstrap=True, or `max_samples` below the number of rows."
-            )
-        return None
-
-    def _method(self) -> str:
-        return resolve_method(
-            self.variance,
-            replace=self.design_.replace,
-            design=self.design_.name,
-            k=self.design_.k,
-            n=self.design_.n,
-            n_absent=self.design_.n_absent,
-            kind=KernelKind.TREES,
-        )
-
     def _estimate(self, X: Floats) -> Estimates:
         if len(self.estimators_) < 2:
             raise ValueError("standard errors need at least two trees.")
-        reason = self._no_errors()
+        reason = why_no_errors(self.design_)
         if reason is not None:
             raise ValueError(reason)
-        method = self._method()
+        method = tree_variance(self.variance, self.design_)
         chunks = self._predictor.chunks(X, self.design_.n)
         n_values = len(X) * self._kernel.n_outputs
         design = held(self.design_, len(self.estimators_), n_values)
@@ -266,7 +217,8 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         found = join_estimates(
             [estimate(design, h, method, self._limit, orders) for h in chunks]
         )
-        self._tell_of_error(found)
+        if not self._told:
+            self._told = tell_of_error(found, self.n_estimators_, self._limit)
         return replace(found, support=prediction_support(self._kernel, self.design_.n))
 
     def _known_orders(self) -> HigherOrders:
@@ -277,42 +229,13 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 self.design_,
                 len(self.estimators_),
                 lambda L: predictor.first(L).values(rows),
-                KernelKind.TREES,
+                self._kernel.kind,
             )
         return self._orders
 
-    def _tell_of_error(self, found: Estimates) -> None:
-        """Warn, once a fit, where the standard errors are hardly known."""
-        if self._told or self._tolerance(UNSURE).excess(found) <= 1:
-            return
-        self._told = True
-        error = ErrorLaw.typical(found).relative_error(self.n_estimators_).item()
-        needed = about(self._tolerance(TOL).needed(found).item())
-        warnings.warn(
-            f"the standard errors of {self.n_estimators_} trees have a Monte Carlo "
-            f"error of about {error:.0%}. About {needed} trees would bring it to "
-            f"{TOL:.0%}, or below what matters: raise `n_estimators`.",
-            MonteCarloWarning,
-            stacklevel=4,
-        )
 
-
-def watched_rows(reference: Floats, n_outputs: int) -> Floats:
-    """Take the reference rows that "auto" watches."""
-    low, high = WATCHED_ROWS
-    return reference[: int(np.clip(WATCHED_VALUES // n_outputs, low, high))]
-
-
-def _row_weights(sample_weight: Any, X: Floats) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-    if (weights < 0).any() or not (weights > 0).any():
-        raise ValueError(
-            "`sample_weight` must be at least 0, and above it for some rows; got "
-            f"numbers from {weights.min():g} to {weights.max():g}."
-        )
-    return weights
+PARAMETERS = frozenset(_Forest().get_params())
+"""Names of what the constructors take."""
 
 
 class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
@@ -328,6 +251,12 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
         number is taken as it is. Where the typical standard error of a prediction
         is known to no better than 25 %, a `MonteCarloWarning`, once a fit, says how
         many trees would do.
+    criterion : "squared_error", "poisson" or "absolute_error"
+        What splits make small. Leaves predict the mean, under "absolute_error" the
+        median; "poisson" is for responses that are never negative.
+    splitter : "best" or "random"
+        Try all thresholds of a feature, or one at random, as extremely randomised
+        trees do.
     bootstrap : bool
         Subsample with replacement, or without.
     max_samples : int, float or None
@@ -342,6 +271,10 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
         Deepest level.
     honest : bool
         Split with one half of the subsample and estimate with the other.
+    categorical_features : array-like, "from_dtype" or None
+        Columns that are unordered factors of up to 64 levels: a mask, places or names,
+        or all that have pandas' categorical dtype. Other columns must hold codes from
+        0 to 63. Categories that are new in prediction are missing values.
     oob_score : bool
         Whether to score out-of-bag predictions.
     variance : str
@@ -377,48 +310,16 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        n_estimators: int | str = "auto",
-        *,
-        bootstrap: bool = True,
-        max_samples: int | float | None = None,
-        max_features: int | float | str | None = 1 / 3,
-        min_samples_split: int = 2,
-        min_samples_leaf: int = 1,
-        max_depth: int | None = None,
-        honest: bool = False,
-        oob_score: bool = False,
-        variance: str = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            n_estimators,
-            bootstrap=bootstrap,
-            max_samples=max_samples,
-            max_features=max_features,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            max_depth=max_depth,
-            honest=honest,
-            oob_score=oob_score,
-            variance=variance,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the forest."""
+        self._factors = Factors.find(X, self.categorical_features)
         X, y = validate_data(
-            self,
-            X,
-            y,
+            *(self, self._factors.coded(X), y),
             dtype=np.float64,
             y_numeric=True,
             ensure_all_finite="allow-nan",
         )
-        weights = _row_weights(sample_weight, X)
+        weights = row_weights(sample_weight, len(X))
         self._fit(X, np.asarray(y, dtype=np.float64), weights, None)
         if self.oob_score:
             self.oob_prediction_ = self.oob_prediction_[:, 0]
@@ -446,11 +347,15 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_estimators, bootstrap, max_samples, min_samples_split, min_samples_leaf
+    n_estimators, splitter, bootstrap, max_samples
+        See `ForestRegressor`.
+    criterion : "gini"
+        What splits make small.
+    min_samples_split, min_samples_leaf
         See `ForestRegressor`.
     max_features : int, float, "sqrt", "log2" or None
         Features tried at a split; None for all.
-    max_depth, honest, oob_score, variance, random_state, n_jobs
+    max_depth, honest, categorical_features, oob_score, variance, random_state, n_jobs
         See `ForestRegressor`.
 
     Attributes
@@ -469,6 +374,8 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         self,
         n_estimators: int | str = "auto",
         *,
+        criterion: str = "gini",
+        splitter: str = "best",
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         max_features: int | float | str | None = "sqrt",
@@ -476,34 +383,26 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
         honest: bool = False,
+        categorical_features: Any = None,
         oob_score: bool = False,
         variance: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(
-            n_estimators,
-            bootstrap=bootstrap,
-            max_samples=max_samples,
-            max_features=max_features,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            max_depth=max_depth,
-            honest=honest,
-            oob_score=oob_score,
-            variance=variance,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        given = {name: value for name, value in locals().items() if name in PARAMETERS}
+        super().__init__(**given)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the forest."""
+        self._factors = Factors.find(X, self.categorical_features)
         X, y = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
+            *(self, self._factors.coded(X), y),
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
         )
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        weights = _row_weights(sample_weight, X)
+        weights = row_weights(sample_weight, len(X))
         self._fit(X, codes.astype(np.float64), weights, max(2, len(self.classes_)))
         if self.oob_score:
             self.oob_decision_function_ = self._all_classes(self.oob_prediction_)

@@ -16,7 +16,8 @@ from vstatkit.kernels.protocol import AnyKernel
 from vstatkit.kernels.scikit import estimator_kernel
 from vstatkit.kernels.stored_trees import TREE_CODEC
 from vstatkit.kernels.training import Training
-from vstatkit.kernels.trees import TREE_OPTIONS, tree_kernel
+from vstatkit.kernels.tree_options import TREE_OPTIONS
+from vstatkit.kernels.trees import tree_kernel
 from vstatkit.options import check_options
 
 
@@ -55,6 +56,9 @@ class NamedKernel:
     coefficients: bool = False
     codec: KernelCodec | None = None
 
+
+WHOLE_FACTORS = "categorical_splits"
+"""Option of kernels that split the levels of a factor without indicators."""
 
 KERNELS: dict[str, NamedKernel] = {}
 """Kernels by the name that `kernel=` takes."""
@@ -99,10 +103,16 @@ def _trees(name: str, title: str) -> NamedKernel:
             n_classes=training.n_classes,
             weights=training.weights,
             options=options,
+            levels=training.levels,
         )
 
     return NamedKernel(
-        name, build, title, TREE_OPTIONS, takes_missing=True, codec=TREE_CODEC
+        name,
+        build,
+        title,
+        (*TREE_OPTIONS, WHOLE_FACTORS),
+        takes_missing=True,
+        codec=TREE_CODEC,
     )
 
 
@@ -146,6 +156,15 @@ def keeps_intercept(kernel: KernelLike) -> bool:
     if isinstance(kernel, str):
         return kernel in KERNELS and KERNELS[kernel].intercept
     return is_function(kernel)
+
+
+def keeps_factors(kernel: KernelLike, options: Mapping[str, Any]) -> bool:
+    """Tell whether unordered factors are to stay whole, as codes of their levels."""
+    asked = options.get(WHOLE_FACTORS, False)
+    if not isinstance(asked, bool | np.bool_):
+        raise TypeError(f"`{WHOLE_FACTORS}` must be True or False; got {asked!r}.")
+    known = KERNELS.get(kernel) if isinstance(kernel, str) else None
+    return bool(asked) and known is not None and WHOLE_FACTORS in known.options
 
 
 def kernel_name(kernel: KernelLike) -> str:

@@ -12,17 +12,26 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Bools, Ints
 from vstatkit.kernels.codec import Arrays, Fields, KernelCodec
-from vstatkit.kernels.protocol import output_columns
 from vstatkit.kernels.trees import StoredTreeKernel, Tree
-from vstatkit.native._engine import NODE
+from vstatkit.native._engine import LEVELS_FLAG, MOST_LEVELS, NODE
 from vstatkit.packing import check, take, take_size
 
-MIXED, PURE = -1, -2
-"""Features of leaves: of shares or a mean, and of one class of several."""
+PURE, MIXED = -2, -3
+"""Features of leaves of several classes: of one class, and of a row of shares."""
+
+
+def unpack_levels(packed: list[Any] | None, p: int) -> tuple[int, ...] | None:
+    """Check how many levels each of p columns has."""
+    if packed is None:
+        return None
+    check(len(packed) == p, "levels and columns differ in number.")
+    good = all(type(one) is int and 0 <= one <= MOST_LEVELS for one in packed)
+    check(good, "a column has a number of levels that cannot be.")
+    return tuple(packed)
 
 
 def check_trees(
-    arrays: Mapping[str, NDArray[Any]], B: int, p: int, n_classes: int | None
+    arrays: Mapping[str, NDArray[Any]], B: int, kernel: StoredTreeKernel
 ) -> None:
     """Check stacked trees, as `Tree.stack` gives them.
 
@@ -30,10 +39,10 @@ def check_trees(
     ----------
     arrays : mapping
         Arrays by name.
-    B, p : int
-        Trees, and columns of the design matrix.
-    n_classes : int or None
-        None for regression.
+    B : int
+        Trees.
+    kernel : StoredTreeKernel
+        Predicts with them; its own fields must have been checked.
     """
     expected = {
         "tree_nodes": (NODE, 1),
@@ -47,18 +56,20 @@ def check_trees(
         check(
             fits and arrays[name].ndim == ndim, f"{name!r} is missing or another kind."
         )
+    p = kernel.n_features
     check(arrays["tree_gains"].shape == (B, p), "gains and columns differ.")
     nodes, sizes = arrays["tree_nodes"], arrays["tree_sizes"]
     _check_sizes(sizes, B, nodes.size, least=1)
-    width = output_columns(n_classes)
+    width = kernel.n_outputs
     shares, share_sizes = arrays["tree_shares"], arrays["tree_share_sizes"]
     _check_sizes(share_sizes, B, shares.size, least=0)
     rows = share_sizes // width
     check((share_sizes == rows * width).all(), "class shares are not whole rows.")
     check(((shares >= 0) & (shares <= 1)).all(), "class shares are no shares.")
     inner = nodes["feature"] >= 0
-    _check_inner(nodes, inner, sizes, p)
-    _check_leaves(nodes[~inner], np.repeat(rows, sizes)[~inner], n_classes)
+    _check_splits(nodes[inner], p, kernel.levels)
+    _check_children(nodes, inner, sizes)
+    _check_leaves(nodes[~inner], np.repeat(rows, sizes)[~inner], kernel.n_classes)
 
 
 def _check_sizes(sizes: Ints, B: int, total: int, *, least: int) -> None:
@@ -69,18 +80,28 @@ def _check_sizes(sizes: Ints, B: int, total: int, *, least: int) -> None:
     check(sizes.sum() == total, "the sizes of the trees do not add up.")
 
 
-def _check_inner(nodes: NDArray[Any], inner: Bools, sizes: Ints, p: int) -> None:
-    """Check splits: each leads to two later nodes, none is reached twice."""
+def _check_splits(splits: NDArray[Any], p: int, levels: tuple[int, ...] | None) -> None:
+    """Check where splits are, and that factors alone are split by levels."""
+    by_levels = (splits["feature"] & LEVELS_FLAG) > 0
+    feature = splits["feature"] & ~np.int32(LEVELS_FLAG)
+    check((feature < p).all(), "a split is at no column.")
+    factors = np.zeros(p, dtype=bool) if levels is None else np.array(levels) > 0
+    check((by_levels == factors[feature]).all(), "a split does not fit its column.")
+    # A split of missing values from all known ones has an infinite threshold; any 64
+    # bits say which levels go left.
+    thresholds = splits["value"][~by_levels]
+    check(not np.isnan(thresholds).any(), "a threshold is no number.")
+
+
+def _check_children(nodes: NDArray[Any], inner: Bools, sizes: Ints) -> None:
+    """Check that splits lead to two later nodes, and no node is reached twice."""
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)
     after = first + np.repeat(sizes, sizes)
     place = np.arange(nodes.size)
     left, right = place[inner] + 1, first[inner] + (nodes["right"][inner] >> 1)
-    check((nodes["feature"][inner] < p).all(), "a split is at no column.")
     check((nodes["right"][inner] >= 0).all(), "a child is at no place.")
     check((right > left).all(), "a child stands before its parent.")
     check((right < after[inner]).all(), "a child is outside its tree.")
-    # A split of missing values from all known ones has an infinite threshold.
-    check(not np.isnan(nodes["value"][inner]).any(), "a threshold is no number.")
     parents = np.bincount(np.concatenate([left, right]), minlength=nodes.size)
     roots = place == first
     check((parents == ~roots).all(), "a node is reached twice, or never.")
@@ -112,12 +133,14 @@ def _unpack(
     check(np.isfinite(centre), "its centre is not finite.")
     check(0 < scale < np.inf, "its scale is not positive.")
     n_classes = take_size(fields, "n_classes", 2) if several else None
+    levels = unpack_levels(take(fields, "levels", list, type(None)), p)
+    kernel = StoredTreeKernel(p, n_classes, centre, scale, levels=levels)
     parts = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
-    check_trees(parts, B, p, n_classes)
-    return StoredTreeKernel(p, n_classes, centre, scale), Tree.unstack(parts)
+    check_trees(parts, B, kernel)
+    return kernel, Tree.unstack(parts)
 
 
-FIELDS = ("n_classes", "centre", "scale")
+FIELDS = ("n_classes", "centre", "scale", "levels")
 
 ARRAYS = ("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains")
 

@@ -29,6 +29,9 @@ class Training:
         Weight of every observation.
     data : DataFrame
         All columns of the data, the same rows.
+    levels : tuple of int or None
+        Number of levels of every column that holds the codes of an unordered
+        factor, 0 for numbers; None where all are numbers.
     """
 
     X: Floats
@@ -37,6 +40,7 @@ class Training:
     classes: tuple[Any, ...] | None
     weights: Floats | None
     data: pd.DataFrame
+    levels: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, parsed: ParsedFormula, weights: Floats | None = None) -> "Training":
@@ -48,6 +52,7 @@ class Training:
             classes=parsed.classes,
             weights=weights,
             data=parsed.data,
+            levels=tuple(parsed.levels.tolist()) if parsed.levels.any() else None,
         )
 
     @property

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.levels import checked_levels
 from vstatkit.kernels.protocol import output_columns
 from vstatkit.kernels.table import RankedTable
-from vstatkit.native._engine import grow_trees, predict_tree_at, refuse_beyond
+from vstatkit.kernels.tree_options import LOSSES, check_counts, grower_options, loss_of
+from vstatkit.native._engine import (
+    LEVELS_FLAG,
+    grow_trees,
+    predict_tree_at,
+    refuse_beyond,
+)
 from vstatkit.workers import current_stop
 
 MOST_ROWS = 2**29
@@ -31,12 +38,14 @@ class Tree:
     ----------
     nodes : structured ndarray
         `feature` (negative in leaves), `right`, `value`; the left child of a node
-        follows it.
+        follows it. Nodes that split an unordered factor have `LEVELS_FLAG` added to
+        their feature, and in `value` the bits of the levels that go left.
     shares : ndarray
         Class shares of mixed leaves, for three or more classes.
     gains : ndarray of shape (p,)
-        What the splits of each feature gained: weighted squared error, or weighted
-        Gini impurity, of the standardised response.
+        What the splits of each feature gained: the fall in the weighted criterion
+        (squared or absolute error, half the Poisson deviance, Gini impurity) of the
+        standardised response.
     """
 
     nodes: NDArray[Any]
@@ -76,12 +85,16 @@ class StoredTreeKernel:
         None for regression.
     centre, scale : float
         What the response was standardised by.
+    levels : tuple of int or None
+        Levels of every column that is an unordered factor, zero for the others; None
+        where all columns are numbers.
     """
 
     n_features: int
     n_classes: int | None
     centre: float
     scale: float
+    levels: tuple[int, ...] | None = field(default=None, kw_only=True)
 
     coefficients: ClassVar[bool] = False
     kind: ClassVar[KernelKind] = KernelKind.TREES
@@ -103,6 +116,7 @@ class StoredTreeKernel:
             points,
             out,
             current_stop(),
+            self.levels is not None,
         )
         return out if self.n_classes else self.centre + self.scale * out
 
@@ -140,12 +154,15 @@ class TreeKernel(StoredTreeKernel):
         n_classes: int | None,
         options: Mapping[str, int],
         weights: Floats | None,
+        levels: Sequence[int] | None = None,
     ) -> "TreeKernel":
         """Rank the design and standardise the response once."""
         refuse_beyond("rows", len(X), MOST_ROWS)
-        refuse_beyond("features", X.shape[1])
+        refuse_beyond("features", X.shape[1], LEVELS_FLAG - 1)
         codes = np.ascontiguousarray(y, dtype=np.float64)
         scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardised(codes)
+        if options.get("loss") == LOSSES["poisson"]:
+            centre, scaled = 0.0, codes / scale  # zero stays zero
         return cls(
             n_features=X.shape[1],
             n_classes=n_classes,
@@ -153,8 +170,9 @@ class TreeKernel(StoredTreeKernel):
             scale=scale,
             table=RankedTable.of(X),
             y=scaled,
-            options={**options, "n_classes": n_classes or 0},
+            options={"loss": 0, **options, "n_classes": n_classes or 0},
             weights=weights,
+            levels=checked_levels(levels, X),
         )
 
     @property
@@ -219,6 +237,7 @@ class TreeKernel(StoredTreeKernel):
             dict(self.options),
             keep,
             current_stop(),
+            None if self.levels is None else np.array(self.levels, dtype=np.int32),
         )
         trees = [
             Tree(nodes, shares, gain)
@@ -263,19 +282,6 @@ def standardised(y: Floats) -> tuple[Floats, float, float]:
     return scaled, math.ldexp(middle, exponent), math.ldexp(1.0, shift + exponent)
 
 
-TREE_OPTIONS = (
-    "max_features",
-    "min_samples_split",
-    "min_samples_leaf",
-    "max_depth",
-    "honest",
-)
-"""Options of the kernels "forest" and "tree", under scikit-learn's names.
-
-`honest` trees split with one half of their rows and estimate with the other.
-"""
-
-
 def tree_kernel(
     name: str,
     X: Floats,
@@ -284,76 +290,27 @@ def tree_kernel(
     n_classes: int | None,
     weights: Floats | None,
     options: Mapping[str, Any],
+    levels: Sequence[int] | None = None,
 ) -> TreeKernel:
     """Build the kernel "forest" (randomised trees) or "tree".
 
     A forest tries p/3 of the features at each split in regression and sqrt(p) in
-    classification; a tree tries all of them.
+    classification; a tree tries all of them. `levels` has a number for each column of
+    X: how many levels an unordered factor has, whose codes from 0 on the column holds,
+    or 0 for a column of numbers.
     """
     default: int | str | None = None
     if name == "forest":
         default = max(1, X.shape[1] // 3) if n_classes is None else "sqrt"
     settings = grower_options({"max_features": default, **options}, X.shape[1])
+    settings["loss"] = loss_of(options.get("criterion"), n_classes)
+    if settings["loss"] == LOSSES["poisson"]:
+        check_counts(y)
     return TreeKernel.create(
-        X, y, n_classes=n_classes, options=settings, weights=weights
+        X,
+        y,
+        n_classes=n_classes,
+        options=settings,
+        weights=weights,
+        levels=levels,
     )
-
-
-def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int]:
-    """Turn scikit-learn's options into numbers for the grower."""
-    depth = options.get("max_depth")
-    settings = {
-        "max_features": feature_count(options.get("max_features"), n_features),
-        "min_samples_split": options.get("min_samples_split", 2),
-        "min_samples_leaf": options.get("min_samples_leaf", 1),
-        "max_depth": 0 if depth is None else depth,
-    }
-    least = {"min_samples_split": 2, "min_samples_leaf": 1}
-    if depth is not None:
-        least["max_depth"] = 1
-    for name, bound in least.items():
-        value = settings[name]
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
-        if value < bound:
-            raise ValueError(f"`{name}` must be at least {bound}; got {value}.")
-    honest = options.get("honest", False)
-    if not isinstance(honest, bool | np.bool_):
-        raise TypeError(f"`honest` must be True or False; got {honest!r}.")
-    settings["honest"] = honest
-    return {name: int(value) for name, value in settings.items()}
-
-
-def feature_count(max_features: Any, p: int) -> int:
-    """Count the features tried at a split.
-
-    Examples
-    --------
-    >>> [feature_count(given, 10) for given in (None, 4, 0.25, "sqrt", "log2")]
-    [10, 4, 2, 3, 3]
-    """
-    if max_features is None:
-        return p
-    if max_features in ("sqrt", "log2"):
-        root = np.sqrt(p) if max_features == "sqrt" else np.log2(p)
-        return max(1, int(root))
-    if isinstance(max_features, bool) or not isinstance(
-        max_features, int | float | np.number
-    ):
-        raise TypeError(
-            "`max_features` must be a number, a fraction, 'sqrt', 'log2' or None; "
-            f"got {max_features!r}."
-        )
-    if isinstance(max_features, int | np.integer):
-        if not 1 <= max_features <= p:
-            raise ValueError(
-                f"`max_features` must lie between 1 and {p}, the columns of the "
-                f"design; got {max_features}."
-            )
-        return int(max_features)
-    if not 0 < max_features <= 1:
-        raise ValueError(
-            "`max_features` as a fraction of the columns must lie in (0, 1]; got "
-            f"{max_features}."
-        )
-    return max(1, int(max_features * p))

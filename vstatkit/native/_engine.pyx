@@ -28,12 +28,17 @@ cdef extern from "stop.hpp" namespace "vstatkit" nogil:
 
 
 cdef extern from "tree.hpp" namespace "vstatkit" nogil:
+    cdef cppclass Loss:
+        pass
+
     struct Options:
         int max_features
         int min_samples_split
         int min_samples_leaf
         int max_depth
         int n_classes
+        Loss loss
+        cbool random
         cbool honest
         cbool only_queried
 
@@ -44,6 +49,10 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         const int32_t* order
         const int32_t* rank
         const int32_t* n_known
+        const int32_t* levels
+
+    const int kMostLevels
+    const int32_t kLevelsFlag
 
     struct Node:
         int32_t feature
@@ -63,15 +72,16 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         Watch* watch
 
 
-cdef extern from "grow.hpp" namespace "vstatkit" nogil:
-    cdef cppclass Grower:
-        Grower(const Table&, const double*, const Options&) except +
+cdef extern from "growers.hpp" namespace "vstatkit" nogil:
+    cdef cppclass AnyGrower:
         void grow(const double*, uint64_t, const Sink&) except +
+
+    AnyGrower* make_grower(const Table&, const double*, const Options&) except +
 
 
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
-    void predict_tree(const Node*, const double*, int, const double*, int, double*,
-                      Watch&) except +
+    void predict_tree(const Node*, const double*, int, cbool, const double*, int,
+                      double*, Watch&) except +
 
 
 cdef extern from "portable.hpp" namespace "vstatkit" nogil:
@@ -96,6 +106,12 @@ cdef extern from "counts.hpp" namespace "vstatkit" nogil:
 
 NODE = np.dtype([("feature", np.int32), ("right", np.int32), ("value", np.float64)])
 
+
+MOST_LEVELS = kMostLevels
+"""Levels of an unordered factor: one bit each in a node."""
+
+LEVELS_FLAG = kLevelsFlag
+"""Added to the feature of a node that splits levels."""
 
 MOST = 2**31 - 1
 """The largest number that the compiled code counts rows, points and learners with."""
@@ -170,13 +186,15 @@ def grow_trees(
     dict options,
     bint keep,
     Stop stop=None,
+    levels=None,
 ):
     """Grow one tree for each row of `weights`.
 
     Predictions at the first `n_at` points are written to `out`, and what each
     feature's splits gained to `gains`; with `oob_total` the points go on with the
     training rows, and rows with weight zero add their predictions to it. `stop`
-    ends the work early, with an error.
+    ends the work early, with an error. `levels` counts the levels of features that
+    are unordered factors, whose values must lie below; it is zero for the others.
 
     Returns
     -------
@@ -189,6 +207,8 @@ def grow_trees(
     choice.min_samples_leaf = options["min_samples_leaf"]
     choice.max_depth = options["max_depth"]
     choice.n_classes = options["n_classes"]
+    choice.loss = <Loss> <int> options["loss"]
+    choice.random = options["random"]
     choice.honest = options["honest"]
     choice.only_queried = oob_total is None and not keep
     cdef Table table
@@ -198,6 +218,10 @@ def grow_trees(
     table.order = &order[0, 0]
     table.rank = &rank[0, 0]
     table.n_known = &n_known[0]
+    if levels is None:
+        levels = np.zeros(order.shape[0], dtype=np.int32)
+    cdef const int32_t[::1] level_view = levels
+    table.levels = &level_view[0]
     cdef vector[Node] nodes
     cdef vector[double] shares
     cdef Sink sink
@@ -218,7 +242,7 @@ def grow_trees(
     if keep and weights.shape[0]:
         # Full trees have about twice as many nodes as rows: one allocation.
         nodes.reserve(2 * <size_t> weights.shape[0] * _rows_of(weights))
-    cdef Grower* grower = new Grower(table, &y[0], choice)
+    cdef AnyGrower* grower = make_grower(table, &y[0], choice)
     sink.watch = _watch(stop)
     cdef Py_ssize_t b, n_trees = weights.shape[0]
     cdef bint has_out = out.shape[1] > 0
@@ -270,8 +294,12 @@ cdef list _split_trees(vector[Node]& nodes, vector[size_t]& node_ends,
 
 
 def predict_tree_at(nodes, const double[::1] shares, int n_classes,
-                    const double[::1, :] points, double[:, ::1] out, Stop stop=None):
-    """Predict with one stored tree at column-major points, unless `stop` is set."""
+                    const double[::1, :] points, double[:, ::1] out, Stop stop=None,
+                    bint by_levels=False):
+    """Predict with one stored tree at column-major points, unless `stop` is set.
+
+    `by_levels` says whether nodes may split levels.
+    """
     cdef const char[::1] view = nodes.view(np.int8)
     cdef const Node* first = <const Node*> &view[0]
     cdef const double* share = &shares[0] if shares.shape[0] else NULL
@@ -281,8 +309,8 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
     cdef Watch* watch = _watch(stop)
     try:
         with nogil:
-            predict_tree(first, share, n_classes, &points[0, 0], n_points, &out[0, 0],
-                         watch[0])
+            predict_tree(first, share, n_classes, by_levels, &points[0, 0], n_points,
+                         &out[0, 0], watch[0])
     finally:
         del watch
 

@@ -1,4 +1,4 @@
-// Sort ranks: many of them in a bitmap, a node's digit by digit.
+// Sort ranks: many of them in a bitmap, a node's digit by digit, a few by counting.
 
 #ifndef VSTATKIT_SORT_HPP
 #define VSTATKIT_SORT_HPP
@@ -100,6 +100,40 @@ class DigitSorter {
     std::vector<int32_t> lower_, upper_;  // where the next number of a digit goes
     std::vector<int32_t> numbers_, half_sorted_;
 };
+
+constexpr int kTiny = 8;
+constexpr int kSmall = 32;  // most rows that are placed by counting
+
+// Sort those of at most `kSmall` rows whose rank is below `known`. The place of a row
+// is the number of rows that rank lower. Returns how many there are.
+inline int place_by_counting(const int32_t* rows, int size, const int32_t* rank, int known,
+                             int32_t* sorted) {
+    int32_t keys[kSmall], own[kSmall];
+    int count = 0;
+    for (int j = 0; j < size; ++j) {
+        const int32_t r = rank[rows[j]];
+        keys[count] = r;
+        own[count] = rows[j];
+        count += r < known;
+    }
+    if (count <= kTiny) {
+        int place[kTiny] = {0};
+        for (int j = 1; j < count; ++j)
+            for (int i = 0; i < j; ++i) {
+                const int lower = keys[i] < keys[j];
+                place[j] += lower;
+                place[i] += 1 - lower;
+            }
+        for (int j = 0; j < count; ++j) sorted[place[j]] = own[j];
+        return count;
+    }
+    for (int j = 0; j < count; ++j) {
+        int place = 0;
+        for (int i = 0; i < count; ++i) place += keys[i] < keys[j];
+        sorted[place] = own[j];
+    }
+    return count;
+}
 
 }  // namespace vstatkit
 

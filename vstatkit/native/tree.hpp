@@ -4,11 +4,14 @@
 #define VSTATKIT_TREE_HPP
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "stop.hpp"
 
 namespace vstatkit {
+
+enum class Loss { squared_error, poisson, absolute_error };
 
 struct Options {
     int max_features;
@@ -16,6 +19,8 @@ struct Options {
     int min_samples_leaf;
     int max_depth;
     int n_classes;      // 0 for regression
+    Loss loss;          // of regression
+    bool random;        // one random split of each feature that is tried
     bool honest;        // split with one half of the rows, estimate with the other
     bool only_queried;  // leave out subtrees without a query point
 };
@@ -28,17 +33,45 @@ struct Table {
     const int32_t* order;   // (n_features, n_rows) row of every rank
     const int32_t* rank;    // (n_features, n_rows) rank of every row
     const int32_t* n_known; // (n_features) rows that are not missing
+    const int32_t* levels;  // (n_features) levels of unordered factors, 0 for numbers
 };
+
+constexpr int kMostLevels = 64;
+constexpr int32_t kLevelsFlag = 1 << 30;  // of the feature, where levels are split
 
 // 16 bytes. The left child follows its parent; `feature` is negative in leaves.
 // In an inner node the lowest bit of `right` says where missing values go.
 struct Node {
     int32_t feature;
     int32_t right;  // index of the right child, shifted by one; class row in leaves
-    double value;   // threshold, or the leaf's mean (regression, two classes)
+    double value;   // threshold, or the leaf's mean (regression, two classes); the bits
+                    // of the levels that go left, where levels are split
 };
 
-// Where a tree's predictions and nodes go.
+inline double bits_as_value(uint64_t bits) {
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline uint64_t value_as_bits(double value) {
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// Whether a level goes left; what is no level is missing.
+inline bool level_goes_left(double level, uint64_t left, bool missing_left) {
+    if (!(level >= 0 && level < kMostLevels)) return missing_left;
+    return (left >> static_cast<int>(level)) & 1;
+}
+
+// Where a tree's predictions and nodes go. `points` is column-major: `n_at` query points,
+// whose predictions are written to `out` (n_at, width), then, if `oob` is not null, the
+// rows of the table. Rows out of the subsample add their prediction to `oob` (n_rows,
+// width) and one to `times`. Nodes are appended to `nodes`, unless it is null, and the
+// leaf shares of three or more classes to `shares`; `gains` (n_features) adds up what
+// the splits of each feature gained.
 struct Sink {
     const double* points;
     int n_points;

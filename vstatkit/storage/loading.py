@@ -141,10 +141,15 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
 
 
 def _bring_up_to_date(document: Any) -> None:
-    """Fill in what the oldest layout did not say."""
+    """Fill in what older layouts did not say."""
     document.setdefault("kind", KernelKind.UNKNOWN.name)
     growth = take(take(document, "info", dict), "growth", dict)
     growth.setdefault("atol", None)
+    predictor = document.get("predictor")
+    if type(predictor) is dict:
+        predictor.setdefault("whole_factors", False)
+        if predictor.get("kind") == "trees":
+            predictor.setdefault("levels", None)
 
 
 def _unpack_kind(document: Any) -> KernelKind:
@@ -284,7 +289,10 @@ def _unpack_scores(packed: Any, arrays: Arrays, nobs: int) -> Scores | None:
     return Scores(table, residuals, n_scored)
 
 
-PREDICTOR = ("formula", "frame", "intercept", "missing", "classes", "kind")
+PREDICTOR = (
+    *("formula", "frame", "intercept", "whole_factors", "missing"),
+    *("classes", "kind"),
+)
 
 
 def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
@@ -315,6 +323,7 @@ def _unpack_coding(packed: Any, numbers: Floats) -> Coding:
         unpack_frame(packed["frame"], numbers),
         take(packed, "intercept", bool),
         missing,
+        whole_factors=take(packed, "whole_factors", bool),
     ).rebuild()
 
 

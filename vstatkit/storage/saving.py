@@ -20,8 +20,8 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.storage.archive import Arrays, write_archive
 
-FORMAT = 3
-"""Version of the file layout; 2 had nothing beyond the first order."""
+FORMAT = 4
+"""Version of the file layout; 2 had nothing beyond the first order, 3 no levels."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
@@ -128,6 +128,7 @@ def _pack_predictor(
         "formula": recipe.formula,
         "frame": frame,
         "intercept": recipe.intercept,
+        "whole_factors": recipe.whole_factors,
         "missing": recipe.missing,
         "classes": None
         if predictor.classes is None

@@ -1,0 +1,122 @@
+"""Options of the tree kernels, checked and turned into numbers for the grower."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vstatkit._typing import Floats
+
+TREE_OPTIONS = (
+    "max_features",
+    "min_samples_split",
+    "min_samples_leaf",
+    "max_depth",
+    "honest",
+    "splitter",
+    "criterion",
+)
+"""Options of the kernels "forest" and "tree", under scikit-learn's names.
+
+`honest` trees split with one half of their rows and estimate with the other.
+"""
+
+LOSSES = {"squared_error": 0, "poisson": 1, "absolute_error": 2}
+"""Criteria of regression, as the grower numbers them; classes have "gini"."""
+
+SPLITTERS = ("best", "random")
+"""All thresholds of a feature are tried, or one at random."""
+
+
+def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int]:
+    """Turn scikit-learn's options into numbers for the grower."""
+    depth = options.get("max_depth")
+    settings = {
+        "max_features": feature_count(options.get("max_features"), n_features),
+        "min_samples_split": options.get("min_samples_split", 2),
+        "min_samples_leaf": options.get("min_samples_leaf", 1),
+        "max_depth": 0 if depth is None else depth,
+    }
+    least = {"min_samples_split": 2, "min_samples_leaf": 1}
+    if depth is not None:
+        least["max_depth"] = 1
+    for name, bound in least.items():
+        value = settings[name]
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+        if value < bound:
+            raise ValueError(f"`{name}` must be at least {bound}; got {value}.")
+    honest = options.get("honest", False)
+    if not isinstance(honest, bool | np.bool_):
+        raise TypeError(f"`honest` must be True or False; got {honest!r}.")
+    settings["honest"] = honest
+    splitter = options.get("splitter", "best")
+    if splitter not in SPLITTERS:
+        raise ValueError(f"`splitter` must be 'best' or 'random'; got {splitter!r}.")
+    settings["random"] = splitter == "random"
+    return {name: int(value) for name, value in settings.items()}
+
+
+def loss_of(criterion: Any, n_classes: int | None) -> int:
+    """Find the grower's number of a criterion; None is the default.
+
+    Examples
+    --------
+    >>> loss_of("poisson", None), loss_of(None, None), loss_of("gini", 3)
+    (1, 0, 0)
+    """
+    known = LOSSES if n_classes is None else {"gini": 0}
+    if criterion is None:
+        return 0
+    if not isinstance(criterion, str) or criterion not in known:
+        what = "a numeric response" if n_classes is None else "classes"
+        raise ValueError(
+            f"`criterion` must be one of {', '.join(map(repr, known))} for {what}; got "
+            f"{criterion!r}."
+        )
+    return known[criterion]
+
+
+def check_counts(y: Floats) -> None:
+    """Refuse responses that no Poisson mean can have."""
+    if float(np.min(y)) < 0 or not float(np.max(y)) > 0:
+        raise ValueError(
+            "criterion='poisson' needs a response that is never negative and not "
+            f"always zero; got values from {np.min(y):g} to {np.max(y):g}. Use "
+            "criterion='squared_error'."
+        )
+
+
+def feature_count(max_features: Any, p: int) -> int:
+    """Count the features tried at a split.
+
+    Examples
+    --------
+    >>> [feature_count(given, 10) for given in (None, 4, 0.25, "sqrt", "log2")]
+    [10, 4, 2, 3, 3]
+    """
+    if max_features is None:
+        return p
+    if max_features in ("sqrt", "log2"):
+        root = np.sqrt(p) if max_features == "sqrt" else np.log2(p)
+        return max(1, int(root))
+    if isinstance(max_features, bool) or not isinstance(
+        max_features, int | float | np.number
+    ):
+        raise TypeError(
+            "`max_features` must be a number, a fraction, 'sqrt', 'log2' or None; "
+            f"got {max_features!r}."
+        )
+    if isinstance(max_features, int | np.integer):
+        if not 1 <= max_features <= p:
+            raise ValueError(
+                f"`max_features` must lie between 1 and {p}, the columns of the "
+                f"design; got {max_features}."
+            )
+        return int(max_features)
+    if not 0 < max_features <= 1:
+        raise ValueError(
+            "`max_features` as a fraction of the columns must lie in (0, 1]; got "
+            f"{max_features}."
+        )
+    return max(1, int(max_features * p))

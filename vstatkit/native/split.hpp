@@ -1,0 +1,306 @@
+// Find the best split of a node.
+//
+// Only the features that a node tries are ever sorted. The inner loops avoid branches on
+// the data: a branch that cannot be predicted costs more than the work for a row.
+
+#ifndef VSTATKIT_SPLIT_HPP
+#define VSTATKIT_SPLIT_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "levels.hpp"
+#include "order.hpp"
+#include "portable.hpp"
+#include "random.hpp"
+#include "subsample.hpp"
+#include "tree.hpp"
+
+namespace vstatkit {
+
+struct Split {
+    double gain = 0.0;
+    int feature = -1;
+    bool missing_left = false;
+    bool saw_missing = false;
+    double threshold = 0.0;
+    int32_t cut = 0;  // first rank on the right
+    bool by_levels = false;
+    uint64_t levels_left = 0, levels_seen = 0;  // in place of a threshold
+};
+
+template <class Criterion>
+class SplitFinder {
+  public:
+    SplitFinder(Subsample& own, const Options& options)
+        : own_(own), options_(options), features_(own.n_features()) {}
+
+    // Begin anew with the rows of `own`.
+    void start() {
+        sorter_.start(own_.size());
+        if (gain_.size() < static_cast<size_t>(own_.size())) gain_.resize(own_.size());
+    }
+
+    int ordered_by() const { return sorter_.ordered_by(); }
+
+    // Try features in random order, at least `max_features` of them, and on until one
+    // can be split. `begin` is the node's place among all rows.
+    Split best(Criterion& criterion, Rows node, int begin, uint64_t key, int ordered_by,
+               Watch& watch) {
+        const int p = own_.n_features();
+        sorter_.set_ordered_by(ordered_by);
+        for (int f = 0; f < p; ++f) features_[f] = f;
+        Split best;
+        for (int tried = 0; tried < p; ++tried) {
+            // Two rows can be parted in one way only: the first feature to do so wins.
+            if (best.feature >= 0 && (tried >= options_.max_features || node.size == 2))
+                break;
+            key = mix(key);
+            const int pick = tried + static_cast<int>(upper_product(key, p - tried));
+            std::swap(features_[tried], features_[pick]);
+            watch.count(node.size);
+            own_.need(features_[tried]);
+            try_feature(criterion, node, begin, features_[tried], key, best);
+        }
+        return best;
+    }
+
+  private:
+    void try_feature(Criterion& criterion, Rows node, int begin, int f, uint64_t key,
+                     Split& best) {
+        if (own_.has_levels(f))
+            try_levels(criterion, node, f, mix(key ^ kThresholdKey), best);
+        else if (options_.random)
+            try_random(criterion, node, f, mix(key ^ kThresholdKey), best);
+        else
+            try_all(criterion, node, begin, f, best);
+    }
+
+    // Call `work(walk, missing_left)` with missing values on the right, and on the left.
+    template <class Work>
+    void on_both_sides(Criterion& criterion, Rows node, int f, const Order& order,
+                       Work work) {
+        const Missing missing{node, own_.rank(f), own_.known(f)};
+        for (int side = 0; side < (order.missing ? 2 : 1); ++side) {
+            const bool left = side == 1;
+            if (own_.uneven())
+                work(criterion.careful_walk(order, missing, left), left);
+            else
+                work(criterion.walk(order, missing, left), left);
+        }
+    }
+
+    // All thresholds of a feature.
+    void try_all(Criterion& criterion, Rows node, int begin, int f, Split& best) {
+        const Order order = sorter_.sort(own_, f, node, begin);
+        if (order.count == 0) return;
+        if (!order.missing && own_.tied(f) &&
+            own_.value(f, order.rows[0]) == own_.value(f, order.rows[order.count - 1]))
+            return;
+        // Written out: most of the time is spent here, and compilers do worse otherwise.
+        const Missing missing{node, own_.rank(f), own_.known(f)};
+        for (int side = 0; side < (order.missing ? 2 : 1); ++side) {
+            const bool left = side == 1;
+            if (own_.uneven())
+                scan_thresholds(f, order, left, criterion.careful_walk(order, missing, left),
+                                best);
+            else
+                scan_thresholds(f, order, left, criterion.walk(order, missing, left), best);
+        }
+    }
+
+    template <class Walk>
+    void scan_thresholds(int f, const Order& order, bool missing_left, Walk walk,
+                         Split& best) {
+        const bool all = !own_.tied(f) && options_.min_samples_leaf <= 1;
+        const int j = scan(order, missing_left, walk, best, [=](int at) {
+            return all || (leaves_enough(order, at + 1, missing_left) && parts(f, order, at));
+        });
+        if (j >= 0) take_threshold(f, order, j, missing_left, best);
+    }
+
+    // Walk over the splits after each row in turn. Returns the first of the best ones,
+    // if it beats those of other features, or -1. Splits that part a node's rows alike
+    // tie but for rounding; the first one keeps its place, so that trees do not depend
+    // on the units of y.
+    template <class Walk, class Allowed>
+    int scan(const Order& order, bool missing_left, Walk walk, const Split& best,
+             Allowed allowed) {
+        // With missing values on the right even "all known left" is a split.
+        const int last =
+            order.missing && !missing_left ? order.count : order.count - 1;
+        double* gains = gain_.data();
+        double top = 0;
+        for (int j = 0; j < last; ++j) {
+            walk.add(order.rows[j], j);
+            double gain = walk.gain();
+            if (!allowed(j)) gain = -1;
+            gains[j] = gain;
+            top = gain > top ? gain : top;
+        }
+        if (!beats(top, best)) return -1;
+        int j = 0;
+        while (j < last && (gains[j] < 0 || gains[j] * (1 + kTie) < top)) ++j;
+        return j < last ? j : -1;  // or no split is allowed
+    }
+
+    static bool beats(double gain, const Split& best) {
+        return best.feature < 0 || gain > best.gain * (1 + kTie);
+    }
+
+    // Whether `n_known` known rows on the left leave enough rows on both sides.
+    bool leaves_enough(const Order& order, int n_known, bool missing_left) const {
+        const int n_left = n_known + (missing_left ? order.missing : 0);
+        const int least = options_.min_samples_leaf;
+        return n_left >= least && order.count + order.missing - n_left >= least;
+    }
+
+    // Whether the split after the j-th row parts no equal values.
+    bool parts(int f, const Order& order, int j) const {
+        return !own_.tied(f) || j + 1 == order.count ||
+               own_.value(f, order.rows[j]) != own_.value(f, order.rows[j + 1]);
+    }
+
+    void take(int f, double gain, const Order& order, bool missing_left, Split& best) {
+        best = Split();
+        best.gain = gain;
+        best.feature = f;
+        best.missing_left = missing_left;
+        best.saw_missing = order.missing > 0;
+    }
+
+    void take_threshold(int f, const Order& order, int j, bool missing_left, Split& best) {
+        take(f, gain_[j], order, missing_left, best);
+        if (j + 1 == order.count) {
+            best.threshold = INFINITY;
+            best.cut = own_.known(f);
+            return;
+        }
+        const double low = own_.value(f, order.rows[j]);
+        const double high = own_.value(f, order.rows[j + 1]);
+        const double middle = low / 2 + high / 2;
+        best.threshold = middle < high ? middle : low;
+        best.cut = own_.rank(f)[order.rows[j + 1]];
+    }
+
+    // One threshold, uniform between the least and the largest known value. Where these
+    // are the same, known rows are parted from missing ones.
+    void try_random(Criterion& criterion, Rows node, int f, uint64_t bits, Split& best) {
+        const int32_t* rank = own_.rank(f);
+        const int32_t known = own_.known(f);
+        int32_t low = known, high = -1;
+        for (int j = 0; j < node.size; ++j) {
+            const int32_t r = rank[node.first[j]];
+            low = std::min(low, r);
+            high = r < known ? std::max(high, r) : high;
+        }
+        if (high < 0) return;
+        const double* sorted = own_.sorted(f);
+        double threshold = INFINITY;
+        int32_t cut = known;
+        if (sorted[low] < sorted[high]) {
+            threshold = between(sorted[low], sorted[high], unit_number(bits));
+            cut = static_cast<int32_t>(
+                std::upper_bound(sorted + low, sorted + high, threshold) - sorted);
+        }
+        int n_left = 0;
+        const Order order = arrange(
+            node, [&](int32_t row) { return rank[row] < known; },
+            [&](int32_t row) { return rank[row] < cut; }, n_left);
+        if (n_left == order.count && !order.missing) return;
+        on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+            if (!weigh(order, n_left, left, walk, f, best)) return;
+            best.threshold = threshold;
+            best.cut = cut;
+        });
+    }
+
+    // Levels in the order of their scores, or one set of them at random.
+    void try_levels(Criterion& criterion, Rows node, int f, uint64_t bits, Split& best) {
+        levels_.read(own_, f, node);
+        const int n_present = levels_.n_present();
+        if (n_present == 0 || (n_present == 1 && levels_.missing() == 0)) return;
+        if (options_.random) {
+            const uint64_t set = levels_.random_set(bits);
+            const Order order = levels_.arrange_sides(set);
+            const LevelRows found = levels_.rows();
+            const int n_left = static_cast<int>(
+                std::count_if(found.codes, found.codes + found.count,
+                              [&](uint8_t level) { return (set >> level) & 1; }));
+            on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+                if (weigh(order, n_left, left, walk, f, best)) take_levels(set, best);
+            });
+            return;
+        }
+        double score[kMostLevels];
+        criterion.level_scores(levels_.rows(), score);
+        const Order order = levels_.arrange_by(score);
+        on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+            const int j = scan(order, left, walk, best, [&](int at) {
+                return levels_.ends(at) && leaves_enough(order, at + 1, left);
+            });
+            if (j < 0) return;
+            take(f, gain_[j], order, left, best);
+            take_levels(levels_.set_up_to(j), best);
+        });
+    }
+
+    void take_levels(uint64_t left, Split& best) const {
+        best.by_levels = true;
+        best.levels_left = left;
+        best.levels_seen = levels_.present();
+    }
+
+    // A number in [low, high), `part` of the way up.
+    static double between(double low, double high, double part) {
+        const double there = low * (1 - part) + high * part;
+        return there < high ? std::max(there, low) : low;
+    }
+
+    // Put the known rows that go left before those that go right.
+    template <class Known, class GoesLeft>
+    Order arrange(Rows node, Known is_known, GoesLeft goes_left, int& n_left) {
+        if (arranged_.size() < gain_.size()) arranged_.resize(gain_.size());
+        int count = 0;
+        for (int j = 0; j < node.size; ++j) {
+            arranged_[count] = node.first[j];
+            count += is_known(node.first[j]);
+        }
+        const auto middle =
+            std::stable_partition(arranged_.begin(), arranged_.begin() + count, goes_left);
+        n_left = static_cast<int>(middle - arranged_.begin());
+        return {arranged_.data(), count, node.size - count};
+    }
+
+    // Take the split after the first `n_left` known rows, if it is allowed and beats
+    // those before it.
+    template <class Walk>
+    bool weigh(const Order& order, int n_left, bool missing_left, Walk walk, int f,
+               Split& best) {
+        if (n_left == order.count && missing_left) return false;
+        if (!leaves_enough(order, n_left, missing_left)) return false;
+        for (int j = 0; j < n_left; ++j) walk.add(order.rows[j], j);
+        const double gain = walk.gain();
+        if (gain < 0 || !beats(gain, best)) return false;
+        take(f, gain, order, missing_left, best);
+        return true;
+    }
+
+    static constexpr double kTie = 1e-10;
+    static constexpr uint64_t kThresholdKey = 0x7468726573680003ULL;
+
+    Subsample& own_;
+    const Options& options_;
+    RowSorter sorter_;
+    NodeLevels levels_;
+    std::vector<int> features_;
+    std::vector<double> gain_;  // what the split after each row gains
+    std::vector<int32_t> arranged_;  // a node's known rows, side by side
+};
+
+}  // namespace vstatkit
+
+#endif
