@@ -13,7 +13,7 @@ from tests.test_estimators import SUBSAMPLING
 from vstatkit.ensemble import forests as estimators
 from vstatkit.ensemble.forests import watched_rows
 from vstatkit.inference.precision import ErrorLaw, Tolerance
-from vstatkit.variance.formulas import positive_mean
+from vstatkit.variance.noise import positive_mean
 
 
 @pytest.fixture(scope="module")

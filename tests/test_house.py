@@ -33,7 +33,7 @@ Rooms of one line do not import from each other.
 
 DOORS = {
     ("vstatkit.results.comparison", "vstatkit.plots"),
-    ("vstatkit.results.ensemble_results", "vstatkit.storage.saving"),
+    ("vstatkit.results.views", "vstatkit.storage.saving"),
 }
 """Methods of results that hand the results on, to be drawn or saved."""
 

@@ -12,7 +12,7 @@ from vstatkit.inference.estimate import estimate
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.estimate import estimate_components
-from vstatkit.variance.formulas import noise_variance
+from vstatkit.variance.noise import noise_variance
 
 MARS = vs.datasets.mars(400, rng=1)
 

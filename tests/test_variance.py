@@ -20,8 +20,6 @@ from vstatkit.variance.formulas import (
     group_means,
     jackknife_after_bootstrap,
     little_bags,
-    noise_variance,
-    positive_mean,
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
@@ -29,6 +27,7 @@ from vstatkit.variance.formulas import (
     zeta_1_im,
 )
 from vstatkit.variance.moments import moments_from_sums, presence_moments
+from vstatkit.variance.noise import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS
 from vstatkit.variance.sums import EnsembleSums, sum_ensemble
 

@@ -9,12 +9,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, KernelLike, Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
-from vstatkit.ensemble.query import (
-    Query,
-    build_query,
-    probe,
-    statistic_task,
-)
+from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing

@@ -9,11 +9,7 @@ from vstatkit._typing import Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.prediction import build_predictor
-from vstatkit.ensemble.query import (
-    Query,
-    build_reference,
-    effect_values,
-)
+from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.scores import out_of_bag_scores
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support

@@ -13,9 +13,7 @@ from vstatkit.classical import classical_kernel
 from vstatkit.ensemble.effects import Settings, effect_frame, effect_settings
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
-from vstatkit.exceptions import (
-    FormulaError,
-)
+from vstatkit.exceptions import FormulaError
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.evaluation import Evaluation

@@ -7,13 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.engine import (
-    Environment,
-    Matrix,
-    OnMissing,
-    learn,
-    learn_side,
-)
+from vstatkit.formula.engine import Environment, Matrix, OnMissing, learn, learn_side
 from vstatkit.formula.model import Model
 from vstatkit.formula.plain import evaluate, plain_info
 from vstatkit.formula.terms import Codes

@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.exceptions import (
-    ConstantResponseWarning,
-)
+from vstatkit.exceptions import ConstantResponseWarning
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
 

@@ -135,11 +135,7 @@ def parse(
         model, plain, reading.environment, missing, right_names
     )
     rows = right.rows
-    if rows.size == 0:
-        raise FormulaError(
-            f"all {len(plain)} rows have missing values in the columns of the formula "
-            f"({listed(used)}). Fill them in, or leave such columns out."
-        )
+    _check_rows(rows.size, len(plain), used)
     response = read_response(left)
     right = with_whole_factors(right, plain) if whole_factors else right
     written = right.info.column_names
@@ -174,6 +170,14 @@ def parse(
         ),
         levels=level_counts(right.info)[kept],
     )
+
+
+def _check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:
+    if n_kept == 0:
+        raise FormulaError(
+            f"all {n_rows} rows have missing values in the columns of the formula "
+            f"({listed(used)}). Fill them in, or leave such columns out."
+        )
 
 
 def _kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:

@@ -20,10 +20,14 @@ class Covariance:
         Rows and columns of estimates without error are zero.
     bse : ndarray of shape (m,)
         Standard errors.
+    repaired : float
+        Share of the correlation matrix's eigenvalues, in absolute value, that
+        was negative and set to zero.
     """
 
     correlation: Floats
     bse: Floats
+    repaired: float
 
     @property
     def matrix(self) -> Floats:
@@ -51,10 +55,15 @@ def covariance(
     correlation = (sampling + monte_carlo) / np.outer(scale, scale)
     roots, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
     kept = np.maximum(roots, 0.0)
+    total = np.abs(roots).sum()
     repaired = (vectors * kept) @ vectors.T
     diagonal = np.sqrt(np.diag(repaired))
     unit = np.where(diagonal > 0, diagonal, 1.0)
     repaired = repaired / np.outer(unit, unit)
     np.fill_diagonal(repaired, 1.0)
     live = deviation > 0
-    return Covariance(repaired * np.outer(live, live), estimates.bse)
+    return Covariance(
+        correlation=repaired * np.outer(live, live),
+        bse=estimates.bse,
+        repaired=float(-roots[roots < 0].sum() / total) if total > 0 else 0.0,
+    )

@@ -10,10 +10,7 @@ from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimate import (
-    estimate_components,
-    known_orders,
-)
+from vstatkit.variance.estimate import estimate_components, known_orders
 from vstatkit.variance.orders import HigherOrders
 
 CHUNK_ENTRIES = 2_000_000

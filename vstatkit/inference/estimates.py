@@ -9,7 +9,7 @@ from scipy import stats
 from vstatkit._typing import Bools, Floats
 from vstatkit.inference.intervals import Support
 from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.formulas import noise_variance
+from vstatkit.variance.noise import noise_variance
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, learners_at, ratio
-from vstatkit.variance.formulas import positive_mean
+from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1
 """Relative Monte Carlo error of a standard error that counts as none."""

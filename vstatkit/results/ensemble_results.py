@@ -3,7 +3,6 @@
 import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
 from vstatkit.inference.bands import band_critical_values
 from vstatkit.inference.covariance import Covariance, covariance
-from vstatkit.inference.estimate import (
-    estimate,
-)
+from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.influence import influence_blocks, influence_normality
 from vstatkit.inference.intervals import Support
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
@@ -27,36 +25,31 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.beyond import measured_orders
 from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.contrasts import contrasts, joint_test
-from vstatkit.results.drawing import draw
 from vstatkit.results.effects import effect_estimates, effects_table
 from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.results.prediction_results import (
+    PredictionResults,
+    predicted,
+    predicted_means,
+)
 from vstatkit.results.tables import (
     diagnostics_frame,
     glance_frame,
     mean_frame,
     tidy_frame,
 )
+from vstatkit.results.views import Views
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.orders import HigherOrders
-from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.variance.registry import ESTIMATORS, resolved
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from statsmodels.iolib.summary import Summary
-
-    from vstatkit.results.comparison import VarianceComparison
-from vstatkit.inference.influence import influence_blocks, influence_normality
-from vstatkit.results.prediction_results import (
-    PredictionResults,
-    predicted,
-    predicted_means,
-)
-from vstatkit.variance.registry import resolved
+    pass
 
 
 @dataclass(frozen=True)
-class EnsembleResults:
+class EnsembleResults(Views):
     """An ensemble's estimates with their uncertainty.
 
     Attributes
@@ -225,8 +218,14 @@ class EnsembleResults:
         return covariance(self.design, self.values, self.estimates)
 
     def cov_params(self) -> pd.DataFrame:
-        """Covariance matrix of the estimates, positive semi-definite."""
-        return pd.DataFrame(self.covariances.matrix, self.labels, self.labels)
+        """Covariance matrix of the estimates, positive semi-definite.
+
+        Its `attrs["repaired"]` says how much had to be changed for that: the share
+        of the correlation matrix's eigenvalues that was negative.
+        """
+        frame = pd.DataFrame(self.covariances.matrix, self.labels, self.labels)
+        frame.attrs["repaired"] = self.covariances.repaired
+        return frame
 
     def influence(self) -> pd.DataFrame:
         """Influence of every observation (or cluster) on every estimate.
@@ -312,29 +311,6 @@ class EnsembleResults:
             orders = measured_orders(self)
         return replace(self, variance=method, orders=orders)
 
-    def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
-        """Estimate the variance by every estimator that applies to this design.
-
-        Returns
-        -------
-        VarianceComparison
-            Prints as a table; `frame` holds its numbers (`sampling`, `se`,
-            `mc_se`, `df` and the interval, one row an estimate and estimator),
-            `left_out` says why the other estimators do not apply, and `plot()`
-            draws the intervals. Nothing is fitted again.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=400, rng=1, variance="corrected_v")
-        >>> sorted(res.compare_variance().left_out)
-        ['corrected_u', 'im', 'little_bags', 'matched']
-        """
-        from vstatkit.results.comparison import compare  # noqa: PLC0415 imports this file
-
-        return compare(self, alpha)
-
     def more(
         self,
         B: int | str,
@@ -415,42 +391,8 @@ class EnsembleResults:
         """Predict new data, with standard errors and intervals."""
         return predicted(self, data)
 
-    def summary(self, alpha: float = 0.05) -> "Summary":
-        """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV."""
-        from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
-
-        return summarise(self, alpha)
-
-    def plot(
-        self, ax: "Axes | None" = None, *, kind: str | None = None, **options: Any
-    ) -> "Axes":
-        """Draw the effects, or the estimates where there are no effects.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Where to draw.
-        kind : {"estimates", "effects", "profile", "influence", "convergence"}, optional
-            Another picture, or one added by `vstatkit.register_plot`.
-        **options
-            Of the picture; see `vstatkit.plots`.
-        """
-        return draw(self, kind, ax, options)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save as arrays and JSON; `vstatkit.load` reads it back."""
-        from vstatkit.storage.saving import save_results  # noqa: PLC0415 rarely needed
-
-        save_results(self, path)
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
     def __repr__(self) -> str:
         return (
             f"<EnsembleResults: {self.info.kernel}, {len(self.labels)} estimates, "
             f"n={self.design.n}, k={self.k}, B={self.B}>"
         )
-
-    def _repr_html_(self) -> str:
-        return str(self.summary().as_html())

@@ -5,9 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vstatkit.exceptions import (
-    VstatkitWarning,
-)
+from vstatkit.exceptions import VstatkitWarning
 
 
 def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None) -> int:

@@ -20,12 +20,7 @@ import numpy as np
 
 from vstatkit.exceptions import VstatkitError
 from vstatkit.storage.files import write_whole
-from vstatkit.studies.experiment import (
-    FINGERPRINTS,
-    Experiment,
-    Fingerprinted,
-    Record,
-)
+from vstatkit.studies.experiment import FINGERPRINTS, Experiment, Fingerprinted, Record
 
 MANIFEST = "settings.json"
 TEMPORARY = re.compile(r"(?:settings\.json|\d{6,}-\d+\.npz)\.(\d+)\.tmp")

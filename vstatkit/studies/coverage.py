@@ -25,13 +25,7 @@ from vstatkit.studies.experiment import Record
 from vstatkit.studies.interval_table import interval_frame
 from vstatkit.studies.measures import Interval, Intervals, Method
 from vstatkit.studies.run import check_iterations, one_thread, run_experiment
-from vstatkit.studies.simulation import (
-    DROPPED,
-    Arm,
-    FirstData,
-    Generator,
-    Simulation,
-)
+from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simulation
 from vstatkit.variance.registry import resolved
 
 LEARNERS = 1000

@@ -11,7 +11,6 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimator import Source, SumEstimator
 from vstatkit.variance.formulas import (
-    noise_variance,
     zeta_1_bm,
     zeta_1_corrected_u,
     zeta_1_corrected_v,
@@ -21,6 +20,7 @@ from vstatkit.variance.formulas import (
 )
 from vstatkit.variance.influence import influence_ceiling, influence_concentration
 from vstatkit.variance.moments import EnsembleMoments, moments_from_sums
+from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.sums import EnsembleSums
 

@@ -9,9 +9,10 @@ from vstatkit._typing import Floats
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimator import Source, SumEstimator
-from vstatkit.variance.formulas import jackknife_after_bootstrap, noise_variance
+from vstatkit.variance.formulas import jackknife_after_bootstrap
 from vstatkit.variance.influence import influence_ceiling, influence_concentration
 from vstatkit.variance.moments import PresenceMoments, presence_moments
+from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.sums import EnsembleSums
 

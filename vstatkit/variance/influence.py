@@ -3,10 +3,7 @@
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.variance.formulas import (
-    noise_variance,
-    positive_mean,
-)
+from vstatkit.variance.noise import noise_variance, positive_mean
 
 
 def influence_concentration(

@@ -1,0 +1,87 @@
+"""Ways to look at results, and to keep them: what results hand themselves on to.
+
+What shows and saves results takes them as its argument, so that it is imported here
+when it is asked for.
+"""
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, cast
+
+from vstatkit.results.drawing import draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+    from vstatkit.results.comparison import VarianceComparison
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def _results(views: "Views") -> "EnsembleResults":
+    """Tell the type checker what has these methods."""
+    return cast("EnsembleResults", views)
+
+
+class Views:
+    """Methods of results that show, compare or save them."""
+
+    def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
+        """Estimate the variance by every estimator that applies to this design.
+
+        Returns
+        -------
+        VarianceComparison
+            Prints as a table; `frame` holds its numbers (`sampling`, `se`,
+            `mc_se`, `df` and the interval, one row an estimate and estimator),
+            `left_out` says why the other estimators do not apply, and `plot()`
+            draws the intervals. Nothing is fitted again.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=400, rng=1, variance="corrected_v")
+        >>> sorted(res.compare_variance().left_out)
+        ['corrected_u', 'im', 'little_bags', 'matched']
+        """
+        from vstatkit.results.comparison import compare  # noqa: PLC0415 it takes results
+
+        return compare(_results(self), alpha)
+
+    def summary(self, alpha: float = 0.05) -> "Summary":
+        """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV."""
+        from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
+
+        return summarise(_results(self), alpha)
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        kind: str | None = None,
+        **options: Any,
+    ) -> "Axes":
+        """Draw the effects, or the estimates where there are no effects.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw.
+        kind : {"estimates", "effects", "profile", "influence", "convergence"}, optional
+            Another picture, or one added by `vstatkit.register_plot`.
+        **options
+            Of the picture; see `vstatkit.plots`.
+        """
+        return draw(_results(self), kind, ax, options)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save as arrays and JSON; `vstatkit.load` reads it back."""
+        from vstatkit.storage.saving import save_results  # noqa: PLC0415 rarely needed
+
+        save_results(_results(self), path)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
