@@ -83,7 +83,7 @@ def compare_ranger(
     """Compare vstatkit with R's ranger on one forest.
 
     ranger grows a forest on subsamples drawn here (its `inbag` argument); its
-    trees' predictions come back, and every quantity is computed on both sides.
+    trees' predictions are read back, and every quantity is computed on both sides.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def compared(
 
 
 def _without_rounding(quantity: Quantity, values: Floats) -> Quantity:
-    """Take a variance for zero where all trees agree and only rounding is left."""
+    """Treat a variance as zero where all trees agree and only rounding is left."""
     size = np.abs(values).max(axis=0)
     agree = np.ptp(values, axis=0) <= AGREEMENT * size
     bound = (AGREEMENT * size) ** 2

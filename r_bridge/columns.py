@@ -36,7 +36,7 @@ function(new, train) {
   new
 }
 """
-"""Give new data the factor levels of the training data.
+"""Code new data with the factor levels of the training data.
 
 ranger and randomForest code a factor by the levels that the new data happen to
 have, and would silently predict another category.

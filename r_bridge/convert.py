@@ -1,4 +1,4 @@
-"""Carry data frames between pandas and R, and tell trees from rows.
+"""Convert data frames between pandas and R, and tell trees from rows.
 
 Arrays here have learners first; R's matrices have them last.
 """

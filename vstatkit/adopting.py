@@ -112,7 +112,7 @@ def from_sklearn(
     variance: str = "auto",
     n_jobs: int | None = None,
 ) -> EnsembleResults:
-    """Give a fitted scikit-learn forest or bagging ensemble standard errors.
+    """Compute standard errors for a fitted scikit-learn forest or bagging ensemble.
 
     Parameters
     ----------

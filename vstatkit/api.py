@@ -71,9 +71,9 @@ def fit(
     Parameters
     ----------
     formula : str
-        A patsy formula; `y ~ .` stands for all other columns, but for those named
-        by `groups` and `weights`. A numeric response is regression, a categorical
-        one gives class probabilities.
+        A patsy formula; in `y ~ .` the dot is all other columns, except those named
+        by `groups` and `weights`. A numeric response gives a regression, a categorical
+        one class probabilities.
     data : DataFrame, dict of columns, polars frame or Arrow table
         Observations in rows.
     kernel : str, scikit-learn estimator or callable
@@ -91,9 +91,9 @@ def fit(
         How subsamples are drawn. Its options (`block`; `n_out` and `n_in`;
         `group_size`) are given as keywords.
     variance : str
-        Variance estimator. "auto" is what holds for the kernel and k: "hoeffding",
-        beyond the first order, for trees and other learners; "corrected", the
-        paper's estimator that fits the sampling, for regressions and statistics.
+        Variance estimator. "auto" is what suits the kernel and k: "hoeffding",
+        which goes beyond the first order, for trees and other learners; "corrected",
+        the paper's estimator for the sampling used, for regressions and statistics.
     at : DataFrame or dict of columns, optional
         Query points; the typical row (medians, most frequent levels) by default.
     groups : str or array-like, optional
@@ -109,15 +109,15 @@ def fit(
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
     tol, atol, max_B
-        "auto" is content where the Monte Carlo error of a standard error is below
+        "auto" stops when the Monte Carlo error of every standard error is below
         `tol` times the standard error, or below `atol`, in the unit of the
         estimates (allowing for the noise in its own estimate of the error). By
         default `atol` is `tol` times a hundredth of the range of the response, so
         0.001 for probabilities; 0 where the range of what a kernel gives is
-        unknown. At `max_B` learners "auto" gives up.
+        unknown. At `max_B` learners "auto" stops in any case.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
-        the caller's caller. "restricted" is for formulas of strangers: only
+        the caller's caller. "restricted" is for formulas from strangers: only
         columns, patsy's built-ins and numpy's elementwise functions evaluate.
     **kernel_options
         Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,

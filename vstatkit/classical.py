@@ -78,7 +78,7 @@ CLASSICAL: dict[str, ClassicalKernel] = {
 def classical_kernel(
     name: str, data: Any, k: int
 ) -> tuple[Callable[[Floats], Floats], Floats]:
-    """Look a kernel up and shape the data for it.
+    """Look up a kernel and shape the data for it.
 
     Returns
     -------

@@ -181,7 +181,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of the impurity that splits on each feature take away."""
+        """Share of the impurity that the splits on each feature remove."""
         check_is_fitted(self)
         return importances(self.estimators_)
 
@@ -244,13 +244,13 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     Parameters
     ----------
     n_estimators : int or "auto"
-        Trees. "auto" grows 500, and then as many as standard errors need: until
-        the typical one, over up to 50 rows of the training data drawn by the seed,
+        Number of trees. "auto" grows 500, and then as many as standard errors need:
+        until a typical one, over up to 50 reference rows made from data and seed,
         has a Monte Carlo error below 10 %, or below a thousandth of the range of
         the response. It stops at 5,000 trees, or at 16 million nodes (256 MB). A
         number is taken as it is. Where the typical standard error of a prediction
-        is known to no better than 25 %, a `MonteCarloWarning`, once a fit, says how
-        many trees would do.
+        is known to no better than 25 %, a `MonteCarloWarning`, once per fit, says how
+        many trees are enough.
     criterion : "squared_error", "poisson" or "absolute_error"
         What splits make small. Leaves predict the mean, under "absolute_error" the
         median; "poisson" is for responses that are never negative.
@@ -261,14 +261,14 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
         Subsample with replacement, or without.
     max_samples : int, float or None
         Subsample size, or a fraction of the rows; None for as many as there are.
-        Without replacement None lets every tree see every row once, and no
-        standard error can be had.
+        Without replacement, None lets every tree see every row once, and there are no
+        standard errors.
     max_features : int, float, "sqrt", "log2" or None
         Features tried at a split; None for all.
     min_samples_split, min_samples_leaf : int
         Fewest rows of a node that is split, and of a leaf.
     max_depth : int or None
-        Deepest level.
+        Largest depth of a tree.
     honest : bool
         Split with one half of the subsample and estimate with the other.
     categorical_features : array-like, "from_dtype" or None
@@ -289,7 +289,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     estimators_ : list of Tree
         Fitted trees.
     n_estimators_ : int
-        How many they are.
+        Number of fitted trees.
     design_ : IidDesign
         Which rows each tree saw.
     oob_score_ : float
@@ -410,7 +410,7 @@ class ForestClassifier(ClassifierMixin, _Forest):  # type: ignore[misc]
         return self
 
     def _all_classes(self, share: Floats) -> Floats:
-        """Write out the class that two classes leave unsaid."""
+        """Add the column of the first of two classes."""
         if len(self.classes_) > 2:
             return share
         return self._both(1 - share, share)

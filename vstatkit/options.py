@@ -16,7 +16,7 @@ def split_options(
 
 
 def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:
-    """Refuse options that nobody reads."""
+    """Refuse unknown options."""
     for name in options:
         if name not in known:
             listed = ", ".join(known) if known else "none"

@@ -1,4 +1,4 @@
-"""Scalars, indexes and data frames as JSON, there and back.
+"""Convert scalars, indexes and data frames to JSON and back.
 
 Everything that is unpacked is checked: it may come from a file that was damaged, or
 made to do harm.
@@ -33,7 +33,7 @@ def check(holds: Any, otherwise: str) -> None:
 
 
 def take(packed: Any, name: str, *kinds: type) -> Any:
-    """Read a field of one of the given kinds; a bool is no int here."""
+    """Read a field of one of the given types; a bool does not count as an int."""
     check(type(packed) is dict and name in packed, f"the field {name!r} is missing.")
     value = packed[name]
     check(type(value) in kinds, f"the field {name!r} is a {type(value).__name__}.")
@@ -68,13 +68,13 @@ def take_texts(packed: Any, name: str) -> list[str]:
 
 
 def only(packed: Any, names: Sequence[str], what: str) -> None:
-    """Refuse fields that are missing and fields that nobody reads."""
+    """Refuse missing and unknown fields."""
     check(type(packed) is dict, f"{what} is no list of fields.")
     check(set(packed) == set(names), f"{what} must have the fields {', '.join(names)}.")
 
 
 def pack(value: Any) -> Any:
-    """Turn a scalar into what JSON knows; kinds that JSON lacks are tagged."""
+    """Turn a scalar into JSON; types that JSON lacks are tagged."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, pd.Timestamp):

@@ -18,7 +18,7 @@ POINT = "#0072B2"
 BAND = "#56B4E9"
 ACCENT = "#D55E00"
 GREY = "#666666"
-"""Okabe and Ito's colours, told apart by all readers."""
+"""Colours of Okabe and Ito, which all readers can tell apart."""
 
 
 def _axes(ax: Axes | None, rows: int = 8) -> Axes:
@@ -29,7 +29,7 @@ def _axes(ax: Axes | None, rows: int = 8) -> Axes:
 
 
 def _intervals(ax: Axes, labels: list[str], centre: Any, low: Any, high: Any) -> None:
-    """Draw one horizontal interval a row, first row on top."""
+    """Draw one horizontal interval per row, with the first row on top."""
     places = np.arange(len(labels))[::-1]
     ax.hlines(places, low, high, color=POINT, linewidth=2)
     ax.plot(centre, places, "o", color=POINT, markersize=5)

@@ -17,7 +17,7 @@ from vstatkit.kernels.protocol import class_columns, output_columns
 
 @dataclass(frozen=True)
 class AdoptedKernel:
-    """Learners fitted elsewhere: they predict, but are not fitted again.
+    """Learners fitted elsewhere, which predict but are not fitted again.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class AdoptedKernel:
 
 @dataclass(frozen=True)
 class AdoptedEnsemble:
-    """A scikit-learn ensemble in our terms.
+    """A scikit-learn ensemble, described as one of ours.
 
     Attributes
     ----------

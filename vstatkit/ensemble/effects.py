@@ -12,11 +12,11 @@ from vstatkit.ensemble.prediction import output_labels
 from vstatkit.formula.coding import Coding
 
 QUANTILES = (0.1, 0.9)
-"""Where a numeric predictor starts and ends."""
+"""Quantiles between which a numeric predictor moves."""
 
 
 MAX_ENTRIES = 4_000_000
-"""Numbers in the rows before the moves; predictors beyond them are not moved."""
+"""Most numbers in the rows before the moves; further predictors are not moved."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Settings:
     frame : DataFrame of shape (e, 2)
         Columns `from` and `to`, indexed by predictor.
     left_out : tuple of str
-        Predictors whose move is not finite with the others typical.
+        Predictors whose move is not finite when the others are typical.
     n_beyond : int
-        Predictors, the last ones, that the table has no room for.
+        Number of predictors, the last ones, for which the table has no room.
     """
 
     start: Floats

@@ -24,10 +24,10 @@ BATCH_SIZE = 64
 """Learners evaluated by one task."""
 
 BATCH_TASKS = 8
-"""Tasks that the learners of a compiled kernel are split into, if they are many."""
+"""Number of tasks into which many learners of a compiled kernel are split."""
 
 BATCH_ENTRIES = 500_000
-"""Counts that one task of a compiled kernel holds at most."""
+"""Most counts that one task of a compiled kernel holds."""
 
 ARRAY_ENTRIES = 250_000
 """Members of subsamples that one task of an array kernel draws."""
@@ -121,7 +121,7 @@ def evaluate(
 
 
 def _batch_size(task: Task, n_learners: int) -> int:
-    """Few large tasks for compiled kernels, whose learners take microseconds."""
+    """Use few large tasks for compiled kernels, whose learners take microseconds."""
     if isinstance(task.kernel, ArrayKernel):
         return max(BATCH_SIZE, ARRAY_ENTRIES // task.design.k)
     if not isinstance(task.kernel, BatchKernel):

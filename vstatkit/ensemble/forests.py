@@ -25,8 +25,8 @@ AUTO_MOST = 5_000
 """Trees that "auto" grows at most."""
 
 AUTO_NODES = 16_000_000
-"""Nodes (of 16 bytes) beyond which "auto" adds no trees, though standard errors
-could be known better."""
+"""Nodes (of 16 bytes) beyond which "auto" adds no trees, even if standard errors
+could be more precise."""
 
 WATCHED_ROWS = (10, 50)
 """Fewest and most reference rows that "auto" watches."""
@@ -36,7 +36,7 @@ WATCHED_VALUES = 200
 
 
 UNSURE = 0.25
-"""Monte Carlo error of standard errors, relative to them, that the user is told of."""
+"""Relative Monte Carlo error of standard errors above which the user is warned."""
 
 
 def grow_forest(
@@ -114,7 +114,7 @@ def pooled_tolerance(tol: float, limit: float | None) -> Tolerance:
 
 
 def tell_of_error(found: Estimates, n_trees: int, limit: float | None) -> bool:
-    """Warn where standard errors are hardly known, and say how many trees would do.
+    """Warn where standard errors are hardly known, and say how many trees are enough.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def tell_of_error(found: Estimates, n_trees: int, limit: float | None) -> bool:
 
 
 def importances(trees: Sequence[Tree]) -> Floats:
-    """Share of the impurity that splits on each feature take away."""
+    """Share of the impurity that the splits on each feature remove."""
     gains = np.stack([tree.gains for tree in trees])
     totals = gains.sum(axis=1, keepdims=True)
     shares = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)

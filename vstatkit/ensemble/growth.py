@@ -30,7 +30,7 @@ FIRST_B = 256
 """Learners grown before the first look at the Monte Carlo error."""
 
 MAX_B = 10_000
-"""Learners at which "auto" gives up."""
+"""Learners at which "auto" stops, whatever the error."""
 
 LARGEST_STEP = 4
 """Factor that B grows by at most: early looks are noisy."""
@@ -38,12 +38,12 @@ LARGEST_STEP = 4
 Size = int | Literal["auto", "complete"]
 
 Run = Callable[[int, int], Evaluation]
-"""Evaluates the learners of a range."""
+"""A function that evaluates a range of learners."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """When "auto" is content.
+    """When "auto" stops growing.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Rule:
     tolerance : Tolerance
         What standard errors must meet.
     max_B : int
-        Where growth gives up.
+        Number of learners at which growth stops in any case.
     first_B : int
         Learners grown before the first look.
     n_query : int or None
@@ -69,7 +69,7 @@ class Rule:
     kind: KernelKind = KernelKind.UNKNOWN
 
     def orders(self, design: SubsampleDesign) -> HigherOrders | None:
-        """Expect what is beyond the first order, where the estimator asks."""
+        """Say what is expected beyond the first order, if the estimator needs it."""
         if not ESTIMATORS[self.method].beyond:
             return None
         return expected_orders(design, self.kind)
@@ -101,7 +101,7 @@ def grow(
     method : str
         Variance estimator that "auto" watches.
     n_query : int or None
-        Leading values that "auto" watches, the others belong to effects; None
+        Leading values that "auto" watches (the others belong to effects); None
         for all.
     tol : float
         Relative tolerance of "auto".
@@ -144,7 +144,7 @@ def runner(
     batch_size: int | None = None,
     progress: bool | None = None,
 ) -> Run:
-    """Make the function that evaluates the learners of a range."""
+    """Make the function that evaluates a range of learners."""
 
     def run(start: int, stop: int) -> Evaluation:
         sized = task.design if task.design.complete else task.design.sized(stop)
@@ -177,7 +177,7 @@ def grow_enough(
     Parameters
     ----------
     run : callable
-        Evaluates the learners of a range.
+        Evaluates a range of learners.
     design : SubsampleDesign
         The design that they are drawn by.
     rule : Rule
@@ -237,13 +237,13 @@ def check_growth(tol: float, max_B: int, atol: float | None = None) -> None:
 
 
 def _next_size(size: int, needed: float) -> int:
-    """Aim a little beyond what the last look asked for, in whole batches."""
+    """Aim slightly beyond what the last look asked for, in whole batches."""
     aim = float(np.clip(1.05 * needed, 1.2 * size, LARGEST_STEP * size))
     return int(np.ceil(aim / BATCH_SIZE)) * BATCH_SIZE
 
 
 class _Watch:
-    """Follow the Monte Carlo error; sums are only ever extended."""
+    """Follow the Monte Carlo error; sums are extended, never recomputed."""
 
     def __init__(
         self, method: str, limit: float | None, orders: HigherOrders | None

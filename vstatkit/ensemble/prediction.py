@@ -33,7 +33,7 @@ class Predictor:
     learners : list
         Fitted learners, in the order of the design.
     coding : Coding or None
-        How new data become rows of the design matrix; None takes arrays.
+        How new data become rows of the design matrix; None if they come as arrays.
     classes : tuple or None
         Levels of a categorical response.
     n_jobs : int or None

@@ -35,9 +35,9 @@ class EffectValues:
     frame : DataFrame of shape (e, 2)
         The settings: columns `from` and `to`, indexed by predictor (and class).
     left_out : tuple of str
-        Predictors whose move is not finite with the others typical.
+        Predictors whose move is not finite when the others are typical.
     n_beyond : int
-        Predictors, the last ones, that the table has no room for.
+        Number of predictors, the last ones, for which the table has no room.
     """
 
     values: Floats

@@ -12,7 +12,7 @@ from vstatkit.kernels.protocol import AnyKernel, Predictive
 
 @dataclass(frozen=True)
 class Scores:
-    """Out-of-bag predictions and what they are worth.
+    """Out-of-bag predictions and their scores.
 
     Attributes
     ----------

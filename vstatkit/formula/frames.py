@@ -125,7 +125,7 @@ def nearest(name: str, columns: Sequence[str] | pd.Index) -> str:
 
 
 def listed(names: Sequence[str] | pd.Index) -> str:
-    """Write names after one another, the first of many."""
+    """List names; of many, only the first."""
     shown = ", ".join(map(str, names[:12]))
     return f"{shown}, ..." if len(names) > 12 else shown
 

@@ -1,4 +1,4 @@
-"""Bounds on formulas of strangers: what they cost is known before they are run.
+"""Bounds on formulas from strangers: their cost is known before they are run.
 
 A formula from a command line or a file may do arithmetic on columns. Python computes
 numbers that stand for themselves, such as `9**9**9`, without any bound, already when

@@ -23,7 +23,7 @@ def take_column(
     argument : str
         Name of the argument, for messages.
     given : str, array-like or None
-        What came.
+        What was given.
     data : DataFrame
         Rows that are used.
     rows : ndarray of shape (n,)

@@ -126,7 +126,7 @@ def read_formula(
 def _with_outside_columns(
     codes: Sequence[str], frame: pd.DataFrame, names: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Take arrays of the caller's that run along the data as columns of it."""
+    """Add the caller's arrays that are as long as the data as columns."""
     outside = {}
     for name in dict.fromkeys(name for code in codes for name in names_in(code)):
         if name not in frame.columns and name in names:
@@ -141,7 +141,7 @@ def _with_outside_columns(
 def _check_names(
     codes: Sequence[str], columns: pd.Index, names: Mapping[str, Any]
 ) -> None:
-    """Refuse names that are neither columns nor found where code looks them up."""
+    """Refuse names that are neither columns nor defined where the code looks."""
     held = set(columns)
     for code in codes:
         if code in held and names_in(code) == [code]:

@@ -173,7 +173,7 @@ def _power(base: Side, exponent: Any, max_terms: int) -> Side:
 
 
 def _nested(left: Side, right: Side, max_terms: int) -> Side:
-    """Give `a / b`: a, and b within every combination of what stands left."""
+    """Expand `a / b`: a, and b within every combination of what is on the left."""
     _check_no_intercept(left)
     factors = tuple(dict.fromkeys(code for one in left.terms.values() for code in one))
     together = Side({frozenset(factors): factors})

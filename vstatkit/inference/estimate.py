@@ -18,11 +18,11 @@ CHUNK_ENTRIES = 2_000_000
 
 
 HELD_FROM = 8
-"""Chunks of query points from which on counts are held rather than drawn anew."""
+"""Number of chunks of query points from which counts are kept, not redrawn."""
 
 
 HELD_ENTRIES = 16_000_000
-"""Counts that are held at most."""
+"""Most counts that are kept."""
 
 
 def value_units(values: Floats) -> Floats:
@@ -81,12 +81,12 @@ def estimate(
 
 
 def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
-    """Hold the counts of B learners, where many query points will ask for them.
+    """Keep the counts of B learners, if many query points will need them.
 
     Parameters
     ----------
     design : SubsampleDesign
-        Draws the counts anew each time it is asked.
+        Draws the counts again each time it is asked.
     B : int
         Learners.
     n_values : int
@@ -95,7 +95,7 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
     Returns
     -------
     SubsampleDesign
-        With the same counts; the design itself where holding them is not worth
+        A design with the same counts; the design itself where keeping them is not worth
         the memory, or where learners have groups or weights.
     """
     chunks = n_values * design.n // CHUNK_ENTRIES
@@ -131,7 +131,7 @@ def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
 
 
 def join_estimates(parts: Sequence[Estimates]) -> Estimates:
-    """Put estimates of several groups of query points together."""
+    """Join the estimates of several chunks of query points."""
     if len(parts) == 1:
         return parts[0]
     return Estimates(

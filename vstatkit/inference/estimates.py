@@ -35,7 +35,7 @@ class Estimates:
         Unit of the standard errors, a power of two: squares and fourth powers of
         the values themselves may leave the range of floating point.
     null : ndarray of shape (m,) or float
-        Values that the tests hold the estimates against.
+        Values that the tests compare the estimates with.
     support : Support or None
         Range of probabilities, which their intervals do not leave; None for
         intervals that are symmetric about the estimate.

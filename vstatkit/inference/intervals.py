@@ -32,7 +32,7 @@ class Support:
         Parameters
         ----------
         coefs : ndarray of shape (r, m)
-            Coefficients of one combination a row.
+            Coefficients, one combination per row.
         """
         ends = np.stack([coefs * self.low, coefs * self.high])
         low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)

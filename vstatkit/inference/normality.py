@@ -21,7 +21,7 @@ def normality_tests(values: Floats | pd.Series | pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a column of `values`: `skew`, `kurtosis` (3 for a normal law),
+        One row per column of `values`: `skew`, `kurtosis` (3 if normal),
         the D'Agostino-Pearson `omnibus` statistic and `omnibus_p`, the
         `jarque_bera` statistic and `jarque_bera_p`. A column that does not vary
         has statistics 0 and p-values 1.

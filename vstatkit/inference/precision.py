@@ -9,12 +9,12 @@ from vstatkit.inference.estimates import Estimates, learners_at, ratio
 from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1
-"""Relative Monte Carlo error of a standard error that counts as none."""
+"""Relative Monte Carlo error of a standard error that is small enough."""
 
 SMALL = 0.02
-"""Standard error, as a share of half the range of the response, that is small.
+"""A standard error counts as small below this share of half the response's range.
 
-Smaller ones need not be known better than this one: at the default `TOL` to within
+Smaller ones need not be known more precisely: with the default `TOL`, to within
 a thousandth of the range, 0.001 for probabilities.
 """
 
@@ -42,14 +42,14 @@ class Tolerance:
         """Tighten the tolerance, because the variance is estimated too.
 
         An ensemble that happens to overestimate its variance V looks precise early.
-        So the error s of V is held against V - 2 s: `s / (2 (V - 2 s)) <= tol` is
+        So the error s of V is compared with V - 2 s: `s / (2 (V - 2 s)) <= tol` is
         `s / (2 V) <= tol / (1 + 4 tol)`. Means of many variances need no caution.
         """
         margin = 1.0 if self.pooled else 1 + 4 * self.tol
         return replace(self, tol=self.tol / margin, atol=self.atol / margin)
 
     def allowed(self, estimates: Estimates) -> Floats:
-        """Largest relative error of every estimate, or of all as one."""
+        """Largest relative error allowed for every estimate, or for all as one."""
         law = self._law(estimates)
         deviation = np.sqrt(law.variance)
         absolute = np.broadcast_to(self.atol / law.unit, deviation.shape)
@@ -63,8 +63,8 @@ class Tolerance:
     def needed(self, estimates: Estimates) -> Floats:
         """Learners that meet the tolerance: for every estimate, or for all as one.
 
-        The forecast takes the variances for known. Where `excess` is one it is the
-        number of learners that there are.
+        The forecast treats the variances as known. Where `excess` is one, it is the
+        current number of learners.
         """
         law = self._law(estimates)
         target = (2 * self.allowed(estimates) * law.variance) ** 2
@@ -100,7 +100,7 @@ class ErrorLaw:
 
     @classmethod
     def typical(cls, estimates: Estimates) -> "ErrorLaw":
-        """Make one law of all: means of the variances and of their errors' squares.
+        """Pool all estimates: means of the variances and of their squared errors.
 
         The mean of raw variances has little noise, and no bias from making each
         positive: small ensembles forecast better from it than from any one of them.
@@ -124,7 +124,7 @@ class ErrorLaw:
 def tolerance_of(
     tol: float | None, atol: float | None, limit: Floats | float | None
 ) -> Tolerance:
-    """Fill in what was not given.
+    """Fill in defaults.
 
     Parameters
     ----------

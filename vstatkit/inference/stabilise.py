@@ -9,7 +9,7 @@ from vstatkit.variance.noise import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS
 
 MIN_DF = 3.0
-"""Least degrees of freedom; below it a t interval is too wide to be of use."""
+"""Least degrees of freedom; with fewer, a t interval is too wide to be useful."""
 
 
 def stabilise(
@@ -41,14 +41,14 @@ def stabilise(
     negative it is replaced by its posterior mean under a flat prior on positive
     values, `V+ = V + s phi(V/s) / Phi(V/s)`: positive, per query point,
     equivariant under changes of unit, without random numbers. In an ensemble too
-    small to tell, it is at most what the spread of single learners allows; where
-    that bound is what counts, the B - 1 degrees of freedom of the spread are the
-    variance's.
+    small to tell, it is at most what the spread of single learners allows; if that
+    bound applies, the variance has the B - 1 degrees of freedom of the
+    spread.
 
     The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
     Monte Carlo variance of V, `data` the variance it would have with infinitely
-    many learners, see `data_variance`, and what is not known about orders beyond
-    the first counts too. They are at least `MIN_DF`, and less than the number of
+    many learners (see `data_variance`), and what is not known about orders beyond
+    the first is added. They are at least `MIN_DF`, and less than the number of
     units.
     """
     V, n = components.sampling, components.n
@@ -68,7 +68,7 @@ def stabilise(
     if components.orders is not None:
         spread = spread + (components.orders.relative_error * positive) ** 2
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
-    df = np.where(variance > 0, df, np.inf)  # what has no error does not limit others
+    df = np.where(variance > 0, df, np.inf)  # estimates without error limit no others
     df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
     df = np.maximum(df, 1.0)
     return Estimates(
@@ -90,8 +90,8 @@ def data_variance(concentration: Floats, n: int) -> Floats:
     -----
     The sample variance of n values with excess kurtosis g has the relative variance
     `2/(n - 1) + g/n`. The influences' own excess kurtosis, `n concentration - 3`, is
-    bounded by n and too small by much where units are few, so the estimate that is
-    unbiased under normality is taken.
+    bounded by n and much too small where units are few, so we use the estimate that is
+    unbiased under normality.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def data_variance(concentration: Floats, n: int) -> Floats:
 def _ceiling(components: VarianceComponents) -> Floats:
     """Bound of the sampling variance, infinite in ensembles that need none.
 
-    An ensemble needs it where the Monte Carlo error at the bound is above half of
+    An ensemble needs it if the Monte Carlo error at the bound is above half of
     the bound. Kernels that are linear in the observations attain it, and larger
     ensembles estimate it without bias: cutting off what exceeds it would bias them.
     """

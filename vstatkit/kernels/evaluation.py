@@ -39,7 +39,7 @@ class OutOfBag:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Values of a run of learners.
+    """Values of consecutive learners.
 
     Attributes
     ----------

@@ -66,7 +66,7 @@ SUBSAMPLE_ENTRIES = 1_000_000
 
 @dataclass(frozen=True)
 class ArrayKernel:
-    """A function that many subsamples are handed to in one array.
+    """A function that takes many subsamples in one array.
 
     Attributes
     ----------

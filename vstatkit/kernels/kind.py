@@ -16,7 +16,7 @@ class KernelKind(Enum):
     UNKNOWN = (0.5, 0.5)
 
     def expected(self, presence: float) -> tuple[float, float]:
-        """Give the expected rho and its uncertainty, given the chance of presence."""
+        """Return the expected rho and its uncertainty for a chance of presence."""
         neighbours = presence / (2 - presence)
         mean, spread = self.value
         return mean * neighbours, spread * neighbours

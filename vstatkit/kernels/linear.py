@@ -43,7 +43,7 @@ class LinearKernel:
 
     @property
     def n_classes(self) -> int | None:
-        """Two for the logit."""
+        """Two for the logit, none otherwise."""
         return 2 if self.logit else None
 
     @property
@@ -74,7 +74,7 @@ class LinearKernel:
         return np.asarray(special.expit(eta)) if self.logit else eta
 
     def value(self, learner: Floats, at: Floats | None) -> Floats:
-        """Give the coefficients."""
+        """Return the coefficients."""
         return learner
 
 
@@ -89,14 +89,14 @@ def fit_ols(X: Floats, y: Floats, weight: Floats) -> tuple[Floats, int]:
 
 
 LOGIT_STEPS = 50
-"""Newton steps after which a logit is given up."""
+"""Newton steps after which a logit fit is abandoned."""
 
 
 def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
     """Weighted logistic regression by Newton's method with step halving.
 
-    Its own few lines rather than statsmodels' GLM, which reports separation by
-    warnings: those cannot be caught safely in threads.
+    A few lines of our own instead of statsmodels' GLM, which reports separation by
+    warnings, and those cannot be caught safely in threads.
     """
     used = weight > 0
     X, y, weight = X[used], y[used], weight[used]

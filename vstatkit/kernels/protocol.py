@@ -98,19 +98,19 @@ def learner_seed(rng: np.random.Generator) -> int:
 
 
 def output_columns(n_classes: int | None) -> int:
-    """Columns of a prediction: two classes share one."""
+    """Count the columns of a prediction; two classes need only one."""
     return 1 if n_classes is None or n_classes == 2 else n_classes
 
 
 def class_columns(share: Floats, classes: Ints, n_classes: int) -> Floats:
-    """Spread the classes a learner saw over all columns; two share one column."""
+    """Spread the classes that a learner saw over all columns; two need only one."""
     full = np.zeros((len(share), n_classes))
     full[:, np.asarray(classes, dtype=np.int64)] = share
     return full[:, 1:] if n_classes == 2 else full
 
 
 def kind_of(kernel: Any) -> KernelKind:
-    """Tell how a kernel depends on its observations, as far as it says."""
+    """Say how a kernel depends on its observations, as far as it is known."""
     return getattr(kernel, "kind", KernelKind.UNKNOWN)
 
 

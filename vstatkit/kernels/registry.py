@@ -147,7 +147,7 @@ def codec_of(kernel: Any) -> KernelCodec | None:
 
 
 def is_function(kernel: KernelLike) -> bool:
-    """Tell a user's function from a name or an estimator."""
+    """Tell a user's function from a name or a scikit-learn estimator."""
     return not isinstance(kernel, str | BaseEstimator) and callable(kernel)
 
 

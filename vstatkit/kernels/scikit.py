@@ -52,7 +52,7 @@ class EstimatorKernel:
         return int(self.X.shape[1])
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
-        """Fit a clone; every `random_state` that is no number comes from the stream."""
+        """Fit a clone; a `random_state` that is not a number comes from the stream."""
         rows = np.repeat(np.arange(counts.size), counts)
         learner = clone(self.estimator)
         seeds = {
@@ -86,7 +86,7 @@ def estimator_kernel(
     n_classes: int | None,
     weights: Floats | None,
 ) -> EstimatorKernel:
-    """Build a kernel from a scikit-learn estimator that fits the response."""
+    """Build a kernel from a scikit-learn estimator that suits the response."""
     name = type(estimator).__name__
     if is_classifier(estimator) and n_classes is None:
         raise ValueError(

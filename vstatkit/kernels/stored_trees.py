@@ -1,7 +1,7 @@
 """Trees in files: how they are written, and checked when they are read.
 
 Compiled code walks down a tree without looking where it steps: every node must be
-reached from one node before it, and every leaf say something that exists.
+reached from exactly one earlier node, and every leaf must refer to what exists.
 """
 
 from collections.abc import Mapping

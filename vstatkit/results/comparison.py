@@ -19,17 +19,17 @@ LEVEL = "estimator"
 """Name of the last level of a comparison's index."""
 
 MAX_ROWS = 40
-"""Rows that are printed and drawn at most, if they are of more than two estimates."""
+"""Most rows that are printed and drawn, unless there are only two estimates."""
 
 
 @dataclass(frozen=True)
 class VarianceComparison:
-    """What every variance estimator that applies says about the same learners.
+    """What each variance estimator that applies says about the same learners.
 
     Attributes
     ----------
     frame : DataFrame
-        One row an estimate and estimator, indexed by both: `estimate`; `sampling`,
+        One row per estimate and estimator, indexed by both: `estimate`; `sampling`,
         the raw sampling variance, negative or not; `se`, the standard error;
         `mc_se`, the Monte Carlo standard error of the raw total variance; `df`;
         `ci_lower` and `ci_upper`.
@@ -57,7 +57,7 @@ class VarianceComparison:
     def shown_tables(self) -> list[tuple[str, pd.DataFrame]]:
         """Label and table of every estimate that is shown, indexed by estimator.
 
-        Of many estimates these are the first and the last.
+        If there are many estimates, only the first and the last.
         """
         m, step = len(self.labels), len(self.estimators)
         half = max(1, MAX_ROWS // step // 2)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Continuation:
-    """What growing more learners takes; results hold the learners themselves.
+    """What is needed to grow more learners; results hold the learners themselves.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Continuation:
 
 
 def recipe_of(results: "EnsembleResults") -> Continuation:
-    """Give the recipe of results, or say why they have none."""
+    """Return the recipe of results, or say why they have none."""
     if results.recipe is not None:
         return results.recipe
     if results.design.name == "given":
@@ -89,7 +89,7 @@ def more_learners(
 
 
 def present_learners(results: "EnsembleResults") -> Evaluation:
-    """Put together what has been evaluated so far."""
+    """Collect what has been evaluated so far."""
     moves = results.effect_values
     values = results.values
     if moves is not None:
@@ -104,7 +104,7 @@ def rebuilt(
     evaluation: Evaluation,
     growth: Growth,
 ) -> "EnsembleResults":
-    """Make the same results of more learners."""
+    """Make the same kind of results from more learners."""
     recipe, count = recipe_of(results), len(results.labels)
     moves, predictor, scores = (
         results.effect_values,

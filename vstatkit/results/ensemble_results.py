@@ -73,7 +73,7 @@ class EnsembleResults(Views):
     scores : Scores or None
         Out-of-bag scores.
     null : ndarray of shape (m,) or None
-        Values that the tests hold the estimates against; None for zero.
+        Values that the tests compare the estimates with; None for zero.
     limit : float, ndarray of shape (m,) or None
         Largest standard deviation that an estimate can have; None where unknown.
     support : Support or None
@@ -85,9 +85,9 @@ class EnsembleResults(Views):
         Rows, as the predictor takes them, on which learners are compared beyond
         the first order; None to compare the values themselves.
     orders : HigherOrders or None
-        What was found there; None where the variance estimator does not ask.
+        What was found there; None if the variance estimator does not use it.
     recipe : Continuation or None
-        How to grow more learners; None where the training data are not at hand.
+        How to grow more learners; None where the training data are not available.
     """
 
     design: SubsampleDesign
@@ -177,7 +177,7 @@ class EnsembleResults(Views):
 
     @property
     def pvalues(self) -> pd.Series:
-        """Two-sided p-values of zero, by Student's t with `df` degrees."""
+        """Two-sided p-values for the null of zero, by Student's t with `df`."""
         return self._series(self.estimates.pvalues, "pvalues")
 
     @property
@@ -198,7 +198,7 @@ class EnsembleResults(Views):
         alpha : float
             One minus the coverage.
         simultaneous : bool
-            Whether all intervals are to hold at once.
+            Whether all intervals must hold at once.
 
         Returns
         -------
@@ -241,12 +241,12 @@ class EnsembleResults(Views):
 
     @cached_property
     def normality(self) -> pd.DataFrame:
-        """Normality tests of the influence values, one row an estimate."""
+        """Normality tests of the influence values, one row per estimate."""
         return influence_normality(self.design, self.values).set_axis(self.labels)
 
     @property
     def effects(self) -> pd.DataFrame | None:
-        """Change of the estimate when a predictor moves, others typical.
+        """Change of the estimate when one predictor moves and the others stay typical.
 
         Numeric predictors move from their 10 % to their 90 % quantile,
         categories from the first level to each other one. None for kernels that
@@ -265,13 +265,13 @@ class EnsembleResults(Views):
 
     @property
     def tolerance(self) -> Tolerance:
-        """When the standard errors count as known; see `fit`."""
+        """When the standard errors are known well enough; see `fit`."""
         growth = self.info.growth
         return tolerance_of(growth.tol, growth.atol, self.limit)
 
     @property
     def diagnostics(self) -> pd.DataFrame:
-        """Whether the numbers can be relied on, one row an estimate.
+        """Whether the numbers can be relied on, one row per estimate.
 
         Returns
         -------
@@ -296,7 +296,7 @@ class EnsembleResults(Views):
         return mean_frame(self.estimates, self.labels, alpha)
 
     def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
-        """One flat row an estimate, with the columns of R's broom."""
+        """One flat row per estimate, with the columns of R's broom."""
         return tidy_frame(self.estimates, self.labels, alpha)
 
     def glance(self) -> pd.DataFrame:
@@ -368,8 +368,8 @@ class EnsembleResults(Views):
         Returns
         -------
         EnsembleResults
-            Its estimates are `R @ params`; `zvalues` and `pvalues` hold them
-            against the hypothesised values. A linear combination of kernels is a
+            Its estimates are `R @ params`; `zvalues` and `pvalues` compare them
+            with the hypothesised values. A linear combination of kernels is a
             kernel, so standard errors come from the same learners.
         """
         return contrasts(self, R)

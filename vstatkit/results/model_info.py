@@ -45,7 +45,7 @@ class ModelInfo:
     units : str
         What was resampled: "observations" or "clusters".
     coefficients : bool
-        Whether the estimates are coefficients, like an OLS table's.
+        Whether the estimates are coefficients, as in a table of OLS.
     growth : Growth
         How B came about.
     typical : DataFrame or None

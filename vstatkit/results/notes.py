@@ -11,7 +11,7 @@ from vstatkit.results.sections import MAX_ROWS, number_text
 from vstatkit.variance.registry import ESTIMATORS
 
 RELIABLE_UNITS = 20
-"""Observations or clusters from which on intervals hold their level."""
+"""Least number of observations or clusters for intervals to hold their level."""
 
 
 def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
@@ -165,7 +165,7 @@ def _unused_note(results: EnsembleResults) -> str | None:
 
 
 def _few_units_note(results: EnsembleResults) -> str | None:
-    """Warn of intervals that were measured to miss their level."""
+    """Warn of intervals that are known, from simulations, to miss their level."""
     smooth = results.kind == KernelKind.SMOOTH
     if smooth or results.design.n >= RELIABLE_UNITS:
         return None
@@ -212,7 +212,7 @@ def _bounded_note(results: EnsembleResults) -> str | None:
 
 
 def _range_note(results: EnsembleResults) -> str | None:
-    """Say that squares of huge or tiny responses have no place in the table."""
+    """Say that squares of huge or tiny responses do not fit into the table."""
     shown, scaled = results.components.total, results.estimates.scaled.total
     if (np.isfinite(shown) & ((shown != 0) | (scaled == 0))).all():
         return None

@@ -112,7 +112,7 @@ def _composed(
     notes: Sequence[str],
     header: tuple[list[tuple[str, str]], ...] | None = None,
 ) -> EnsembleSummary:
-    """Put tables of one width and numbered notes together."""
+    """Combine tables of one width with numbered notes."""
     head = 0 if header is None else _header_width(header)
     width = max(WIDTH, head, *(section.width for section in sections))
     summary = EnsembleSummary()

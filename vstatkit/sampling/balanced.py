@@ -11,7 +11,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, stream
 
 BLOCK = 1000
-"""Learners that are balanced together.
+"""Number of learners that are balanced together.
 
 With replacement a block of L learners shrinks the spread of the counts, and so
 the Monte Carlo bias that the corrected estimators remove, by the factor 1 - 1/L:
@@ -49,7 +49,7 @@ class BalancedDesign(SubsampleDesign):
             )
 
     def sized(self, B: int) -> Self:
-        """Fix where the last block ends."""
+        """Set where the last block ends."""
         super().sized(B)
         return replace(self, n_learners=B)
 

@@ -64,7 +64,7 @@ class CompleteDesign(SubsampleDesign):
 def orderings(members: Ints) -> Floats:
     """Count the orderings of every row, a multiset in ascending order.
 
-    Unit after unit: the j-th draw of a unit divides the j orderings so far.
+    Draw after draw: the j-th repeat of a unit divides the number of orderings by j.
 
     Examples
     --------

@@ -40,5 +40,5 @@ def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
 
 
 def dense(counts: Counts) -> NDArray[Any]:
-    """Write counts as a plain array."""
+    """Convert counts to a dense array."""
     return np.asarray(counts.toarray() if sparse.issparse(counts) else counts)

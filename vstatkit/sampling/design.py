@@ -14,7 +14,7 @@ from vstatkit.sampling.counts import count_members
 
 @dataclass(frozen=True)
 class SubsampleDesign(ABC):
-    """A scheme for drawing subsamples of `k` out of `n` units.
+    """A scheme for drawing subsamples of `k` units out of `n`.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class SubsampleDesign(ABC):
     k : int
         Units in each subsample.
     replace : bool
-        Drawn with replacement (a V-statistic) or without (a U-statistic).
+        Whether they are drawn with replacement (a V-statistic) or not (a U-statistic).
     seed : int
         Seed of all streams.
     name : str
@@ -67,7 +67,7 @@ class SubsampleDesign(ABC):
         return count_members(self.members(start, stop), self.n, out)
 
     def weights(self, start: int, stop: int) -> Floats | None:
-        """Weight each learner's value; None where all weigh the same."""
+        """Weights of the learners' values; None where all are equal."""
         return None
 
     def groups(self, B: int) -> Ints | None:

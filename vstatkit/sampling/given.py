@@ -42,7 +42,7 @@ class GivenDesign(SubsampleDesign):
         stop: int,
         out: Floats | None = None,
     ) -> Counts:
-        """Give the counts of learners `start` to `stop`."""
+        """Return the counts of learners `start` to `stop`."""
         return self.table[start:stop]
 
     @property
@@ -53,7 +53,7 @@ class GivenDesign(SubsampleDesign):
         return float(self.n - present)
 
     def groups(self, B: int) -> Ints | None:
-        """Give the group of every learner."""
+        """Return the group of every learner."""
         return None if self.labels is None else self.labels[:B]
 
     @property

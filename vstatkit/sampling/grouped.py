@@ -77,14 +77,14 @@ class TwoLevelDesign(SubsampleDesign):
         return self.n_in > 1
 
     def redrawn_share(self, G: int) -> float:
-        """Pins of a whole cycle are always the same; only the last one is a sample."""
+        """Count only the last, partial cycle; a whole one pins every unit."""
         last = G % self.n
         return last * (1 - last / self.n) / G
 
 
 @lru_cache(maxsize=8)
 def _pins(n: int, seed: int, cycle: int) -> Ints:
-    """Order in which units are pinned; all are, before one is pinned again."""
+    """Order in which units are pinned: all of them, before any is pinned again."""
     return stream(seed, cycle, Purpose.ORDER).permutation(n)
 
 
@@ -198,7 +198,7 @@ class MatchedDesign(SubsampleDesign):
 
     @property
     def grouped(self) -> bool:
-        """Whether learners avoid the rows of another: always."""
+        """Whether learners avoid each other's rows: always."""
         return True
 
 

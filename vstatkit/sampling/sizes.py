@@ -18,7 +18,7 @@ def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None)
     n : int
         Units.
     at_most : int, optional
-        Bound of the default.
+        Upper bound of the default.
     """
     if k is None:
         default = int(np.ceil(n**0.8))
@@ -55,7 +55,7 @@ def ensemble_size(B: int | str) -> int | Literal["auto", "complete"]:
 
 
 def warn_of_single_rows(k: Any) -> None:
-    """Warn when k is the number one, which is easily meant as the fraction."""
+    """Warn when k is the integer 1, which is easily confused with the fraction."""
     if isinstance(k, int | np.integer) and not isinstance(k, bool) and k == 1:
         warnings.warn(
             "k=1 is one observation a subsample; k=1.0, the fraction, is all of them.",

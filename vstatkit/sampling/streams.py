@@ -31,7 +31,7 @@ def resolve_seed(rng: Seed) -> int:
     Returns
     -------
     int
-        Give it back as `rng` to repeat the same numbers.
+        Pass it as `rng` to repeat the same numbers.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Arrays and one JSON document in a zip file, read without trusting it.
 
-The checksum tells damage, not forgery: whoever can change the file can change the
+The checksum detects damage, not forgery: whoever can change the file can change the
 checksum too, so everything that is read is checked as well.
 """
 
@@ -26,7 +26,7 @@ Arrays = dict[str, NDArray[Any]]
 DOCUMENT, CHECKSUM = "document", "checksum"
 
 MAX_EXPANSION = 20
-"""Times a file may grow when it is read; what compresses better is stored as is."""
+"""Factor by which a file may grow when read; what compresses better is stored raw."""
 
 FREE_BYTES = 2**24
 """Bytes that any file may grow to."""
@@ -61,7 +61,7 @@ def _array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def _compression(part: bytes) -> int:
-    """Store what would look like an attack on the reader's memory."""
+    """Store raw what would look like an attack on the reader's memory."""
     if len(part) < 2**20:
         return zipfile.ZIP_DEFLATED
     # The fastest compression is the weakest: the one used may do twice as well.

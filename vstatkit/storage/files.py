@@ -1,4 +1,4 @@
-"""Write files whole: a file that is there is the old one or the new one."""
+"""Write files whole: a file is always either the old one or the new one."""
 
 import os
 import secrets
@@ -19,10 +19,10 @@ def write_whole(
     *,
     temporary: Path | None = None,
 ) -> None:
-    """Write a file beside its place, then move it there.
+    """Write a file under another name, then move it into place.
 
-    Killed, interrupted or out of space, the old file stays as it was. A symbolic
-    link stays one; the file keeps its permissions.
+    If this is killed, interrupted or out of space, the old file stays as it was. A
+    symbolic link stays a link, and the file keeps its permissions.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _own_name(place: Path) -> Path:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the new name last; some systems have no way to ask for it."""
+    """Make the new name permanent, on systems that offer a way to do so."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
         try:
@@ -76,7 +76,7 @@ def _sync_directory(directory: Path) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Put Ctrl-C off until a file is whole."""
+    """Postpone Ctrl-C until a file is whole."""
     before = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
     if before is None or not main:  # the handler is not Python's, or not ours to set

@@ -1,7 +1,7 @@
 """Load saved results; what a file says is checked before it is used.
 
-A file may be damaged, or made by somebody who wishes harm. Nothing in it is run, and
-whatever is wrong with it ends in a `FileError`.
+A file may be damaged, or made to do harm. Nothing in it is executed, and
+anything wrong with it raises a `FileError`.
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
     Raises
     ------
     FileError
-        When the file does not hold results, is damaged, or says what cannot be.
+        When the file does not hold results, is damaged, or contradicts itself.
     """
     place = Path(path)
     if not place.exists():
@@ -187,7 +187,7 @@ def _unpack_orders(arrays: Arrays) -> HigherOrders | None:
 
 
 def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
-    """Take the largest deviations that estimates can have: one for all, or each its."""
+    """Take the largest deviations that estimates can have: one for all, or one each."""
     if "limit" not in arrays:
         return None
     limit = take_floats(arrays, "limit", 1)
@@ -199,7 +199,7 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
 def _unpack_support(
     arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None
 ) -> Support | None:
-    """Take the ends of the values: one pair for all, or each its own."""
+    """Take the ends of the range of values: one pair for all, or one pair each."""
     if "support" not in arrays:  # older files, where the learners tell
         if predictor is None or info.coefficients:
             return None

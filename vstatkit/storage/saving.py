@@ -30,8 +30,8 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     """Save results to a file that `load` reads.
 
     Learners are saved where they are trees or coefficients, with the columns
-    that the formula reads; other learners are left out, with a warning. Killed or
-    out of space, an old file of the same name stays as it was.
+    that the formula reads; other learners are left out, with a warning. If this is
+    killed or out of space, an old file of the same name stays as it was.
     """
     arrays: Arrays = {"values": results.values}
     if results.null is not None:
@@ -41,7 +41,7 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     if results.support is not None:
         ends = (results.support.low, results.support.high)
         arrays["support"] = np.array([np.atleast_1d(end) for end in ends], np.float64)
-    if isinstance(results.reference, np.ndarray):  # frames are of trees left in R
+    if isinstance(results.reference, np.ndarray):  # frames belong to trees in R
         arrays["reference"] = results.reference
     if results.orders is not None:
         arrays["orders"] = np.array(dataclasses.astuple(results.orders))

@@ -61,7 +61,7 @@ class Law:
     Attributes
     ----------
     generator : Mars
-        Law of the observations; the response is `y`.
+        Draws the observations; the response is `y`.
     """
 
     generator: Mars

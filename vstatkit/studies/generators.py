@@ -1,4 +1,4 @@
-"""The paper's two laws, as functions of a stream."""
+"""The paper's two distributions of data, as functions of a stream."""
 
 from dataclasses import dataclass
 

@@ -34,7 +34,7 @@ class Law:
     respond : callable
         Draws the response, given a stream, the predictors and their means.
     points : DataFrame
-        Query points inside the law.
+        Query points inside the range of the predictors.
     n : int
         Rows of a data set.
     dead : tuple of str

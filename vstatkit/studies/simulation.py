@@ -1,4 +1,4 @@
-"""One machine for every simulation: generator x design x kernel x estimators."""
+"""The engine of every simulation: generator x design x kernel x estimators."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -146,7 +146,7 @@ class Simulation:
     missing : {"drop", "raise", "pass"}
         As in `fit`.
     first : FirstData or None
-        What `begun` found; iterations are held against it.
+        What `begun` found; iterations are compared with it.
     """
 
     name: str

@@ -116,7 +116,7 @@ class GroupEstimator(VarianceEstimator):
         return sampling, grouped_monte_carlo(values, labels, share, joint=True)
 
     def labels(self, design: SubsampleDesign, B: int) -> Ints:
-        """Give the groups of the learners, checked for the estimator."""
+        """Return the groups of the learners, checked for the estimator."""
         labels = design.groups(B)
         if labels is None:
             raise ValueError(

@@ -84,7 +84,7 @@ class MomentEstimator(SumEstimator):
 
 
 def moment_concentration(moments: EnsembleMoments) -> Floats | None:
-    """Say how much the covariances with the counts rest on few units."""
+    """Say how much the covariances with the counts depend on few units."""
     if moments.quartic is None:
         return None
     n, noise = moments.n, moments.count_variance * moments.monte_carlo

@@ -29,7 +29,7 @@ class VarianceComponents:
     monte_carlo : ndarray of shape (m,)
         `zeta_k / B`: what growing more learners removes.
     total : ndarray of shape (m,)
-        `sampling + monte_carlo`.
+        The sum `sampling + monte_carlo`.
     mc_se : ndarray of shape (m,)
         Monte Carlo standard error of `total`.
     noise : ndarray of shape (m,) or None
@@ -38,7 +38,7 @@ class VarianceComponents:
     n : int
         Number of independent units.
     ceiling : ndarray of shape (m,)
-        The most that the sampling variance can be, given how much single learners
+        Largest possible sampling variance, given how much single learners
         vary; infinite where nothing is known.
     concentration : ndarray of shape (m,) or None
         `sum c**4 / (sum c**2)**2` of the influences c, without their noise: one over
@@ -83,7 +83,7 @@ class VarianceComponents:
 
     @classmethod
     def join(cls, parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
-        """Put the components of several groups of query points together."""
+        """Join the components of several chunks of query points."""
         joined = {
             name: _join_arrays([getattr(part, name) for part in parts])
             for name in (*COMPONENTS, "noise", "ceiling", "concentration")
@@ -105,7 +105,7 @@ class VarianceComponents:
         return replace(self, **scaled)
 
     def to_frame(self, index: Labels | None = None) -> pd.DataFrame:
-        """Tabulate the components, one row a query point."""
+        """Tabulate the components, one row per estimate."""
         frame = pd.DataFrame({name: getattr(self, name) for name in COMPONENTS}, index)
         if self.orders is None:
             return frame

@@ -59,7 +59,7 @@ def known_orders(
     orders: HigherOrders | None,
     kind: KernelKind = KernelKind.UNKNOWN,
 ) -> HigherOrders | None:
-    """Give what an estimator has to know beyond the first order.
+    """Find what an estimator has to know beyond the first order.
 
     Measured on the values themselves where it is not given; None for estimators
     that do not use it.
@@ -115,7 +115,7 @@ def group_components(
 
 
 def learner_groups(method: str, design: SubsampleDesign, B: int) -> Ints:
-    """Give the groups of the learners, checked for the estimator."""
+    """Return the groups of the learners, checked for the estimator."""
     return _by_groups(method).labels(design, B)
 
 

@@ -9,7 +9,7 @@ from vstatkit.variance.noise import noise_variance, positive_mean
 def influence_concentration(
     squares: Floats, fourth: Floats, noise: Floats, n: int
 ) -> Floats:
-    """Say how much the squared influences rest on few units, from 1/n to 1.
+    """Say how much the squared influences depend on few units, from 1/n to 1.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Sums over learners, and the moments that the variance estimators see.
 
-`EnsembleSums` is additive: one object a batch, added up in any grouping.
-`EnsembleMoments` is what is left of it after the pass: every estimator is a
+`EnsembleSums` is additive: there is one object per batch, and the order of adding
+is free. `EnsembleMoments` is what the pass leaves of it: every estimator is a
 linear function of its fields, so that fields of shape (m,) give variances and
 fields of shape (m, m) give covariances by the same code.
 """
@@ -16,7 +16,7 @@ from vstatkit.variance.sums import ROW_BLOCK, EnsembleSums
 
 @dataclass(frozen=True, slots=True)
 class EnsembleMoments:
-    """What the variance estimators see; `q` is m, or (m, m) when joint.
+    """What the variance estimators see; q is m, or (m, m) for covariances.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class EnsembleMoments:
     quartic : ndarray of shape (m,) or None
         Sum over observations of `cov_b(N[b, i], h_b)**4`.
     complete : bool
-        Every subsample was evaluated, so there is no Monte Carlo error.
+        Whether every subsample was evaluated, so that there is no Monte Carlo error.
     """
 
     n: int
@@ -150,7 +150,7 @@ def moments_of_powers(
 
 @dataclass(frozen=True, slots=True)
 class PresenceMoments:
-    """What the jackknife sees; `q` is m, or (m, m) when joint.
+    """What the jackknife sees; q is m, or (m, m) for covariances.
 
     Attributes
     ----------

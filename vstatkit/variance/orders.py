@@ -21,23 +21,23 @@ from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.pairs import PairChances, PairSums, pair_chances, sum_pairs
 
 PILOT = 256
-"""Learners of the first look, which tells how many are needed."""
+"""Learners compared in a first look, which tells how many are needed."""
 
 
 MOST_LEARNERS = 2000
-"""Learners whose pairs are compared at most."""
+"""Most learners whose pairs are compared."""
 
 
 MOST_PRODUCTS = 4_000_000_000
-"""Multiplications of the pairs' overlaps at most, which bounds the learners."""
+"""Most multiplications for the overlaps of pairs, which bounds the learners."""
 
 
 ENOUGH = 0.75
-"""Error of the measurement, relative to the expectation's, that is small enough."""
+"""Error of a measured rho, relative to that of the expected one, that is enough."""
 
 
 HOPELESS = 2.0
-"""Error of the measurement, relative to the expectation's, that says too
+"""Error of a measured rho, relative to that of the expected one, that says too
 little for its cost."""
 
 
@@ -56,7 +56,7 @@ class HigherOrders:
         The part of it that other learners would change.
     measured, measured_error : float
         `Q_2 / Q_1` from pairs of learners, pooled over reference values, and its
-        Monte Carlo error; not numbers where nothing could be measured.
+        Monte Carlo error; NaN where nothing could be measured.
     expected, expected_error : float
         What is expected of such kernels.
     n_learners, n_reference : int
@@ -97,7 +97,7 @@ def combine(
     n_learners: int = 0,
     n_reference: int = 0,
 ) -> HigherOrders:
-    """Weigh what was measured and what was expected by their precisions.
+    """Average what was measured and what was expected, weighted by their precisions.
 
     A negative `rho`, which no sequence of orders has, counts as zero.
     """

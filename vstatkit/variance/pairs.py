@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats
 
 BLOCK = 256
-"""Learners compared with all others at a time."""
+"""Learners that are compared with all others at a time."""
 
 
 class PairChances(NamedTuple):
-    """Chances that one observation, both, one or none of two are in a subsample.
+    """Chances that one observation, or both, one or none of two are in a subsample.
 
     `split` is the chance that the first of two is present and the second absent.
     """
@@ -103,8 +103,8 @@ def _tilt(n: int, chances: PairChances) -> float:
 class PairSums(NamedTuple):
     """`Q_1` and `Q_2`, pooled, and what tells the error of their ratio.
 
-    `rows` are every learner's parts of the two; `squares` the mean squared terms of
-    `Q_1`, of both, and of `Q_2`.
+    `rows` are the parts of the two from each learner; `squares` the mean squares of the
+    terms of `Q_1`, of the products of the terms of both, and of those of `Q_2`.
     """
 
     q_1: float
@@ -114,7 +114,7 @@ class PairSums(NamedTuple):
 
     @property
     def rho(self) -> float:
-        """Ratio of the second to the first; not a number where there is none."""
+        """Ratio of the second to the first; NaN where there is none."""
         return self.q_2 / self.q_1 if self.q_1 > 0 else np.nan
 
     @property

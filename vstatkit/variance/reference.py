@@ -6,7 +6,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.sampling.streams import Purpose, stream
 
 MOST_REFERENCES = 300
-"""Reference values that are pooled at most."""
+"""Most reference values that are pooled."""
 
 
 def spread_columns(m: int) -> Ints:
@@ -15,9 +15,9 @@ def spread_columns(m: int) -> Ints:
 
 
 def reference_rows(X: Floats, seed: int, n_outputs: int = 1) -> Floats:
-    """Draw rows like the data's, but not in it, by the seed alone.
+    """Draw rows that are like those of the data, but not in it, from the seed alone.
 
-    A learner that holds a row fits it; what counts is how it predicts others. Each
+    A learner that holds a row fits it, but what counts is how it predicts others. Each
     reference row takes every feature from one or the other of two rows.
     """
     rows = reference_places(len(X), X.shape[1], seed, n_outputs)

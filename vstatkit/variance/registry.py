@@ -16,13 +16,13 @@ from vstatkit.variance.estimator import VarianceEstimator
 
 LEAST_ABSENT = 4
 LEAST_ABSENT_SHARE = 0.1
-"""Units that subsamples leave out, and their share, for presence to tell enough."""
+"""Least number, and share, of units left out for presence to say enough."""
 
 ESTIMATORS: dict[str, VarianceEstimator] = {}
 """Estimators by name."""
 
 GROUPED_DESIGNS: dict[str, str] = {}
-"""The estimator that a design of groups was made for."""
+"""The estimator made for a design with groups."""
 
 
 def register_variance(estimator: VarianceEstimator) -> None:
@@ -80,7 +80,7 @@ def resolve_method(
     method : str
         A key of `ESTIMATORS`; "auto": what holds for the kernel, the design and k;
         or "corrected": the paper's estimator that fits the sampling, or the one
-        that a design of groups was made for.
+        made for a design with groups.
     replace : bool
         Sampling with replacement.
     design : str

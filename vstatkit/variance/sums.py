@@ -11,11 +11,11 @@ from vstatkit.sampling.counts import SPARSE_BELOW
 from vstatkit.sampling.design import SubsampleDesign
 
 BATCH_ENTRIES = 2_000_000
-"""Counts held at a time while summing over learners."""
+"""Counts held in memory at a time while summing over learners."""
 
 
 SPARSE_BATCH_ENTRIES = 250_000
-"""The same for sparse counts, which take four times the memory, and are gathered."""
+"""The same for sparse counts, which take four times the memory."""
 
 
 ROW_BLOCK = 128
@@ -110,7 +110,7 @@ def _count_squares(N: Counts, weights: Floats | None) -> float:
 
 @dataclass
 class _RunningSums:
-    """Sums that batches are added to in place: nothing of size n x m is copied.
+    """Sums to which batches are added in place: nothing of size n x m is copied.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class _RunningSums:
 
     @classmethod
     def start(cls, n: int, size: int, origin: Floats, *, joint: bool) -> "_RunningSums":
-        """Begin with nothing."""
+        """Start from zero."""
         m = origin.size
         squares = np.zeros((m, m) if joint else m)
         return cls(size, origin, joint, np.zeros((n, m + 1)), np.zeros(m), squares)
@@ -168,7 +168,7 @@ class _RunningSums:
         self.table += self.scratch
 
     def freeze(self) -> EnsembleSums:
-        """Give the sums."""
+        """Return the sums."""
         return EnsembleSums(
             size=self.size,
             origin=self.origin,
@@ -206,7 +206,7 @@ def sum_ensemble(
     Parameters
     ----------
     design : SubsampleDesign
-        Draws the counts anew.
+        Draws the counts again.
     values : ndarray of shape (L, m)
         Kernel values of learners `start` to `start + L`.
     start : int
@@ -238,7 +238,7 @@ def sum_ensemble(
 
 
 def present(counts: Counts) -> Counts:
-    """Say which counts are above zero, as ones and zeros."""
+    """Mark the counts that are above zero, with ones and zeros."""
     if not sparse.issparse(counts):
         return (counts > 0).astype(np.float64)
     # A comparison of sparse arrays would cost several times the sums. Designs have
