@@ -302,3 +302,10 @@ def test_a_hypothesised_value_moves_the_test_and_not_the_estimate(data):
     expected = (res.params["x1"] - 2) / res.bse["x1"]
     assert_allclose(single.zvalues.item(), expected, rtol=1e-8)
     assert_allclose(res.wald_test("x1 = 2").statistic, expected**2, rtol=1e-8)
+
+
+def test_the_covariance_says_how_much_was_repaired(data):
+    res = vs.fit("y ~ x1 + x2", data, B=20, rng=1, at=data.head(12))
+    frame = res.cov_params()
+    assert frame.attrs["repaired"] == res.covariances.repaired
+    assert 0 < frame.attrs["repaired"] < 1

@@ -329,3 +329,13 @@ def test_a_file_of_layout_3_is_read():
         old.get_prediction(frame).summary_frame(),
         new.get_prediction(frame).summary_frame(),
     )
+
+
+def test_a_logit_of_zeros_and_ones_is_loaded(tmp_path):
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame({"x": rng.normal(size=80), "y": 1.0 * (rng.random(80) < 0.5)})
+    res = vs.fit("y ~ x", data, kernel="logit", B=30, rng=1)
+    res.save(tmp_path / "logit.vst")
+    loaded = vs.load(tmp_path / "logit.vst")
+    np.testing.assert_array_equal(loaded.predict(data), res.predict(data))
+    assert str(loaded.summary()) == str(res.summary())

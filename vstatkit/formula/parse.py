@@ -64,15 +64,19 @@ class Recipe:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, names=unpack_names(state["names"]))
 
+    def parsed(self) -> ParsedFormula:
+        """Parse again, trusting nobody; the formula may come from a file."""
+        return self._parsed(None)
+
     def rebuild(self) -> Coding:
-        """Code again, trusting nobody; the formula may come from a file."""
-        return self._coded(None)
+        """Code again, trusting nobody."""
+        return self.parsed().coding
 
     def repeat(self) -> Coding:
         """Code again with the names that the formula was read with."""
-        return self._coded(environment_of(self.names))
+        return self._parsed(environment_of(self.names)).coding
 
-    def _coded(self, environment: Environment | None) -> Coding:
+    def _parsed(self, environment: Environment | None) -> ParsedFormula:
         return parse(
             self.formula,
             self.frame,
@@ -80,7 +84,7 @@ class Recipe:
             intercept=self.intercept,
             missing=self.missing,
             whole_factors=self.whole_factors,
-        ).coding
+        )
 
 
 def parse(

@@ -17,8 +17,8 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
 from vstatkit.exceptions import FileError
-from vstatkit.formula.coding import Coding
 from vstatkit.formula.parse import Recipe
+from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.registry import CODECS
@@ -303,19 +303,21 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     codec = CODECS[kind]
     only(packed, PREDICTOR + codec.fields, "`predictor`")
     numbers = take_floats(arrays, "frame_numbers", 2, missing=True)
-    coding = _unpack_coding(packed, numbers)
+    parsed = _unpack_formula(packed, numbers)
     classes = _unpack_classes(take(packed, "classes", list, type(None)))
-    kernel, learners = codec.unpack(packed, arrays, B, coding.columns.size)
+    kernel, learners = codec.unpack(packed, arrays, B, parsed.X.shape[1])
     # A response of zeros and ones has two classes that have no names.
-    named = None if classes is None else len(classes)
-    check(kernel.n_classes in (named, 2 if named is None else named), _CLASSES)
-    return Predictor(kernel, learners, coding, classes, None)
+    unnamed = parsed.classes is None and bool(np.isin(parsed.y, (0, 1)).all())
+    possible = (None, 2) if unnamed else (None if classes is None else len(classes),)
+    check(classes is None or not unnamed, _CLASSES)
+    check(kernel.n_classes in possible, _CLASSES)
+    return Predictor(kernel, learners, parsed.coding, classes, None)
 
 
 _CLASSES = "learners and response differ in their classes."
 
 
-def _unpack_coding(packed: Any, numbers: Floats) -> Coding:
+def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:
     missing = take(packed, "missing", str)
     check(missing in ("drop", "raise", "pass"), "missing values: no known treatment.")
     return Recipe(
@@ -324,7 +326,7 @@ def _unpack_coding(packed: Any, numbers: Floats) -> Coding:
         take(packed, "intercept", bool),
         missing,
         whole_factors=take(packed, "whole_factors", bool),
-    ).rebuild()
+    ).parsed()
 
 
 def _unpack_classes(packed: list[Any] | None) -> tuple[Any, ...] | None:
