@@ -100,26 +100,13 @@ class SplitFinder {
         if (!order.missing && own_.tied(f) &&
             own_.value(f, order.rows[0]) == own_.value(f, order.rows[order.count - 1]))
             return;
-        // Written out: most of the time is spent here, and compilers do worse otherwise.
-        const Missing missing{node, own_.rank(f), own_.known(f)};
-        for (int side = 0; side < (order.missing ? 2 : 1); ++side) {
-            const bool left = side == 1;
-            if (own_.uneven())
-                scan_thresholds(f, order, left, criterion.careful_walk(order, missing, left),
-                                best);
-            else
-                scan_thresholds(f, order, left, criterion.walk(order, missing, left), best);
-        }
-    }
-
-    template <class Walk>
-    void scan_thresholds(int f, const Order& order, bool missing_left, Walk walk,
-                         Split& best) {
         const bool all = !own_.tied(f) && options_.min_samples_leaf <= 1;
-        const int j = scan(order, missing_left, walk, best, [=](int at) {
-            return all || (leaves_enough(order, at + 1, missing_left) && parts(f, order, at));
+        on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+            const int j = scan(order, left, walk, best, [&](int at) {
+                return all || (leaves_enough(order, at + 1, left) && parts(f, order, at));
+            });
+            if (j >= 0) take_threshold(f, order, j, left, best);
         });
-        if (j >= 0) take_threshold(f, order, j, missing_left, best);
     }
 
     // Walk over the splits after each row in turn. Returns the first of the best ones,
