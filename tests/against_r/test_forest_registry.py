@@ -108,7 +108,7 @@ def test_its_comparisons_are_in_the_certificate(bagged, monkeypatch):
     made = r_bridge.check(seeds=3)
     assert made.ok
     assert len(made.comparisons) == 1 + 1 + 3
-    assert "3 forests of stats's in 1 settings" in "\n".join(made.conclusion())
+    assert "3 stats forests in 1 settings" in "\n".join(made.conclusion())
     assert "## stats: lines (3 forests)" in made.to_markdown()
     monkeypatch.setitem(names, "JACKKNIFE", names["JACKKNIFE"].replace("- 1)", ")"))
     wrong = r_bridge.check(seeds=1)

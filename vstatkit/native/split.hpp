@@ -100,11 +100,14 @@ class SplitFinder {
         if (!order.missing && own_.tied(f) &&
             own_.value(f, order.rows[0]) == own_.value(f, order.rows[order.count - 1]))
             return;
+        // Nearly always all splits are allowed: a loop of its own asks no more.
         const bool all = !own_.tied(f) && options_.min_samples_leaf <= 1;
         on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
-            const int j = scan(order, left, walk, best, [&](int at) {
-                return all || (leaves_enough(order, at + 1, left) && parts(f, order, at));
-            });
+            const int j = all ? scan(order, left, walk, best, [](int) { return true; })
+                              : scan(order, left, walk, best, [&](int at) {
+                                    return leaves_enough(order, at + 1, left) &&
+                                           parts(f, order, at);
+                                });
             if (j >= 0) take_threshold(f, order, j, left, best);
         });
     }
