@@ -198,7 +198,7 @@ def _model_info(
         n_dropped=parsed.n_dropped,
         units="clusters" if clustered else "observations",
         coefficients=query.rows is None,
-        typical=parsed.coding.typical(parsed.frame),
+        typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
     )

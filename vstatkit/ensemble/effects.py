@@ -42,7 +42,9 @@ class Settings:
     n_beyond: int
 
 
-def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
+def effect_settings(
+    coding: Coding, frame: pd.DataFrame, typical: pd.DataFrame | None = None
+) -> Settings | None:
     """List the moves; None when no predictor of the formula varies.
 
     Parameters
@@ -51,6 +53,8 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
         Codes rows of the data.
     frame : DataFrame
         The variables of the right-hand side.
+    typical : DataFrame, optional
+        The typical row, if it is known already.
     """
     room = max(1, MAX_ENTRIES // coding.columns.size)
     moves: list[tuple[str, Any, Any]] = []
@@ -64,7 +68,7 @@ def effect_settings(coding: Coding, frame: pd.DataFrame) -> Settings | None:
         looked_at += 1
     if not moves:
         return None
-    typical = coding.typical(frame)
+    typical = coding.typical(frame) if typical is None else typical
     both = [(name, a) for name, a, _ in moves] + [(name, b) for name, _, b in moves]
     start, end = np.split(coding.raw_matrix(_moved(typical, both)), 2)
     usable = np.flatnonzero(coding.usable(start) & coding.usable(end))

@@ -75,18 +75,26 @@ def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -
                 "coefficients or statistics. Use get_prediction(at) on the results."
             )
         return Query(pd.Index(parsed.names), None, None)
-    points = parsed.coding.typical(parsed.frame) if at is None else as_frame(at)
-    if at is None and not parsed.coding.usable(parsed.coding.raw_matrix(points)):
-        raise FormulaError(
-            "the formula is not finite at the typical row (medians, most frequent "
-            f"levels): {points.iloc[0].to_dict()}. Give query points as `at`."
-        )
-    rows = parsed.coding.matrix(points)
+    if at is None:
+        points, rows = parsed.typical, _typical_rows(parsed)
+    else:
+        points = as_frame(at)
+        rows = parsed.coding.matrix(points)
     labels = output_labels(points.index, parsed.classes)
-    settings = effect_settings(parsed.coding, parsed.frame)
+    settings = effect_settings(parsed.coding, parsed.frame, parsed.typical)
     if settings is not None:
         rows = np.concatenate([rows, settings.start, settings.end])
     return Query(labels, rows, settings)
+
+
+def _typical_rows(parsed: ParsedFormula) -> Floats:
+    rows = parsed.coding.raw_matrix(parsed.typical)
+    if not parsed.coding.usable(rows).all():
+        raise FormulaError(
+            "the formula is not finite at the typical row (medians, most frequent "
+            f"levels): {parsed.typical.iloc[0].to_dict()}. Give query points as `at`."
+        )
+    return rows
 
 
 def build_reference(

@@ -1,6 +1,7 @@
 """What a formula and data come to."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -54,3 +55,8 @@ class ParsedFormula:
     data: pd.DataFrame
     coding: Coding
     levels: Ints
+
+    @cached_property
+    def typical(self) -> pd.DataFrame:
+        """The typical row: medians, and the most frequent levels."""
+        return self.coding.typical(self.frame)
