@@ -1,12 +1,12 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, KernelLike, Seed
+from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
@@ -140,38 +140,78 @@ def fit(
     (['x1', 'x2', 'x4'], 200, 70)
     """
     restricted = eval_env == "restricted"
-    environment = None if restricted else caller_environment(1 + int(eval_env))
-    frame = as_frame(data)
-    parsed = parse(
+    observed = _observe(
         formula,
-        frame,
-        environment=environment,
+        as_frame(data),
+        environment=None if restricted else caller_environment(1 + int(eval_env)),
         intercept=keeps_intercept(kernel),
         missing=missing,
         whole_factors=keeps_factors(kernel, kernel_options),
-        not_in_dot=tuple(one for one in (groups, weights) if isinstance(one, str)),
+        groups=groups,
+        weights=weights,
     )
+    parsed = observed.parsed
     _check_observations(parsed, k)
+    keywords, options = split_options(kernel_options, design_options())
+    built = build_kernel(kernel, Training.of(parsed, observed.weights), options)
+    drawing = Drawing(design, k, B, replace, rng, variance)
+    scheme = settle(drawing, len(observed.units), keywords, kind_of(built))
+    query = build_query(built, parsed, at)
+    keep = isinstance(built, Predictive)
+    task = Task(built, scheme.design, query.rows, observed.members, keep)
+    if isinstance(built, FunctionKernel):
+        task, query = probe(task, built)
+    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)
+    info = _model_info(formula, kernel, observed, query)
+    return evaluated(
+        task,
+        scheme,
+        query,
+        info=info,
+        units=observed.units,
+        growing=growing,
+        parsed=parsed,
+    )
+
+
+class _Observed(NamedTuple):
+    """The observations of a fit.
+
+    Attributes
+    ----------
+    parsed : ParsedFormula
+        What the formula and the data come to.
+    members : ndarray of shape (n_rows,) or None
+        Unit of every row; None where every row is its own unit.
+    units : Index
+        Labels of the units.
+    weights : ndarray of shape (n_rows,) or None
+        Weight of every row.
+    """
+
+    parsed: ParsedFormula
+    members: Ints | None
+    units: pd.Index
+    weights: Floats | None
+
+
+def _observe(
+    formula: str,
+    frame: pd.DataFrame,
+    *,
+    groups: Any,
+    weights: Any,
+    **how: Any,
+) -> _Observed:
+    """Apply the formula, and read the columns beside it; `how` is for `parse`."""
+    beside = tuple(one for one in (groups, weights) if isinstance(one, str))
+    parsed = parse(formula, frame, not_in_dot=beside, **how)
     clusters, column = (
         take_column(name, given, parsed.data, parsed.rows, frame.index)
         for name, given in (("groups", groups), ("weights", weights))
     )
-    keywords, options = split_options(kernel_options, design_options())
-    training = Training.of(parsed, observation_weights(column))
-    built = build_kernel(kernel, training, options)
     members, units = unit_codes(clusters, parsed.data.index)
-    drawing = Drawing(design, k, B, replace, rng, variance)
-    scheme = settle(drawing, len(units), keywords, kind_of(built))
-    query = build_query(built, parsed, at)
-    keep = isinstance(built, Predictive)
-    task = Task(built, scheme.design, query.rows, members, keep)
-    if isinstance(built, FunctionKernel):
-        task, query = probe(task, built)
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)
-    info = _model_info(formula, kernel, parsed, query, members is not None)
-    return evaluated(
-        task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
-    )
+    return _Observed(parsed, members, units, observation_weights(column))
 
 
 def _check_observations(parsed: ParsedFormula, k: Any) -> None:
@@ -184,11 +224,11 @@ def _check_observations(parsed: ParsedFormula, k: Any) -> None:
 def _model_info(
     formula: str,
     kernel: KernelLike,
-    parsed: ParsedFormula,
+    observed: _Observed,
     query: Query,
-    clustered: bool,
 ) -> ModelInfo:
     """Say what the header of a fit's summary says."""
+    parsed = observed.parsed
     return ModelInfo(
         title=kernel_title(kernel),
         response=response_name(parsed),
@@ -196,7 +236,7 @@ def _model_info(
         kernel=kernel_name(kernel),
         nobs=len(parsed.y),
         n_dropped=parsed.n_dropped,
-        units="clusters" if clustered else "observations",
+        units="observations" if observed.members is None else "clusters",
         coefficients=query.rows is None,
         typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),
