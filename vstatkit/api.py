@@ -51,7 +51,7 @@ def fit(
     k: int | float | None = None,
     B: int | str = "auto",
     replace: bool = True,
-    design: str = "iid",
+    design: str = "auto",
     variance: str = "auto",
     at: DataLike | None = None,
     groups: Any = None,
@@ -81,15 +81,20 @@ def fit(
         regressor or classifier; or a function of a subsample: of the data frame,
         or of (y, X) if it takes two arguments.
     k : int or float, optional
-        Subsample size, or a fraction of n; `ceil(n**0.8)` by default.
+        Subsample size, or a fraction of n; `ceil(n**0.8)` by default, or what the
+        design allows.
     B : int, "auto" or "complete"
         Number of base learners. "auto" grows until the Monte Carlo error of the
         standard errors at the query points is below `tol`, or `atol`.
     replace : bool
         Subsample with replacement (a V-statistic) or without (a U-statistic).
-    design : {"iid", "balanced", "two-level", "little-bags", "matched"} or str
-        How subsamples are drawn. Its options (`block`; `n_out` and `n_in`;
-        `group_size`) are given as keywords.
+    design : str
+        How subsamples are drawn: "auto", "iid", "balanced", "two-level",
+        "little-bags", "matched", "shards", or a registered design. "auto" is
+        "iid", independent subsamples, unless there are so many observations that
+        standard errors would need many more than `max_B` learners; then it is
+        "shards", disjoint parts of the data. Options (`block`; `n_out` and `n_in`;
+        `group_size`; `n_shards`) are given as keywords.
     variance : str
         Variance estimator. "auto" is what suits the kernel and k: "hoeffding",
         which goes beyond the first order, for trees and other learners; "corrected",
@@ -155,7 +160,7 @@ def fit(
     keywords, options = split_options(kernel_options, design_options())
     built = build_kernel(kernel, Training.of(parsed, observed.weights), options)
     drawing = Drawing(design, k, B, replace, rng, variance)
-    scheme = settle(drawing, len(observed.units), keywords, kind_of(built))
+    scheme = settle(drawing, len(observed.units), keywords, kind_of(built), max_B)
     query = build_query(built, parsed, at)
     keep = isinstance(built, Predictive)
     task = Task(built, scheme.design, query.rows, observed.members, keep)
@@ -251,7 +256,7 @@ def statistic(
     k: int | float,
     B: int | str = "auto",
     replace: bool = True,
-    design: str = "iid",
+    design: str = "auto",
     variance: str = "auto",
     groups: Any = None,
     rng: Seed = None,
@@ -278,7 +283,7 @@ def statistic(
     replace, design, variance, groups, rng, n_jobs, progress, tol, atol, max_B
         See `fit`.
     **options
-        Of the design: `block`; `n_out` and `n_in`; `group_size`.
+        Of the design: `block`; `n_out` and `n_in`; `group_size`; `n_shards`.
 
     Returns
     -------
@@ -300,7 +305,7 @@ def statistic(
     clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
     members, units = unit_codes(clusters, index)
     drawing = Drawing(design, k, B, replace, rng, variance)
-    scheme = settle(drawing, len(units), options, KernelKind.SMOOTH)
+    scheme = settle(drawing, len(units), options, KernelKind.SMOOTH, max_B)
     task, query = statistic_task(h, table, scheme.design, members)
     name = kernel_name(h)
     info = ModelInfo(

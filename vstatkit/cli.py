@@ -121,7 +121,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variance", default="auto", choices=["auto", "corrected", *ESTIMATORS]
     )
-    parser.add_argument("--design", default="iid", choices=list(DESIGNS))
+    parser.add_argument("--design", default="auto", choices=["auto", *DESIGNS])
     parser.add_argument("--alpha", type=float, default=0.05)
     parser.add_argument("--seed", type=int, help="repeats the same numbers")
     parser.add_argument("--n-jobs", type=int)

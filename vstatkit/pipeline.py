@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from vstatkit._typing import Seed
+from vstatkit.ensemble.choosing import AUTO, Wish, choose, whole_shards
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.prediction import build_predictor
@@ -22,6 +23,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import build_design
+from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.sizes import ensemble_size
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.variance.registry import resolved
@@ -57,7 +59,7 @@ class Drawing(NamedTuple):
 
 
 def settle(
-    drawing: Drawing, n: int, options: dict[str, Any], kind: KernelKind
+    drawing: Drawing, n: int, options: dict[str, Any], kind: KernelKind, max_B: int
 ) -> Scheme:
     """Settle how n units are drawn, before anything is evaluated.
 
@@ -71,16 +73,24 @@ def settle(
         Options of the design.
     kind : KernelKind
         How the kernel depends on its observations.
+    max_B : int
+        Most learners that "auto" may grow.
     """
+    B = ensemble_size(drawing.B)
+    wish = Wish(drawing.design, drawing.variance, drawing.k, B, max_B)
+    name, options = choose(wish, n, kind, options)
+    chosen = name == ShardsDesign.name and drawing.design == AUTO
     design, size = build_design(
-        drawing.design,
+        name,
         n,
         drawing.k,
-        ensemble_size(drawing.B),
+        "auto" if chosen else B,
         replace=drawing.replace,
         seed=resolve_seed(drawing.rng),
         options=options,
     )
+    if isinstance(design, ShardsDesign) and chosen:
+        size = whole_shards(design, B) if isinstance(B, int) else B
     return Scheme(design, size, resolved(drawing.variance, design, kind))
 
 

@@ -4,16 +4,24 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Floats, Labels
 from vstatkit.inference.estimate import CHUNK_ENTRIES, value_units
 from vstatkit.inference.normality import normality_tests
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.variance.by_shards import shard_influence
 from vstatkit.variance.moments import influence_values
 from vstatkit.variance.sums import sum_ensemble
 
 
 def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
-    """Influence on some of the estimates after others, to bound memory."""
+    """Influence on some of the estimates after others, to bound memory.
+
+    Of every unit; of every shard, where shards and not units tell the variance.
+    """
+    if isinstance(design, ShardsDesign):
+        yield shard_influence(values, design.groups(len(values)))
+        return
     step = max(1, CHUNK_ENTRIES // design.n)
     for first in range(0, values.shape[1], step):
         block = values[:, first : first + step]
@@ -25,3 +33,10 @@ def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame
     """Test the influence values, one row for each estimate."""
     tables = [normality_tests(block) for block in influence_blocks(design, values)]
     return pd.concat(tables, ignore_index=True)
+
+
+def influential(design: SubsampleDesign, units: Labels) -> Labels:
+    """Label what has an influence of its own: the units, or the shards."""
+    if isinstance(design, ShardsDesign):
+        return pd.RangeIndex(design.n_shards, name="shard")
+    return units

@@ -49,7 +49,7 @@ def stabilise(
     Monte Carlo variance of V, `data` the variance it would have with infinitely
     many learners (see `data_variance`), and what is not known about orders beyond
     the first is added. They are at least `MIN_DF`, and less than the number of
-    units.
+    units. A variance of replicates has its own, and is not bounded.
     """
     V, n = components.sampling, components.n
     nonnegative = ESTIMATORS[components.method].nonnegative
@@ -68,6 +68,8 @@ def stabilise(
     if components.orders is not None:
         spread = spread + (components.orders.relative_error * positive) ** 2
     df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
+    if components.df is not None:
+        df = np.full_like(df, components.df)
     df = np.where(variance > 0, df, np.inf)  # estimates without error limit no others
     df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
     df = np.maximum(df, 1.0)

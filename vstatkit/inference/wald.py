@@ -39,8 +39,30 @@ class WaldTest:
         )
 
 
-def wald_test(difference: Floats, matrix: Floats, df: float, null: str) -> WaldTest:
-    """Test that differences with covariance `matrix` are all zero."""
+def wald_test(
+    difference: Floats,
+    matrix: Floats,
+    df: float,
+    null: str,
+    *,
+    replicates: bool = False,
+) -> WaldTest:
+    """Test that differences with covariance `matrix` are all zero.
+
+    Parameters
+    ----------
+    difference : ndarray of shape (r,)
+        Estimates less their hypothesised values.
+    matrix : ndarray of shape (r, r)
+        Covariance.
+    df : float
+        Degrees of freedom of the variances.
+    null : str
+        What is tested.
+    replicates : bool
+        Whether the covariance is that of `df + 1` replicates, over their number: then
+        the test is Hotelling's, exact for normal replicates.
+    """
     scale = np.sqrt(np.diag(matrix))
     unit = np.where(scale > 0, scale, 1.0)
     if np.any((scale == 0) & (difference != 0)):  # known without error
@@ -50,5 +72,18 @@ def wald_test(difference: Floats, matrix: Floats, df: float, null: str) -> WaldT
     z = difference / unit
     inverse = np.linalg.pinv(correlation, rcond=1e-8, hermitian=True)
     statistic = float(z @ inverse @ z) / max(rank, 1)
+    if replicates:
+        statistic, df = _hotelling(statistic, rank, df)
     pvalue = float(stats.f.sf(statistic, rank, df)) if rank else 1.0
     return WaldTest(statistic, rank, df, pvalue, null)
+
+
+def _hotelling(statistic: float, rank: int, df: float) -> tuple[float, float]:
+    """Turn Wald's F of replicates into Hotelling's, and its degrees of freedom."""
+    left = df - rank + 1
+    if rank and left < 1:
+        raise ValueError(
+            f"a joint test of {rank} restrictions needs more than {rank} shards; there "
+            f"are {df + 1:g}. Test fewer at once, or use more shards."
+        )
+    return statistic * left / df, left

@@ -60,4 +60,6 @@ def joint_test(results: "EnsembleResults", R: Restrictions) -> WaldTest:
     scale = np.where(found.bse > 0, found.bse, 1.0)
     z = (found.estimate - found.null) / scale
     df = float(found.df.min())
-    return wald_test(z, contrast.covariances.correlation, df, str(null))
+    replicates = found.scaled.df is not None
+    matrix = contrast.covariances.correlation
+    return wald_test(z, matrix, df, str(null), replicates=replicates)

@@ -17,7 +17,11 @@ from vstatkit.inference.bands import band_critical_values
 from vstatkit.inference.covariance import Covariance, covariance
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
-from vstatkit.inference.influence import influence_blocks, influence_normality
+from vstatkit.inference.influence import (
+    influence_blocks,
+    influence_normality,
+    influential,
+)
 from vstatkit.inference.intervals import Support
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
@@ -234,10 +238,12 @@ class EnsembleResults(Views):
         -------
         DataFrame of shape (n, m)
             `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
-            infinitesimal jackknife variance.
+            infinitesimal jackknife variance. With shards there is a row for each of
+            them, and the sum of squares is the variance that is reported.
         """
         blocks = list(influence_blocks(self.design, self.values))
-        return pd.DataFrame(np.concatenate(blocks, axis=1), self.units, self.labels)
+        index = influential(self.design, self.units)
+        return pd.DataFrame(np.concatenate(blocks, axis=1), index, self.labels)
 
     @cached_property
     def normality(self) -> pd.DataFrame:

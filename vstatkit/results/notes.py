@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from vstatkit.ensemble.choosing import jackknife_learners
 from vstatkit.inference.normality import MIN_OBSERVATIONS
-from vstatkit.inference.precision import about
+from vstatkit.inference.precision import TOL, about
 from vstatkit.inference.stabilise import MIN_DF
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.sections import MAX_ROWS, number_text
+from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS
 
 RELIABLE_UNITS = 20
@@ -28,6 +30,7 @@ def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
         _beyond_note(results),
         _unused_note(results),
         _few_units_note(results),
+        _shards_note(results),
         _influence_note(results),
         _negative_note(results),
         _bounded_note(results),
@@ -176,7 +179,37 @@ def _few_units_note(results: EnsembleResults) -> str | None:
     )
 
 
+def _shards_note(results: EnsembleResults) -> str | None:
+    design = results.design
+    if not isinstance(design, ShardsDesign):
+        return None
+    G, low, high = design.n_shards, design.n // design.n_shards, design.sizes().max()
+    each = f"{low:,}" if low == high else f"{low:,} or {high:,}"
+    return (
+        f"The std err is the spread of the ensembles of {G} disjoint shards of {each} "
+        f"{results.info.units}. With {G - 1} degrees of freedom it is itself known to "
+        f"{np.sqrt(0.5 / (G - 1)):.0%}, whatever B; its monte carlo part falls as B "
+        f"grows.{_jackknife_text(results)}"
+    )
+
+
+def _jackknife_text(results: EnsembleResults) -> str:
+    """Say what the jackknife would need, as far as these learners tell."""
+    parts = results.components
+    linear = results.k * float(parts.zeta_1.mean())
+    if not linear > 0:
+        return ""
+    ratio = max(1.0, float(parts.zeta_k.mean()) / linear)
+    needed = about(jackknife_learners(results.design.n, ratio))
+    return f" Of independent subsamples, about {needed} would tell it to {TOL:.0%}."
+
+
 def _influence_note(results: EnsembleResults) -> str:
+    if isinstance(results.design, ShardsDesign):
+        G = results.design.n_shards
+        if G < MIN_OBSERVATIONS:
+            return "Too few shards for normality tests of their means."
+        return f"Influence: normality tests of the means of the {G} shards."
     if results.design.n < MIN_OBSERVATIONS:
         return f"Too few {results.info.units} for normality tests of their influence."
     return (
@@ -190,7 +223,7 @@ def _units(results: EnsembleResults) -> str:
 
 def _negative_note(results: EnsembleResults) -> str | None:
     count = int((results.components.sampling < 0).sum())
-    if count == 0:
+    if count == 0 or results.components.df is not None:
         return None
     return (
         f"The raw sampling variance is negative for {count} of {len(results.labels)} "

@@ -10,7 +10,7 @@ from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit._typing import Ints, Labels
-from vstatkit.inference.influence import influence_normality
+from vstatkit.inference.influence import influence_normality, influential
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.tables import label_texts
@@ -176,7 +176,7 @@ def components_section(results: EnsembleResults) -> Section:
 
 def normality_section(results: EnsembleResults) -> Section | None:
     """Tabulate the normality tests, where there are enough units for them."""
-    if results.design.n < MIN_OBSERVATIONS:
+    if len(influential(results.design, results.units)) < MIN_OBSERVATIONS:
         return None
     shown = _shown(results.labels)
     found = influence_normality(results.design, results.values[:, shown])

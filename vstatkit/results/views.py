@@ -42,7 +42,7 @@ class Views:
         >>> data = vs.datasets.mars(100, rng=1)
         >>> res = vs.fit("y ~ x1 + x4", data, B=400, rng=1, variance="corrected_v")
         >>> sorted(res.compare_variance().left_out)
-        ['corrected_u', 'im', 'little_bags', 'matched']
+        ['corrected_u', 'im', 'little_bags', 'matched', 'shards']
         """
         from vstatkit.results.comparison import compare  # noqa: PLC0415 it takes results
 

@@ -54,7 +54,7 @@ class SubsampleDesign(ABC):
         return cls(n=n, k=k, replace=replace, seed=seed, **options), None
 
     @classmethod
-    def largest_default(cls, n: int, *, replace: bool) -> int | None:
+    def largest_default(cls, n: int, *, replace: bool, **options: int) -> int | None:
         """Bound of the default subsample size; None where there is none."""
         return None
 

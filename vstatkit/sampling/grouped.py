@@ -43,12 +43,12 @@ class TwoLevelDesign(SubsampleDesign):
 
     def sized(self, B: int) -> Self:
         """Check that B is a whole number of pins, at least two."""
-        _check_whole_groups(B, self.n_in, "two-level", "n_in")
+        check_whole_groups(B, self.n_in, "two-level", "n_in")
         return self
 
     def rounded(self, B: int, *, at_most: int) -> int:
         """Round to whole pins."""
-        return _whole_groups(B, self.n_in, at_most)
+        return whole_groups(B, self.n_in, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`; the pin stands first."""
@@ -114,18 +114,18 @@ class LittleBagsDesign(SubsampleDesign):
             )
 
     @classmethod
-    def largest_default(cls, n: int, *, replace: bool) -> int | None:
+    def largest_default(cls, n: int, *, replace: bool, **options: int) -> int | None:
         """Stay within a half-sample, where no unit is drawn twice."""
         return None if replace else n // 2
 
     def sized(self, B: int) -> Self:
         """Check that B is a whole number of groups, at least two."""
-        _check_whole_groups(B, self.group_size, "little-bags", "group_size")
+        check_whole_groups(B, self.group_size, "little-bags", "group_size")
         return self
 
     def rounded(self, B: int, *, at_most: int) -> int:
         """Round to whole groups."""
-        return _whole_groups(B, self.group_size, at_most)
+        return whole_groups(B, self.group_size, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -170,18 +170,18 @@ class MatchedDesign(SubsampleDesign):
             )
 
     @classmethod
-    def largest_default(cls, n: int, *, replace: bool) -> int | None:
+    def largest_default(cls, n: int, *, replace: bool, **options: int) -> int | None:
         """Leave room for the other subsample of a pair."""
         return n // 2
 
     def sized(self, B: int) -> Self:
         """Check that B is a whole number of pairs, at least two."""
-        _check_whole_groups(B, 2, "matched", "pair size")
+        check_whole_groups(B, 2, "matched", "pair size")
         return self
 
     def rounded(self, B: int, *, at_most: int) -> int:
         """Round to whole pairs."""
-        return _whole_groups(B, 2, at_most)
+        return whole_groups(B, 2, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -202,12 +202,14 @@ class MatchedDesign(SubsampleDesign):
         return True
 
 
-def _whole_groups(B: int, size: int, at_most: int) -> int:
+def whole_groups(B: int, size: int, at_most: int) -> int:
+    """Round B to whole groups: up, or down to stay within bounds; at least two."""
     up = -(-B // size) * size
     return max(2 * size, up if up <= at_most else at_most // size * size)
 
 
-def _check_whole_groups(B: int, size: int, design: str, option: str) -> None:
+def check_whole_groups(B: int, size: int, design: str, option: str) -> None:
+    """Refuse numbers of learners that are not whole groups, at least two."""
     if 2 * size > B or B % size:
         near = max(2, round(B / size)) * size
         raise ValueError(

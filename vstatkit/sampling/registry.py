@@ -10,6 +10,7 @@ from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.grouped import LittleBagsDesign, MatchedDesign, TwoLevelDesign
 from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.sizes import subsample_size
 
 DESIGNS: dict[str, type[SubsampleDesign]] = {}
@@ -39,7 +40,7 @@ def register_design(design: type[SubsampleDesign]) -> None:
 
 for _design in (
     *(IidDesign, BalancedDesign),
-    *(TwoLevelDesign, LittleBagsDesign, MatchedDesign),
+    *(TwoLevelDesign, LittleBagsDesign, MatchedDesign, ShardsDesign),
 ):
     register_design(_design)
 
@@ -65,7 +66,7 @@ def make_design(
 
     Parameters
     ----------
-    name : {"iid", "balanced", "two-level", "little-bags", "matched"}
+    name : {"iid", "balanced", "two-level", "little-bags", "matched", "shards"}
         Scheme.
     n, k : int
         Units, and units in each subsample.
@@ -75,7 +76,7 @@ def make_design(
         Seed of all streams.
     **options : int
         `block` of "balanced", `n_in` of "two-level", `group_size` of
-        "little-bags".
+        "little-bags", `n_shards` of "shards".
 
     Returns
     -------
@@ -106,7 +107,8 @@ def build_design(
     for option, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise TypeError(f"`{option}` must be a whole number; got {value!r}.")
-    bound = scheme.largest_default(n, replace=replace)
+    numbers = {option: int(value) for option, value in options.items()}
+    bound = scheme.largest_default(n, replace=replace, **numbers)
     size = subsample_size(k, n, at_most=bound)
     if B == "complete":
         if name != IidDesign.name:
@@ -115,7 +117,6 @@ def build_design(
                 "apply. Leave `design` out."
             )
         return CompleteDesign(n, size, replace, seed), B
-    numbers = {option: int(value) for option, value in options.items()}
     design, implied = scheme.create(n, size, replace=replace, seed=seed, **numbers)
     if implied is not None:
         if isinstance(B, int) and implied != B:

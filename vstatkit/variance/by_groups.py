@@ -17,6 +17,7 @@ from vstatkit.variance.formulas import (
     matched_pairs,
     zeta_1_im,
 )
+from vstatkit.variance.groups import checked_groups
 from vstatkit.variance.orders import HigherOrders
 
 
@@ -117,25 +118,9 @@ class GroupEstimator(VarianceEstimator):
 
     def labels(self, design: SubsampleDesign, B: int) -> Ints:
         """Return the groups of the learners, checked for the estimator."""
-        labels = design.groups(B)
-        if labels is None:
-            raise ValueError(
-                f"{self.name!r} compares groups of learners; give the group of every "
-                "learner as `groups`."
-            )
-        sizes = np.unique(labels, return_counts=True)[1]
-        if sizes.size < 2:
-            raise ValueError(
-                f"{self.name!r} needs at least two groups of learners; got 1."
-            )
-        if self.paired and np.any(sizes != 2):
-            raise ValueError(f"{self.name!r} needs groups of exactly two learners.")
-        if np.any(sizes != sizes[0]) or sizes[0] < self.least_size:
-            raise ValueError(
-                f"{self.name!r} needs groups of one size, at least two learners for "
-                f"'little_bags'; got sizes {sizes.min()} to {sizes.max()}."
-            )
-        return labels
+        return checked_groups(
+            self.name, design, B, least_size=self.least_size, paired=self.paired
+        )
 
 
 def _im(groups: Groups, joint: bool) -> Floats:

@@ -45,6 +45,8 @@ class VarianceComponents:
         the number of units that matter. It has no unit and no scale.
     orders : HigherOrders or None
         What is known beyond the first order, where the estimator uses it.
+    df : float or None
+        Degrees of freedom of `total`, where it is a variance of replicates.
     """
 
     method: str
@@ -59,6 +61,7 @@ class VarianceComponents:
     ceiling: Floats
     concentration: Floats | None = None
     orders: HigherOrders | None = None
+    df: float | None = None
 
     @property
     def rho(self) -> float | None:
@@ -89,7 +92,13 @@ class VarianceComponents:
             for name in (*COMPONENTS, "noise", "ceiling", "concentration")
         }
         first = parts[0]
-        return cls(method=first.method, n=first.n, orders=first.orders, **joined)
+        return cls(
+            method=first.method,
+            n=first.n,
+            orders=first.orders,
+            df=first.df,
+            **joined,
+        )
 
     def in_units(self, unit: Floats) -> "VarianceComponents":
         """Scale the components of values that were divided by `unit`, shape (m,).

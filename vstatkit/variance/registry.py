@@ -12,6 +12,7 @@ from vstatkit.variance.by_moments import (
     IJ_U,
 )
 from vstatkit.variance.by_presence import HOEFFDING, JACKKNIFE
+from vstatkit.variance.by_shards import SHARDS
 from vstatkit.variance.estimator import VarianceEstimator
 
 LEAST_ABSENT = 4
@@ -51,7 +52,7 @@ def register_variance(estimator: VarianceEstimator) -> None:
 
 for _estimator in (
     *(IM, BM, IJ, IJ_U, JACKKNIFE, HOEFFDING),
-    *(CORRECTED_V, CORRECTED_V_SIMPLE, CORRECTED_U, LITTLE_BAGS, MATCHED),
+    *(CORRECTED_V, CORRECTED_V_SIMPLE, CORRECTED_U, LITTLE_BAGS, MATCHED, SHARDS),
 ):
     register_variance(_estimator)
 
