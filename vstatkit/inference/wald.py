@@ -73,17 +73,19 @@ def wald_test(
     inverse = np.linalg.pinv(correlation, rcond=1e-8, hermitian=True)
     statistic = float(z @ inverse @ z) / max(rank, 1)
     if replicates:
-        statistic, df = _hotelling(statistic, rank, df)
+        statistic, df = _hotelling(statistic, rank, df, len(difference))
     pvalue = float(stats.f.sf(statistic, rank, df)) if rank else 1.0
     return WaldTest(statistic, rank, df, pvalue, null)
 
 
-def _hotelling(statistic: float, rank: int, df: float) -> tuple[float, float]:
+def _hotelling(
+    statistic: float, rank: int, df: float, asked: int
+) -> tuple[float, float]:
     """Turn Wald's F of replicates into Hotelling's, and its degrees of freedom."""
-    left = df - rank + 1
-    if rank and left < 1:
+    if asked > rank >= df:  # the replicates span no more directions
         raise ValueError(
-            f"a joint test of {rank} restrictions needs more than {rank} shards; there "
-            f"are {df + 1:g}. Test fewer at once, or use more shards."
+            f"a joint test of {asked} restrictions needs more than {asked} shards; "
+            f"there are {df + 1:g}. Test fewer at once, or use more shards."
         )
+    left = df - rank + 1
     return statistic * left / df, left

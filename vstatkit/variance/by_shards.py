@@ -73,15 +73,14 @@ def shard_moments(values: Floats, groups: Ints, *, joint: bool = False) -> Shard
 
 
 def _products(a: Floats, joint: bool) -> Floats:
-    products: Floats = a.T @ a if joint else np.einsum("bj,bj->j", a, a)
-    return products
+    return a.T @ a if joint else np.einsum("bj,bj->j", a, a)
 
 
 def shard_influence(values: Floats, groups: Ints) -> Floats:
     """Influence of every shard, shape (G, m): squares add up to `S**2 / G`."""
     means = group_means(values - values.mean(axis=0), groups)
     G = len(means)
-    return means / np.sqrt(G * (G - 1))
+    return np.asarray(means / np.sqrt(G * (G - 1)))
 
 
 @dataclass(frozen=True)
