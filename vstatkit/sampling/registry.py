@@ -31,7 +31,7 @@ def register_design(design: type[SubsampleDesign]) -> None:
             "`design` must be a subclass of SubsampleDesign of "
             f"vstatkit.sampling.design; got {design!r}."
         )
-    if design.name in (*DESIGNS, "complete", "given"):
+    if design.name in (*DESIGNS, "auto", "complete", "given"):
         raise ValueError(
             f"there is a design {design.name!r} already; choose another name."
         )
@@ -54,7 +54,8 @@ def find_design(name: str) -> type[SubsampleDesign]:
     """Find a design by its name, or list those there are."""
     if name not in DESIGNS:
         raise ValueError(
-            f"`design` must be one of {', '.join(map(repr, DESIGNS))}; got {name!r}."
+            "`design` must be 'auto' or one of "
+            f"{', '.join(map(repr, DESIGNS))}; got {name!r}."
         )
     return DESIGNS[name]
 
