@@ -99,6 +99,7 @@ def test_any_range_of_learners_is_the_same():
     ("options", "message"),
     [
         ({"k": 11}, r"`k` must be at most n / n_shards = 10 .* got 11"),
+        ({"n_shards": 81, "k": None}, "`n_shards` must be at most n = 80.* got 81"),
         ({"n_shards": 3}, "`n_shards` must be at least 4; got 3"),
         ({"B": 20}, r"multiple of the n_shards = 8, and at least 16.* Use 16"),
         ({"B": 8}, "at least 16"),

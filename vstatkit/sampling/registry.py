@@ -54,8 +54,8 @@ def find_design(name: str) -> type[SubsampleDesign]:
     """Find a design by its name, or list those there are."""
     if name not in DESIGNS:
         raise ValueError(
-            "`design` must be 'auto' or one of "
-            f"{', '.join(map(repr, DESIGNS))}; got {name!r}."
+            f"`design` must be one of {', '.join(map(repr, DESIGNS))}, or 'auto'; "
+            f"got {name!r}."
         )
     return DESIGNS[name]
 

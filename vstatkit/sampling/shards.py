@@ -42,6 +42,11 @@ class ShardsDesign(SubsampleDesign):
         G = self.n_shards
         if G < LEAST_SHARDS:
             raise ValueError(f"`n_shards` must be at least {LEAST_SHARDS}; got {G}.")
+        if self.n < G:
+            raise ValueError(
+                f"`n_shards` must be at most n = {self.n:,}, so that no shard is "
+                f"empty; got {G:,}."
+            )
         if self.k > self.n // G:
             raise ValueError(
                 f"`k` must be at most n / n_shards = {self.n // G:,} for "
