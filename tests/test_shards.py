@@ -228,6 +228,24 @@ def test_a_change_of_unit_changes_the_unit_alone(data):
     assert_array_equal(other.bse, 2.0**300 * one.bse)
 
 
+@pytest.mark.parametrize(("c", "d"), [(1e-8, 0), (-3.0, 7.0), (1.0, 1e8)])
+def test_variances_scale_with_the_square_of_the_unit(c, d):
+    design = ShardsDesign(80, 6, True, 2, n_shards=G)
+    counts, shards = design.counts(0, 40), design.groups(40)
+    values = np.random.default_rng(3).normal(size=(40, 2))
+    order = np.random.default_rng(4).permutation(40)
+
+    def parts(counts, values, shards):
+        return vs.variance_components(counts, values, method="shards", groups=shards)
+
+    plain = parts(counts, values, shards)
+    moved = parts(counts[order], c * values[order] + d, shards[order])
+    for name in ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se"):
+        # An offset of 1e8 rounds the values themselves to 1.5e-8.
+        expected = c**2 * getattr(plain, name)
+        assert_allclose(getattr(moved, name), expected, rtol=1e-6)
+
+
 # What works on it
 
 

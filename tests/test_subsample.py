@@ -496,6 +496,7 @@ def test_designs_by_name_and_their_options():
         "balanced": ("block",),
         "two-level": ("n_in", "n_out"),
         "little-bags": ("group_size",),
+        "shards": ("n_shards",),
     }
     assert CompleteDesign(4, 2, replace=True, seed=0).name == "complete"
     assert make_design("balanced", 9, 3, replace=True, seed=0, block=2).block == 2

@@ -297,7 +297,8 @@ ALL = [
     (name, replace)
     for name, estimator in ESTIMATORS.items()
     for replace in (True, False)
-    if estimator.replace in (None, replace)
+    # Shards must be disjoint, which these subsamples are not: see test_shards.py.
+    if estimator.replace in (None, replace) and name != "shards"
 ]
 
 
