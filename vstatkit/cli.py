@@ -126,6 +126,13 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="repeats the same numbers")
     parser.add_argument("--n-jobs", type=int)
     parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep learners there as they are grown; the same command goes on from "
+        "them after it was stopped",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="TABLE",
@@ -260,6 +267,7 @@ def _fit(options: argparse.Namespace) -> int:
         at=None if coefficients else at,
         rng=options.seed,
         n_jobs=options.n_jobs,
+        checkpoint=options.checkpoint,
         eval_env="restricted",
     )
     print(results.summary(options.alpha))

@@ -24,6 +24,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.sampling.sizes import ensemble_size
 from vstatkit.sampling.streams import resolve_seed
+from vstatkit.storage.kept import Checkpoint, kept_learners
 from vstatkit.variance.registry import resolved
 
 
@@ -95,11 +96,14 @@ class Growing(NamedTuple):
         Workers.
     progress : bool or None
         Whether to show a progress bar.
+    checkpoint : Checkpoint or None
+        Where learners are kept as they are grown.
     """
 
     growth: Growth
     n_jobs: int | None
     progress: bool | None
+    checkpoint: Checkpoint | None = None
 
 
 def evaluated(
@@ -113,18 +117,20 @@ def evaluated(
     parsed: ParsedFormula | None = None,
 ) -> EnsembleResults:
     """Grow the learners, and put the results together: the path of all fits."""
-    kernel, (growth, n_jobs, progress) = task.kernel, growing
-    design, evaluation = grow(
-        task,
-        scheme.size,
-        method=scheme.method,
-        n_query=len(query.labels),
-        tol=TOL if growth.tol is None else growth.tol,
-        atol=growth.atol,
-        max_B=MAX_B if growth.max_B is None else growth.max_B,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+    kernel, (growth, n_jobs, progress, checkpoint) = task.kernel, growing
+    with kept_learners(checkpoint) as keeper:
+        design, evaluation = grow(
+            task,
+            scheme.size,
+            method=scheme.method,
+            n_query=len(query.labels),
+            tol=TOL if growth.tol is None else growth.tol,
+            atol=growth.atol,
+            max_B=MAX_B if growth.max_B is None else growth.max_B,
+            n_jobs=n_jobs,
+            progress=progress,
+            keeper=keeper,
+        )
     asked = growth if scheme.size == "auto" else Growth()
     results = EnsembleResults(
         design=design,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit.ensemble.refitting import at_hand
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
@@ -88,7 +89,7 @@ class Predictor:
 
     def _predict(self, learner: Any, X: Floats) -> Floats:
         go_on()
-        return self.kernel.predict(learner, X).ravel()
+        return self.kernel.predict(at_hand(learner), X).ravel()
 
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""
