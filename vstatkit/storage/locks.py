@@ -6,7 +6,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vstatkit.exceptions import CheckpointError, VstatkitWarning
@@ -60,6 +60,7 @@ def locked(directory: Path) -> Iterator[None]:
     finally:
         if handle in _HELD:  # a forked process has closed it
             _HELD.discard(handle)
+            _release(handle)
             os.close(handle)
 
 
@@ -92,11 +93,19 @@ if sys.platform == "win32":
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         finally:
             os.lseek(handle, 0, os.SEEK_SET)
+
+    def _release(handle: int) -> None:
+        """Leave it to the system, which releases what is closed."""
 else:
     import fcntl
 
     def _acquire(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(handle: int) -> None:
+        """Release it at once, even if a process that is being forked has a copy."""
+        with suppress(OSError):  # there was no lock to be had
+            fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _close_copies() -> None:
