@@ -106,6 +106,7 @@ def test_a_kill_between_two_files_costs_the_last_of_them(
         forest(data, checkpoint=tmp_path)
     monkeypatch.setattr(kept, written, original)
     assert len(calls) == 5  # once more when everything is called off
+    monkeypatch.setattr(kept, "SAVE_SECONDS", 1000.0)  # files that end elsewhere
     assert same(forest(data, checkpoint=tmp_path), forest(data), data)
     edges = list(learner_files(tmp_path))
     assert [start for start, _ in edges] == [0, *(stop for _, stop in edges[:-1])]
@@ -169,11 +170,13 @@ def test_a_larger_ensemble_goes_on(data, tmp_path, grown):
 
 
 @pytest.mark.usefixtures("many_files")
-def test_an_ensemble_grown_in_steps_goes_on(data, tmp_path):
+def test_an_ensemble_grown_in_steps_goes_on(data, tmp_path, grown):
     auto = forest(data, B="auto", tol=0.2, checkpoint=tmp_path)
     assert len(sums_files(tmp_path)) > 1
     assert same(auto, forest(data, B="auto", tol=0.2), data)
+    grown.clear()
     twice = [forest(data, B=auto.B + 50, checkpoint=tmp_path) for _ in range(2)]
+    assert sum(stop - start for start, stop in grown) == 50 + 2
     assert same(*twice, data)
     whole = forest(data, B=auto.B + 50)
     assert_array_equal(twice[0].values, whole.values)

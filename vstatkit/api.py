@@ -10,6 +10,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
+from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
@@ -68,6 +69,7 @@ def fit(
     atol: float | None = None,
     max_B: int = MAX_B,
     checkpoint: str | PathLike[str] | None = None,
+    memory_limit: int | str | None = None,
     eval_env: int | Literal["restricted"] = 0,
     **kernel_options: Any,
 ) -> EnsembleResults:
@@ -125,6 +127,10 @@ def fit(
         and is called again with the same arguments goes on from there, to the same
         numbers; so does one with a larger `B`. Other data, settings or seeds are
         refused, and so is a second process at the same time.
+    memory_limit : int or str, optional
+        Bytes that the fit may use, or a text such as "2GB"; by default what the
+        machine has left. What needs more is refused before it begins, and
+        "auto" stops where the memory ends.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
@@ -170,7 +176,8 @@ def fit(
     task, query = _fit_task(built, scheme.design, observed, at)
     asked = {"formula": formula, "kernel": describe(kernel), "options": options}
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept)
+    limit = memory_bytes(memory_limit)
+    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
     info = _model_info(formula, kernel, observed, query)
     return evaluated(
         task,

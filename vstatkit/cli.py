@@ -133,6 +133,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         "them after it was stopped",
     )
     parser.add_argument(
+        "--memory-limit", metavar="SIZE", help="most memory to use, such as 2GB"
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="TABLE",
@@ -268,6 +271,7 @@ def _fit(options: argparse.Namespace) -> int:
         rng=options.seed,
         n_jobs=options.n_jobs,
         checkpoint=options.checkpoint,
+        memory_limit=options.memory_limit,
         eval_env="restricted",
     )
     print(results.summary(options.alpha))

@@ -10,6 +10,12 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels, Restrictions
 from vstatkit.ensemble.growth import MAX_B
+from vstatkit.ensemble.memory import (
+    COVARIANCES,
+    FLOAT,
+    check_memory,
+    covariance_bytes,
+)
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
@@ -215,6 +221,7 @@ class EnsembleResults(Views):
     @cached_property
     def covariances(self) -> Covariance:
         """Covariances of the estimates, as arrays."""
+        check_memory({COVARIANCES: covariance_bytes(len(self.labels))})
         return covariance(self.design, self.values, self.estimates)
 
     def cov_params(self) -> pd.DataFrame:
@@ -236,6 +243,8 @@ class EnsembleResults(Views):
             `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
             infinitesimal jackknife variance.
         """
+        entries = self.design.n * len(self.labels)
+        check_memory({"the influences": 2 * FLOAT * entries})
         blocks = list(influence_blocks(self.design, self.values))
         return pd.DataFrame(np.concatenate(blocks, axis=1), self.units, self.labels)
 
