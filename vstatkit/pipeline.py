@@ -127,7 +127,7 @@ def evaluated(
     """Grow the learners, and put the results together: the path of all fits."""
     kernel, growth, n_jobs = task.kernel, growing.growth, growing.n_jobs
     max_B = MAX_B if growth.max_B is None else growth.max_B
-    most = min(max_B, room_for(task, scheme.size, growing, max_B))
+    most = room_for(task, scheme.size, growing, max_B)
     with kept_learners(growing.checkpoint) as keeper:
         design, evaluation = grow(
             task,
@@ -167,10 +167,9 @@ def room_for(
     growing: Growing,
     max_B: int,
 ) -> int:
-    """Count the learners for which there is memory, or say that there is too little.
+    """Check that there is memory, and say how far an ensemble may grow by itself.
 
-    An ensemble that grows by itself must have room for its first learners; others for
-    all of them.
+    One that grows by itself must have room for its first learners; others for all.
     """
     plan, limit = plan_of(task, growing.n_jobs), growing.memory_limit
     X = getattr(task.kernel, "X", None)
@@ -179,11 +178,11 @@ def room_for(
         design = task.design
         B = design.n_subsamples if isinstance(design, CompleteDesign) else int(size)
         check_memory(plan.needs(B), limit, held=held)
-        return B
+        return max_B
     first = task.design.rounded(FIRST_B, at_most=max_B)
     check_memory(plan.needs(first), limit, held=held)
     there = room(sum(plan.needs(max_B).values())) if limit is None else limit - held
-    return max_B if there is None else max(first, plan.most(there))
+    return max_B if there is None else min(max_B, max(first, plan.most(there)))
 
 
 def _warn_of_memory(most: int, limit: int | None) -> None:
