@@ -4,10 +4,12 @@ from vstatkit import classical, datasets, exact, inside_r, studies
 from vstatkit.adopting import from_arrays, from_sklearn, variance_components
 from vstatkit.api import fit, statistic
 from vstatkit.exceptions import (
+    CheckpointError,
     ConstantResponseWarning,
     FileError,
     FormulaError,
     KernelError,
+    MemoryLimitError,
     MonteCarloWarning,
     VstatkitError,
     VstatkitWarning,
@@ -26,6 +28,7 @@ from vstatkit.variance.registry import register_variance
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
     "ConstantResponseWarning",
     "EnsembleResults",
     "FileError",
@@ -33,6 +36,7 @@ __all__ = [
     "ForestRegressor",
     "FormulaError",
     "KernelError",
+    "MemoryLimitError",
     "MonteCarloWarning",
     "PredictionResults",
     "VarianceComponents",

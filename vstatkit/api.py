@@ -1,6 +1,7 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
+from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
@@ -25,7 +27,7 @@ from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import Predictive, kind_of
+from vstatkit.kernels.protocol import AnyKernel, Predictive, kind_of
 from vstatkit.kernels.registry import (
     build_kernel,
     keeps_factors,
@@ -38,9 +40,12 @@ from vstatkit.options import check_options, split_options
 from vstatkit.pipeline import Drawing, Growing, evaluated, settle
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import design_options
 from vstatkit.sampling.sizes import warn_of_single_rows
 from vstatkit.sampling.units import check_units, unit_codes
+from vstatkit.storage.fingerprints import describe
+from vstatkit.storage.kept import Checkpoint, kept_seed
 
 
 def fit(
@@ -63,6 +68,8 @@ def fit(
     tol: float = TOL,
     atol: float | None = None,
     max_B: int = MAX_B,
+    checkpoint: str | PathLike[str] | None = None,
+    memory_limit: int | str | None = None,
     eval_env: int | Literal["restricted"] = 0,
     **kernel_options: Any,
 ) -> EnsembleResults:
@@ -120,6 +127,15 @@ def fit(
         default `atol` is `tol` times a hundredth of the range of the response, so
         0.001 for probabilities; 0 where the range of what a kernel gives is
         unknown. At `max_B` learners "auto" stops in any case.
+    checkpoint : str or path, optional
+        A directory where learners are kept as they are grown. A fit that was killed
+        and is called again with the same arguments goes on from there, to the same
+        numbers; so does one with a larger `B`. Other data, settings or seeds are
+        refused, and so is a second process at the same time.
+    memory_limit : int or str, optional
+        Bytes that the fit may use, or a text such as "2GB"; by default what the
+        machine has left. What needs more is refused before it begins, and
+        "auto" stops where the memory ends.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
@@ -158,15 +174,15 @@ def fit(
     parsed = observed.parsed
     _check_observations(parsed, k)
     keywords, options = split_options(kernel_options, design_options())
-    built = build_kernel(kernel, Training.of(parsed, observed.weights), options)
-    drawing = Drawing(design, k, B, replace, rng, variance)
+    training = Training.of(parsed, observed.weights)
+    built = build_kernel(kernel, training, options)
+    drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
     scheme = settle(drawing, len(observed.units), keywords, kind_of(built), max_B)
-    query = build_query(built, parsed, at)
-    keep = isinstance(built, Predictive)
-    task = Task(built, scheme.design, query.rows, observed.members, keep)
-    if isinstance(built, FunctionKernel):
-        task, query = probe(task, built)
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)
+    task, query = _fit_task(built, scheme.design, observed, at)
+    asked = {"formula": formula, "kernel": describe(kernel), "options": options}
+    kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
+    limit = memory_bytes(memory_limit)
+    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
     info = _model_info(formula, kernel, observed, query)
     return evaluated(
         task,
@@ -219,6 +235,29 @@ def _observe(
     return _Observed(parsed, members, units, observation_weights(column))
 
 
+def _fit_task(
+    kernel: AnyKernel, design: SubsampleDesign, observed: _Observed, at: DataLike | None
+) -> tuple[Task, Query]:
+    """Say what is evaluated, and where."""
+    query = build_query(kernel, observed.parsed, at)
+    keep = isinstance(kernel, Predictive)
+    task = Task(kernel, design, query.rows, observed.members, keep)
+    return probe(task, kernel) if isinstance(kernel, FunctionKernel) else (task, query)
+
+
+def _tables(training: Training, task: Task) -> dict[str, Any]:
+    """List the data that learners depend on; functions may read any column."""
+    function = isinstance(task.kernel, FunctionKernel)
+    return {
+        "data": training.data if function else None,
+        "predictors": training.X,
+        "response": training.y,
+        "weights": training.weights,
+        "groups": task.rows,
+        "points": task.at,
+    }
+
+
 def _check_observations(parsed: ParsedFormula, k: Any) -> None:
     """Refuse too few observations; warn of what is allowed but rarely meant."""
     check_units(len(parsed.y))
@@ -265,6 +304,7 @@ def statistic(
     tol: float = TOL,
     atol: float | None = None,
     max_B: int = MAX_B,
+    checkpoint: str | PathLike[str] | None = None,
     **options: Any,
 ) -> EnsembleResults:
     """Evaluate a V- or U-statistic of any kernel, with standard errors.
@@ -280,7 +320,9 @@ def statistic(
         Subsample size (the degree of the kernel), or a fraction of n.
     B : int, "auto" or "complete"
         Number of subsamples; "complete" evaluates all there are.
-    replace, design, variance, groups, rng, n_jobs, progress, tol, atol, max_B
+    replace, design, variance, groups, rng, n_jobs, progress
+        See `fit`.
+    tol, atol, max_B, checkpoint
         See `fit`.
     **options
         Of the design: `block`; `n_out` and `n_in`; `group_size`; `n_shards`.
@@ -304,7 +346,7 @@ def statistic(
     columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=range(n))
     clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
     members, units = unit_codes(clusters, index)
-    drawing = Drawing(design, k, B, replace, rng, variance)
+    drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
     scheme = settle(drawing, len(units), options, KernelKind.SMOOTH, max_B)
     task, query = statistic_task(h, table, scheme.design, members)
     name = kernel_name(h)
@@ -316,5 +358,7 @@ def statistic(
         units="observations" if members is None else "clusters",
         coefficients=True,
     )
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)
+    asked, tables = {"kernel": describe(h)}, {"data": table, "groups": members}
+    kept = Checkpoint.of(checkpoint, task, asked, tables)
+    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept)
     return evaluated(task, scheme, query, info=info, units=units, growing=growing)

@@ -126,6 +126,16 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="repeats the same numbers")
     parser.add_argument("--n-jobs", type=int)
     parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep learners there as they are grown; the same command goes on from "
+        "them after it was stopped",
+    )
+    parser.add_argument(
+        "--memory-limit", metavar="SIZE", help="most memory to use, such as 2GB"
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="TABLE",
@@ -260,6 +270,8 @@ def _fit(options: argparse.Namespace) -> int:
         at=None if coefficients else at,
         rng=options.seed,
         n_jobs=options.n_jobs,
+        checkpoint=options.checkpoint,
+        memory_limit=options.memory_limit,
         eval_env="restricted",
     )
     print(results.summary(options.alpha))

@@ -17,6 +17,14 @@ class FileError(VstatkitError):
     """A file does not hold saved results, or holds them damaged."""
 
 
+class CheckpointError(VstatkitError):
+    """A directory of checkpoints cannot be used."""
+
+
+class MemoryLimitError(VstatkitError, MemoryError):
+    """A fit would need more memory than there is, or than it may use."""
+
+
 class VstatkitWarning(UserWarning):
     """Base of the warnings."""
 

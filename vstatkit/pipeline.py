@@ -1,17 +1,21 @@
 """The path that all fits share: settle the scheme, grow, put results together."""
 
+import warnings
 from dataclasses import replace as changed
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Seed
 from vstatkit.ensemble.choosing import AUTO, Wish, choose, whole_shards
 from vstatkit.ensemble.evaluate import Task
-from vstatkit.ensemble.growth import MAX_B, grow
+from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
+from vstatkit.ensemble.memory import check_memory, plan_of, room
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.scores import out_of_bag_scores
+from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support
 from vstatkit.inference.precision import TOL
@@ -21,11 +25,13 @@ from vstatkit.kernels.protocol import kind_of
 from vstatkit.results.continuation import Continuation, recipe_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.sizes import ensemble_size
 from vstatkit.sampling.streams import resolve_seed
+from vstatkit.storage.kept import Checkpoint, kept_learners
 from vstatkit.variance.registry import resolved
 
 
@@ -105,11 +111,17 @@ class Growing(NamedTuple):
         Workers.
     progress : bool or None
         Whether to show a progress bar.
+    checkpoint : Checkpoint or None
+        Where learners are kept as they are grown.
+    memory_limit : int or None
+        Bytes that may be used; None for what the machine has left.
     """
 
     growth: Growth
     n_jobs: int | None
     progress: bool | None
+    checkpoint: Checkpoint | None = None
+    memory_limit: int | None = None
 
 
 def evaluated(
@@ -123,18 +135,24 @@ def evaluated(
     parsed: ParsedFormula | None = None,
 ) -> EnsembleResults:
     """Grow the learners, and put the results together: the path of all fits."""
-    kernel, (growth, n_jobs, progress) = task.kernel, growing
-    design, evaluation = grow(
-        task,
-        scheme.size,
-        method=scheme.method,
-        n_query=len(query.labels),
-        tol=TOL if growth.tol is None else growth.tol,
-        atol=growth.atol,
-        max_B=MAX_B if growth.max_B is None else growth.max_B,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+    kernel, growth, n_jobs = task.kernel, growing.growth, growing.n_jobs
+    max_B = MAX_B if growth.max_B is None else growth.max_B
+    most = room_for(task, scheme.size, growing, max_B)
+    with kept_learners(growing.checkpoint) as keeper:
+        design, evaluation = grow(
+            task,
+            scheme.size,
+            method=scheme.method,
+            n_query=len(query.labels),
+            tol=TOL if growth.tol is None else growth.tol,
+            atol=growth.atol,
+            max_B=most,
+            n_jobs=n_jobs,
+            progress=growing.progress,
+            keeper=keeper,
+        )
+    if len(evaluation.values) >= most < max_B:
+        _warn_of_memory(most, growing.memory_limit)
     asked = growth if scheme.size == "auto" else Growth()
     results = EnsembleResults(
         design=design,
@@ -146,11 +164,46 @@ def evaluated(
         limit=value_limit(kernel),
         support=value_support(kernel, info.nobs),
         kind=kind_of(kernel),
-        recipe=Continuation(task, n_jobs=n_jobs, progress=progress),
+        recipe=Continuation(task, n_jobs=n_jobs, progress=growing.progress),
     )
     if parsed is not None:
         results = _with_learners(results, evaluation, query, parsed)
     return results.with_variance(scheme.method)
+
+
+def room_for(
+    task: Task,
+    size: int | Literal["auto", "complete"],
+    growing: Growing,
+    max_B: int,
+) -> int:
+    """Check that there is memory, and say how far an ensemble may grow by itself.
+
+    One that grows by itself must have room for its first learners; others for all.
+    """
+    plan, limit = plan_of(task, growing.n_jobs), growing.memory_limit
+    X = getattr(task.kernel, "X", None)
+    held = 0 if X is None or isinstance(X, np.memmap) else int(X.nbytes)
+    if size != "auto":
+        design = task.design
+        B = design.n_subsamples if isinstance(design, CompleteDesign) else int(size)
+        check_memory(plan.needs(B), limit, held=held)
+        return max_B
+    first = task.design.rounded(FIRST_B, at_most=max_B)
+    check_memory(plan.needs(first), limit, held=held)
+    there = room(sum(plan.needs(max_B).values())) if limit is None else limit - held
+    return max_B if there is None else min(max_B, max(first, plan.most(there)))
+
+
+def _warn_of_memory(most: int, limit: int | None) -> None:
+    allowed = "there is memory" if limit is None else "`memory_limit` leaves room"
+    warnings.warn(
+        f"the ensemble stopped at {most} learners, because {allowed} for no more; "
+        "`max_B` allows them. Use a smaller `k`, fewer query points (`at`) or larger "
+        "leaves (`min_samples_leaf`).",
+        VstatkitWarning,
+        stacklevel=4,
+    )
 
 
 def _with_learners(

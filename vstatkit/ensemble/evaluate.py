@@ -2,10 +2,10 @@
 
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -64,6 +64,22 @@ class Task:
     oob: bool = True
 
 
+Batches = Generator[Evaluation, None, None]
+"""Consecutive learners, batch after batch."""
+
+
+class Keeper(Protocol):
+    """Keeps learners as they are evaluated, so that nothing is evaluated twice."""
+
+    def passing(
+        self, task: Task, start: int, stop: int, grow: Callable[[int], Batches]
+    ) -> Batches:
+        """Yield learners `start` to `stop`: those kept, then those that are missing.
+
+        `grow` evaluates the learners from a number on.
+        """
+
+
 def evaluate(
     task: Task,
     start: int,
@@ -72,6 +88,7 @@ def evaluate(
     n_jobs: int | None = None,
     batch_size: int | None = None,
     progress: bool | None = None,
+    keeper: Keeper | None = None,
 ) -> Evaluation:
     """Evaluate learners `start` to `stop`.
 
@@ -90,11 +107,17 @@ def evaluate(
         Learners in one task; by default chosen by the kernel.
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
+    keeper : Keeper, optional
+        Keeps the learners for another process, and has those of an earlier one.
     """
-    if batch_size is None:
-        batch_size = _batch_size(task, stop - start)
-    edges = range(start, stop, batch_size)
-    ranges = ((task, first, min(first + batch_size, stop)) for first in edges)
+    size = _batch_size(task, stop - start) if batch_size is None else batch_size
+
+    def grow(place: int) -> Batches:
+        edges = range(place, stop, size)
+        ranges = ((task, first, min(first + size, stop)) for first in edges)
+        return in_parallel(_evaluate_batch, ranges, n_jobs=n_jobs)
+
+    parts = grow(start) if keeper is None else keeper.passing(task, start, stop, grow)
     values = np.empty((0, 0))
     learners: list[Any] = []
     done = 0
@@ -106,7 +129,7 @@ def evaluate(
         disable=None if progress is None else not progress,
         leave=False,
     )
-    with bar, closing(in_parallel(_evaluate_batch, ranges, n_jobs=n_jobs)) as batches:
+    with bar, closing(parts) as batches:
         for part in batches:
             if done == 0:
                 # Filled in place: joining batches would hold all values twice.
@@ -118,6 +141,12 @@ def evaluate(
                 oob = oob + part.oob
             bar.update(len(part.values))
     return Evaluation(values, learners, oob)
+
+
+def fit_learner(task: Task, number: int) -> Any:
+    """Fit one learner of a kernel that predicts; always the same one."""
+    one = replace(task, keep=True, oob=False)
+    return _evaluate_batch(one, number, number + 1).learners[0]
 
 
 def _batch_size(task: Task, n_learners: int) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.ensemble.evaluate import BATCH_SIZE, Task, evaluate
+from vstatkit.ensemble.evaluate import BATCH_SIZE, Keeper, Task, evaluate
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference.estimate import value_units
 from vstatkit.inference.estimates import Estimates
@@ -88,6 +88,7 @@ def grow(
     n_jobs: int | None = None,
     batch_size: int | None = None,
     progress: bool | None = None,
+    keeper: Keeper | None = None,
 ) -> tuple[SubsampleDesign, Evaluation]:
     """Evaluate as many learners as `B` asks for.
 
@@ -111,7 +112,7 @@ def grow(
         Absolute tolerance of "auto"; see `tolerance_of`.
     start : Evaluation, optional
         The first learners, evaluated earlier.
-    n_jobs, batch_size, progress
+    n_jobs, batch_size, progress, keeper
         See `evaluate`.
 
     Returns
@@ -121,7 +122,14 @@ def grow(
         query points, then the differences behind the effects.
     """
     design = task.design
-    run = runner(task, n_query, n_jobs=n_jobs, batch_size=batch_size, progress=progress)
+    run = runner(
+        task,
+        n_query,
+        n_jobs=n_jobs,
+        batch_size=batch_size,
+        progress=progress,
+        keeper=keeper,
+    )
     if isinstance(design, CompleteDesign):
         return design, run(0, design.n_subsamples)
     if isinstance(B, int):
@@ -143,6 +151,7 @@ def runner(
     n_jobs: int | None = None,
     batch_size: int | None = None,
     progress: bool | None = None,
+    keeper: Keeper | None = None,
 ) -> Run:
     """Make the function that evaluates a range of learners."""
 
@@ -155,6 +164,7 @@ def runner(
             n_jobs=n_jobs,
             batch_size=batch_size,
             progress=progress,
+            keeper=keeper,
         )
         return part.with_moves(n_query)
 

@@ -8,6 +8,14 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit.ensemble.memory import (
+    FLOAT,
+    POINTS,
+    PREDICTIONS,
+    check_memory,
+    prediction_bytes,
+)
+from vstatkit.ensemble.refitting import at_hand
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
@@ -62,6 +70,8 @@ class Predictor:
                 return X, data.index
             return X, pd.RangeIndex(len(X))
         frame = as_frame(data)
+        size = (len(frame), self.kernel.n_features, self.kernel.n_outputs)
+        check_memory({POINTS: prediction_bytes(*size)})
         return self.coding.matrix(frame), frame.index
 
     def labels(self, index: Labels) -> Labels:
@@ -74,6 +84,8 @@ class Predictor:
 
     def values(self, X: Floats) -> Floats:
         """Predict with every learner, shape (B, rows * outputs)."""
+        entries = len(self.learners) * len(X) * self.kernel.n_outputs
+        check_memory({PREDICTIONS: 2 * FLOAT * entries})
         X = np.asfortranarray(X)  # as compiled trees read it
         blocks = in_parallel(self._block, self._tasks(X), n_jobs=self.n_jobs)
         return np.concatenate(list(blocks))
@@ -88,7 +100,7 @@ class Predictor:
 
     def _predict(self, learner: Any, X: Floats) -> Floats:
         go_on()
-        return self.kernel.predict(learner, X).ravel()
+        return self.kernel.predict(at_hand(learner), X).ravel()
 
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""

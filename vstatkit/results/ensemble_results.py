@@ -10,6 +10,12 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels, Restrictions
 from vstatkit.ensemble.growth import MAX_B
+from vstatkit.ensemble.memory import (
+    COVARIANCES,
+    FLOAT,
+    check_memory,
+    covariance_bytes,
+)
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
@@ -219,6 +225,7 @@ class EnsembleResults(Views):
     @cached_property
     def covariances(self) -> Covariance:
         """Covariances of the estimates, as arrays."""
+        check_memory({COVARIANCES: covariance_bytes(len(self.labels))})
         return covariance(self.design, self.values, self.estimates)
 
     def cov_params(self) -> pd.DataFrame:
@@ -241,6 +248,8 @@ class EnsembleResults(Views):
             infinitesimal jackknife variance. With shards there is a row for each of
             them, and the sum of squares is the variance that is reported.
         """
+        entries = self.design.n * len(self.labels)
+        check_memory({"the influences": 2 * FLOAT * entries})
         blocks = list(influence_blocks(self.design, self.values))
         index = influential(self.design, self.units)
         return pd.DataFrame(np.concatenate(blocks, axis=1), index, self.labels)

@@ -38,9 +38,14 @@ COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def write_archive(
-    path: str | PathLike[str], document: Mapping[str, Any], arrays: Arrays
+    path: str | PathLike[str],
+    document: Mapping[str, Any],
+    arrays: Arrays,
+    *,
+    compress: bool = True,
+    temporary: Path | None = None,
 ) -> None:
-    """Write a document and arrays, whole or not at all."""
+    """Write a document and arrays, whole or not at all; see `write_whole`."""
     text = json.dumps(document, default=pack).encode()
     members = {DOCUMENT: np.frombuffer(text, dtype=np.uint8), **arrays}
     parts = {name: _array_bytes(array) for name, array in members.items()}
@@ -49,9 +54,10 @@ def write_archive(
     def write(file: BinaryIO) -> None:
         with zipfile.ZipFile(file, "w") as archive:
             for name, part in parts.items():
-                archive.writestr(f"{name}.npy", part, _compression(part))
+                kind = _compression(part) if compress else zipfile.ZIP_STORED
+                archive.writestr(f"{name}.npy", part, kind)
 
-    write_whole(path, write)
+    write_whole(path, write, temporary=temporary)
 
 
 def _array_bytes(array: NDArray[Any]) -> bytes:

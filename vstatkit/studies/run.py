@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
+from vstatkit.storage.locks import locked
 from vstatkit.studies.checkpoint import Checkpoints, stack
 from vstatkit.studies.experiment import Experiment, Record, check_seed
 from vstatkit.workers import in_parallel
@@ -42,7 +43,8 @@ def run_experiment(
     seed : int
         Seed of the study.
     directory : Path, optional
-        Where finished iterations are kept; nowhere by default.
+        Where finished iterations are kept; nowhere by default. One process at a time
+        can use it.
     n_jobs : int, optional
         Threads, as joblib counts them.
     progress : bool, optional
@@ -54,8 +56,25 @@ def run_experiment(
         Arrays with iterations as their first axis.
     """
     iterations, seed = check_iterations(iterations), check_seed(seed)
-    with one_thread():
-        kept = None if directory is None else Checkpoints(directory, experiment, seed)
+    if directory is None:
+        return _run(experiment, iterations, seed, n_jobs=n_jobs, progress=progress)
+    with locked(directory):
+        with one_thread():
+            kept = Checkpoints(directory, experiment, seed)
+        return _run(
+            experiment, iterations, seed, kept, n_jobs=n_jobs, progress=progress
+        )
+
+
+def _run(
+    experiment: Experiment,
+    iterations: int,
+    seed: int,
+    kept: Checkpoints | None = None,
+    *,
+    n_jobs: int | None,
+    progress: bool | None,
+) -> Record:
     records = {} if kept is None else kept.load()
     missing = [one for one in range(iterations) if one not in records]
     fresh: dict[int, Record] = {}

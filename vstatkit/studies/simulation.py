@@ -33,12 +33,10 @@ from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.sampling.units import check_units
+from vstatkit.storage.fingerprints import describe, hash_arrays, hash_frame
 from vstatkit.studies.experiment import (
     Draw,
     Record,
-    describe,
-    hash_arrays,
-    hash_frame,
     iteration_stream,
 )
 from vstatkit.studies.measures import Measure

@@ -1,0 +1,46 @@
+"""Fit in a process of its own, and print the memory that it grew by and the plan."""
+
+import gc
+import json
+import resource
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+
+import vstatkit as vs
+from vstatkit import pipeline
+from vstatkit.ensemble.memory import plan_of
+
+
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main(case):
+    warnings.simplefilter("ignore")
+    n, p, q = (case.pop(name) for name in ("n", "p", "q"))
+    rng = np.random.default_rng(1)
+    names = [f"x{j}" for j in range(p)]
+    X, points = rng.normal(size=(n, p)), rng.normal(size=(q, p))
+    data = pd.DataFrame(X, columns=names).assign(y=X[:, 0] + rng.normal(size=n))
+    at = pd.DataFrame(points, columns=names)
+    vs.fit("y ~ .", data.head(200), at=at.head(2), k=20, B=10, rng=1)
+    seen = {}
+    original = pipeline.room_for
+
+    def watched(task, size, growing, max_B):
+        needs = plan_of(task, growing.n_jobs).needs(size)
+        seen.update(needs=sum(needs.values()) + task.kernel.X.nbytes)
+        return original(task, size, growing, max_B)
+
+    pipeline.room_for = watched
+    gc.collect()
+    before = peak()
+    vs.fit("y ~ .", data, at=at, rng=1, variance="ij", **case)
+    print(json.dumps({"grown": peak() - before, "planned": seen["needs"]}))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,288 @@
+"""What a fit needs of memory, from its sizes alone.
+
+Counted is what grows with the data, the learners or the query points, but not chunks
+of bounded size, nor Python itself. Learners other than trees and coefficients are of
+unknown size, and are not counted either.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+
+from vstatkit.ensemble.available import available_memory
+from vstatkit.ensemble.evaluate import BATCH_ENTRIES, Task
+from vstatkit.exceptions import MemoryLimitError
+from vstatkit.kernels.function import FunctionKernel
+from vstatkit.kernels.protocol import Predictive
+from vstatkit.kernels.trees import NODE_BYTES, TreeKernel
+from vstatkit.sampling.design import SubsampleDesign
+
+FLOAT = 8
+"""Bytes of a number."""
+
+RANKED_BYTES = 24
+"""Bytes for each entry of a design matrix whose columns are ranked: 8 of sorted values,
+4 each of order and ranks, and 8 of the order before it is packed."""
+
+RANKED_FROM = 1 / 30
+"""Share of the rows in a subsample from which all rows are ranked."""
+
+FEW_ROWS = 20_000
+"""Rows that are ranked in any case."""
+
+OBJECT_BYTES = 600
+"""Bytes of a learner apart from its numbers."""
+
+LEAF_ROWS, SPLIT_ROWS = 1.5, 0.57
+"""Rows in a leaf, per row of `min_samples_leaf` and of `min_samples_split`."""
+
+PURE_SHARE, HONEST_SHARE = 0.3, 0.27
+"""Leaves for each distinct row, in trees that stop where leaves are of one class, and
+in trees that grow with one half of the rows. Other trees have a leaf for every row."""
+
+SMALL = 2**27
+"""Bytes that a machine is not asked for."""
+
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
+"""A number of bytes, with its unit."""
+
+VALUES = "the learners' values at the query points"
+LEARNERS = "the learners"
+RANKS = "the ranks of the predictors"
+COUNTS = "the counts of batches under way"
+SUMS = "the sums of out-of-bag predictions"
+DATA = "the design matrix"
+POINTS = "the coded query points and their estimates"
+PREDICTIONS = "every learner's predictions"
+COVARIANCES = "the covariances of the estimates"
+
+ESTIMATE_NUMBERS = 20
+"""Numbers that are held for each estimate, its standard error included."""
+
+COVARIANCE_TABLES = 6
+"""Tables of the size of a covariance matrix that it takes to compute one."""
+
+ADVICE = {
+    VALUES: "Give fewer query points (`at`), and the others to get_prediction() later; "
+    "or use a smaller `B`.",
+    LEARNERS: "Use a smaller `B`, a smaller `k`, or larger leaves "
+    "(`min_samples_leaf`).",
+    RANKS: "Use a smaller `k`, so that every tree ranks its own rows; or fewer "
+    "predictors.",
+    COUNTS: "Use fewer workers (`n_jobs`).",
+    SUMS: "Use fewer workers (`n_jobs`).",
+    DATA: "Use fewer rows or predictors, or read the data from a file.",
+    POINTS: "Predict the rows in several parts.",
+    PREDICTIONS: "Ask for fewer query points at a time.",
+    COVARIANCES: "Ask for the covariances of fewer query points at a time.",
+}
+"""What to do about the largest part."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sizes that the memory of a fit depends on.
+
+    Attributes
+    ----------
+    n, p : int
+        Rows and columns of the design matrix; p is zero where there is none.
+    m : int
+        Values of a learner.
+    n_outputs : int
+        Columns of a prediction.
+    learner : float
+        Bytes of a learner that is kept.
+    entries : int
+        Counts that a worker holds at a time.
+    workers : int
+        Batches that are evaluated side by side.
+    ranked, oob : bool
+        Whether all rows are ranked, and whether the rows that a subsample leaves out
+        are predicted.
+    """
+
+    n: int
+    p: int
+    m: int
+    n_outputs: int
+    learner: float
+    entries: int
+    workers: int
+    ranked: bool
+    oob: bool
+
+    def fixed(self) -> dict[str, int]:
+        """Bytes that do not depend on the number of learners, by what they are for."""
+        sums = self.n * (self.n_outputs + 1) * FLOAT if self.oob else 0
+        return {
+            RANKS: RANKED_BYTES * self.n * self.p if self.ranked else 0,
+            COUNTS: self.entries * FLOAT * self.workers,
+            SUMS: sums * (1 + self.workers),
+        }
+
+    def per_learner(self) -> dict[str, float]:
+        """Bytes that every learner adds, by what they are for."""
+        # Values are there twice when an ensemble grows on.
+        return {VALUES: 2.0 * self.m * FLOAT, LEARNERS: self.learner}
+
+    def needs(self, B: int) -> dict[str, int]:
+        """Bytes that B learners need beside the design matrix."""
+        grown = {name: int(B * one) for name, one in self.per_learner().items()}
+        return {**self.fixed(), **grown}
+
+    def most(self, limit: int) -> int:
+        """Count the learners for which there is room."""
+        room = limit - sum(self.fixed().values())
+        return max(0, int(room // sum(self.per_learner().values())))
+
+
+def plan_of(task: Task, n_jobs: int | None) -> Plan:
+    """Read the sizes off what is to be evaluated."""
+    kernel, design = task.kernel, task.design
+    n = design.n if task.rows is None else len(task.rows)
+    p, outputs = 0, 1
+    if isinstance(kernel, Predictive):
+        p, outputs = kernel.n_features, kernel.n_outputs
+    trees = isinstance(kernel, TreeKernel)
+    many = design.k >= RANKED_FROM * design.n or n <= FEW_ROWS
+    return Plan(
+        n=n,
+        p=p,
+        m=_n_values(task, p, outputs),
+        n_outputs=outputs,
+        learner=learner_bytes(kernel, design, n) if task.keep else 0.0,
+        entries=max(n, BATCH_ENTRIES) if trees and many else n,
+        workers=joblib.effective_n_jobs(n_jobs),
+        ranked=trees and many,
+        oob=bool(task.oob) and p > 0,
+    )
+
+
+def _n_values(task: Task, p: int, n_outputs: int) -> int:
+    if task.at is not None:
+        return len(task.at) * n_outputs
+    if isinstance(task.kernel, FunctionKernel):
+        return len(task.kernel.names or ("statistic",))
+    return max(1, p)
+
+
+def learner_bytes(kernel: Any, design: SubsampleDesign, n_rows: int) -> float:
+    """Estimate the bytes of a learner; zero for kinds whose size is not known."""
+    if isinstance(kernel, TreeKernel):
+        per_unit = n_rows / design.n
+        distinct = (design.n - design.n_absent) * per_unit
+        leaves = _leaves(kernel, design.k * per_unit, distinct)
+        return 2 * leaves * NODE_BYTES + FLOAT * kernel.n_features + OBJECT_BYTES
+    if isinstance(kernel, Predictive) and kernel.coefficients:
+        return float(FLOAT * kernel.n_features + OBJECT_BYTES / 4)
+    return 0.0
+
+
+def _leaves(kernel: TreeKernel, drawn: float, distinct: float) -> float:
+    """Estimate how many leaves a tree has that is grown on so many rows."""
+    options = kernel.options
+    share = 1.0 if kernel.n_classes is None else PURE_SHARE
+    if options["honest"]:
+        share = min(share, HONEST_SHARE)
+    bounds = [share * distinct]
+    if options["min_samples_leaf"] > 1:
+        bounds.append(drawn / (LEAF_ROWS * options["min_samples_leaf"]))
+    if options["min_samples_split"] > 2:
+        bounds.append(drawn / (SPLIT_ROWS * options["min_samples_split"]))
+    if options["max_depth"]:
+        bounds.append(2.0 ** min(options["max_depth"], 60))
+    return min(bounds)
+
+
+def prediction_bytes(rows: int, p: int, n_outputs: int) -> int:
+    """Bytes of coded query points, and of what is estimated there."""
+    return FLOAT * rows * (p + ESTIMATE_NUMBERS * n_outputs)
+
+
+def covariance_bytes(m: int) -> int:
+    """Bytes that the covariances of m estimates need."""
+    return COVARIANCE_TABLES * FLOAT * m**2
+
+
+def check_memory(
+    needs: Mapping[str, int], limit: int | None = None, *, held: int = 0
+) -> None:
+    """Refuse what cannot be allocated, before it is.
+
+    Parameters
+    ----------
+    needs : mapping
+        Bytes that are still to be allocated, by what they are for.
+    limit : int, optional
+        Bytes that may be used; by default what the machine has left.
+    held : int
+        Bytes of the design matrix: there already, they count against a limit that was
+        given.
+
+    Raises
+    ------
+    MemoryLimitError
+        When it is too much; the message says for what, and what to do.
+    """
+    parts = dict(needs) if limit is None else {DATA: held, **needs}
+    total = sum(parts.values())
+    there = room(total) if limit is None else limit
+    if there is None or total <= there:
+        return
+    largest = sorted(parts, key=lambda name: -parts[name])
+    listed = ", ".join(f"{shown(parts[name])} for {name}" for name in largest[:3])
+    source = "are available" if limit is None else "are allowed (`memory_limit`)"
+    advice = ADVICE.get(largest[0], "")
+    raise MemoryLimitError(
+        f"about {shown(total)} of memory would be needed, and {shown(there)} {source}: "
+        f"{listed}. {advice}".rstrip()
+    )
+
+
+def room(total: int) -> int | None:
+    """Bytes that the machine has left, if `total` is worth the question."""
+    return None if total <= SMALL else available_memory()
+
+
+def shown(size: float) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> shown(2_500_000_000), shown(512)
+    ('2.5 GB', '512 bytes')
+    """
+    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if size >= 1000**power:
+            return f"{size / 1000**power:.3g} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def memory_bytes(limit: Any) -> int | None:
+    """Read a `memory_limit`: bytes, or a text such as "2GB".
+
+    Examples
+    --------
+    >>> memory_bytes("2GB"), memory_bytes("500 MB"), memory_bytes("1.5 GiB")
+    (2000000000, 500000000, 1610612736)
+    """
+    if limit is None:
+        return None
+    size = 0
+    match = SIZE.fullmatch(limit.strip()) if isinstance(limit, str) else None
+    if match is not None:
+        number, letter, binary = match.groups()
+        power = " kmgt".index(letter.lower() or " ")
+        size = int(float(number) * (1024 if binary else 1000) ** power)
+    elif not isinstance(limit, bool | str) and hasattr(limit, "__index__"):
+        size = int(limit)
+    if size <= 0:
+        raise ValueError(
+            "`memory_limit` must be a positive number of bytes, or a text such as "
+            f"'2GB' or '500 MB'; got {limit!r}."
+        )
+    return size

@@ -1,0 +1,43 @@
+"""Learners that are fitted again when they are needed."""
+
+from typing import Any
+
+from vstatkit.ensemble.evaluate import Task, fit_learner
+
+
+class AbsentLearner:
+    """A learner of which only the values are at hand.
+
+    It was fitted in another process and cannot be written to a file. Its subsample
+    and its stream are known, so the first prediction fits the same learner again.
+
+    Parameters
+    ----------
+    task : Task
+        What is evaluated.
+    number : int
+        Which of the learners it is.
+    """
+
+    def __init__(self, task: Task, number: int) -> None:
+        self._task = task
+        self._number = number
+        self._learner: Any = None
+
+    def fitted(self) -> Any:
+        """Fit the learner, unless that has been done."""
+        if self._learner is None:
+            self._learner = fit_learner(self._task, self._number)
+        return self._learner
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        return _itself, (self.fitted(),)  # a pickle holds the learner, not the data
+
+
+def _itself(learner: Any) -> Any:
+    return learner
+
+
+def at_hand(learner: Any) -> Any:
+    """Give a learner that predicts, fitting it again if need be."""
+    return learner.fitted() if isinstance(learner, AbsentLearner) else learner
