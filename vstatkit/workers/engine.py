@@ -139,6 +139,6 @@ def perform(
     name: str,
     whole: Parcel,
     *parts: Parcel,
-) -> Any:
-    """Make a call in a worker process."""
-    return call_for_another(name, function, (*whole.open(parts), *given))
+) -> Parcel:
+    """Make a call in a worker process, and pack the answer."""
+    return pack(call_for_another(name, function, (*whole.open(parts), *given)))

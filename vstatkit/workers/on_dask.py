@@ -16,6 +16,9 @@ from vstatkit.workers.parcels import Parcel, pack
 ATTEMPTS = 4
 """Times that a call is handed out, if what it needs is lost with the workers."""
 
+WAIT = 300
+"""Seconds to wait for a worker, where there is none (yet, or any more)."""
+
 SECONDS_BETWEEN_COUNTS = 1.0
 """Time after which the cores of the cluster are counted again."""
 
@@ -114,6 +117,13 @@ class Dask:
         return known.places[place]
 
     def _scatter(self, parcel: Parcel) -> Any:
+        try:
+            self._client.wait_for_workers(1, timeout=WAIT)
+        except TimeoutError as error:
+            raise WorkerError(
+                f"the Dask cluster has had no worker for {WAIT} seconds. Start some, "
+                "or close the client to work in this process."
+            ) from error
         return self._client.scatter(parcel, broadcast=True, hash=False)
 
     def wait(self, pending: list[Any]) -> Any:
@@ -124,7 +134,7 @@ class Dask:
         """Take an answer; what was lost with its worker is to be asked for again."""
         number = self._numbers.pop(handle)
         try:
-            return handle.result()
+            return handle.result().take()
         except CancelledError as error:
             if self._attempts[number] >= ATTEMPTS:
                 raise WorkerError(

@@ -75,13 +75,14 @@ def by_processes(
         for given in arguments
     )
     if not generates:
-        yield from _by_slices(joblib.Parallel(n_jobs=work.n_jobs), calls)
+        for answer in _by_slices(joblib.Parallel(n_jobs=work.n_jobs), calls):
+            yield answer.take()
         return
     answers: Any = iter(())
     try:
         answers = joblib.Parallel(n_jobs=work.n_jobs, return_as=_kind(ordered))(calls)
-        for answer in answers:  # noqa: UP028 what ends this must not close joblib yet
-            yield answer
+        for answer in answers:
+            yield answer.take()
     except BaseException:
         _end(answers)
         raise
@@ -118,7 +119,7 @@ def _perform(
     given: Arguments,
     name: str,
     places: Sequence[tuple[str, Path]],
-) -> Any:
+) -> Parcel:
     def fetch(key: str, path: Path) -> Parcel:
         return recall(key, lambda: Parcel.read(key, path))
 

@@ -57,7 +57,7 @@ class Ray:
     def take(self, handle: Any) -> Any:
         """Take an answer."""
         try:
-            return self._ray.get(handle)
+            return self._ray.get(handle).take()
         except self._ray.exceptions.RayTaskError as error:
             raise getattr(error, "cause", error) from error
         except self._ray.exceptions.RayError as error:
@@ -77,7 +77,7 @@ def _perform(
     given: Arguments,
     name: str,
     places: Sequence[tuple[str, Any]],
-) -> Any:
+) -> Parcel:
     import ray  # noqa: PLC0415 optional
 
     def fetch(key: str, place: Any) -> Parcel:

@@ -31,6 +31,12 @@ except ImportError:  # pragma: no cover
 ALIGNMENT = 64
 """Bytes at whose multiples arrays begin in a file."""
 
+ARRAY_ALIGNMENT = 16
+"""Bytes at whose multiples numpy's own arrays begin."""
+
+SMALL = 4096
+"""Bytes of an array below which it is not kept apart."""
+
 OPENED = 4
 """Parcels that a worker process keeps: those of one piece of work, or two."""
 
@@ -68,10 +74,16 @@ class Parcel:
         """Unpack the value, once; `parts` are parcels that it refers to."""
         with self._lock:
             if self._value is None:
+                self.buffers = [_aligned(one) for one in self.buffers]
                 known = {part.key: part for part in parts}
                 reader = _Unpickler(self.body, self.buffers, known)
                 self._value = (reader.load(),)
             return self._value[0]
+
+    def take(self) -> Any:
+        """Unpack the value into memory of its own, to keep it."""
+        buffers = [_copied(one) for one in self.buffers]
+        return _Unpickler(self.body, buffers, {}).load()
 
     def write(self, path: Path) -> None:
         """Write the parcel to a file that `read` maps into memory."""
@@ -95,6 +107,19 @@ class Parcel:
             found.append(memory[place : place + size])
             place += size
         return Parcel(key, found[0], found[1:])
+
+
+def _aligned(buffer: Any) -> Any:
+    """Copy what a network has left anywhere in memory to where arrays may begin.
+
+    Matrix products of arrays that begin elsewhere differ in the last bit.
+    """
+    place = np.frombuffer(buffer, np.uint8).ctypes.data
+    return buffer if place % ARRAY_ALIGNMENT == 0 else _copied(buffer)
+
+
+def _copied(buffer: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(buffer, np.uint8).copy()  # where numpy lets arrays begin
 
 
 def pack(
@@ -126,7 +151,13 @@ def pack(
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def __init__(self, file: Any, buffers: list[Any], parts: Mapping[int, str]) -> None:
-        super().__init__(file, protocol=5, buffer_callback=buffers.append)
+        def keep_apart(buffer: pickle.PickleBuffer) -> bool:
+            small = buffer.raw().nbytes < SMALL
+            if not small:
+                buffers.append(buffer)
+            return small
+
+        super().__init__(file, protocol=5, buffer_callback=keep_apart)
         self._parts = parts
 
     def persistent_id(self, value: Any) -> str | None:
