@@ -105,7 +105,7 @@ def fit(
     rng : int, Generator or None
         Seed. The same seed gives the same numbers for any `n_jobs`.
     n_jobs : int, optional
-        Workers, as joblib counts them.
+        Workers, as joblib counts them; an active Dask client is used unless this is 1.
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
     tol, atol, max_B
