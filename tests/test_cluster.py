@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 from distributed.comm.tcp import TCP
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
 from vstatkit import workers
+from vstatkit.ensemble import evaluate as evaluation
 from vstatkit.ensemble import prediction
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.kernels.trees import tree_kernel
@@ -41,7 +42,7 @@ def client():
             n_workers=N_WORKERS,
             processes=True,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -334,6 +335,32 @@ def test_bytes_sent_hardly_grow_with_the_number_of_learners(client, written):
     assert many < 1.2 * few
 
 
+@pytest.mark.parametrize("B", [100, 128, 400, 1000])
+def test_few_tasks_send_out_of_bag_sums_back(B, monkeypatch):
+    """And the sums hardly depend on it."""
+    X = DATA[["x1", "x2"]].to_numpy()
+    kernel = tree_kernel("forest", X, X[:, 0], n_classes=None, weights=None, options={})
+    design = make_design("iid", len(X), 30, replace=True, seed=1)
+    task = Task(kernel, design, X[:1], None, keep=True)
+    ranges = []
+
+    def note(function, arguments, **options):
+        ranges.extend(arguments)
+        return workers.in_parallel(function, ranges, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "in_parallel", note)
+        found = evaluate(task, 0, B, n_jobs=1, batch_size=1)
+    assert min(B, 64) <= len(ranges) <= 128
+    assert [stop for _, stop, _ in ranges[:-1]] == [start for start, *_ in ranges[1:]]
+    assert (ranges[0][0], ranges[-1][1]) == (0, B)
+    whole = evaluate(task, 0, B, n_jobs=1, batch_size=B)
+    assert_array_equal(found.values, whole.values)
+    assert_array_equal(found.oob.times, whole.oob.times)
+    assert_allclose(found.oob.total, whole.oob.total, rtol=1e-12)
+    assert len(found.learners) == B
+
+
 def test_data_and_learners_travel_once(client, scattered):
     """Whatever is asked of them afterwards, on a cluster that loses no worker."""
     client.wait_for_workers(N_WORKERS, timeout=PATIENCE)
@@ -377,7 +404,7 @@ def test_means_do_not_depend_on_how_rows_are_divided(rows, kernel, monkeypatch):
     assert_array_equal(res.predictor.mean(X), mean)
 
 
-def test_a_finished_object_leaves_no_parcel_behind(client):
+def test_a_finished_object_leaves_no_parcel_behind():
     class Value:
         pass
 
