@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
 import vstatkit as vs
@@ -14,8 +15,10 @@ from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores
 from vstatkit.formula.frames import nearest
+from vstatkit.inference.estimate import ensemble_mean
 from vstatkit.inference.intervals import prediction_support
 from vstatkit.kernels.protocol import output_columns
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.reference import reference_places
 
 ReadTrees = Callable[[pd.DataFrame], Floats]
@@ -91,6 +94,11 @@ class RPredictor(Predictor):
     def values(self, X: Any) -> Floats:
         """Predict with every tree, shape (B, rows * outputs)."""
         return self.kernel.predict(self.learners[0], X)
+
+    def averages(self, X: Any, design: SubsampleDesign) -> Floats:
+        """Average the trees, in the process that speaks to R."""
+        chunks = self.chunks(X, 0)
+        return np.concatenate([ensemble_mean(design, values) for values in chunks])
 
 
 @dataclass(frozen=True)

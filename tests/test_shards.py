@@ -404,6 +404,14 @@ def test_shards_are_chosen_where_a_jackknife_is_hopeless():
     assert choose(wish(size="complete"), many, trees, options) == ("iid", {})
 
 
+def test_few_learners_of_few_units_are_nobodys_reason_for_shards():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert choose(wish(max_B=50), 80, KernelKind.TREES, {}) == ("iid", {})
+        assert choose(wish(size=50), 80, KernelKind.TREES, {}) == ("iid", {})
+    assert choose(wish(max_B=40_000), 126_000, KernelKind.TREES, {})[0] == "iid"
+
+
 def test_shards_are_chosen_by_name_and_by_option():
     trees = KernelKind.TREES
     assert choose(wish(variance="shards"), 500, trees, {}) == ("shards", {})

@@ -13,6 +13,7 @@ from vstatkit.exceptions import (
     MonteCarloWarning,
     VstatkitError,
     VstatkitWarning,
+    WorkerError,
 )
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.inference.normality import normality_tests
@@ -42,6 +43,7 @@ __all__ = [
     "VarianceComponents",
     "VstatkitError",
     "VstatkitWarning",
+    "WorkerError",
     "__version__",
     "classical",
     "datasets",

@@ -99,7 +99,7 @@ def fit(
         How subsamples are drawn: "auto", "iid", "balanced", "two-level",
         "little-bags", "matched", "shards", or a registered design. "auto" is
         "iid", independent subsamples, unless there are so many observations that
-        standard errors would need many more than `max_B` learners; then it is
+        standard errors would need many more than 10,000 learners; then it is
         "shards", disjoint parts of the data. Options (`block`; `n_out` and `n_in`;
         `group_size`; `n_shards`) are given as keywords.
     variance : str
@@ -117,7 +117,7 @@ def fit(
     rng : int, Generator or None
         Seed. The same seed gives the same numbers for any `n_jobs`.
     n_jobs : int, optional
-        Workers, as joblib counts them.
+        Workers, as joblib counts them; an active Dask client is used unless this is 1.
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
     tol, atol, max_B

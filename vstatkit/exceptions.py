@@ -13,6 +13,10 @@ class KernelError(VstatkitError):
     """A base learner could not be evaluated."""
 
 
+class WorkerError(VstatkitError):
+    """Workers of a cluster were lost so often that the work was given up."""
+
+
 class FileError(VstatkitError):
     """A file does not hold saved results, or holds them damaged."""
 

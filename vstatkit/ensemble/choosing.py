@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from vstatkit.ensemble.growth import MAX_B
 from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
 from vstatkit.inference.precision import TOL, about
 from vstatkit.kernels.kind import KernelKind
@@ -55,8 +56,9 @@ class Wish(NamedTuple):
 
     @property
     def learners(self) -> int:
-        """Learners that are feasible."""
-        return max(self.max_B, self.size) if isinstance(self.size, int) else self.max_B
+        """Learners that are feasible, whether or not they are asked for."""
+        asked = self.size if isinstance(self.size, int) else self.max_B
+        return max(MAX_B, asked)
 
 
 def jackknife_error(n: int, B: float, ratio: float) -> float:

@@ -21,7 +21,10 @@ from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel
 
 BATCH_SIZE = 64
-"""Learners evaluated by one task."""
+"""Learners evaluated in one batch."""
+
+MOST_TASKS = 64
+"""Tasks at which several batches make one: each sends out-of-bag sums back."""
 
 BATCH_TASKS = 8
 """Number of tasks into which many learners of a compiled kernel are split."""
@@ -101,8 +104,8 @@ def evaluate(
     start, stop : int
         Range of learners.
     n_jobs : int, optional
-        Workers, as joblib counts them; the active `joblib.parallel_config`
-        decides on the backend (threads by default, processes, Dask).
+        Workers, as joblib counts them; an active Dask client or
+        `joblib.parallel_config` decides on the backend (threads by default).
     batch_size : int, optional
         Learners in one task; by default chosen by the kernel.
     progress : bool, optional
@@ -111,11 +114,17 @@ def evaluate(
         Keeps the learners for another process, and has those of an earlier one.
     """
     size = _batch_size(task, stop - start) if batch_size is None else batch_size
+    step = size * max(1, (stop - start) // (size * MOST_TASKS))
 
     def grow(place: int) -> Batches:
-        edges = range(place, stop, size)
-        ranges = ((task, first, min(first + size, stop)) for first in edges)
-        return in_parallel(_evaluate_batch, ranges, n_jobs=n_jobs)
+        edges = range(place, stop, step)
+        return in_parallel(
+            _evaluate_range,
+            ((first, min(first + step, stop), size) for first in edges),
+            n_jobs=n_jobs,
+            shared=(task,),
+            lasting=(task.kernel,),
+        )
 
     parts = grow(start) if keeper is None else keeper.passing(task, start, stop, grow)
     values = np.empty((0, 0))
@@ -129,8 +138,8 @@ def evaluate(
         disable=None if progress is None else not progress,
         leave=False,
     )
-    with bar, closing(parts) as batches:
-        for part in batches:
+    with bar, closing(parts):
+        for part in parts:
             if done == 0:
                 # Filled in place: joining batches would hold all values twice.
                 values = np.empty((stop - start, part.values.shape[1]))
@@ -192,6 +201,13 @@ def _evaluate_arrays(
     for b, value in enumerate(values, start):
         _check_value(b, value)
     return Evaluation(values, [], None)
+
+
+def _evaluate_range(task: Task, start: int, stop: int, batch_size: int) -> Evaluation:
+    """Evaluate batch after batch, and add them up where they are made."""
+    edges = range(start, stop, batch_size)
+    batches = (_evaluate_batch(task, j, min(j + batch_size, stop)) for j in edges)
+    return functools.reduce(operator.add, batches)
 
 
 def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:

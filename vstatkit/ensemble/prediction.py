@@ -1,7 +1,9 @@
 """Predict with kept learners, in chunks of bounded memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,15 +21,20 @@ from vstatkit.ensemble.refitting import at_hand
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.inference.estimate import ensemble_mean, weighted_mean
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.workers import go_on, in_parallel
 
 CHUNK_ENTRIES = 8_000_000
 """Numbers held at a time: (B + n) x query points of a chunk x outputs."""
 
-
 LEARNERS_PER_TASK = 16
+"""Learners that one task predicts with, where rows are few."""
+
+ROWS_PER_TASK = 256
+"""Rows that one task predicts, with all learners, where only means are asked for."""
 
 
 @dataclass(frozen=True)
@@ -86,43 +93,135 @@ class Predictor:
         """Predict with every learner, shape (B, rows * outputs)."""
         entries = len(self.learners) * len(X) * self.kernel.n_outputs
         check_memory({PREDICTIONS: 2 * FLOAT * entries})
-        X = np.asfortranarray(X)  # as compiled trees read it
-        blocks = in_parallel(self._block, self._tasks(X), n_jobs=self.n_jobs)
-        return np.concatenate(list(blocks))
-
-    def _tasks(self, X: Floats) -> Iterator[tuple[int, Floats]]:
-        starts = range(0, len(self.learners), LEARNERS_PER_TASK)
-        return ((first, X) for first in starts)
-
-    def _block(self, first: int, X: Floats) -> Floats:
-        learners = self.learners[first : first + LEARNERS_PER_TASK]
-        return np.stack([self._predict(one, X) for one in learners])
-
-    def _predict(self, learner: Any, X: Floats) -> Floats:
-        go_on()
-        return self.kernel.predict(at_hand(learner), X).ravel()
+        return np.concatenate(list(self._calls(_block, self._starts, X)))
 
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""
-        X = np.asfortranarray(X)
+        if len(X) > ROWS_PER_TASK:
+            return np.concatenate(list(self._calls(_piece_mean, _pieces(len(X)), X)))
         # About the first learner, as the estimates are: what ties here ties there.
-        origin = self._predict(self.learners[0], X)
-        tasks = ((*task, origin) for task in self._tasks(X))
-        sums = list(in_parallel(self._block_sum, tasks, n_jobs=self.n_jobs))
+        X = np.asfortranarray(X)
+        origin = self.kernel.predict(at_hand(self.learners[0]), X).ravel()
+        tasks = ((first, origin) for (first,) in self._starts)
+        sums = list(self._calls(_block_sum, tasks, X))
         return np.asarray(sum(sums) / len(self.learners) + origin)
 
-    def _block_sum(self, first: int, X: Floats, origin: Floats) -> Floats:
-        total = np.zeros(len(X) * self.kernel.n_outputs)
-        for learner in self.learners[first : first + LEARNERS_PER_TASK]:
-            total += self._predict(learner, X) - origin
-        return total
+    def averages(self, X: Floats, design: SubsampleDesign) -> Floats:
+        """Average the learners by their weights in the design, as estimates do.
+
+        Many rows are averaged where their values are made: these do not travel.
+        """
+        step = self._chunk_rows(0)
+        if min(step, len(X)) <= ROWS_PER_TASK:
+            chunks = self.chunks(X, 0)
+            return np.concatenate([ensemble_mean(design, h) for h in chunks])
+        pieces = (
+            (first + start, first + stop)
+            for first in range(0, len(X), step)
+            for start, stop in _pieces(min(step, len(X) - first))
+        )
+        weights = design.weights(0, len(self.learners))
+        return np.concatenate(list(self._calls(_piece_average, pieces, X, weights)))
+
+    @property
+    def _starts(self) -> Iterator[tuple[int]]:
+        starts = range(0, len(self.learners), LEARNERS_PER_TASK)
+        return ((first,) for first in starts)
+
+    @cached_property
+    def _kept(self) -> "_Kept":
+        return _Kept(self.learners)
+
+    def _calls(
+        self,
+        function: Callable[..., Floats],
+        tasks: Iterable[tuple[Any, ...]],
+        X: Floats,
+        weights: Floats | None = None,
+    ) -> Iterator[Floats]:
+        X = np.asfortranarray(X)  # as compiled trees read it
+        return in_parallel(
+            function,
+            tasks,
+            n_jobs=self.n_jobs,
+            shared=(_Reading(self.kernel, self._kept, X, weights),),
+            lasting=(self.kernel, self._kept),
+        )
 
     def chunks(self, X: Floats, n: int) -> Iterator[Floats]:
         """Predict chunk after chunk of query points, each (B, part of the rows)."""
-        per_row = (len(self.learners) + n) * self.kernel.n_outputs
-        step = max(1, CHUNK_ENTRIES // per_row)
+        step = self._chunk_rows(n)
         for first in range(0, len(X), step):
             yield self.values(X[first : first + step])
+
+    def _chunk_rows(self, n: int) -> int:
+        per_row = (len(self.learners) + n) * self.kernel.n_outputs
+        return max(1, CHUNK_ENTRIES // per_row)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Learners, as an object whose end can be told."""
+
+    learners: list[Any]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What tasks that predict have in common; the coding of new data stays behind."""
+
+    kernel: Predictive
+    kept: _Kept
+    X: Floats
+    weights: Floats | None = None
+
+    def rows(self, start: int, stop: int) -> "_Reading":
+        """Take some rows, as compiled trees read them."""
+        return replace(self, X=np.asfortranarray(self.X[start:stop]))
+
+    def predict(self, learner: Any) -> Floats:
+        """Predict with one learner."""
+        go_on()
+        return self.kernel.predict(at_hand(learner), self.X).ravel()
+
+    def block(self, first: int) -> list[Any]:
+        """List the learners of a task."""
+        return self.kept.learners[first : first + LEARNERS_PER_TASK]
+
+
+def _block(reading: _Reading, first: int) -> Floats:
+    return np.stack([reading.predict(one) for one in reading.block(first)])
+
+
+def _block_sum(reading: _Reading, first: int, origin: Floats) -> Floats:
+    total = np.zeros(len(reading.X) * reading.kernel.n_outputs)
+    for learner in reading.block(first):
+        total += reading.predict(learner) - origin
+    return total
+
+
+def _piece_mean(reading: _Reading, start: int, stop: int) -> Floats:
+    piece, learners = reading.rows(start, stop), reading.kept.learners
+    origin = piece.predict(learners[0])
+    starts = range(0, len(learners), LEARNERS_PER_TASK)
+    sums = (_block_sum(piece, first, origin) for first in starts)
+    return np.asarray(sum(sums) / len(learners) + origin)
+
+
+def _piece_average(reading: _Reading, start: int, stop: int) -> Floats:
+    piece = reading.rows(start, stop)
+    values = np.stack([piece.predict(one) for one in reading.kept.learners])
+    return weighted_mean(values, reading.weights)
+
+
+def _pieces(n_rows: int) -> Iterator[tuple[int, int]]:
+    """Divide rows among tasks.
+
+    None of several pieces has one row alone: numpy sums a single column in another
+    order, and the last bit would depend on where pieces end.
+    """
+    edges = [*range(0, max(1, n_rows - 1), ROWS_PER_TASK), n_rows]
+    return pairwise(edges)
 
 
 def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:

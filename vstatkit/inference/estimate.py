@@ -124,7 +124,11 @@ def _estimate_chunk(
 
 def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
     """Average the learners, by their weights in a complete design."""
-    weights = design.weights(0, len(values))
+    return weighted_mean(values, design.weights(0, len(values)))
+
+
+def weighted_mean(values: Floats, weights: Floats | None) -> Floats:
+    """Average learners about the first one, equally where `weights` is None."""
     centred = values - values[0]
     mean: Floats = np.average(centred, axis=0, weights=weights) + values[0]
     return mean

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.estimate import ensemble_mean, estimate, held, join_estimates
+from vstatkit.inference.estimate import estimate, held, join_estimates
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support
 from vstatkit.results.tables import mean_frame
@@ -124,8 +124,7 @@ def predicted_means(
     """Predict new data; see `EnsembleResults.predict`."""
     predictor = predictor_of(results)
     X, index = predictor.rows(data)
-    chunks = predictor.chunks(X, 0)
-    mean = np.concatenate([ensemble_mean(results.design, h) for h in chunks])
+    mean = predictor.averages(X, results.design)
     if predictor.classes is not None and len(predictor.classes) > 2:
         table = mean.reshape(-1, len(predictor.classes))
         return pd.DataFrame(table, index, list(predictor.classes))

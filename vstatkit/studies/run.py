@@ -46,7 +46,7 @@ def run_experiment(
         Where finished iterations are kept; nowhere by default. One process at a time
         can use it.
     n_jobs : int, optional
-        Threads, as joblib counts them.
+        Workers, as joblib counts them.
     progress : bool, optional
         Show progress with the time remaining; by default on a terminal.
 
@@ -125,10 +125,16 @@ def _finished(
     experiment: Experiment, missing: list[int], seed: int, n_jobs: int | None
 ) -> Generator[tuple[int, Record], None, None]:
     """Yield iterations as they finish."""
-
-    def one(iteration: int) -> tuple[int, Record]:
-        return iteration, experiment.run(seed, iteration)
-
-    numbers = ((iteration,) for iteration in missing)
     with one_thread():
-        yield from in_parallel(one, numbers, n_jobs=n_jobs, ordered=False)
+        yield from in_parallel(
+            _run_one,
+            ((iteration,) for iteration in missing),
+            n_jobs=n_jobs,
+            ordered=False,
+            shared=(experiment, seed),
+        )
+
+
+def _run_one(experiment: Experiment, seed: int, iteration: int) -> tuple[int, Record]:
+    with one_thread():  # in other processes, too
+        return iteration, experiment.run(seed, iteration)

@@ -13,11 +13,13 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.ensemble.query import build_query, probe
 from vstatkit.exceptions import VstatkitError
+from vstatkit.formula.engine import environment_of
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.parse import parse
 from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.portable import pack_names, unpack_names
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import (
@@ -157,6 +159,18 @@ class Simulation:
     environment: Any = None
     missing: Missing = "drop"
     first: FirstData | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Take along what the formula names, not all that its caller could see."""
+        if self.environment is None or self.first is None:
+            return self.__dict__
+        names = pack_names(self.first.parsed.coding.recipe.names)
+        return {**self.__dict__, "environment": names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        names = state["environment"]
+        known = None if names is None else environment_of(unpack_names(names))
+        self.__dict__.update(state, environment=known)
 
     def settings(self) -> dict[str, Any]:
         """All that the numbers depend on apart from the seed."""

@@ -1,4 +1,4 @@
-"""Run calls side by side, and leave none of them running when the work is called off.
+"""Calls that can be called off, and that leave none of their threads running.
 
 Only the main thread hears Ctrl-C. Every call therefore carries a flag: the thread that
 collects the answers sets it when anything goes wrong, compiled code and loops over
@@ -7,11 +7,11 @@ that is still in compiled code when the interpreter ends would take the process 
 """
 
 import atexit
-import contextlib
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import joblib
 
@@ -47,51 +47,7 @@ def go_on() -> None:
         raise CalledOffError("the work was called off.")
 
 
-def in_parallel(
-    function: Callable[..., Answer],
-    arguments: Iterable[tuple[Any, ...]],
-    *,
-    n_jobs: int | None,
-    ordered: bool = True,
-) -> Generator[Answer, None, None]:
-    """Call a function with each tuple of arguments and yield the answers.
-
-    Close the iterator, or read it to its end: then no call is left running, nor after
-    an error.
-
-    Parameters
-    ----------
-    function : callable
-        What to call.
-    arguments : iterable of tuple
-        Its arguments.
-    n_jobs : int or None
-        Workers, as joblib counts them; the active `joblib.parallel_config` decides on
-        the backend (threads by default).
-    ordered : bool
-        Answers in the order of the arguments, or as they come.
-    """
-    crew = _Crew()
-    run = joblib.Parallel(
-        n_jobs=n_jobs,
-        prefer="threads",
-        return_as="generator" if ordered else "generator_unordered",
-    )
-    answers: Any = iter(())
-    try:
-        answers = run(joblib.delayed(crew.call)(function, given) for given in arguments)
-        for answer in answers:  # noqa: UP028 what ends this must not close joblib yet
-            yield answer
-    except BaseException:
-        crew.call_off()
-        if hasattr(answers, "throw"):
-            # Closed instead, joblib would warn of answers that nobody has read.
-            with contextlib.suppress(CalledOffError):
-                answers.throw(CalledOffError())
-        raise
-
-
-class _Crew:
+class Crew:
     """Counts the calls that are under way in this process, and calls them off."""
 
     def __init__(self) -> None:
@@ -99,12 +55,10 @@ class _Crew:
         self.under_way = 0
         self.change = threading.Condition()
 
-    def __reduce__(self) -> tuple[type["_Crew"], tuple[()]]:
-        return _Crew, ()  # another process hears Ctrl-C itself
-
     def call(
         self, function: Callable[..., Answer], arguments: tuple[Any, ...]
     ) -> Answer:
+        """Call a function that reads this crew's flag."""
         with self.change:
             self.under_way += 1
         before = _CURRENT.set(self.stop)
@@ -118,6 +72,37 @@ class _Crew:
                 self.change.notify_all()
 
     def call_off(self) -> None:
+        """Set the flag, and wait for the calls to end."""
         self.stop.set()
         with self.change:
             self.change.wait_for(lambda: self.under_way == 0, PATIENCE)
+
+
+_CREWS: "WeakValueDictionary[str, Crew]" = WeakValueDictionary()
+"""Crews of this process that work for another one, by the name of their work."""
+
+_CREWS_LOCK = threading.Lock()
+
+
+def call_for_another(
+    work: str, function: Callable[..., Answer], arguments: tuple[Any, ...]
+) -> Answer:
+    """Call a function in a process that works for another one.
+
+    The workers are all busy, so joblib calls within the function (those of
+    scikit-learn's estimators) run one after the other: neither in further processes
+    nor by way of the scheduler.
+    """
+    with _CREWS_LOCK:
+        crew = _CREWS.get(work)
+        if crew is None:
+            crew = _CREWS[work] = Crew()
+    with joblib.parallel_config("sequential"):
+        return crew.call(function, arguments)
+
+
+def call_off_here(work: str) -> None:
+    """Set the flag of the calls that this process makes for another one."""
+    crew = _CREWS.get(work)
+    if crew is not None:
+        crew.stop.set()

@@ -1,0 +1,82 @@
+"""Calls side by side: by threads, other processes, or a cluster."""
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from joblib.parallel import get_active_backend
+
+from vstatkit.workers.engine import Arguments, Collector, Work
+from vstatkit.workers.on_dask import Dask, active_client, in_dask_worker
+from vstatkit.workers.on_joblib import by_processes, by_threads
+from vstatkit.workers.on_ray import Ray
+
+Answer = TypeVar("Answer")
+
+
+def in_parallel(
+    function: Callable[..., Answer],
+    arguments: Iterable[Arguments],
+    *,
+    n_jobs: int | None,
+    ordered: bool = True,
+    shared: Arguments = (),
+    lasting: tuple[Any, ...] = (),
+) -> Generator[Answer, None, None]:
+    """Call a function with each tuple of arguments and yield the answers.
+
+    Close the iterator, or read it to its end: then no call is left running, nor after
+    an error. Calls run in threads, unless `joblib.parallel_config` names a backend or
+    a Dask client is active; what runs within them runs there, one after the other.
+
+    Parameters
+    ----------
+    function : callable
+        What to call, with the shared arguments first: `function(*shared, *given)`.
+    arguments : iterable of tuple
+        What differs between the calls; it travels with each of them.
+    n_jobs : int or None
+        Workers, as joblib counts them; on a cluster None and numbers below one mean
+        all of it. One means this process, whatever is active.
+    ordered : bool
+        Answers in the order of the arguments, or as they come.
+    shared : tuple
+        First arguments of all calls. They travel once, to workers that are
+        elsewhere.
+    lasting : tuple
+        Objects within `shared` that later calls will share too. They stay with the
+        workers as long as they live here, and must not change in that time.
+    """
+    backend, configured = _asked_for()
+    most = configured if n_jobs is None else n_jobs
+    work = Work(function, shared, lasting, n_jobs)
+    if backend is not None and getattr(backend, "supports_sharedmem", False):
+        return by_threads(work, arguments, ordered=ordered, backend=None)
+    if most == 1 or in_dask_worker():  # a worker's cluster is busy with such calls
+        return by_threads(work, arguments, ordered=ordered, backend="threading")
+    engine = _cluster(backend, replace(work, n_jobs=most))
+    if engine is not None:
+        return Collector(engine, ordered=ordered).collect(arguments)
+    if backend is None:
+        return by_threads(work, arguments, ordered=ordered, backend=None)
+    generates = bool(backend.supports_return_generator)
+    return by_processes(work, arguments, ordered=ordered, generates=generates)
+
+
+def _cluster(backend: Any, work: Work) -> Dask | Ray | None:
+    client = active_client() if backend is None else getattr(backend, "client", None)
+    if client is not None:
+        return Dask(client, work)
+    if type(backend).__name__ == "RayBackend":
+        return Ray(getattr(backend, "ray_remote_args", None) or {}, work)
+    return None
+
+
+def _asked_for() -> tuple[Any, int | None]:
+    """Give the backend that `joblib.parallel_config` names, and its `n_jobs`.
+
+    Without one joblib does as the caller prefers, so two preferences tell.
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    other, n_jobs = get_active_backend(prefer="processes")
+    return (backend if type(backend) is type(other) else None), n_jobs
