@@ -63,6 +63,7 @@ def fit(
     tol: float = TOL,
     atol: float | None = None,
     max_B: int = MAX_B,
+    oob: bool = True,
     eval_env: int | Literal["restricted"] = 0,
     **kernel_options: Any,
 ) -> EnsembleResults:
@@ -115,6 +116,9 @@ def fit(
         default `atol` is `tol` times a hundredth of the range of the response, so
         0.001 for probabilities; 0 where the range of what a kernel gives is
         unknown. At `max_B` learners "auto" stops in any case.
+    oob : bool
+        Whether to score predictions of what the learners did not see, for up to
+        20,000 observations, drawn at random where there are more.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
@@ -158,7 +162,7 @@ def fit(
     scheme = settle(drawing, len(observed.units), keywords, kind_of(built))
     query = build_query(built, parsed, at)
     keep = isinstance(built, Predictive)
-    task = Task(built, scheme.design, query.rows, observed.members, keep)
+    task = Task(built, scheme.design, query.rows, observed.members, keep, oob)
     if isinstance(built, FunctionKernel):
         task, query = probe(task, built)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)

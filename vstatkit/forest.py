@@ -123,9 +123,8 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _grow(self, kernel: TreeKernel) -> Evaluation:
         """Grow as many trees as `n_estimators` asks for."""
         task = Task(
-            *(kernel, self.design_, kernel.X[:0], None),
-            keep=True,
-            oob=bool(self.oob_score),
+            *(kernel, self.design_, kernel.X[:0], None, True, bool(self.oob_score)),
+            most_oob=None,
         )
         if not isinstance(self.n_estimators, str):
             B = int(self.n_estimators)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vstatkit.ensemble.evaluate import OOB_ROWS
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.inference.precision import about
 from vstatkit.inference.stabilise import MIN_DF
@@ -266,9 +267,10 @@ def _unscored_note(results: EnsembleResults) -> str | None:
     scores = results.scores
     if scores is None or scores.n_scored == results.nobs:
         return None
+    why = "were not scored" if results.nobs > OOB_ROWS else "were in every subsample"
     return (
         f"Out-of-bag scores rest on {scores.n_scored:,} of {results.nobs:,} "
-        "observations; the others were in every subsample."
+        f"observations; the others {why}."
     )
 
 

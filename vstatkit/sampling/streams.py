@@ -17,6 +17,7 @@ class Purpose(IntEnum):
     ORDER = 3
     BAND = 4
     REFERENCE = 5
+    OUT_OF_BAG = 6
 
 
 def resolve_seed(rng: Seed) -> int:
