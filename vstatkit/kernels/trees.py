@@ -35,6 +35,9 @@ OWN_ROWS_BELOW = 1 / 30
 OWN_ROWS_FROM = 20_000
 """Rows from which that is considered: ranks of fewer are cheap, and stay in the cache."""
 
+NEVER_RANKED_FROM = 300_000
+"""Rows from which it is done wherever counts are sparse: ranking would take seconds."""
+
 _RANKING = threading.Lock()
 """Held while a design is ranked: workers that need the ranks wait for the first."""
 
@@ -180,7 +183,7 @@ class TreeKernel(StoredTreeKernel):
             n_classes=n_classes,
             centre=centre,
             scale=scale,
-            X=np.asarray(X, dtype=np.float64),
+            X=np.asanyarray(X, dtype=np.float64),  # what is on disk stays there
             y=scaled,
             options={"loss": 0, **options, "n_classes": n_classes or 0},
             weights=weights,
@@ -272,7 +275,7 @@ class TreeKernel(StoredTreeKernel):
                 drawn.dense, keys, at, oob=oob, keep=keep, oob_rows=oob_rows
             )
         call, out = self._call(keys, at, oob_rows, keep)
-        counts = drawn.counts
+        counts = sparse.csr_array(drawn.counts)
         trees = call.on_rows(
             self.X,
             np.asarray(counts.indptr, dtype=np.int64),
@@ -284,12 +287,18 @@ class TreeKernel(StoredTreeKernel):
         return self._evaluation(out, trees)
 
     def _few(self, drawn: Drawn) -> bool:
-        """Whether subsamples are so small that they are better ranked themselves."""
+        """Whether subsamples are so small that they are better ranked themselves.
+
+        A table on disk may not fit into memory, and its ranks less so.
+        """
         counts, n_rows = drawn.counts, len(self.y)
+        if isinstance(self.X, np.memmap):
+            return True
         if not sparse.issparse(counts):
             return False
         share = counts.nnz / (counts.shape[0] * counts.shape[1])
-        return n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
+        few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
+        return few or n_rows >= NEVER_RANKED_FROM
 
     def _call(
         self, keys: NDArray[np.uint64], at: Floats, rows: Ints | None, keep: bool
