@@ -493,7 +493,8 @@ def test_a_set_flag_ends_growing_and_predicting():
     out = np.empty((len(points), 1))
 
     def predict():
-        _engine.predict_tree_at(tree.nodes, tree.shares, 0, points, out, child)
+        rows = np.ascontiguousarray(points)
+        _engine.predict_tree_at(tree.nodes, tree.shares, 0, rows, out, child)
 
     def grow_again():
         table, keys = kernel.table, learner_keys(1, 0, 1)

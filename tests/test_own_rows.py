@@ -237,7 +237,8 @@ def test_out_of_bag_rows_are_bounded_and_those_of_all(kernel):
     some = Task(*(task.kernel, task.design, task.at, None), keep=False, most_oob=50)
     whole, part = evaluate(task, 0, 30).oob, evaluate(some, 0, 30).oob
     assert whole.rows is None
-    assert part.rows.size == 50 and (np.diff(part.rows) > 0).all()
+    assert part.rows.size == 50
+    assert (np.diff(part.rows) > 0).all()
     assert_array_equal(part.total, whole.total[part.rows])
     assert_array_equal(part.times, whole.times[part.rows])
     y = data["y"].to_numpy()

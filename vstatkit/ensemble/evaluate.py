@@ -157,7 +157,9 @@ def _batch_size(task: Task, n_learners: int) -> int:
     bound = max(1, BATCH_ENTRIES // n)
     if n > OOB_ROWS and isinstance(task.kernel, DrawnKernel):
         # Learners take milliseconds, and only what they draw is held.
-        bound = max(bound, min(BATCH_ENTRIES // task.design.k, n_learners // BATCH_TASKS))
+        bound = max(
+            bound, min(BATCH_ENTRIES // task.design.k, n_learners // BATCH_TASKS)
+        )
     return min(max(n_learners // BATCH_TASKS, BATCH_SIZE), bound)
 
 

@@ -74,7 +74,7 @@ class Predictor:
 
     def values(self, X: Floats) -> Floats:
         """Predict with every learner, shape (B, rows * outputs)."""
-        X = np.asfortranarray(X)  # as compiled trees read it
+        X = np.ascontiguousarray(X)  # as compiled trees read it
         blocks = in_parallel(self._block, self._tasks(X), n_jobs=self.n_jobs)
         return np.concatenate(list(blocks))
 
@@ -92,7 +92,7 @@ class Predictor:
 
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""
-        X = np.asfortranarray(X)
+        X = np.ascontiguousarray(X)
         # About the first learner, as the estimates are: what ties here ties there.
         origin = self._predict(self.learners[0], X)
         tasks = ((*task, origin) for task in self._tasks(X))

@@ -122,7 +122,7 @@ class StoredTreeKernel:
     def predict(self, learner: Tree, X: Floats) -> Floats:
         """Predict means, or class probabilities."""
         refuse_beyond("query points", len(X))
-        points = np.asfortranarray(X, dtype=np.float64)
+        points = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(points), self.n_outputs))
         predict_tree_at(
             learner.nodes,

@@ -103,8 +103,8 @@ cdef extern from "growers.hpp" namespace "vstatkit" nogil:
 
 
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
-    void predict_tree(const Node*, const double*, int, cbool, const double*, int,
-                      double*, Watch&) except +
+    void predict_tree(const Node*, size_t, const double*, int, cbool, const double*,
+                      int, int, double*, Watch&) except +
 
 
 cdef extern from "portable.hpp" namespace "vstatkit" nogil:
@@ -124,6 +124,24 @@ cdef extern from "counts.hpp" namespace "vstatkit" nogil:
         const int64_t*, int64_t, int64_t, int64_t, int32_t*, double*, int64_t*) except +
     void c_add_product "vstatkit::add_product"(
         const int64_t*, const int32_t*, const double*, int64_t, const double*, int64_t,
+        int64_t, double*) except +
+
+
+cdef extern from "powers.hpp" namespace "vstatkit" nogil:
+    struct UnitDraws:
+        int64_t n_units
+        const int32_t* bounds
+        const int32_t* learners
+        const float* counts
+        const double* scale
+        const double* tilt
+
+    const int kPowers
+    void add_powers_double "vstatkit::add_powers<double>"(
+        const UnitDraws&, const double*, int64_t, int64_t, const double*, int64_t,
+        int64_t, double*) except +
+    void add_powers_float "vstatkit::add_powers<float>"(
+        const UnitDraws&, const double*, int64_t, int64_t, const double*, int64_t,
         int64_t, double*) except +
 
 
@@ -416,9 +434,9 @@ cdef list _split_trees(vector[Node]& nodes, vector[size_t]& node_ends,
 
 
 def predict_tree_at(nodes, const double[::1] shares, int n_classes,
-                    const double[::1, :] points, double[:, ::1] out, Stop stop=None,
+                    const double[:, ::1] points, double[:, ::1] out, Stop stop=None,
                     bint by_levels=False):
-    """Predict with one stored tree at column-major points, unless `stop` is set.
+    """Predict with one stored tree at the rows of `points`, unless `stop` is set.
 
     `by_levels` says whether nodes may split levels.
     """
@@ -426,13 +444,14 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
     cdef const Node* first = <const Node*> &view[0]
     cdef const double* share = &shares[0] if shares.shape[0] else NULL
     cdef int n_points = points.shape[0]
+    cdef size_t n_nodes = view.shape[0] // sizeof(Node)
     if n_points == 0:
         return
     cdef Watch* watch = _watch(stop)
     try:
         with nogil:
-            predict_tree(first, share, n_classes, by_levels, &points[0, 0], n_points,
-                         &out[0, 0], watch[0])
+            predict_tree(first, n_nodes, share, n_classes, by_levels, &points[0, 0],
+                         n_points, points.shape[1], &out[0, 0], watch[0])
     finally:
         del watch
 
@@ -491,6 +510,37 @@ def add_product(const int64_t[::1] bounds, const int32_t[::1] units,
         with nogil:
             c_add_product(&bounds[1], &units[0], &counts[0], L, &values[0, 0], m, n,
                           &table[0, 0])
+
+
+def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
+               const double[::1] scale, const double[::1] tilt,
+               const double[:, ::1] values, const double[::1] origin,
+               int64_t first, int64_t last, double[:, ::1] powers, bint single=False):
+    """Add powers of the units' contributions to columns `first` to `last` of `powers`.
+
+    A unit contributes `t`, its `scale` times the sum of its learners' counts (ones, if
+    `counts` is None) times their values less `origin`. Rows of `powers` are the sums
+    over units of `t**2`, `t**3`, `t**4`, `tilt * t`, `(tilt * t)**2`, `tilt * t**2`.
+    `single` adds up learners, not powers, in single precision.
+    """
+    cdef UnitDraws draws
+    cdef const float[::1] count_view
+    draws.n_units = scale.shape[0]
+    if powers.shape[0] != kPowers or not learners.shape[0] or last <= first:
+        return
+    draws.bounds, draws.learners = &bounds[0], &learners[0]
+    draws.scale, draws.tilt = &scale[0], &tilt[0]
+    draws.counts = NULL
+    if counts is not None:
+        count_view = counts
+        draws.counts = &count_view[0]
+    with nogil:
+        if single:
+            add_powers_float(draws, &values[0, 0], values.shape[0], values.shape[1],
+                             &origin[0], first, last, &powers[0, 0])
+        else:
+            add_powers_double(draws, &values[0, 0], values.shape[0], values.shape[1],
+                              &origin[0], first, last, &powers[0, 0])
 
 
 def upper_products(uint64_t a, uint64_t b):
