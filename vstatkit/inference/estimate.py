@@ -95,7 +95,7 @@ def estimate(
 
 
 def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> int:
-    """Numbers that each value adds to a table of units times values, 0 if none is made."""
+    """Count the rows of the table of units times values; none where it is not made."""
     tableless = isinstance(ESTIMATORS[method], TABLELESS)
     return 0 if tableless and is_wide(design, B, n_values) else design.n
 

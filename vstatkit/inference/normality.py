@@ -111,7 +111,7 @@ def moment_tests(
 def _skew_z(skew: Floats, n: int) -> Floats:
     """Transform a skewness to a standard normal variable."""
     scaled = skew * np.sqrt((n + 1) * (n + 3) / (6 * (n - 2)))
-    fourth = 3 * (n**2 + 27 * n - 70) * (n + 1) * (n + 3)
+    fourth = 3.0 * (n**2 + 27 * n - 70) * (n + 1) * (n + 3)
     fourth /= (n - 2) * (n + 5) * (n + 7) * (n + 9)
     square = np.sqrt(2 * (fourth - 1)) - 1
     return np.asarray(

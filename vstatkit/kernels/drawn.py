@@ -98,7 +98,7 @@ class Drawn:
         return np.asarray(units if self.codes is None else units[:, self.codes])
 
     def rows(self, learner: int) -> tuple[Ints, Ints]:
-        """List the rows of one learner, in ascending order, and how often each is drawn."""
+        """List the rows of one learner, ascending, and how often each is drawn."""
         table = sparse.csr_array(self.counts[[learner]])
         drawn = table.data > 0
         units, times = table.indices[drawn].astype(np.int64), table.data[drawn]

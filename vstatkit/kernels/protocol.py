@@ -29,7 +29,7 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class RowKernel(Kernel, Protocol):
-    """A kernel that takes the rows of a subsample, where counts would be mostly zero."""
+    """A kernel that takes rows of a subsample: counts would be mostly zero."""
 
     def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
         """Fit a learner to distinct rows, in ascending order, each `times` over."""

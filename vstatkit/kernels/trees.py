@@ -33,7 +33,7 @@ OWN_ROWS_BELOW = 1 / 30
 """Share of the units in a subsample below which a tree is grown from its own rows."""
 
 OWN_ROWS_FROM = 20_000
-"""Rows from which that is considered: ranks of fewer are cheap, and stay in the cache."""
+"""Rows from which that is considered: ranks of fewer are cheap, and fit the cache."""
 
 NEVER_RANKED_FROM = 300_000
 """Rows from which it is done wherever counts are sparse: ranking would take seconds."""

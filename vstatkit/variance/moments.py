@@ -243,7 +243,7 @@ def presence_moments(sums: EnsembleSums) -> PresenceMoments:
 
 
 def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
-    """What the jackknife sees; of many units or values without a table of both."""
+    """Find what the jackknife sees; of many units or values without a table of both."""
     if not is_wide(design, *values.shape):
         return presence_moments(sum_ensemble(design, values, presence=True))
     B = float(len(values))

@@ -1,9 +1,10 @@
 """Powers of what single units contribute, for many units or many values.
 
-`EnsembleSums` hold a table of units times values. Where that is large, only sums over the
-units of its powers are computed here: a unit's row is added up, used and forgotten.
+`EnsembleSums` hold a table of units times values. Where that is large, only sums over
+the units of its powers are computed here: a unit's row is added up, used, forgotten.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,11 +31,11 @@ DRAWN_AT_ONCE = 1_000_000
 """Draws that are counted at a time."""
 
 
-SINGLE_FROM = 5e9
+SINGLE_FROM = 1e9
 """Products from which learners are added up in single precision.
 
-A unit's sum then has a relative error of 1e-7, independent of those of other units; sums
-of their powers have 1e-8."""
+A unit's sum then has a relative error of 1e-7, independent of those of other units;
+sums of their powers have 1e-8."""
 
 
 COLUMNS_PER_CALL = 256
@@ -49,8 +50,8 @@ def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
 class Powers(NamedTuple):
     """Sums over units of powers of their contributions t, each of shape (m,).
 
-    `tilted` is the sum of `a t`, `tilted_squares` of `(a t)**2` and `mixed` of `a t**2`,
-    with a second weight a of every unit.
+    `tilted` is the sum of `a t`, `tilted_squares` of `(a t)**2` and `mixed` of
+    `a t**2`, with a second weight a of every unit.
     """
 
     squares: Floats
@@ -124,7 +125,8 @@ def sum_powers(
         seen[np.diff(part.indptr) == 0] = 0.0
         appearances.append(seen)
         count_squares += float(np.vdot(counts.astype(np.float64), counts))
-        _add(part, None if presence else counts, weighting(seen), values, origin, table)
+        units = _Units.of(part, None if presence else counts, weighting(seen))
+        _add(units, values, origin, table)
     return PoweredSums(
         powers=Powers(*table),
         origin=origin,
@@ -151,7 +153,7 @@ def _parts(design: SubsampleDesign, B: int) -> Iterator[Any]:
     draws = B * min(design.n, design.k)
     edges = np.linspace(0, design.n, -(-draws // HELD_DRAWS) + 1).astype(np.int64)
     step = max(1, DRAWN_AT_ONCE // design.k)
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in itertools.pairwise(edges):
         rows = [
             _drawn(design, b, min(b + step, B), int(first), int(last))
             for b in range(0, B, step)
@@ -167,28 +169,37 @@ def _drawn(
     return counts if last - first == design.n else counts[:, first:last]
 
 
-def _add(
-    part: Any,
-    counts: NDArray[np.float32] | None,
-    weights: tuple[Floats, Floats],
-    values: Floats,
-    origin: Floats,
-    table: Floats,
-) -> None:
+class _Units(NamedTuple):
+    """Learners that drew each unit, as the compiled code takes them."""
+
+    bounds: NDArray[np.int32]
+    learners: NDArray[np.int32]
+    counts: NDArray[np.float32] | None
+    scale: Floats
+    tilt: Floats
+
+    @classmethod
+    def of(
+        cls,
+        part: Any,
+        counts: NDArray[np.float32] | None,
+        weights: tuple[Floats, Floats],
+    ) -> "_Units":
+        bounds, learners = (
+            np.asarray(one, dtype=np.int32) for one in (part.indptr, part.indices)
+        )
+        scale, tilt = (np.ascontiguousarray(one) for one in weights)
+        return cls(bounds, learners, counts, scale, tilt)
+
+
+def _add(units: _Units, values: Floats, origin: Floats, table: Floats) -> None:
     """Add the powers of some units, columns side by side in threads."""
     m = values.shape[1]
-    single = float(part.nnz) * m >= SINGLE_FROM
-    bounds, learners = (
-        np.asarray(one, dtype=np.int32) for one in (part.indptr, part.indices)
-    )
-    scale, tilt = (np.ascontiguousarray(one) for one in weights)
+    single = float(units.learners.size) * m >= SINGLE_FROM
 
     def add(first: int) -> None:
         last = min(first + COLUMNS_PER_CALL, m)
-        add_powers(
-            *(bounds, learners, counts, scale, tilt, values, origin),
-            *(first, last, table, single),
-        )
+        add_powers(*units, values, origin, first, last, table, single)
 
     firsts = range(0, m, COLUMNS_PER_CALL)
     threads = min(len(firsts), threads_allowed())
