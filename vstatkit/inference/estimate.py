@@ -9,13 +9,12 @@ from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.given import GivenDesign
 from vstatkit.variance.by_moments import MomentEstimator
 from vstatkit.variance.by_presence import PresenceEstimator
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimate import estimate_components, known_orders
 from vstatkit.variance.orders import HigherOrders
-from vstatkit.variance.powers import is_wide
+from vstatkit.variance.powers import HeldDesign, is_wide
 from vstatkit.variance.registry import ESTIMATORS
 
 CHUNK_ENTRIES = 2_000_000
@@ -125,7 +124,7 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
         return design
     # Sparse, as many values need them.
     table = sparse.csr_array(design.counts(0, B))
-    return GivenDesign(design.n, design.k, design.replace, design.seed, table)
+    return HeldDesign(design.n, design.k, design.replace, design.seed, table)
 
 
 def _estimate_chunk(

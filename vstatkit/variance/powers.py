@@ -9,15 +9,17 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Counts, Floats
 from vstatkit.native._engine import add_powers
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.given import GivenDesign
 
 WIDE_FROM = 2_000_000
 """Entries of the table of units times values from which it is not made."""
@@ -35,7 +37,7 @@ SINGLE_FROM = 1e9
 """Products from which learners are added up in single precision.
 
 A unit's sum then has a relative error of 1e-7, independent of those of other units;
-sums of their powers have 1e-8."""
+sums of their powers have 1e-8, and a small difference of such sums has 1e-6."""
 
 
 COLUMNS_PER_CALL = 256
@@ -45,6 +47,16 @@ COLUMNS_PER_CALL = 256
 def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
     """Whether the table of units times values is large, and need not be made."""
     return design.n * m > WIDE_FROM and design.weights(0, B) is None
+
+
+@dataclass(frozen=True, eq=False)
+class HeldDesign(GivenDesign):
+    """A design whose counts are held, as they are multiplied with many values."""
+
+    @cached_property
+    def columns(self) -> Any:
+        """Learners that drew each unit, and how often."""
+        return _single(self.table).tocsc()
 
 
 class Powers(NamedTuple):
@@ -150,6 +162,9 @@ def _centred(values: Floats) -> tuple[Floats, Floats]:
 
 def _parts(design: SubsampleDesign, B: int) -> Iterator[Any]:
     """Draw the learners of some units after others, as columns of sparse counts."""
+    if isinstance(design, HeldDesign) and design.table.shape[0] == B:
+        yield design.columns
+        return
     draws = B * min(design.n, design.k)
     edges = np.linspace(0, design.n, -(-draws // HELD_DRAWS) + 1).astype(np.int64)
     step = max(1, DRAWN_AT_ONCE // design.k)
@@ -164,9 +179,15 @@ def _parts(design: SubsampleDesign, B: int) -> Iterator[Any]:
 def _drawn(
     design: SubsampleDesign, start: int, stop: int, first: int, last: int
 ) -> Any:
-    counts = sparse.csr_array(design.counts(start, stop), dtype=np.float32, copy=True)
-    counts.eliminate_zeros()
+    counts = _single(design.counts(start, stop))
     return counts if last - first == design.n else counts[:, first:last]
+
+
+def _single(counts: Counts) -> Any:
+    """Copy counts in sparse form, zeros left out; whole numbers need few digits."""
+    copied = sparse.csr_array(counts, dtype=np.float32, copy=True)
+    copied.eliminate_zeros()
+    return copied
 
 
 class _Units(NamedTuple):
