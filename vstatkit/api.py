@@ -9,6 +9,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
+from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
@@ -64,6 +65,7 @@ def fit(
     atol: float | None = None,
     max_B: int = MAX_B,
     oob: bool = True,
+    keep_learners: bool | Literal["auto"] = "auto",
     eval_env: int | Literal["restricted"] = 0,
     **kernel_options: Any,
 ) -> EnsembleResults:
@@ -119,6 +121,9 @@ def fit(
     oob : bool
         Whether to score predictions of what the learners did not see, for up to
         20,000 observations, drawn at random where there are more.
+    keep_learners : "auto" or bool
+        Whether to keep the learners, to predict new data later. "auto" keeps them up
+        to a size of 1 GiB in all; the summary says if it did not.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
@@ -161,8 +166,12 @@ def fit(
     drawing = Drawing(design, k, B, replace, rng, variance)
     scheme = settle(drawing, len(observed.units), keywords, kind_of(built))
     query = build_query(built, parsed, at)
-    keep = isinstance(built, Predictive)
-    task = Task(built, scheme.design, query.rows, observed.members, keep, oob)
+    task = Task(
+        *(built, scheme.design, query.rows, observed.members),
+        keep=isinstance(built, Predictive),
+        oob=oob,
+        keep_bytes=keep_budget(keep_learners),
+    )
     if isinstance(built, FunctionKernel):
         task, query = probe(task, built)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)

@@ -8,6 +8,7 @@ import pandas as pd
 from vstatkit._typing import Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
+from vstatkit.ensemble.keeping import within_budget
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.scores import out_of_bag_scores
@@ -125,6 +126,7 @@ def evaluated(
         n_jobs=n_jobs,
         progress=progress,
     )
+    evaluation = within_budget(evaluation, task.keep_bytes, design)
     asked = growth if scheme.size == "auto" else Growth()
     results = EnsembleResults(
         design=design,

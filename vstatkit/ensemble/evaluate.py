@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.ensemble.keeping import Keeper, needed_learners
 from vstatkit.exceptions import KernelError
 from vstatkit.kernels.drawn import Drawn, RowDraw, UnitRows
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
@@ -68,6 +69,8 @@ class Task:
         Whether predictive kernels predict the rows that a subsample leaves out.
     most_oob : int or None
         Most rows that they predict, drawn at random from the seed; None for all.
+    keep_bytes : int or None
+        Most bytes of learners that are kept; None for all.
     """
 
     kernel: AnyKernel
@@ -77,11 +80,18 @@ class Task:
     keep: bool
     oob: bool = True
     most_oob: int | None = OOB_ROWS
+    keep_bytes: int | None = None
 
     @cached_property
     def index(self) -> UnitRows | None:
         """The rows of every unit; None where every row is its own unit."""
         return None if self.rows is None else UnitRows.of(self.rows, self.design.n)
+
+    def keeps(self, start: int) -> bool:
+        """Whether learners from number `start` on may be kept."""
+        needed = needed_learners(self.design)
+        none = self.keep_bytes == 0 and needed is not None and start >= needed
+        return self.keep and not none
 
     def oob_rows(self, n: int) -> Ints | None:
         """Choose which of n rows are predicted out of bag; None for all of them."""
@@ -123,7 +133,7 @@ def evaluate(
     edges = range(start, stop, batch_size)
     ranges = ((task, first, min(first + batch_size, stop)) for first in edges)
     values = np.empty((0, 0))
-    learners: list[Any] = []
+    keeper = Keeper(task.keep_bytes, task.design, start)
     done = 0
     oob = _empty_oob(task)
     bar = tqdm(
@@ -140,11 +150,11 @@ def evaluate(
                 values = np.empty((stop - start, part.values.shape[1]))
             values[done : done + len(part.values)] = part.values
             done += len(part.values)
-            learners.extend(part.learners)
+            keeper.add(part.learners)
             if oob is not None and part.oob is not None:
                 oob = oob + part.oob
             bar.update(len(part.values))
-    return Evaluation(values, learners, oob)
+    return Evaluation(values, keeper.learners, oob)
 
 
 def _batch_size(task: Task, n_learners: int) -> int:
@@ -211,6 +221,7 @@ def _evaluate_arrays(
 
 
 def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
+    task = replace(task, keep=task.keeps(start))
     if isinstance(task.kernel, BatchKernel):
         return _grow_batch(task, task.kernel, start, stop)
     if isinstance(task.kernel, ArrayKernel):

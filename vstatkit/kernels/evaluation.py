@@ -57,7 +57,7 @@ class Evaluation:
     values : ndarray of shape (L, m)
         Kernel values, learners first.
     learners : list
-        The fitted learners, if they were kept.
+        The first of the fitted learners, as many as were kept.
     oob : OutOfBag or None
         Out-of-bag sums of predictive kernels.
     """
@@ -82,4 +82,7 @@ class Evaluation:
         if oob is not None and other.oob is not None:
             oob = oob + other.oob
         values = np.concatenate([self.values, other.values])
-        return Evaluation(values, self.learners + other.learners, oob)
+        # The first learners are kept: once one is missing, none follows.
+        whole = len(self.learners) == len(self.values)
+        learners = self.learners + other.learners if whole else self.learners
+        return Evaluation(values, learners, oob)

@@ -67,6 +67,11 @@ class Tree:
     shares: Floats
     gains: Floats
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.nodes.nbytes + self.shares.nbytes + self.gains.nbytes
+
     @staticmethod
     def stack(trees: Sequence["Tree"]) -> dict[str, Any]:
         """Join trees into one set of arrays."""

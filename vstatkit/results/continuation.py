@@ -8,6 +8,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
+from vstatkit.ensemble.keeping import within_budget
 from vstatkit.ensemble.scores import score_rows
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
@@ -155,5 +156,6 @@ def continued(
         n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
         progress=recipe.progress if progress is None else progress,
     )
+    evaluation = within_budget(evaluation, recipe.task.keep_bytes, design)
     grown = growth if size == "auto" else Growth()
     return rebuilt(results, design, evaluation, grown)

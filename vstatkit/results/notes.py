@@ -37,6 +37,7 @@ def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
         _large_k_note(results),
         _dropped_note(results),
         _unscored_note(results),
+        _kept_note(results),
         _cut_note(results),
     ]
     return [note for note in candidates if note is not None]
@@ -271,6 +272,16 @@ def _unscored_note(results: EnsembleResults) -> str | None:
     return (
         f"Out-of-bag scores rest on {scores.n_scored:,} of {results.nobs:,} "
         f"observations; the others {why}."
+    )
+
+
+def _kept_note(results: EnsembleResults) -> str | None:
+    predictor = results.predictor
+    if predictor is None or len(predictor.learners) == results.B:
+        return None
+    return (
+        "The learners were not kept, so get_prediction is not available; "
+        "keep_learners=True keeps them."
     )
 
 

@@ -121,6 +121,12 @@ def predictor_of(results: "EnsembleResults") -> Predictor:
             "a statistic, or they were saved without learners. The estimates are "
             "in `params` and `summary()`."
         )
+    if len(results.predictor.learners) < results.B:
+        raise ValueError(
+            f"of {results.B:,} learners only {len(results.predictor.learners):,} were "
+            "kept, so these results do not predict. Give the query points to `fit` as "
+            "`at`, or fit with keep_learners=True."
+        )
     return results.predictor
 
 

@@ -131,6 +131,11 @@ def expected_orders(design: SubsampleDesign, kind: KernelKind) -> HigherOrders:
     return combine(np.nan, np.nan, kind.expected(chances.one))
 
 
+def most_compared(n: int) -> int:
+    """Count the learners of n observations that are compared at most."""
+    return min(MOST_LEARNERS, int(np.sqrt(MOST_PRODUCTS / n)))
+
+
 def measure_orders(
     design: SubsampleDesign,
     B: int,
@@ -188,7 +193,7 @@ def measure_orders(
     n = design.n
     chances = pair_chances(n, design.k, replace=design.replace)
     prior = kind.expected(chances.one)
-    most = min(B, MOST_LEARNERS, int(np.sqrt(MOST_PRODUCTS / n)))
+    most = min(B, most_compared(n))
     if prior[1] == 0 or n < 4 or most < 3 or min(chances) <= 0:
         return combine(np.nan, np.nan, prior)
     if design.complete:
