@@ -148,7 +148,7 @@ def fit(
     >>> list(res.effects.index), res.B, res.k
     (['x1', 'x2', 'x4'], 200, 70)
     """
-    restricted = eval_env == "restricted"
+    restricted, budget = eval_env == "restricted", keep_budget(keep_learners)
     observed = _observe(
         formula,
         as_frame(data),
@@ -166,12 +166,8 @@ def fit(
     drawing = Drawing(design, k, B, replace, rng, variance)
     scheme = settle(drawing, len(observed.units), keywords, kind_of(built))
     query = build_query(built, parsed, at)
-    task = Task(
-        *(built, scheme.design, query.rows, observed.members),
-        keep=isinstance(built, Predictive),
-        oob=oob,
-        keep_bytes=keep_budget(keep_learners),
-    )
+    given = (built, scheme.design, query.rows, observed.members)
+    task = Task(*given, isinstance(built, Predictive), oob, keep_bytes=budget)
     if isinstance(built, FunctionKernel):
         task, query = probe(task, built)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress)
