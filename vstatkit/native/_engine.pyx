@@ -513,7 +513,7 @@ def add_product(const int64_t[::1] bounds, const int32_t[::1] units,
 
 
 def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
-               const double[::1] scale, const double[::1] tilt,
+               const double[::1] scale, tilt,
                const double[:, ::1] values, const double[::1] origin,
                int64_t first, int64_t last, double[:, ::1] powers, bint single=False):
     """Add powers of the units' contributions to columns `first` to `last` of `powers`.
@@ -521,15 +521,21 @@ def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
     A unit contributes `t`, its `scale` times the sum of its learners' counts (ones, if
     `counts` is None) times their values less `origin`. Rows of `powers` are the sums
     over units of `t**2`, `t**3`, `t**4`, `tilt * t`, `(tilt * t)**2`, `tilt * t**2`.
-    `single` adds up learners, not powers, in single precision.
+    Without `tilt` only the second and fourth powers are. `single` adds up learners, not
+    powers, in single precision.
     """
     cdef UnitDraws draws
     cdef const float[::1] count_view
+    cdef const double[::1] tilt_view
     draws.n_units = scale.shape[0]
     if powers.shape[0] != kPowers or not learners.shape[0] or last <= first:
         return
     draws.bounds, draws.learners = &bounds[0], &learners[0]
-    draws.scale, draws.tilt = &scale[0], &tilt[0]
+    draws.scale = &scale[0]
+    draws.tilt = NULL
+    if tilt is not None:
+        tilt_view = tilt
+        draws.tilt = &tilt_view[0]
     draws.counts = NULL
     if counts is not None:
         count_view = counts

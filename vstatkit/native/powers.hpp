@@ -33,7 +33,7 @@ struct UnitDraws {
     const int32_t* learners;  // unit after unit
     const float* counts;      // how often; null where it counts as once
     const double* scale;      // (n_units) what a unit's sum is multiplied by
-    const double* tilt;       // (n_units) a second weight
+    const double* tilt;       // (n_units) a second weight; null if even powers are enough
 };
 
 constexpr int kBytes = 256;  // of a block's row: it fits into registers
@@ -95,8 +95,17 @@ VSTATKIT_INLINE void add_block(const UnitDraws& draws, const Real* block, double
         }
         Real total[kColumns];
         std::memcpy(total, &sum, sizeof sum);
-        const double scale = draws.scale[i], tilt = draws.tilt[i];
+        const double scale = draws.scale[i];
         double* p = powers;
+        if (!draws.tilt) {
+            for (int c = 0; c < kColumns; ++c) {
+                const double t = scale * total[c], square = t * t;
+                p[c] += square;
+                p[2 * kColumns + c] += square * square;
+            }
+            continue;
+        }
+        const double tilt = draws.tilt[i];
         for (int c = 0; c < kColumns; ++c) {
             const double t = scale * total[c], square = t * t, tilted = tilt * t;
             p[c] += square;

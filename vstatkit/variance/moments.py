@@ -12,7 +12,7 @@ import numpy as np
 
 from vstatkit._typing import Bools, Floats
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.powers import is_wide, sum_powers
+from vstatkit.variance.powers import Weights, is_wide, sum_powers
 from vstatkit.variance.sums import ROW_BLOCK, EnsembleSums, sum_ensemble
 
 
@@ -141,7 +141,7 @@ def moments_of(design: SubsampleDesign, values: Floats) -> EnsembleMoments:
     return replace(moments, complete=design.complete)
 
 
-def _by_appearances(N: Floats) -> tuple[Floats, Floats]:
+def _by_appearances(N: Floats) -> Weights:
     inverse = np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
     return np.ones_like(N), inverse
 
@@ -248,11 +248,11 @@ def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
         return presence_moments(sum_ensemble(design, values, presence=True))
     B = float(len(values))
 
-    def mean_without(appearances: Floats) -> tuple[Floats, Floats]:
+    def mean_without(appearances: Floats) -> Weights:
         without = B - appearances
         seen = without > 0.5
         inverse = np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
-        return inverse, inverse
+        return inverse, None
 
     found = sum_powers(design, values, mean_without, presence=True)
     without, seen = _left_out(B, found.appearances)

@@ -99,11 +99,15 @@ class PoweredSums:
     squares: Floats
 
 
-Weighting = Callable[[Floats], tuple[Floats, Floats]]
-"""Scale and second weight of units, from the number of times they appear."""
+Weights = tuple[Floats, Floats | None]
+"""Scale and second weight of units; without it, only even powers are summed."""
 
 
-def plain(appearances: Floats) -> tuple[Floats, Floats]:
+Weighting = Callable[[Floats], Weights]
+"""Weights of units, from the number of times they appear."""
+
+
+def plain(appearances: Floats) -> Weights:
     """Weigh all units alike."""
     ones = np.ones_like(appearances)
     return ones, ones
@@ -197,20 +201,19 @@ class _Units(NamedTuple):
     learners: NDArray[np.int32]
     counts: NDArray[np.float32] | None
     scale: Floats
-    tilt: Floats
+    tilt: Floats | None
 
     @classmethod
     def of(
         cls,
         part: Any,
         counts: NDArray[np.float32] | None,
-        weights: tuple[Floats, Floats],
+        weights: Weights,
     ) -> "_Units":
         bounds, learners = (
             np.asarray(one, dtype=np.int32) for one in (part.indptr, part.indices)
         )
-        scale, tilt = (np.ascontiguousarray(one) for one in weights)
-        return cls(bounds, learners, counts, scale, tilt)
+        return cls(bounds, learners, counts, *weights)
 
 
 def _add(units: _Units, values: Floats, origin: Floats, table: Floats) -> None:
