@@ -493,15 +493,18 @@ def test_a_set_flag_ends_growing_and_predicting():
     out = np.empty((len(points), 1))
 
     def predict():
-        _engine.predict_tree_at(tree.nodes, tree.shares, 0, points, out, child)
+        rows = np.ascontiguousarray(points)
+        _engine.predict_tree_at(tree.nodes, tree.shares, 0, rows, out, child)
 
     def grow_again():
         table, keys = kernel.table, learner_keys(1, 0, 1)
         ranks = (table.values, table.order, table.rank, table.n_known)
-        data = (kernel.y, np.ones((1, 2_000)), keys, points, 0)
-        results = (np.empty((1, 0)), np.zeros((1, 1)), None, None)
+        results = (np.empty((1, 0)), np.zeros((1, 1)), None)
         options = dict(kernel.options)
-        _engine.grow_trees(*ranks, *data, *results, options, True, child)
+        growing = _engine.Growing(
+            *(kernel.y, keys, points, 0), *results, options, True, child
+        )
+        growing.on_counts(*ranks, np.ones((1, 2_000)))
 
     predict()
     grow_again()

@@ -10,6 +10,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
+from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
 from vstatkit.formula.engine import caller_environment
@@ -70,6 +71,8 @@ def fit(
     max_B: int = MAX_B,
     checkpoint: str | PathLike[str] | None = None,
     memory_limit: int | str | None = None,
+    oob: bool = True,
+    keep_learners: bool | Literal["auto"] = "auto",
     eval_env: int | Literal["restricted"] = 0,
     **kernel_options: Any,
 ) -> EnsembleResults:
@@ -136,6 +139,12 @@ def fit(
         Bytes that the fit may use, or a text such as "2GB"; by default what the
         machine has left. What needs more is refused before it begins, and
         "auto" stops where the memory ends.
+    oob : bool
+        Whether to score predictions of what the learners did not see, for up to
+        20,000 observations, drawn at random where there are more.
+    keep_learners : "auto" or bool
+        Whether to keep the learners, to predict new data later. "auto" keeps them up
+        to a size of 1 GiB in all; the summary says if it did not.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
@@ -171,27 +180,22 @@ def fit(
         groups=groups,
         weights=weights,
     )
-    parsed = observed.parsed
+    parsed, units = observed.parsed, observed.units
     _check_observations(parsed, k)
     keywords, options = split_options(kernel_options, design_options())
     training = Training.of(parsed, observed.weights)
     built = build_kernel(kernel, training, options)
     drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
-    scheme = settle(drawing, len(observed.units), keywords, kind_of(built), max_B)
-    task, query = _fit_task(built, scheme.design, observed, at)
+    scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
+    held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
+    task, query = _fit_task(built, scheme.design, observed, at, held)
     asked = {"formula": formula, "kernel": describe(kernel), "options": options}
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
     info = _model_info(formula, kernel, observed, query)
     return evaluated(
-        task,
-        scheme,
-        query,
-        info=info,
-        units=observed.units,
-        growing=growing,
-        parsed=parsed,
+        task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
 
 
@@ -236,12 +240,16 @@ def _observe(
 
 
 def _fit_task(
-    kernel: AnyKernel, design: SubsampleDesign, observed: _Observed, at: DataLike | None
+    kernel: AnyKernel,
+    design: SubsampleDesign,
+    observed: _Observed,
+    at: DataLike | None,
+    held: dict[str, Any],
 ) -> tuple[Task, Query]:
-    """Say what is evaluated, and where."""
+    """Say what is evaluated, and where; `held` are fields of the task."""
     query = build_query(kernel, observed.parsed, at)
     keep = isinstance(kernel, Predictive)
-    task = Task(kernel, design, query.rows, observed.members, keep)
+    task = Task(kernel, design, query.rows, observed.members, keep, **held)
     return probe(task, kernel) if isinstance(kernel, FunctionKernel) else (task, query)
 
 

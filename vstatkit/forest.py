@@ -21,7 +21,7 @@ from vstatkit.ensemble.forests import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores, score
-from vstatkit.inference.estimate import estimate, held, join_estimates
+from vstatkit.inference.estimate import estimate, held, join_estimates, table_rows
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support, value_limit
 from vstatkit.kernels.evaluation import Evaluation
@@ -123,9 +123,8 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _grow(self, kernel: TreeKernel) -> Evaluation:
         """Grow as many trees as `n_estimators` asks for."""
         task = Task(
-            *(kernel, self.design_, kernel.X[:0], None),
-            keep=True,
-            oob=bool(self.oob_score),
+            *(kernel, self.design_, kernel.X[:0], None, True, bool(self.oob_score)),
+            most_oob=None,
         )
         if not isinstance(self.n_estimators, str):
             B = int(self.n_estimators)
@@ -210,9 +209,9 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if reason is not None:
             raise ValueError(reason)
         method = tree_variance(self.variance, self.design_)
-        chunks = self._predictor.chunks(X, self.design_.n)
-        n_values = len(X) * self._kernel.n_outputs
-        design = held(self.design_, len(self.estimators_), n_values)
+        n_values, B = len(X) * self._kernel.n_outputs, len(self.estimators_)
+        design = held(self.design_, B, n_values)
+        chunks = self._predictor.chunks(X, table_rows(design, method, B, n_values) or B)
         orders = self._known_orders() if ESTIMATORS[method].beyond else None
         found = join_estimates(
             [estimate(design, h, method, self._limit, orders) for h in chunks]

@@ -11,6 +11,7 @@ from vstatkit._typing import Seed
 from vstatkit.ensemble.choosing import AUTO, Wish, choose, whole_shards
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
+from vstatkit.ensemble.keeping import within_budget
 from vstatkit.ensemble.memory import check_memory, plan_of, room
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
@@ -153,6 +154,7 @@ def evaluated(
         )
     if len(evaluation.values) >= most < max_B:
         _warn_of_memory(most, growing.memory_limit)
+    evaluation = within_budget(evaluation, task.keep_bytes, design)
     asked = growth if scheme.size == "auto" else Growth()
     results = EnsembleResults(
         design=design,

@@ -5,17 +5,27 @@ import operator
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.ensemble.keeping import Collector, needed_learners
 from vstatkit.exceptions import KernelError
+from vstatkit.kernels.drawn import Drawn, RowDraw, UnitRows
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.function import ArrayKernel
-from vstatkit.kernels.protocol import AnyKernel, BatchKernel, Kernel, PredictiveKernel
-from vstatkit.sampling.counts import dense
+from vstatkit.kernels.protocol import (
+    AnyKernel,
+    BatchKernel,
+    DrawnKernel,
+    Kernel,
+    PredictiveKernel,
+    fit_drawn,
+)
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel
@@ -31,6 +41,9 @@ BATCH_TASKS = 8
 
 BATCH_ENTRIES = 500_000
 """Most counts that one task of a compiled kernel holds."""
+
+OOB_ROWS = 20_000
+"""Most observations that are predicted out of bag: a score needs no more."""
 
 ARRAY_ENTRIES = 250_000
 """Members of subsamples that one task of an array kernel draws."""
@@ -57,6 +70,10 @@ class Task:
         Whether to keep the learners, to predict new data later.
     oob : bool
         Whether predictive kernels predict the rows that a subsample leaves out.
+    most_oob : int or None
+        Most rows that they predict, drawn at random from the seed; None for all.
+    keep_bytes : int or None
+        Most bytes of learners that are kept; None for all.
     """
 
     kernel: AnyKernel
@@ -65,6 +82,26 @@ class Task:
     rows: Ints | None
     keep: bool
     oob: bool = True
+    most_oob: int | None = OOB_ROWS
+    keep_bytes: int | None = None
+
+    @cached_property
+    def index(self) -> UnitRows | None:
+        """The rows of every unit; None where every row is its own unit."""
+        return None if self.rows is None else UnitRows.of(self.rows, self.design.n)
+
+    def keeps(self, start: int) -> bool:
+        """Whether learners from number `start` on may be kept."""
+        needed = needed_learners(self.design)
+        none = self.keep_bytes == 0 and needed is not None and start >= needed
+        return self.keep and not none
+
+    def oob_rows(self, n: int) -> Ints | None:
+        """Choose which of n rows are predicted out of bag; None for all of them."""
+        if self.most_oob is None or n <= self.most_oob:
+            return None
+        rng = stream(self.design.seed, 0, Purpose.OUT_OF_BAG)
+        return np.sort(rng.choice(n, self.most_oob, replace=False, shuffle=False))
 
 
 Batches = Generator[Evaluation, None, None]
@@ -128,7 +165,7 @@ def evaluate(
 
     parts = grow(start) if keeper is None else keeper.passing(task, start, stop, grow)
     values = np.empty((0, 0))
-    learners: list[Any] = []
+    collected = Collector(task.keep_bytes, task.design, start)
     done = 0
     oob = _empty_oob(task)
     bar = tqdm(
@@ -145,11 +182,11 @@ def evaluate(
                 values = np.empty((stop - start, part.values.shape[1]))
             values[done : done + len(part.values)] = part.values
             done += len(part.values)
-            learners.extend(part.learners)
+            collected.add(part.learners)
             if oob is not None and part.oob is not None:
                 oob = oob + part.oob
             bar.update(len(part.values))
-    return Evaluation(values, learners, oob)
+    return Evaluation(values, collected.learners, oob)
 
 
 def fit_learner(task: Task, number: int) -> Any:
@@ -164,21 +201,25 @@ def _batch_size(task: Task, n_learners: int) -> int:
         return max(BATCH_SIZE, ARRAY_ENTRIES // task.design.k)
     if not isinstance(task.kernel, BatchKernel):
         return BATCH_SIZE
-    bound = max(1, BATCH_ENTRIES // len(task.kernel.X))
+    n = len(task.kernel.X)
+    bound = max(1, BATCH_ENTRIES // n)
+    if n > OOB_ROWS and isinstance(task.kernel, DrawnKernel):
+        # Learners take milliseconds, and only what they draw is held.
+        bound = max(
+            bound, min(BATCH_ENTRIES // task.design.k, n_learners // BATCH_TASKS)
+        )
     return min(max(n_learners // BATCH_TASKS, BATCH_SIZE), bound)
 
 
 def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:
     design = task.design
-    units = dense(design.counts(start, stop))
-    counts = units if task.rows is None else units[:, task.rows]
+    drawn = Drawn(design.counts(start, stop), task.rows, task.index)
     keys = learner_keys(design.seed, start, stop)
-    at = np.empty((0, 0)) if task.at is None else task.at
     weights = design.weights(start, stop)
     if weights is None:
-        return kernel.grow(counts, keys, at, oob=task.oob, keep=task.keep)
+        return _grow_drawn(task, kernel, drawn, keys)
     ones = [
-        kernel.grow(counts[[j]], keys[[j]], at, oob=task.oob, keep=task.keep)
+        _grow_drawn(task, kernel, replace(drawn, counts=drawn.counts[[j]]), keys[[j]])
         for j in range(stop - start)
     ]
     weighed = [
@@ -188,6 +229,21 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
     return functools.reduce(operator.add, weighed)
 
 
+def _grow_drawn(
+    task: Task, kernel: BatchKernel, drawn: Drawn, keys: NDArray[np.uint64]
+) -> Evaluation:
+    at = np.empty((0, 0)) if task.at is None else task.at
+    n = len(kernel.X)
+    some = task.oob_rows(n) if task.oob else None
+    if isinstance(kernel, DrawnKernel):
+        rows = np.arange(n) if task.oob and some is None else some
+        return kernel.grow_drawn(drawn, keys, at, oob_rows=rows, keep=task.keep)
+    grown = kernel.grow(drawn.dense, keys, at, oob=task.oob, keep=task.keep)
+    if grown.oob is None or some is None:
+        return grown
+    return replace(grown, oob=grown.oob.only(some))
+
+
 def _evaluate_arrays(
     task: Task, kernel: ArrayKernel, start: int, stop: int
 ) -> Evaluation:
@@ -195,9 +251,8 @@ def _evaluate_arrays(
         values = kernel.values(task.design.members(start, stop))
     else:
         # Clusters differ in size, and so do subsamples of them.
-        counts = _row_counts(task, start, stop)
-        rows = (np.repeat(np.arange(one.size), one) for one in counts)
-        values = np.concatenate([kernel.values(one[None]) for one in rows])
+        draws = _row_draws(task, start, stop)
+        values = np.concatenate([kernel.values(one.repeated[None]) for one in draws])
     for b, value in enumerate(values, start):
         _check_value(b, value)
     return Evaluation(values, [], None)
@@ -211,6 +266,7 @@ def _evaluate_range(task: Task, start: int, stop: int, batch_size: int) -> Evalu
 
 
 def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
+    task = replace(task, keep=task.keeps(start))
     if isinstance(task.kernel, BatchKernel):
         return _grow_batch(task, task.kernel, start, stop)
     if isinstance(task.kernel, ArrayKernel):
@@ -219,48 +275,57 @@ def _evaluate_batch(task: Task, start: int, stop: int) -> Evaluation:
     values, learners = [], []
     oob = _empty_oob(task)
     weights = task.design.weights(start, stop)
-    for b, counts in enumerate(_row_counts(task, start, stop), start):
+    for b, drawn in enumerate(_row_draws(task, start, stop), start):
         go_on()
-        learner, value = _evaluate_learner(task, kernel, b, counts)
+        learner, value = _evaluate_learner(task, kernel, b, drawn)
         values.append(value)
         if task.keep:
             learners.append(learner)
         if oob is not None and isinstance(kernel, PredictiveKernel):
-            outside = np.flatnonzero(counts == 0)
-            if outside.size:
-                weight = 1.0 if weights is None else weights[b - start]
-                predicted = kernel.predict(learner, kernel.X[outside])
-                oob.total[outside] += weight * predicted
-                oob.times[outside] += weight
+            weight = 1.0 if weights is None else weights[b - start]
+            _predict_outside(kernel, learner, drawn, oob, float(weight))
     return Evaluation(np.stack(values), learners, oob)
+
+
+def _predict_outside(
+    kernel: PredictiveKernel, learner: Any, drawn: RowDraw, oob: OutOfBag, weight: float
+) -> None:
+    """Add the predictions of one learner for the rows that it did not see."""
+    rows = np.arange(len(kernel.X)) if oob.rows is None else oob.rows
+    outside = np.flatnonzero(~drawn.holds(rows))
+    if outside.size:
+        predicted = kernel.predict(learner, kernel.X[rows[outside]])
+        oob.total[outside] += weight * predicted
+        oob.times[outside] += weight
 
 
 def _empty_oob(task: Task) -> OutOfBag | None:
     kernel = task.kernel
     if not task.oob or not isinstance(kernel, PredictiveKernel | BatchKernel):
         return None
-    n = len(kernel.X)
-    return OutOfBag(np.zeros((n, kernel.n_outputs)), np.zeros(n))
+    rows = task.oob_rows(len(kernel.X))
+    size = len(kernel.X) if rows is None else rows.size
+    return OutOfBag(np.zeros((size, kernel.n_outputs)), np.zeros(size), rows)
 
 
-def _row_counts(task: Task, start: int, stop: int) -> Iterator[Ints]:
-    counts = task.design.counts(start, stop)
-    for row in range(stop - start):
-        unit = dense(counts[[row]])[0].astype(np.int64)
-        yield unit if task.rows is None else unit[task.rows]
+def _row_draws(task: Task, start: int, stop: int) -> Iterator[RowDraw]:
+    drawn = Drawn(task.design.counts(start, stop), task.rows, task.index)
+    n_rows = task.design.n if task.rows is None else task.rows.size
+    for learner in range(stop - start):
+        yield RowDraw(*drawn.rows(learner), n_rows)
 
 
 def _evaluate_learner(
-    task: Task, kernel: Kernel, b: int, counts: Ints
+    task: Task, kernel: Kernel, b: int, drawn: RowDraw
 ) -> tuple[Any, Floats]:
     rng = stream(task.design.seed, b, Purpose.LEARNER)
     try:
-        learner = kernel.fit(counts, rng)
+        learner = fit_drawn(kernel, drawn, rng)
         value = kernel.value(learner, task.at)
     except Exception as error:
         raise KernelError(
-            f"the kernel failed on learner {b} (a subsample of {counts.sum()} rows, "
-            f"{np.count_nonzero(counts)} distinct): {type(error).__name__}: {error}"
+            f"the kernel failed on learner {b} (a subsample of {drawn.times.sum()} "
+            f"rows, {drawn.rows.size} distinct): {type(error).__name__}: {error}"
         ) from error
     _check_value(b, value)
     return learner, value

@@ -23,6 +23,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimator import SumEstimator
 from vstatkit.variance.orders import HigherOrders, expected_orders
+from vstatkit.variance.powers import is_wide
 from vstatkit.variance.registry import ESTIMATORS
 from vstatkit.variance.sums import EnsembleSums, sum_ensemble
 
@@ -286,7 +287,8 @@ class _Watch:
         self, design: SubsampleDesign, values: Floats
     ) -> VarianceComponents:
         estimator = ESTIMATORS[self._method]
-        if not isinstance(estimator, SumEstimator):
+        wide = is_wide(design, *values.shape)  # a table to extend would be too large
+        if wide or not isinstance(estimator, SumEstimator):
             return estimator.components(design, values, self._orders)
         fresh = sum_ensemble(
             design,

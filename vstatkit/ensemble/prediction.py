@@ -100,7 +100,7 @@ class Predictor:
         if len(X) > ROWS_PER_TASK:
             return np.concatenate(list(self._calls(_piece_mean, _pieces(len(X)), X)))
         # About the first learner, as the estimates are: what ties here ties there.
-        X = np.asfortranarray(X)
+        X = np.ascontiguousarray(X)
         origin = self.kernel.predict(at_hand(self.learners[0]), X).ravel()
         tasks = ((first, origin) for (first,) in self._starts)
         sums = list(self._calls(_block_sum, tasks, X))
@@ -139,7 +139,7 @@ class Predictor:
         X: Floats,
         weights: Floats | None = None,
     ) -> Iterator[Floats]:
-        X = np.asfortranarray(X)  # as compiled trees read it
+        X = np.ascontiguousarray(X)  # as compiled trees read it
         return in_parallel(
             function,
             tasks,
@@ -177,7 +177,7 @@ class _Reading:
 
     def rows(self, start: int, stop: int) -> "_Reading":
         """Take some rows, as compiled trees read them."""
-        return replace(self, X=np.asfortranarray(self.X[start:stop]))
+        return replace(self, X=np.ascontiguousarray(self.X[start:stop]))
 
     def predict(self, learner: Any) -> Floats:
         """Predict with one learner."""

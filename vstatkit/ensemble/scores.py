@@ -6,7 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 
 
@@ -23,7 +23,7 @@ class Scores:
         Out-of-bag residuals of a numeric response, observations never out of
         bag left out; empty for classes.
     n_scored : int
-        Observations that were out of bag at least once.
+        Observations that were predicted, and out of bag at least once.
     """
 
     table: dict[str, float]
@@ -105,4 +105,9 @@ def out_of_bag_scores(
     """Score the out-of-bag predictions, where the kernel predicts."""
     if not isinstance(kernel, Predictive) or evaluation.oob is None:
         return None
-    return score(parsed.y, evaluation.oob.mean, kernel.n_classes)
+    return score_rows(parsed.y, evaluation.oob, kernel.n_classes)
+
+
+def score_rows(y: Floats, oob: OutOfBag, n_classes: int | None) -> Scores:
+    """Score the observations that out-of-bag predictions were made for."""
+    return score(oob.of(y), oob.mean, n_classes)

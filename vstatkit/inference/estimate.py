@@ -3,22 +3,34 @@
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import sparse
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.given import GivenDesign
+from vstatkit.variance.by_moments import MomentEstimator
+from vstatkit.variance.by_presence import PresenceEstimator
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimate import estimate_components, known_orders
 from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.powers import HeldDesign, is_wide
+from vstatkit.variance.registry import ESTIMATORS
 
 CHUNK_ENTRIES = 2_000_000
 """Numbers (observations x query points) held at a time."""
 
 
+WIDE_VALUES = 4_000_000
+"""Values of learners taken at a time where that table is not made."""
+
+
 HELD_FROM = 8
 """Number of chunks of query points from which counts are kept, not redrawn."""
+
+
+TABLELESS = (MomentEstimator, PresenceEstimator)
+"""Estimators that need no table of observations times query points."""
 
 
 HELD_ENTRIES = 16_000_000
@@ -68,8 +80,9 @@ def estimate(
         the values.
     """
     orders = known_orders(method, design, values, orders)
-    m = values.shape[1]
-    step = max(1, CHUNK_ENTRIES // design.n)
+    B, m = values.shape
+    rows = table_rows(design, method, B, m)
+    step = max(1, CHUNK_ENTRIES // rows if rows else WIDE_VALUES // B)
     limits = np.broadcast_to(np.inf if limit is None else limit, m)
     parts = [slice(j, j + step) for j in range(0, m, step)]
     return join_estimates(
@@ -78,6 +91,12 @@ def estimate(
             for j in parts
         ]
     )
+
+
+def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> int:
+    """Count the rows of the table of units times values; none where it is not made."""
+    tableless = isinstance(ESTIMATORS[method], TABLELESS)
+    return 0 if tableless and is_wide(design, B, n_values) else design.n
 
 
 def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
@@ -103,8 +122,9 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
     plain = design.groups(B) is None and design.weights(0, B) is None
     if not plain or chunks < HELD_FROM or entries > HELD_ENTRIES:
         return design
-    table = design.counts(0, B)
-    return GivenDesign(design.n, design.k, design.replace, design.seed, table)
+    # Sparse, as many values need them.
+    table = sparse.csr_array(design.counts(0, B))
+    return HeldDesign(design.n, design.k, design.replace, design.seed, table)
 
 
 def _estimate_chunk(

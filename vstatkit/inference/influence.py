@@ -6,11 +6,12 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Labels
 from vstatkit.inference.estimate import CHUNK_ENTRIES, value_units
-from vstatkit.inference.normality import normality_tests
+from vstatkit.inference.normality import moment_tests, normality_tests
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.by_shards import shard_influence
 from vstatkit.variance.moments import influence_values
+from vstatkit.variance.powers import is_wide, plain, sum_powers
 from vstatkit.variance.sums import sum_ensemble
 
 
@@ -31,6 +32,11 @@ def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats
 
 def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame:
     """Test the influence values, one row for each estimate."""
+    if is_wide(design, *values.shape):
+        # Influences add up to zero: their powers are moments about the mean.
+        unit = value_units(values)
+        powers = sum_powers(design, values / unit, plain, presence=False).powers
+        return moment_tests(design.n, powers.squares, powers.cubes, powers.fourths)
     tables = [normality_tests(block) for block in influence_blocks(design, values)]
     return pd.concat(tables, ignore_index=True)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -14,21 +14,32 @@ class OutOfBag:
 
     Attributes
     ----------
-    total : ndarray of shape (n_rows, c)
+    total : ndarray of shape (r, c)
         Summed predictions.
-    times : ndarray of shape (n_rows,)
+    times : ndarray of shape (r,)
         Number (in a complete design: weight) of learners in each sum.
+    rows : ndarray of shape (r,) or None
+        The observations, in ascending order; None for all of them.
     """
 
     total: Floats
     times: Floats
+    rows: Ints | None = None
 
     def __add__(self, other: "OutOfBag") -> "OutOfBag":
-        return OutOfBag(self.total + other.total, self.times + other.times)
+        return OutOfBag(self.total + other.total, self.times + other.times, self.rows)
 
     def times_weight(self, weight: float) -> "OutOfBag":
         """Count every learner `weight` times."""
-        return OutOfBag(weight * self.total, weight * self.times)
+        return OutOfBag(weight * self.total, weight * self.times, self.rows)
+
+    def of(self, observed: Floats) -> Floats:
+        """Take what was observed, shape (n,), at the rows of the sums."""
+        return observed if self.rows is None else observed[self.rows]
+
+    def only(self, rows: Ints) -> "OutOfBag":
+        """Leave all rows out but some, where there are all."""
+        return OutOfBag(self.total[rows], self.times[rows], rows)
 
     @property
     def mean(self) -> Floats:
@@ -46,7 +57,7 @@ class Evaluation:
     values : ndarray of shape (L, m)
         Kernel values, learners first.
     learners : list
-        The fitted learners, if they were kept.
+        The first of the fitted learners, as many as were kept.
     oob : OutOfBag or None
         Out-of-bag sums of predictive kernels.
     """
@@ -71,4 +82,7 @@ class Evaluation:
         if oob is not None and other.oob is not None:
             oob = oob + other.oob
         values = np.concatenate([self.values, other.values])
-        return Evaluation(values, self.learners + other.learners, oob)
+        # The first learners are kept: once one is missing, none follows.
+        whole = len(self.learners) == len(self.values)
+        learners = self.learners + other.learners if whole else self.learners
+        return Evaluation(values, learners, oob)

@@ -37,7 +37,12 @@ class FunctionKernel:
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Evaluate the function on the literal subsample."""
-        rows = np.repeat(np.arange(counts.size), counts)
+        drawn = np.flatnonzero(counts)
+        return self.fit_rows(drawn, counts[drawn], rng)
+
+    def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
+        """Do the same for distinct rows, and how often each was drawn."""
+        rows = np.repeat(rows, times)
         return self.function(*(take_rows(data, rows) for data in self.arguments))
 
     def value(self, learner: Any, at: Floats | None) -> Floats:

@@ -54,10 +54,14 @@ class LinearKernel:
     def fit(self, counts: Ints, rng: np.random.Generator) -> Floats:
         """Estimate the coefficients, counts as frequency weights."""
         drawn = np.flatnonzero(counts)
-        weight = counts[drawn].astype(np.float64)
+        return self.fit_rows(drawn, counts[drawn], rng)
+
+    def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Floats:
+        """Do the same for distinct rows, and how often each was drawn."""
+        weight = times.astype(np.float64)
         if self.weights is not None:
-            weight *= self.weights[drawn]
-        X, y = self.X[drawn], self.y[drawn]
+            weight *= self.weights[rows]
+        X, y = self.X[rows], self.y[rows]
         if self.logit:
             return fit_logit(X, y, weight)
         coefficients, rank = fit_ols(X, y, weight)

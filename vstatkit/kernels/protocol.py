@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.kernels.drawn import Drawn, RowDraw
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.function import ArrayKernel
 from vstatkit.kernels.kind import KernelKind
@@ -24,6 +25,21 @@ class Kernel(Protocol):
 
     def value(self, learner: Any, at: Floats | None) -> Floats:
         """Evaluate the learner: the statistic's value, shape (m,)."""
+
+
+@runtime_checkable
+class RowKernel(Kernel, Protocol):
+    """A kernel that takes rows of a subsample: counts would be mostly zero."""
+
+    def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
+        """Fit a learner to distinct rows, in ascending order, each `times` over."""
+
+
+def fit_drawn(kernel: Kernel, drawn: RowDraw, rng: np.random.Generator) -> Any:
+    """Fit a learner by rows if the kernel takes them, else by counts."""
+    if isinstance(kernel, RowKernel):
+        return kernel.fit_rows(drawn.rows, drawn.times, rng)
+    return kernel.fit(drawn.counts, rng)
 
 
 @runtime_checkable
@@ -84,6 +100,22 @@ class BatchKernel(Predictive, Protocol):
         at: Floats,
         *,
         oob: bool,
+        keep: bool,
+    ) -> Evaluation:
+        """Evaluate one learner for each row of counts."""
+
+
+@runtime_checkable
+class DrawnKernel(BatchKernel, Protocol):
+    """A batch kernel that knows how to use small subsamples of large data."""
+
+    def grow_drawn(
+        self,
+        drawn: Drawn,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        *,
+        oob_rows: Ints | None,
         keep: bool,
     ) -> Evaluation:
         """Evaluate one learner for each row of counts."""

@@ -53,7 +53,12 @@ class EstimatorKernel:
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Fit a clone; a `random_state` that is not a number comes from the stream."""
-        rows = np.repeat(np.arange(counts.size), counts)
+        drawn = np.flatnonzero(counts)
+        return self.fit_rows(drawn, counts[drawn], rng)
+
+    def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
+        """Do the same for distinct rows, and how often each was drawn."""
+        rows = np.repeat(rows, times)
         learner = clone(self.estimator)
         seeds = {
             name: learner_seed(rng)

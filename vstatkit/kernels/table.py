@@ -12,23 +12,20 @@ Ranks = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class RankedTable:
-    """A design matrix with every column's order.
+    """Every column of a design matrix in its order.
 
     Attributes
     ----------
-    rows : ndarray of shape (n, p), column-major
-        The matrix itself.
     values : ndarray of shape (p, n)
         Every column in ascending order, missing values last.
     order : ndarray of shape (p, n)
-        Row of every rank.
+        Row of every rank; equal values keep the order of the rows.
     rank : ndarray of shape (p, n)
         Rank of every row.
     n_known : ndarray of shape (p,)
         Values that are not missing.
     """
 
-    rows: Floats
     values: Floats
     order: Ranks
     rank: Ranks
@@ -38,13 +35,14 @@ class RankedTable:
     def of(cls, X: Floats) -> "RankedTable":
         """Rank the columns of a matrix."""
         rows = np.asfortranarray(X, dtype=np.float64)
-        order = np.argsort(rows.T, axis=1)  # NaN sorts last; equal values in any order
+        # NaN sorts last. The order of equal values decides on roundings: it must not
+        # depend on the other rows, which a tree's own table does not hold.
+        order = np.argsort(rows.T, axis=1, kind="stable")
         rank = np.empty(order.shape, dtype=np.int32)
         np.put_along_axis(
             rank, order, np.arange(len(rows), dtype=np.int32)[None], axis=1
         )
         return cls(
-            rows=rows,
             values=np.ascontiguousarray(np.take_along_axis(rows.T, order, axis=1)),
             order=order.astype(np.int32),
             rank=rank,

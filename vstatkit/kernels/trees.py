@@ -1,14 +1,17 @@
 """Fitted trees as plain arrays, and kernels that grow or only read them."""
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Floats, Ints
+from vstatkit.kernels.drawn import Drawn
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.levels import checked_levels
@@ -17,7 +20,7 @@ from vstatkit.kernels.table import RankedTable
 from vstatkit.kernels.tree_options import LOSSES, check_counts, grower_options, loss_of
 from vstatkit.native._engine import (
     LEVELS_FLAG,
-    grow_trees,
+    Growing,
     predict_tree_at,
     refuse_beyond,
 )
@@ -25,6 +28,18 @@ from vstatkit.workers import current_stop
 
 MOST_ROWS = 2**29
 """Rows of a design: a full tree has nearly twice as many nodes, numbered in 30 bits."""
+
+OWN_ROWS_BELOW = 1 / 30
+"""Share of the units in a subsample below which a tree is grown from its own rows."""
+
+OWN_ROWS_FROM = 20_000
+"""Rows from which that is considered: ranks of fewer are cheap, and fit the cache."""
+
+NEVER_RANKED_FROM = 300_000
+"""Rows from which it is done wherever counts are sparse: ranking would take seconds."""
+
+_RANKING = threading.Lock()
+"""Held while a design is ranked: workers that need the ranks wait for the first."""
 
 NODE_BYTES = 16
 """Size of a stored node: feature, right child, threshold or value."""
@@ -51,6 +66,11 @@ class Tree:
     nodes: NDArray[Any]
     shares: Floats
     gains: Floats
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.nodes.nbytes + self.shares.nbytes + self.gains.nbytes
 
     @staticmethod
     def stack(trees: Sequence["Tree"]) -> dict[str, Any]:
@@ -107,7 +127,7 @@ class StoredTreeKernel:
     def predict(self, learner: Tree, X: Floats) -> Floats:
         """Predict means, or class probabilities."""
         refuse_beyond("query points", len(X))
-        points = np.asfortranarray(X, dtype=np.float64)
+        points = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(points), self.n_outputs))
         predict_tree_at(
             learner.nodes,
@@ -130,8 +150,8 @@ class TreeKernel(StoredTreeKernel):
 
     Attributes
     ----------
-    table : RankedTable
-        Design matrix.
+    X : ndarray of shape (n, p)
+        Design matrix, in any order of memory, or on disk.
     y : ndarray of shape (n,)
         Standardised response, or class codes.
     options : dict
@@ -140,7 +160,7 @@ class TreeKernel(StoredTreeKernel):
         Weight of every observation.
     """
 
-    table: RankedTable
+    X: Floats
     y: Floats
     options: Mapping[str, int]
     weights: Floats | None
@@ -156,7 +176,7 @@ class TreeKernel(StoredTreeKernel):
         weights: Floats | None,
         levels: Sequence[int] | None = None,
     ) -> "TreeKernel":
-        """Rank the design and standardise the response once."""
+        """Standardise the response once."""
         refuse_beyond("rows", len(X), MOST_ROWS)
         refuse_beyond("features", X.shape[1], LEVELS_FLAG - 1)
         codes = np.ascontiguousarray(y, dtype=np.float64)
@@ -168,7 +188,7 @@ class TreeKernel(StoredTreeKernel):
             n_classes=n_classes,
             centre=centre,
             scale=scale,
-            table=RankedTable.of(X),
+            X=np.asanyarray(X, dtype=np.float64),  # what is on disk stays there
             y=scaled,
             options={"loss": 0, **options, "n_classes": n_classes or 0},
             weights=weights,
@@ -176,9 +196,14 @@ class TreeKernel(StoredTreeKernel):
         )
 
     @property
-    def X(self) -> Floats:  # noqa: N802
-        """Design matrix."""
-        return self.table.rows
+    def table(self) -> RankedTable:
+        """The design in ranked form, for subsamples that hold a good part of it."""
+        with _RANKING:
+            known: RankedTable | None = self.__dict__.get("_table")
+            if known is None:
+                known = RankedTable.of(self.X)
+                object.__setattr__(self, "_table", known)
+            return known
 
     @property
     def limit(self) -> float:
@@ -193,6 +218,7 @@ class TreeKernel(StoredTreeKernel):
         *,
         oob: bool = False,
         keep: bool = False,
+        oob_rows: Ints | None = None,
     ) -> Evaluation:
         """Grow a tree on each subsample and evaluate it at the query points.
 
@@ -209,46 +235,126 @@ class TreeKernel(StoredTreeKernel):
         keep : bool
             Whether to keep the trees. Without it, and without `oob`, only the
             nodes on the paths of the query points are grown.
+        oob_rows : ndarray, optional
+            Observations to predict, in ascending order; all by default.
         """
-        rows = len(self.y) if oob else 0
-        refuse_beyond("query points and rows to predict", len(at) + rows)
+        rows = None
+        if oob:
+            refuse_beyond("query points and rows to predict", len(at) + len(self.y))
+            rows = np.arange(len(self.y)) if oob_rows is None else oob_rows
         weights = np.ascontiguousarray(counts, dtype=np.float64)
         if self.weights is not None:
             weights = weights * self.weights
-        n, L, c = len(self.y), len(weights), self.n_outputs
-        out = np.empty((L, len(at) * c))
-        gains = np.zeros((L, self.n_features))
-        total, times = (np.zeros((n, c)), np.zeros(n)) if oob else (None, None)
-        points = np.concatenate([at, self.X]) if oob else at
-        kept = grow_trees(
-            self.table.values,
-            self.table.order,
-            self.table.rank,
-            self.table.n_known,
+        call, out = self._call(keys, at, rows, keep)
+        table = self.table
+        ranks = (table.values, table.order, table.rank, table.n_known)
+        return self._evaluation(out, call.on_counts(*ranks, weights))
+
+    def grow_drawn(
+        self,
+        drawn: Drawn,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        *,
+        oob_rows: Ints | None = None,
+        keep: bool = False,
+    ) -> Evaluation:
+        """Do as `grow` does, by the cheaper of two ways that give the same trees.
+
+        Small subsamples of large tables are grown from their own rows: neither the
+        table as a whole nor its ranks are touched.
+
+        Parameters
+        ----------
+        drawn : Drawn
+            Units that each subsample holds.
+        keys, at, keep
+            See `grow`.
+        oob_rows : ndarray, optional
+            Observations, in ascending order, to predict by the trees whose subsample
+            leaves them out.
+        """
+        if not self._few(drawn):
+            oob = oob_rows is not None
+            return self.grow(
+                drawn.dense, keys, at, oob=oob, keep=keep, oob_rows=oob_rows
+            )
+        call, out = self._call(keys, at, oob_rows, keep)
+        counts = sparse.csr_array(drawn.counts)
+        trees = call.on_rows(
+            self.X,
+            np.asarray(counts.indptr, dtype=np.int64),
+            np.asarray(counts.indices, dtype=np.int32),
+            np.asarray(counts.data, dtype=np.float64),
+            None if drawn.index is None else (drawn.index.bounds, drawn.index.rows),
+            self.weights,
+        )
+        return self._evaluation(out, trees)
+
+    def _few(self, drawn: Drawn) -> bool:
+        """Whether subsamples are so small that they are better ranked themselves.
+
+        A table on disk may not fit into memory, and its ranks less so.
+        """
+        counts, n_rows = drawn.counts, len(self.y)
+        if isinstance(self.X, np.memmap):
+            return True
+        if not sparse.issparse(counts):
+            return False
+        share = counts.nnz / (counts.shape[0] * counts.shape[1])
+        few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
+        return few or n_rows >= NEVER_RANKED_FROM
+
+    def _call(
+        self, keys: NDArray[np.uint64], at: Floats, rows: Ints | None, keep: bool
+    ) -> tuple[Growing, "_Output"]:
+        """Prepare a call of the grower, and the arrays that it fills."""
+        L, c = len(keys), self.n_outputs
+        oob, points = None, at
+        if rows is not None:
+            refuse_beyond("query points and rows to predict", len(at) + len(rows))
+            total, times = np.zeros((len(rows), c)), np.zeros(len(rows))
+            oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
+            points = np.concatenate([at, self.X[rows]])
+        out = _Output(np.empty((L, len(at) * c)), np.zeros((L, self.n_features)), oob)
+        call = Growing(
             self.y,
-            weights,
             keys,
             np.asfortranarray(points, dtype=np.float64),
             len(at),
-            out,
-            gains,
-            total,
-            times,
+            out.values,
+            out.gains,
+            oob,
             dict(self.options),
             keep,
             current_stop(),
             None if self.levels is None else np.array(self.levels, dtype=np.int32),
         )
+        return call, out
+
+    def _evaluation(self, out: "_Output", kept: list[Any] | None) -> Evaluation:
+        """Put trees together, in the unit of the response."""
         trees = [
             Tree(nodes, shares, gain)
-            for (nodes, shares), gain in zip(kept or [], gains, strict=False)
+            for (nodes, shares), gain in zip(kept or [], out.gains, strict=False)
         ]
-        values = out if self.n_classes else self.centre + self.scale * out
-        if total is None or times is None:
+        whole = bool(self.n_classes)
+        values = out.values if whole else self.centre + self.scale * out.values
+        if out.oob is None:
             return Evaluation(values, trees, None)
-        if not self.n_classes:
+        rows, total, times = out.oob
+        if not whole:
             total = self.scale * total + self.centre * times[:, None]
-        return Evaluation(values, trees, OutOfBag(total, times))
+        some = None if len(rows) == len(self.y) else rows.astype(np.int64)
+        return Evaluation(values, trees, OutOfBag(total, times, some))
+
+
+class _Output(NamedTuple):
+    """Arrays that the grower fills; see `Growing`."""
+
+    values: Floats
+    gains: Floats
+    oob: tuple[NDArray[np.int32], Floats, Floats] | None
 
 
 def standardised(y: Floats) -> tuple[Floats, float, float]:

@@ -45,6 +45,9 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
     struct Table:
         int n_rows
         int n_features
+        const double* x
+        int64_t row_step
+        int64_t feature_step
         const double* sorted
         const int32_t* order
         const int32_t* rank
@@ -64,6 +67,8 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         int n_points
         int n_at
         double* out
+        const int32_t* oob_rows
+        int n_oob
         double* oob
         double* times
         double* gains
@@ -72,16 +77,34 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         Watch* watch
 
 
+cdef extern from "members.hpp" namespace "vstatkit" nogil:
+    cdef cppclass Member:
+        pass
+
+    struct Draws:
+        const int64_t* bounds
+        const int32_t* units
+        const double* times
+        const int64_t* unit_bounds
+        const int32_t* unit_rows
+        const double* weights
+
+    cdef cppclass MemberLister:
+        MemberLister(const Draws&)
+        const vector[Member]& list(int64_t) except +
+
+
 cdef extern from "growers.hpp" namespace "vstatkit" nogil:
     cdef cppclass AnyGrower:
         void grow(const double*, uint64_t, const Sink&) except +
+        void grow(const vector[Member]&, uint64_t, const Sink&) except +
 
     AnyGrower* make_grower(const Table&, const double*, const Options&) except +
 
 
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
-    void predict_tree(const Node*, const double*, int, cbool, const double*, int,
-                      double*, Watch&) except +
+    void predict_tree(const Node*, size_t, const double*, int, cbool, const double*,
+                      int, int, double*, Watch&) except +
 
 
 cdef extern from "portable.hpp" namespace "vstatkit" nogil:
@@ -101,6 +124,24 @@ cdef extern from "counts.hpp" namespace "vstatkit" nogil:
         const int64_t*, int64_t, int64_t, int64_t, int32_t*, double*, int64_t*) except +
     void c_add_product "vstatkit::add_product"(
         const int64_t*, const int32_t*, const double*, int64_t, const double*, int64_t,
+        int64_t, double*) except +
+
+
+cdef extern from "powers.hpp" namespace "vstatkit" nogil:
+    struct UnitDraws:
+        int64_t n_units
+        const int32_t* bounds
+        const int32_t* learners
+        const float* counts
+        const double* scale
+        const double* tilt
+
+    const int kPowers
+    void add_powers_double "vstatkit::add_powers<double>"(
+        const UnitDraws&, const double*, int64_t, int64_t, const double*, int64_t,
+        int64_t, double*) except +
+    void add_powers_float "vstatkit::add_powers<float>"(
+        const UnitDraws&, const double*, int64_t, int64_t, const double*, int64_t,
         int64_t, double*) except +
 
 
@@ -169,96 +210,195 @@ cdef Watch* _watch(Stop stop) except NULL:
     return new Watch(_flag(stop), NULL)
 
 
-def grow_trees(
-    const double[:, ::1] ranked_values,
-    const int32_t[:, ::1] order,
-    const int32_t[:, ::1] rank,
-    const int32_t[::1] n_known,
-    const double[::1] y,
-    const double[:, ::1] weights,
-    const uint64_t[::1] seeds,
-    const double[::1, :] points,
-    int n_at,
-    double[:, ::1] out,
-    double[:, ::1] gains,
-    oob_total,
-    oob_times,
-    dict options,
-    bint keep,
-    Stop stop=None,
-    levels=None,
-):
-    """Grow one tree for each row of `weights`.
+cdef class Growing:
+    """What trees are grown by, and where what they give is written.
 
-    Predictions at the first `n_at` points are written to `out`, and what each
-    feature's splits gained to `gains`; with `oob_total` the points go on with the
-    training rows, and rows with weight zero add their predictions to it. `stop`
-    ends the work early, with an error. `levels` counts the levels of features that
-    are unordered factors, whose values must lie below; it is zero for the others.
-
-    Returns
-    -------
-    list of (nodes, shares), or None
-        One pair a tree, if `keep`.
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Responses.
+    seeds : ndarray of shape (L,)
+        One for each tree.
+    points : ndarray of shape (n_at + r, p), column-major
+        Points to predict: `n_at` query points, then the rows `oob_rows`.
+    out : ndarray of shape (L, n_at * width)
+        Predictions at the query points.
+    gains : ndarray of shape (L, p)
+        What each feature's splits gained.
+    oob : tuple of ndarray or None
+        Rows of the table, ascending, shape (r,); the sums (r, width) to which trees
+        that did not see them add their predictions; and the number of such trees (r,).
+    options : dict
+        Of the grower.
+    keep : bool
+        Whether nodes are kept. Without it, and without `oob`, only those on the paths
+        of the query points are grown.
+    stop : Stop, optional
+        Ends the work early, with an error.
+    levels : ndarray of shape (p,), optional
+        Levels of features that are unordered factors, whose values must lie below;
+        zero for the others.
     """
+
     cdef Options choice
-    choice.max_features = options["max_features"]
-    choice.min_samples_split = options["min_samples_split"]
-    choice.min_samples_leaf = options["min_samples_leaf"]
-    choice.max_depth = options["max_depth"]
-    choice.n_classes = options["n_classes"]
-    choice.loss = <Loss> <int> options["loss"]
-    choice.random = options["random"]
-    choice.honest = options["honest"]
-    choice.only_queried = oob_total is None and not keep
     cdef Table table
-    table.n_rows = order.shape[1]
-    table.n_features = order.shape[0]
-    table.sorted = &ranked_values[0, 0]
-    table.order = &order[0, 0]
-    table.rank = &rank[0, 0]
-    table.n_known = &n_known[0]
-    if levels is None:
-        levels = np.zeros(order.shape[0], dtype=np.int32)
-    cdef const int32_t[::1] level_view = levels
-    table.levels = &level_view[0]
+    cdef Sink sink
+    cdef bint keep
+    cdef Stop stop
+    cdef const double[::1] y
+    cdef const uint64_t[::1] seeds
+    cdef const double[::1, :] points
+    cdef double[:, ::1] out, gains, total
+    cdef double[::1] times
+    cdef const int32_t[::1] rows, levels
     cdef vector[Node] nodes
     cdef vector[double] shares
-    cdef Sink sink
-    sink.points = &points[0, 0] if points.shape[0] else NULL
-    sink.n_points = points.shape[0]
-    sink.n_at = n_at
-    sink.nodes = &nodes if keep else NULL
-    sink.shares = &shares
-    cdef double[:, ::1] total
-    cdef double[::1] times
-    sink.oob = NULL
-    sink.times = NULL
-    if oob_total is not None:
-        total = oob_total
-        times = oob_times
-        sink.oob = &total[0, 0]
-        sink.times = &times[0]
-    if keep and weights.shape[0]:
-        # Full trees have about twice as many nodes as rows: one allocation.
-        nodes.reserve(2 * <size_t> weights.shape[0] * _rows_of(weights))
-    cdef AnyGrower* grower = make_grower(table, &y[0], choice)
-    sink.watch = _watch(stop)
-    cdef Py_ssize_t b, n_trees = weights.shape[0]
-    cdef bint has_out = out.shape[1] > 0
     cdef vector[size_t] node_ends, share_ends
-    try:
-        with nogil:
-            for b in range(n_trees):
-                sink.out = &out[b, 0] if has_out else NULL
-                sink.gains = &gains[b, 0]
-                grower.grow(&weights[b, 0], seeds[b], sink)
-                node_ends.push_back(nodes.size())
-                share_ends.push_back(shares.size())
-    finally:
-        del grower
-        del sink.watch
-    return _split_trees(nodes, node_ends, shares, share_ends) if keep else None
+
+    def __cinit__(self, y, seeds, points, int n_at, out, gains, oob, dict options,
+                  bint keep, Stop stop=None, levels=None):
+        self.y, self.seeds, self.points = y, seeds, points
+        self.out, self.gains = out, gains
+        self.keep, self.stop = keep, stop
+        self._choose(options, oob is None and not keep)
+        self.table.n_features = self.gains.shape[1]
+        if levels is None:
+            levels = np.zeros(self.gains.shape[1], dtype=np.int32)
+        self.levels = levels
+        self.table.levels = &self.levels[0]
+        self.sink.points = &self.points[0, 0] if self.points.shape[0] else NULL
+        self.sink.n_points = self.points.shape[0]
+        self.sink.n_at = n_at
+        self.sink.nodes = &self.nodes if keep else NULL
+        self.sink.shares = &self.shares
+        self.sink.oob = self.sink.times = NULL
+        self.sink.oob_rows = NULL
+        if oob is not None:
+            self.rows, self.total, self.times = oob
+            self.sink.n_oob = self.rows.shape[0]
+            self.sink.oob_rows = &self.rows[0]
+            self.sink.oob = &self.total[0, 0]
+            self.sink.times = &self.times[0]
+
+    cdef void _choose(self, dict options, bint only_queried) except *:
+        self.choice.max_features = options["max_features"]
+        self.choice.min_samples_split = options["min_samples_split"]
+        self.choice.min_samples_leaf = options["min_samples_leaf"]
+        self.choice.max_depth = options["max_depth"]
+        self.choice.n_classes = options["n_classes"]
+        self.choice.loss = <Loss> <int> options["loss"]
+        self.choice.random = options["random"]
+        self.choice.honest = options["honest"]
+        self.choice.only_queried = only_queried
+
+    cdef void _reserve(self, size_t n_rows) except *:
+        """Full trees have about twice as many nodes as rows: one allocation."""
+        if self.keep:
+            self.nodes.reserve(2 * self.seeds.shape[0] * n_rows)
+
+    cdef void _begin(self, Py_ssize_t b) noexcept nogil:
+        self.sink.out = &self.out[b, 0] if self.out.shape[1] else NULL
+        self.sink.gains = &self.gains[b, 0]
+
+    cdef void _end(self) noexcept nogil:
+        self.node_ends.push_back(self.nodes.size())
+        self.share_ends.push_back(self.shares.size())
+
+    cdef list _trees(self):
+        if not self.keep:
+            return None
+        return _split_trees(self.nodes, self.node_ends, self.shares, self.share_ends)
+
+    def on_counts(self, const double[:, ::1] ranked_values, const int32_t[:, ::1] order,
+                  const int32_t[:, ::1] rank, const int32_t[::1] n_known,
+                  const double[:, ::1] weights):
+        """Grow one tree for each row of `weights`, on a ranked table.
+
+        Returns
+        -------
+        list of (nodes, shares), or None
+            One pair a tree, if they are kept.
+        """
+        self.table.x = NULL
+        self.table.n_rows = order.shape[1]
+        self.table.sorted = &ranked_values[0, 0]
+        self.table.order = &order[0, 0]
+        self.table.rank = &rank[0, 0]
+        self.table.n_known = &n_known[0]
+        if weights.shape[0]:
+            self._reserve(_rows_of(weights))
+        cdef AnyGrower* grower = make_grower(self.table, &self.y[0], self.choice)
+        self.sink.watch = _watch(self.stop)
+        cdef Py_ssize_t b
+        try:
+            with nogil:
+                for b in range(weights.shape[0]):
+                    self._begin(b)
+                    grower.grow(&weights[b, 0], self.seeds[b], self.sink)
+                    self._end()
+        finally:
+            del grower
+            del self.sink.watch
+        return self._trees()
+
+    def on_rows(self, X, const int64_t[::1] bounds, const int32_t[::1] units,
+                const double[::1] times, index=None, weights=None):
+        """Grow one tree on each of the listed subsamples, from their own rows alone.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, p)
+            Features, in any order of memory, or on disk.
+        bounds, units, times : ndarray
+            Units that were drawn and how often, as `count_sparse` gives them.
+        index : tuple of ndarray, optional
+            Where the rows of each unit begin and end, and the rows; by default a unit
+            is a row.
+        weights : ndarray of shape (n,), optional
+            Of the rows.
+
+        Returns
+        -------
+        list of (nodes, shares), or None
+            One pair a tree, if they are kept.
+        """
+        cdef const double[:, :] x = X
+        cdef const int64_t[::1] unit_bounds
+        cdef const int32_t[::1] unit_rows
+        cdef const double[::1] row_weights
+        cdef Draws draws
+        self.table.n_rows = x.shape[0]
+        self.table.x = &x[0, 0]
+        self.table.row_step = x.strides[0] // <Py_ssize_t> sizeof(double)
+        self.table.feature_step = x.strides[1] // <Py_ssize_t> sizeof(double)
+        if units.shape[0] == 0:
+            raise ValueError("every subsample needs at least one unit; these have none.")
+        draws.bounds, draws.units, draws.times = &bounds[0], &units[0], &times[0]
+        draws.unit_bounds = NULL
+        draws.unit_rows = NULL
+        draws.weights = NULL
+        if index is not None:
+            unit_bounds, unit_rows = index
+            draws.unit_bounds, draws.unit_rows = &unit_bounds[0], &unit_rows[0]
+        if weights is not None:
+            row_weights = weights
+            draws.weights = &row_weights[0]
+        cdef MemberLister* lister = new MemberLister(draws)
+        self._reserve(lister.list(0).size())
+        cdef AnyGrower* grower = make_grower(self.table, &self.y[0], self.choice)
+        self.sink.watch = _watch(self.stop)
+        cdef Py_ssize_t b
+        try:
+            with nogil:
+                for b in range(bounds.shape[0] - 1):
+                    self._begin(b)
+                    grower.grow(lister.list(b), self.seeds[b], self.sink)
+                    self._end()
+        finally:
+            del grower
+            del lister
+            del self.sink.watch
+        return self._trees()
 
 
 cdef size_t _rows_of(const double[:, ::1] weights):
@@ -294,9 +434,9 @@ cdef list _split_trees(vector[Node]& nodes, vector[size_t]& node_ends,
 
 
 def predict_tree_at(nodes, const double[::1] shares, int n_classes,
-                    const double[::1, :] points, double[:, ::1] out, Stop stop=None,
+                    const double[:, ::1] points, double[:, ::1] out, Stop stop=None,
                     bint by_levels=False):
-    """Predict with one stored tree at column-major points, unless `stop` is set.
+    """Predict with one stored tree at the rows of `points`, unless `stop` is set.
 
     `by_levels` says whether nodes may split levels.
     """
@@ -304,13 +444,14 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
     cdef const Node* first = <const Node*> &view[0]
     cdef const double* share = &shares[0] if shares.shape[0] else NULL
     cdef int n_points = points.shape[0]
+    cdef size_t n_nodes = view.shape[0] // sizeof(Node)
     if n_points == 0:
         return
     cdef Watch* watch = _watch(stop)
     try:
         with nogil:
-            predict_tree(first, share, n_classes, by_levels, &points[0, 0], n_points,
-                         &out[0, 0], watch[0])
+            predict_tree(first, n_nodes, share, n_classes, by_levels, &points[0, 0],
+                         n_points, points.shape[1], &out[0, 0], watch[0])
     finally:
         del watch
 
@@ -369,6 +510,43 @@ def add_product(const int64_t[::1] bounds, const int32_t[::1] units,
         with nogil:
             c_add_product(&bounds[1], &units[0], &counts[0], L, &values[0, 0], m, n,
                           &table[0, 0])
+
+
+def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
+               const double[::1] scale, tilt,
+               const double[:, ::1] values, const double[::1] origin,
+               int64_t first, int64_t last, double[:, ::1] powers, bint single=False):
+    """Add powers of the units' contributions to columns `first` to `last` of `powers`.
+
+    A unit contributes `t`, its `scale` times the sum of its learners' counts (ones, if
+    `counts` is None) times their values less `origin`. Rows of `powers` are the sums
+    over units of `t**2`, `t**3`, `t**4`, `tilt * t`, `(tilt * t)**2`, `tilt * t**2`.
+    Without `tilt` only the second and fourth powers are. `single` adds up learners, not
+    powers, in single precision.
+    """
+    cdef UnitDraws draws
+    cdef const float[::1] count_view
+    cdef const double[::1] tilt_view
+    draws.n_units = scale.shape[0]
+    if powers.shape[0] != kPowers or not learners.shape[0] or last <= first:
+        return
+    draws.bounds, draws.learners = &bounds[0], &learners[0]
+    draws.scale = &scale[0]
+    draws.tilt = NULL
+    if tilt is not None:
+        tilt_view = tilt
+        draws.tilt = &tilt_view[0]
+    draws.counts = NULL
+    if counts is not None:
+        count_view = counts
+        draws.counts = &count_view[0]
+    with nogil:
+        if single:
+            add_powers_float(draws, &values[0, 0], values.shape[0], values.shape[1],
+                             &origin[0], first, last, &powers[0, 0])
+        else:
+            add_powers_double(draws, &values[0, 0], values.shape[0], values.shape[1],
+                              &origin[0], first, last, &powers[0, 0])
 
 
 def upper_products(uint64_t a, uint64_t b):

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "members.hpp"
 #include "portable.hpp"
 #include "random.hpp"
 #include "split.hpp"
@@ -33,6 +34,10 @@ class AnyGrower {
 
     // Grow one tree. Rows with positive weight are in the subsample.
     virtual void grow(const double* weight, uint64_t seed, const Sink& sink) = 0;
+
+    // Grow one tree on the rows of a table that is not ranked.
+    virtual void grow(const std::vector<Member>& members, uint64_t seed,
+                      const Sink& sink) = 0;
 };
 
 template <class Criterion>
@@ -43,15 +48,24 @@ class Grower : public AnyGrower {
           own_(table, y),
           criterion_(options),
           finder_(own_, options_),
-          n_table_rows_(table.n_rows),
-          scratch_(table.n_rows),
           leaf_(criterion_.width()) {}
 
     void grow(const double* weight, uint64_t seed, const Sink& sink) override {
+        own_.take(weight);
+        grow_own(seed, sink);
+    }
+
+    void grow(const std::vector<Member>& members, uint64_t seed,
+              const Sink& sink) override {
+        own_.take(members);
+        grow_own(seed, sink);
+    }
+
+  private:
+    void grow_own(uint64_t seed, const Sink& sink) {
         sink_ = sink;
         base_ = sink.nodes ? sink.nodes->size() : 0;
         share_base_ = sink.shares ? sink.shares->size() : 0;
-        own_.take(weight);
         if (own_.size() == 0)
             throw std::invalid_argument(
                 "a subsample has no row of positive weight; use larger subsamples, or "
@@ -60,6 +74,7 @@ class Grower : public AnyGrower {
         finder_.start();
         list_queries();
         rows_.resize(own_.size());
+        scratch_.resize(own_.size());
         for (size_t j = 0; j < rows_.size(); ++j) rows_[j] = static_cast<int32_t>(j);
         held_.clear();
         uint64_t key = mix(seed);
@@ -71,7 +86,6 @@ class Grower : public AnyGrower {
         build(span, key);
     }
 
-  private:
     // A node's share of the rows, of the rows held out, and of the query points.
     struct Span {
         int rows_begin = 0, rows_end = 0;
@@ -90,16 +104,11 @@ class Grower : public AnyGrower {
 
     // List the points to predict.
     void list_queries() {
-        queries_.resize(sink_.n_at + (sink_.oob ? n_table_rows_ : 0));
-        for (int q = 0; q < sink_.n_at; ++q) queries_[q] = q;
-        if (sink_.oob) {
-            int count = sink_.n_at;
-            for (int i = 0; i < n_table_rows_; ++i) {
-                queries_[count] = sink_.n_at + i;
-                count += !own_.holds(i);
-            }
-            queries_.resize(count);
-        }
+        const int n_at = sink_.n_at, n_oob = sink_.oob ? sink_.n_oob : 0;
+        queries_.resize(static_cast<size_t>(n_at) + n_oob);
+        for (int q = 0; q < n_at; ++q) queries_[q] = q;
+        queries_.resize(n_at + own_.list_absent(sink_.oob_rows, n_oob, n_at,
+                                                queries_.data() + n_at));
         query_scratch_.resize(queries_.size());
     }
 
@@ -303,7 +312,6 @@ class Grower : public AnyGrower {
     Subsample own_;
     Criterion criterion_;
     SplitFinder<Criterion> finder_;
-    const int n_table_rows_;
     std::vector<int32_t> scratch_;
     std::vector<double> leaf_;  // what it predicts
 

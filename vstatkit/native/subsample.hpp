@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "members.hpp"
+#include "rank.hpp"
 #include "sort.hpp"
 #include "tree.hpp"
 
@@ -22,8 +24,8 @@ class Subsample {
     Subsample(const Table& table, const double* y)
         : table_(table),
           y_(y),
-          table_sorter_(table.n_rows),
-          place_(table.n_rows),
+          table_sorter_(table.x ? 0 : table.n_rows),
+          place_(table.x ? 0 : table.n_rows),
           known_(table.n_features),
           tied_(table.n_features),
           compact_(table.n_features) {}
@@ -40,14 +42,17 @@ class Subsample {
             count += in;
         }
         own_.resize(count);
-        take_data(weight);
-        const size_t size = own_.size() * table_.n_features;
-        if (rank_.size() < size) {
-            rank_.resize(size);
-            order_.resize(size);
-            sorted_.resize(size);
-        }
-        std::fill(compact_.begin(), compact_.end(), 0);
+        take_data([&](size_t j) { return weight[own_[j]]; });
+        make_room();
+    }
+
+    // Take rows of a table that is not ranked, in ascending order; nothing of the size
+    // of the table is touched.
+    void take(const std::vector<Member>& members) {
+        own_.resize(members.size());
+        for (size_t j = 0; j < members.size(); ++j) own_[j] = members[j].row;
+        take_data([&](size_t j) { return members[j].weight; });
+        make_room();
     }
 
     int size() const { return static_cast<int>(own_.size()); }
@@ -58,12 +63,34 @@ class Subsample {
     // Whether weights differ by many orders of magnitude.
     bool uneven() const { return uneven_; }
 
-    // Whether row `i` of the table is in the subsample.
-    bool holds(int i) const { return place_[i] >= 0; }
+    // Write `base` plus the places of those of `count` ascending rows that are not in the
+    // subsample to `places`; there is room for all. Returns how many there are.
+    int list_absent(const int32_t* rows, int count, int base, int32_t* places) const {
+        int absent = 0;
+        if (!table_.x) {
+            for (int q = 0; q < count; ++q) {
+                places[absent] = base + q;
+                absent += place_[rows[q]] < 0;
+            }
+            return absent;
+        }
+        size_t j = 0;
+        for (int q = 0; q < count; ++q) {
+            while (j < own_.size() && own_[j] < rows[q]) ++j;
+            places[absent] = base + q;
+            absent += j == own_.size() || own_[j] != rows[q];
+        }
+        return absent;
+    }
 
     // A feature's columns are filled when the feature is first tried.
     void need(int f) {
-        if (!compact_[f]) compact(f);
+        if (compact_[f]) return;
+        if (table_.x)
+            rank_own(f);
+        else
+            compact(f);
+        finish(f);
     }
 
     const int32_t* rank(int f) const { return rank_.data() + first(f); }
@@ -80,15 +107,27 @@ class Subsample {
   private:
     size_t first(int f) const { return static_cast<size_t>(f) * own_.size(); }
 
-    void take_data(const double* weight) {
+    void make_room() {
+        const size_t size = own_.size() * table_.n_features;
+        if (rank_.size() < size) {
+            rank_.resize(size);
+            order_.resize(size);
+            sorted_.resize(size);
+        }
+        std::fill(compact_.begin(), compact_.end(), 0);
+    }
+
+    template <class Weight>
+    void take_data(Weight weight) {
         const size_t m = own_.size();
         data_.resize(m);
         double least = INFINITY, total = 0;
         for (size_t j = 0; j < m; ++j) {
             const int i = own_[j];
-            data_[j] = {y_[i], weight[i]};
-            least = std::min(least, weight[i]);
-            total += weight[i];
+            const double w = weight(j);
+            data_[j] = {y_[i], w};
+            least = std::min(least, w);
+            total += w;
         }
         uneven_ = least < kEven * total || total < kRange || total > 1 / kRange;
     }
@@ -99,7 +138,6 @@ class Subsample {
         const int32_t* table_rank = table_.rank + base;
         const int32_t* table_order = table_.order + base;
         const double* value = table_.sorted + base;
-        int32_t* rank = rank_.data() + first(f);
         int32_t* order = order_.data() + first(f);
         double* sorted = sorted_.data() + first(f);
         size_t r = 0;
@@ -119,7 +157,29 @@ class Subsample {
                 ++r;
             });
         }
+    }
+
+    // Rank the subsample's own values. Equal ones keep the order of the rows, as they do
+    // in a ranked table.
+    void rank_own(int f) {
+        const size_t m = own_.size();
+        const double* x = table_.x + f * table_.feature_step;
+        value_.resize(m);
+        for (size_t j = 0; j < m; ++j) value_[j] = x[own_[j] * table_.row_step];
+        int32_t* order = order_.data() + first(f);
+        double* sorted = sorted_.data() + first(f);
+        value_sorter_.sort(value_.data(), m, order);
+        for (size_t r = 0; r < m; ++r) sorted[r] = value_[order[r]];
+    }
+
+    // Invert the order, and see what there is of ties and missing values.
+    void finish(int f) {
+        const size_t m = own_.size();
+        const int32_t* order = order_.data() + first(f);
+        const double* sorted = sorted_.data() + first(f);
+        int32_t* rank = rank_.data() + first(f);
         bool tied = false;
+        size_t r;
         for (r = 1; r < m; ++r) tied |= sorted[r] == sorted[r - 1];
         int32_t known = static_cast<int32_t>(m);
         while (known > 0 && std::isnan(sorted[known - 1])) --known;
@@ -135,6 +195,7 @@ class Subsample {
     const Table& table_;
     const double* y_;
     BitSorter table_sorter_;      // of the subsample's ranks in the table
+    ValueSorter value_sorter_;    // of the values of a table that is not ranked
     std::vector<int32_t> place_;  // row of the table -> row of the subsample, or -1
     std::vector<int32_t> known_;  // values that are not missing
     std::vector<char> tied_;      // features with equal values
@@ -143,6 +204,7 @@ class Subsample {
     std::vector<Datum> data_;     // their responses and weights
     std::vector<int32_t> rank_, order_;  // as in `Table`
     std::vector<double> sorted_;
+    std::vector<double> value_;  // of one feature
     bool uneven_ = false;
 };
 

@@ -25,10 +25,12 @@ struct Options {
     bool only_queried;  // leave out subtrees without a query point
 };
 
-// Features in ranked form, shared by all trees. Missing values rank last.
+// Features, shared by all trees: in ranked form, missing values last, or as they are.
 struct Table {
     int n_rows;
     int n_features;
+    const double* x;        // null for ranked features; else where the first value is,
+    int64_t row_step, feature_step;  // and how far the next row and the next feature are
     const double* sorted;   // (n_features, n_rows) values in ascending order
     const int32_t* order;   // (n_features, n_rows) row of every rank
     const int32_t* rank;    // (n_features, n_rows) rank of every row
@@ -68,8 +70,8 @@ inline bool level_goes_left(double level, uint64_t left, bool missing_left) {
 
 // Where a tree's predictions and nodes go. `points` is column-major: `n_at` query points,
 // whose predictions are written to `out` (n_at, width), then, if `oob` is not null, the
-// rows of the table. Rows out of the subsample add their prediction to `oob` (n_rows,
-// width) and one to `times`. Nodes are appended to `nodes`, unless it is null, and the
+// rows `oob_rows` of the table, in ascending order. Those out of the subsample add their
+// prediction to `oob` (n_oob, width) and one to `times`. Nodes are appended to `nodes`, unless it is null, and the
 // leaf shares of three or more classes to `shares`; `gains` (n_features) adds up what
 // the splits of each feature gained.
 struct Sink {
@@ -77,6 +79,8 @@ struct Sink {
     int n_points;
     int n_at;
     double* out;
+    const int32_t* oob_rows;
+    int n_oob;
     double* oob;
     double* times;
     double* gains;

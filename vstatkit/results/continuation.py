@@ -8,7 +8,8 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
-from vstatkit.ensemble.scores import score
+from vstatkit.ensemble.keeping import within_budget
+from vstatkit.ensemble.scores import score_rows
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import Predictive
@@ -117,7 +118,7 @@ def rebuilt(
         predictor = replace(predictor, learners=evaluation.learners)
     kernel, oob = recipe.task.kernel, evaluation.oob
     if isinstance(kernel, Predictive) and oob is not None and recipe.y is not None:
-        scores = score(recipe.y, oob.mean, kernel.n_classes)
+        scores = score_rows(recipe.y, oob, kernel.n_classes)
     grown = replace(
         results,
         design=design,
@@ -155,5 +156,6 @@ def continued(
         n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
         progress=recipe.progress if progress is None else progress,
     )
+    evaluation = within_budget(evaluation, recipe.task.keep_bytes, design)
     grown = growth if size == "auto" else Growth()
     return rebuilt(results, design, evaluation, grown)

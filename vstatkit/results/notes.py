@@ -3,6 +3,7 @@
 import numpy as np
 
 from vstatkit.ensemble.choosing import jackknife_learners
+from vstatkit.ensemble.evaluate import OOB_ROWS
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.inference.precision import TOL, about
 from vstatkit.inference.stabilise import MIN_DF
@@ -39,6 +40,7 @@ def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
         _large_k_note(results),
         _dropped_note(results),
         _unscored_note(results),
+        _kept_note(results),
         _cut_note(results),
     ]
     return [note for note in candidates if note is not None]
@@ -299,9 +301,20 @@ def _unscored_note(results: EnsembleResults) -> str | None:
     scores = results.scores
     if scores is None or scores.n_scored == results.nobs:
         return None
+    why = "were not scored" if results.nobs > OOB_ROWS else "were in every subsample"
     return (
         f"Out-of-bag scores rest on {scores.n_scored:,} of {results.nobs:,} "
-        "observations; the others were in every subsample."
+        f"observations; the others {why}."
+    )
+
+
+def _kept_note(results: EnsembleResults) -> str | None:
+    predictor = results.predictor
+    if predictor is None or len(predictor.learners) == results.B:
+        return None
+    return (
+        "The learners were not kept, so get_prediction is not available; "
+        "keep_learners=True keeps them."
     )
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.estimate import estimate, held, join_estimates
+from vstatkit.inference.estimate import estimate, held, join_estimates, table_rows
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support
 from vstatkit.results.tables import mean_frame
@@ -115,6 +115,12 @@ def predictor_of(results: "EnsembleResults") -> Predictor:
             "a statistic, or they were saved without learners. The estimates are "
             "in `params` and `summary()`."
         )
+    if len(results.predictor.learners) < results.B:
+        raise ValueError(
+            f"of {results.B:,} learners only {len(results.predictor.learners):,} were "
+            "kept, so these results do not predict. Give the query points to `fit` as "
+            "`at`, or fit with keep_learners=True."
+        )
     return results.predictor
 
 
@@ -138,9 +144,11 @@ def predicted(results: "EnsembleResults", data: DataLike) -> PredictionResults:
     labels = predictor.labels(index)
     design = held(results.design, results.B, len(labels))
     limit = None if results.limit is None else float(np.max(results.limit))
+    B, method = results.B, results.variance
+    rows = table_rows(design, method, B, len(labels)) or B  # values are copied once
     parts = [
-        estimate(design, h, results.variance, limit, results.orders)
-        for h in predictor.chunks(X, results.design.n)
+        estimate(design, h, method, limit, results.orders)
+        for h in predictor.chunks(X, rows)
     ]
     support = prediction_support(predictor.kernel, results.nobs)
     found = replace(join_estimates(parts), support=support)

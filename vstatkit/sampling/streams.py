@@ -18,6 +18,7 @@ class Purpose(IntEnum):
     BAND = 4
     REFERENCE = 5
     DEALING = 6
+    OUT_OF_BAG = 7
 
 
 def resolve_seed(rng: Seed) -> int:

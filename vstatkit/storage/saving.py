@@ -55,9 +55,16 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         "design": _pack_design(results.design, arrays),
         "effects": _pack_effects(results.effect_values, arrays),
         "scores": _pack_scores(results.scores, arrays),
-        "predictor": _pack_predictor(results.predictor, arrays),
+        "predictor": _pack_predictor(kept_predictor(results), arrays),
     }
     write_archive(path, document, arrays)
+
+
+def kept_predictor(results: EnsembleResults) -> Predictor | None:
+    """Return what predicts; None where learners were not kept."""
+    predictor = results.predictor
+    whole = predictor is not None and len(predictor.learners) == results.B
+    return predictor if whole else None
 
 
 def _pack_info(info: ModelInfo, arrays: Arrays) -> dict[str, Any]:

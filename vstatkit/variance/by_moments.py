@@ -19,7 +19,11 @@ from vstatkit.variance.formulas import (
     zeta_1_ij_u,
 )
 from vstatkit.variance.influence import influence_ceiling, influence_concentration
-from vstatkit.variance.moments import EnsembleMoments, moments_from_sums
+from vstatkit.variance.moments import (
+    EnsembleMoments,
+    moments_from_sums,
+    moments_of,
+)
 from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.sums import EnsembleSums
@@ -42,6 +46,12 @@ class MomentEstimator(SumEstimator):
     def sampling(self, moments: EnsembleMoments, *, replace: bool) -> Floats:
         """Estimate the sampling variance (m,), or covariance of joint moments."""
         return moments.size**2 / moments.n * self.zeta_1(moments, replace)
+
+    def components(
+        self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
+    ) -> VarianceComponents:
+        """Estimate the components of values of shape (B, m)."""
+        return self.from_moments(moments_of(design, values), replace=design.replace)
 
     def from_sums(
         self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None

@@ -11,7 +11,11 @@ from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimator import Source, SumEstimator
 from vstatkit.variance.formulas import jackknife_after_bootstrap
 from vstatkit.variance.influence import influence_ceiling, influence_concentration
-from vstatkit.variance.moments import PresenceMoments, presence_moments
+from vstatkit.variance.moments import (
+    PresenceMoments,
+    presence_moments,
+    presence_of,
+)
 from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.sums import EnsembleSums
@@ -23,11 +27,25 @@ class PresenceEstimator(SumEstimator):
 
     source: ClassVar[Source] = "presence"
 
+    def components(
+        self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
+    ) -> VarianceComponents:
+        """Estimate the components of values of shape (B, m)."""
+        return self._from_presence(design, presence_of(design, values), orders)
+
     def from_sums(
         self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None
     ) -> VarianceComponents:
         """Estimate the components from sums that were taken with indicators."""
-        presence, n, k = presence_moments(sums), design.n, design.k
+        return self._from_presence(design, presence_moments(sums), orders)
+
+    def _from_presence(
+        self,
+        design: SubsampleDesign,
+        presence: PresenceMoments,
+        orders: HigherOrders | None,
+    ) -> VarianceComponents:
+        n, k = design.n, design.k
         B, q = presence.n_learners, presence.absent
         sampling, monte_carlo = _parts(presence, design.complete, orders)
         zeta_k = presence.squares / (B - 1)

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vstatkit._typing import Floats
-from vstatkit.variance.sums import ROW_BLOCK, EnsembleSums
+from vstatkit._typing import Bools, Floats
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.powers import Weights, is_wide, sum_powers
+from vstatkit.variance.sums import ROW_BLOCK, EnsembleSums, sum_ensemble
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,38 @@ def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> Ensemble
     return replace(moments, complete=complete)
 
 
+def moments_of(design: SubsampleDesign, values: Floats) -> EnsembleMoments:
+    """Moments of an ensemble; of many units or values without a table of both."""
+    if not is_wide(design, *values.shape):
+        return moments_from_sums(sum_ensemble(design, values), complete=design.complete)
+    found = sum_powers(design, values, _by_appearances, presence=False)
+    B, powers = len(values), found.powers
+    sums = EnsembleSums(
+        size=design.k,
+        origin=found.origin,
+        n_learners=float(B),
+        appearances=found.appearances,
+        count_squares=found.count_squares,
+        weighted=np.empty((0, 0)),
+        total=np.zeros_like(found.origin),
+        squares=found.squares,
+    )
+    moments = moments_of_powers(
+        sums,
+        sums.total,
+        squares=found.squares,
+        forms=np.stack([powers.squares, powers.tilted_squares, powers.mixed]),
+        first=powers.tilted,
+        quartic=powers.fourths / B**4,
+    )
+    return replace(moments, complete=design.complete)
+
+
+def _by_appearances(N: Floats) -> Weights:
+    inverse = np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
+    return np.ones_like(N), inverse
+
+
 def _outer(D: Floats, powers: Floats) -> Floats:
     return np.stack([(D.T * w) @ D for w in powers])
 
@@ -180,13 +214,7 @@ class PresenceMoments:
 def presence_moments(sums: EnsembleSums) -> PresenceMoments:
     """Reduce sums that were taken with indicators for counts."""
     B, joint = sums.n_learners, sums.squares.ndim == 2
-    without = B - sums.appearances
-    seen = without > 0.5
-    if not seen.any():
-        raise ValueError(
-            "the jackknife needs learners that left an observation out; here every "
-            "subsample holds every observation. Use a smaller `k`."
-        )
+    without, seen = _left_out(B, sums.appearances)
     shift = sums.total / B
     inverse = np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
     left_out = np.zeros_like(sums.squares)
@@ -212,3 +240,39 @@ def presence_moments(sums: EnsembleSums) -> PresenceMoments:
         quartic=fourth,
         squares=sums.squares - _times(sums.total, shift, joint),
     )
+
+
+def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
+    """Find what the jackknife sees; of many units or values without a table of both."""
+    if not is_wide(design, *values.shape):
+        return presence_moments(sum_ensemble(design, values, presence=True))
+    B = float(len(values))
+
+    def mean_without(appearances: Floats) -> Weights:
+        without = B - appearances
+        seen = without > 0.5
+        inverse = np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
+        return inverse, None
+
+    found = sum_powers(design, values, mean_without, presence=True)
+    without, seen = _left_out(B, found.appearances)
+    return PresenceMoments(
+        n_learners=B,
+        n_left_out=int(seen.sum()),
+        absent=float(without[seen].mean() / B),
+        left_out=found.powers.squares,
+        quartic=found.powers.fourths,
+        squares=found.squares,
+    )
+
+
+def _left_out(B: float, appearances: Floats) -> tuple[Floats, Bools]:
+    """Count the learners without each observation, and say where there are any."""
+    without = B - appearances
+    seen = without > 0.5
+    if not seen.any():
+        raise ValueError(
+            "the jackknife needs learners that left an observation out; here every "
+            "subsample holds every observation. Use a smaller `k`."
+        )
+    return without, seen

@@ -9,9 +9,10 @@ observations give `Q_2 = sum c (c - 1) / 2 V_c`. Where orders fall geometrically
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
 from vstatkit.kernels.kind import KernelKind
@@ -30,6 +31,10 @@ MOST_LEARNERS = 2000
 
 MOST_PRODUCTS = 4_000_000_000
 """Most multiplications for the overlaps of pairs, which bounds the learners."""
+
+
+DENSE_ENTRIES = 32_000_000
+"""Most indicators of presence that are held as they are."""
 
 
 ENOUGH = 0.75
@@ -126,6 +131,11 @@ def expected_orders(design: SubsampleDesign, kind: KernelKind) -> HigherOrders:
     return combine(np.nan, np.nan, kind.expected(chances.one))
 
 
+def most_compared(n: int) -> int:
+    """Count the learners of n observations that are compared at most."""
+    return min(MOST_LEARNERS, int(np.sqrt(MOST_PRODUCTS / n)))
+
+
 def measure_orders(
     design: SubsampleDesign,
     B: int,
@@ -183,7 +193,7 @@ def measure_orders(
     n = design.n
     chances = pair_chances(n, design.k, replace=design.replace)
     prior = kind.expected(chances.one)
-    most = min(B, MOST_LEARNERS, int(np.sqrt(MOST_PRODUCTS / n)))
+    most = min(B, most_compared(n))
     if prior[1] == 0 or n < 4 or most < 3 or min(chances) <= 0:
         return combine(np.nan, np.nan, prior)
     if design.complete:
@@ -211,7 +221,10 @@ def _compare(
     return sum_pairs(presence, values, chances)
 
 
-def _indicators(counts: Counts) -> NDArray[np.float32]:
+def _indicators(counts: Counts) -> Any:
+    """Mark what is present; sparse counts of many observations stay sparse."""
+    if sparse.issparse(counts) and counts.shape[0] * counts.shape[1] > DENSE_ENTRIES:
+        return (counts > 0).astype(np.float32)
     return (dense(counts) > 0).astype(np.float32)
 
 

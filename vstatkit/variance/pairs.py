@@ -1,11 +1,11 @@
 """Compare pairs of learners by the observations that they share."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
+from vstatkit.sampling.counts import dense
 
 BLOCK = 256
 """Learners that are compared with all others at a time."""
@@ -138,7 +138,7 @@ class PairSums(NamedTuple):
 
 
 def sum_pairs(
-    presence: NDArray[np.float32],
+    presence: Any,
     values: Floats,
     chances: PairChances,
     weights: Floats | None = None,
@@ -147,7 +147,7 @@ def sum_pairs(
 
     Parameters
     ----------
-    presence : ndarray of shape (L, n)
+    presence : ndarray or csr_array of shape (L, n)
         Whether an observation is in a subsample, as single precision: overlaps are
         whole numbers, which it holds exactly.
     values : ndarray of shape (L, r)
@@ -161,13 +161,13 @@ def sum_pairs(
     L, n = presence.shape
     share = np.full(L, 1.0) if weights is None else weights * (L / weights.sum())
     h = _standardised(values, share)
-    size = presence.sum(axis=1, dtype=np.float64)
+    size = np.asarray(presence.sum(axis=1, dtype=np.float64))
     rows, squares = np.zeros((2, L)), np.zeros(3)
     for start in range(0, L, BLOCK):
         stop = min(start + BLOCK, L)
         block = slice(start, stop)
         # Pairs are compared once: with learners of the block and after it.
-        overlap = (presence[block] @ presence[start:].T).astype(np.float64)
+        overlap = dense(presence[block] @ presence[start:].T).astype(np.float64)
         terms = pair_weights(overlap, size[block, None], size[start:], n, chances)
         product = h[block] @ h[start:].T
         if weights is None:

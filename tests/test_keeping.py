@@ -1,0 +1,128 @@
+"""Learners that are kept, and those that are let go."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.neighbors import KNeighborsRegressor
+
+import vstatkit as vs
+from vstatkit.ensemble import keeping
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.keeping import Collector, learner_bytes
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.variance import orders
+
+NOTE = "The learners were not kept"
+
+
+@pytest.fixture
+def data():
+    return vs.datasets.mars(60, rng=3)
+
+
+def fitted(data, **how):
+    return vs.fit("y ~ x1 + x4", data, **{"k": 15, "B": 120, "rng": 4, **how})
+
+
+def few_compared(monkeypatch, count=30):
+    """Only so many learners are compared beyond the first order."""
+    monkeypatch.setattr(orders, "MOST_LEARNERS", count)
+
+
+@pytest.mark.parametrize("kernel", ["forest", "ols", KNeighborsRegressor(2)])
+def test_the_numbers_do_not_depend_on_what_is_kept(data, kernel, monkeypatch):
+    few_compared(monkeypatch)
+    kept = fitted(data, kernel=kernel, keep_learners=True)
+    gone = fitted(data, kernel=kernel, keep_learners=False)
+    auto = fitted(data, kernel=kernel)
+    assert NOTE not in str(kept.summary())
+    assert str(auto.summary()) == str(kept.summary())
+    assert [len(one.predictor.learners) for one in (kept, auto, gone)] == [120, 120, 30]
+    pd.testing.assert_frame_equal(kept.summary_frame(), gone.summary_frame())
+    assert kept.orders == gone.orders
+    assert kept.scores.table == gone.scores.table
+    assert NOTE in gone.summary().notes[-1]
+    other = [one.with_variance("jackknife").bse for one in (kept, gone)]
+    pd.testing.assert_series_equal(*other)
+    for ask in (gone.predict, gone.get_prediction):
+        with pytest.raises(ValueError, match=r"only 30 were kept.*keep_learners=True"):
+            ask(data)
+
+
+def test_auto_lets_go_beyond_its_budget(data, monkeypatch):
+    few_compared(monkeypatch)
+    whole = fitted(data)
+    size = learner_bytes(whole.predictor.learners)
+    monkeypatch.setattr(keeping, "KEEP_BYTES", size)
+    assert len(fitted(data).predictor.learners) == 120
+    monkeypatch.setattr(keeping, "KEEP_BYTES", size - 1)
+    less = fitted(data)
+    assert len(less.predictor.learners) == 30
+    pd.testing.assert_series_equal(less.bse, whole.bse)
+    assert len(fitted(data, keep_learners=True).predictor.learners) == 120
+
+
+@pytest.mark.parametrize("B", ["auto", 200])
+def test_learners_let_go_in_several_steps(data, B, monkeypatch):
+    """What a first step kept and what a later one exceeds is let go at the end."""
+    few_compared(monkeypatch, 300)
+    first = fitted(data, keep_learners=False, B=40)
+    assert len(first.predictor.learners) == 40  # all of them are compared
+    few_compared(monkeypatch)
+    first = fitted(data, keep_learners=False, B=40)
+    more = first.more(B)
+    assert len(more.predictor.learners) == 30
+    whole = fitted(data, B=more.B)
+    pd.testing.assert_series_equal(more.bse, whole.bse)
+    for one, other in zip(
+        more.predictor.learners, whole.predictor.learners, strict=False
+    ):
+        assert one.nodes.tobytes() == other.nodes.tobytes()
+
+
+def test_saved_without_learners(data, tmp_path, monkeypatch):
+    few_compared(monkeypatch)
+    gone = fitted(data, keep_learners=False)
+    gone.save(tmp_path / "gone.vsk")
+    loaded = vs.load(tmp_path / "gone.vsk")
+    assert loaded.predictor is None
+    pd.testing.assert_frame_equal(loaded.summary_frame(), gone.summary_frame())
+    with pytest.raises(ValueError, match="saved without learners"):
+        loaded.predict(data)
+
+
+def test_workers_do_not_make_what_is_let_go(data, monkeypatch):
+    few_compared(monkeypatch, 10)
+    task = fitted(data).recipe.task
+    task = Task(*(task.kernel, task.design, task.at, None), keep=True, keep_bytes=0)
+    assert task.keeps(9)
+    assert not task.keeps(10)
+    assert evaluate(task, 0, 40, batch_size=7).learners != []
+    assert len(evaluate(task, 0, 40, batch_size=7).learners) == 10
+    assert evaluate(task, 12, 40, batch_size=7).learners == []
+
+
+def test_a_complete_design_keeps_all():
+    keeper = Collector(0, CompleteDesign(5, 2, replace=False, seed=0), 0)
+    keeper.add([np.ones(3)] * 10)
+    assert len(keeper.learners) == 10
+
+
+def test_sizes_of_learners():
+    assert learner_bytes([np.ones(3), np.ones(4)]) == 56
+    assert learner_bytes([]) == 0
+    assert learner_bytes([{"a": 1}] * 3) % 3 == 0
+    assert learner_bytes([{"a": 1}]) > 0
+    assert learner_bytes([lambda: 0]) == 0
+
+
+def test_other_answers_are_refused(data):
+    with pytest.raises(ValueError, match="'auto', True or False; got 'yes'"):
+        fitted(data, keep_learners="yes")
+
+
+def test_rows_of_reference_are_unchanged(data):
+    assert_array_equal(
+        fitted(data).reference, fitted(data, keep_learners=False).reference
+    )

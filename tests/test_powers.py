@@ -1,0 +1,220 @@
+"""Variances without a table of units times values equal those with one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse, stats
+
+import vstatkit as vs
+from vstatkit.inference import estimate as estimating
+from vstatkit.inference.influence import influence_normality
+from vstatkit.inference.normality import moment_tests
+from vstatkit.kernels.trees import tree_kernel
+from vstatkit.sampling.registry import make_design
+from vstatkit.sampling.streams import learner_keys
+from vstatkit.variance import orders, powers
+from vstatkit.variance.moments import moments_of, presence_of
+from vstatkit.variance.pairs import pair_chances, sum_pairs
+from vstatkit.variance.powers import sum_powers
+from vstatkit.variance.registry import ESTIMATORS
+
+
+@pytest.fixture
+def case():
+    """More values than a block of columns holds, and not a multiple of it."""
+    rng = np.random.default_rng(3)
+    design = make_design("iid", 40, 12, replace=True, seed=5)
+    values = 100 + rng.gamma(1.0, size=(60, 75)) * rng.choice([1e-3, 1, 1e3], 75)
+    return design, values
+
+
+def without_table(monkeypatch):
+    monkeypatch.setattr(powers, "WIDE_FROM", 0)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("presence", [False, True])
+def test_powers_equal_those_of_the_table(case, presence, single, monkeypatch):
+    design, values = case
+    monkeypatch.setattr(powers, "SINGLE_FROM", 0 if single else np.inf)
+    N = np.asarray(design.counts(0, 60), dtype=float)
+    N = (N > 0).astype(float) if presence else N
+    seen = N.sum(axis=0)
+    found = sum_powers(
+        design, values, lambda a: (1 / (1 + a), a + 0.5), presence=presence
+    )
+    h = values - values.mean(axis=0)
+    t = (N.T @ h) / (1 + seen)[:, None]
+    a = (seen + 0.5)[:, None]
+    tables = (t**2, t**3, t**4, a * t, (a * t) ** 2, a * t**2)
+    for power, table in zip(found.powers, tables, strict=True):
+        scale = np.abs(table).sum(axis=0)
+        error = np.abs(power - table.sum(axis=0)) / scale
+        assert error.max() < (1e-6 if single else 1e-9)
+    assert_array_equal(found.appearances, seen)
+    assert found.count_squares == (N**2).sum()
+    assert_allclose(found.squares, (h**2).sum(axis=0), rtol=1e-12)
+    assert_allclose(found.origin, values.mean(axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("k", [3, 45])
+def test_units_in_parts_and_units_never_drawn(k, monkeypatch):
+    """Three draws of four by few learners leave units out; parts add up."""
+    design = make_design("iid", 90, k, replace=False, seed=2)
+    values = np.random.default_rng(1).normal(size=(9, 5))
+    whole = sum_powers(design, values, powers.plain, presence=False)
+    assert (whole.appearances == 0).any() == (k == 3)
+    monkeypatch.setattr(powers, "HELD_DRAWS", 10)
+    monkeypatch.setattr(powers, "DRAWN_AT_ONCE", 2 * k)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    monkeypatch.setattr(powers, "COLUMNS_PER_CALL", 2)
+    parts = sum_powers(design, values, powers.plain, presence=False)
+    assert_array_equal(whole.appearances, parts.appearances)
+    assert whole.count_squares == parts.count_squares
+    assert_allclose(
+        np.stack(whole.powers), np.stack(parts.powers), rtol=1e-10, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_every_estimator_gives_the_same(replace, monkeypatch):
+    rng = np.random.default_rng(8)
+    values = rng.normal(size=(80, 7)) ** 3
+    design = make_design("iid", 50, 20, replace=replace, seed=5)
+    names = [
+        name
+        for name, one in ESTIMATORS.items()
+        if isinstance(one, estimating.TABLELESS) and one.replace in (None, replace)
+    ]
+    assert len(names) >= 6
+    rho = orders.expected_orders(design, vs.kernels.kind.KernelKind.TREES)
+    for name in names:
+        given = rho if ESTIMATORS[name].beyond else None
+        monkeypatch.setattr(powers, "WIDE_FROM", 10**9)
+        table = estimating.estimate(design, values, name, orders=given)
+        without_table(monkeypatch)
+        none = estimating.estimate(design, values, name, orders=given)
+        held = powers.HeldDesign(
+            50, 20, replace, 5, sparse.csr_array(design.counts(0, 80))
+        )
+        again = estimating.estimate(held, values, name, orders=given)
+        for one in (none, again):
+            assert_allclose(one.bse, table.bse, rtol=1e-9)
+            assert_allclose(one.df, table.df, rtol=1e-8)
+            assert_allclose(one.components.total, table.components.total, rtol=1e-9)
+            assert_allclose(
+                one.scaled.concentration, table.scaled.concentration, rtol=1e-8
+            )
+
+
+def test_moments_of_all_fields(case, monkeypatch):
+    design, values = case
+    for function in (moments_of, presence_of):
+        table = function(design, values)
+        monkeypatch.setattr(powers, "WIDE_FROM", 0)
+        none = function(design, values)
+        monkeypatch.undo()
+        for name in table.__slots__:
+            assert_allclose(
+                getattr(none, name), getattr(table, name), rtol=1e-9, err_msg=name
+            )
+
+
+def test_designs_with_weights_keep_the_table(monkeypatch):
+    without_table(monkeypatch)
+    data = np.array([1.0, 2.0, 4.0, 8.0])
+    u = vs.statistic("mean", data, k=2, B="complete", replace=True)
+    assert u.design.weights(0, u.B) is not None
+    assert not powers.is_wide(u.design, u.B, 10**9)
+    assert u.bse.item() == pytest.approx(np.sqrt(data.var(ddof=1) / 4))
+
+
+def test_predictions_in_chunks_have_the_same_errors(monkeypatch):
+    data = vs.datasets.mars(80, rng=1)
+    res = vs.fit("y ~ .", data, k=20, B=60, rng=2)
+    forest = vs.ForestRegressor(500, max_samples=20, random_state=1)
+    forest.fit(data.drop(columns="y"), data["y"])
+    X = data.drop(columns="y")
+    table = res.get_prediction(data).summary_frame()
+    std = forest.predict(X, return_std=True)[1]
+    without_table(monkeypatch)
+    monkeypatch.setattr("vstatkit.ensemble.prediction.CHUNK_ENTRIES", 3000)
+    monkeypatch.setattr(estimating, "WIDE_VALUES", 600)
+    monkeypatch.setattr(estimating, "CHUNK_ENTRIES", 100)
+    none = res.get_prediction(data).summary_frame()
+    pd.testing.assert_frame_equal(table, none, rtol=1e-9)
+    assert_allclose(forest.predict(X, return_std=True)[1], std, rtol=1e-9)
+
+
+def test_growing_enough_without_a_table(monkeypatch):
+    data = vs.datasets.mars(60, rng=1)
+    table = vs.fit("y ~ x1 + x4", data, k=10, rng=2)
+    without_table(monkeypatch)
+    none = vs.fit("y ~ x1 + x4", data, k=10, rng=2)
+    assert none.B == table.B
+    pd.testing.assert_series_equal(none.bse, table.bse, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [8, 30, 1000])
+def test_normality_from_moments(n):
+    rng = np.random.default_rng(n)
+    x = np.column_stack([rng.normal(size=n), rng.gamma(0.5, size=n), np.ones(n)])
+    z = x - x.mean(axis=0)
+    found = moment_tests(n, *((z**power).sum(axis=0) for power in (2, 3, 4)))
+    for column in range(2):
+        omnibus, bera = stats.normaltest(x[:, column]), stats.jarque_bera(x[:, column])
+        expected = [
+            stats.skew(x[:, column]),
+            stats.kurtosis(x[:, column], fisher=False),
+            *(omnibus.statistic, omnibus.pvalue, bera.statistic, bera.pvalue),
+        ]
+        assert_allclose(found.iloc[column], expected, rtol=1e-8)
+    assert_array_equal(found.iloc[2], [0, 0, 0, 1, 0, 1])
+
+
+def test_normality_of_influences_without_a_table(case, monkeypatch):
+    design, values = case
+    values[:, 3] = 7.0
+    table = influence_normality(design, values)
+    without_table(monkeypatch)
+    pd.testing.assert_frame_equal(influence_normality(design, values), table, rtol=1e-7)
+
+
+def test_pairs_of_sparse_subsamples(monkeypatch):
+    design = make_design("iid", 200, 12, replace=True, seed=5)
+    values = np.random.default_rng(1).normal(size=(30, 4))
+    chances = pair_chances(200, 12, replace=True)
+    counts = design.counts(0, 30)
+    dense = orders._indicators(counts)
+    monkeypatch.setattr(orders, "DENSE_ENTRIES", 0)
+    thin = orders._indicators(counts)
+    assert sparse.issparse(thin)
+    assert not sparse.issparse(dense)
+    for one, other in zip(
+        sum_pairs(thin, values, chances), sum_pairs(dense, values, chances), strict=True
+    ):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+@pytest.mark.parametrize("size", [64, 67, 300])
+def test_many_points_are_predicted_as_few(n_classes, size):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(150, 3))
+    y = (
+        X[:, 0]
+        if n_classes is None
+        else rng.integers(n_classes, size=150).astype(float)
+    )
+    kernel = tree_kernel("forest", X, y, n_classes=n_classes, weights=None, options={})
+    (tree,) = kernel.grow(
+        np.ones((1, 150)), learner_keys(1, 0, 1), X[:0], keep=True
+    ).learners
+    points = rng.normal(size=(size, 3))
+    points[5] = [np.inf, -np.inf, 0.0]
+    few = np.concatenate([kernel.predict(tree, points[[q]]) for q in range(size)])
+    assert_array_equal(kernel.predict(tree, points), few)
+    points[7, 1] = np.nan
+    few = np.concatenate([kernel.predict(tree, points[[q]]) for q in range(size)])
+    assert_array_equal(kernel.predict(tree, points), few)

@@ -1,0 +1,113 @@
+"""Which rows learners are evaluated on, in sparse form."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vstatkit._typing import Counts, Floats, Ints
+
+
+@dataclass(frozen=True)
+class UnitRows:
+    """The rows of every unit, where units are clusters.
+
+    Attributes
+    ----------
+    bounds : ndarray of shape (n_units + 1,)
+        Where the rows of each unit begin and end.
+    rows : ndarray of shape (n_rows,)
+        Rows, unit after unit.
+    """
+
+    bounds: Ints
+    rows: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, codes: Ints, n_units: int) -> "UnitRows":
+        """Sort rows by their unit.
+
+        Examples
+        --------
+        >>> UnitRows.of(np.array([1, 0, 1]), 2).rows
+        array([1, 0, 2], dtype=int32)
+        """
+        bounds = np.zeros(n_units + 1, dtype=np.int64)
+        np.cumsum(np.bincount(codes, minlength=n_units), out=bounds[1:])
+        return cls(bounds, np.argsort(codes, kind="stable").astype(np.int32))
+
+
+@dataclass(frozen=True)
+class RowDraw:
+    """The rows of one learner.
+
+    Attributes
+    ----------
+    rows, times : ndarray
+        Distinct rows, in ascending order, and how often each was drawn.
+    n_rows : int
+        Rows of the data.
+    """
+
+    rows: Ints
+    times: Ints
+    n_rows: int
+
+    @property
+    def counts(self) -> Ints:
+        """Times each row of the data was drawn, shape (n_rows,)."""
+        counts = np.zeros(self.n_rows, dtype=np.int64)
+        counts[self.rows] = self.times
+        return counts
+
+    @property
+    def repeated(self) -> Ints:
+        """Rows, each as often as it was drawn."""
+        return np.repeat(self.rows, self.times)
+
+    def holds(self, rows: Ints) -> NDArray[np.bool_]:
+        """Whether rows were drawn."""
+        places = np.minimum(np.searchsorted(self.rows, rows), self.rows.size - 1)
+        return np.asarray(self.rows[places] == rows)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Units that consecutive learners drew.
+
+    Attributes
+    ----------
+    counts : ndarray or csr_array of shape (L, n_units)
+        Times each unit was drawn by each learner.
+    codes : ndarray of shape (n_rows,) or None
+        Unit of every row where units are clusters.
+    index : UnitRows or None
+        The rows of every unit there.
+    """
+
+    counts: Counts
+    codes: Ints | None = None
+    index: UnitRows | None = None
+
+    @property
+    def dense(self) -> Floats:
+        """Times each row is in each subsample, shape (L, n_rows)."""
+        counts = self.counts
+        units = counts.toarray() if sparse.issparse(counts) else counts
+        return np.asarray(units if self.codes is None else units[:, self.codes])
+
+    def rows(self, learner: int) -> tuple[Ints, Ints]:
+        """List the rows of one learner, ascending, and how often each is drawn."""
+        table = sparse.csr_array(self.counts[[learner]])
+        drawn = table.data > 0
+        units, times = table.indices[drawn].astype(np.int64), table.data[drawn]
+        if self.index is not None:
+            first, last = self.index.bounds[units], self.index.bounds[units + 1]
+            sizes = last - first
+            ends = np.cumsum(sizes)
+            places = np.arange(sizes.sum()) + np.repeat(last - ends, sizes)
+            units = self.index.rows[places].astype(np.int64)
+            times = np.repeat(times, sizes)
+        order = np.argsort(units)
+        return units[order], times[order].astype(np.int64)

@@ -1,0 +1,247 @@
+"""Powers of what single units contribute, for many units or many values.
+
+`EnsembleSums` hold a table of units times values. Where that is large, only sums over
+the units of its powers are computed here: a unit's row is added up, used, forgotten.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vstatkit._typing import Counts, Floats
+from vstatkit.native._engine import add_powers
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.given import GivenDesign
+
+WIDE_FROM = 2_000_000
+"""Entries of the table of units times values from which it is not made."""
+
+
+HELD_DRAWS = 16_000_000
+"""Most draws held at a time, of all learners for a part of the units."""
+
+
+DRAWN_AT_ONCE = 1_000_000
+"""Draws that are counted at a time."""
+
+
+SINGLE_FROM = 1e9
+"""Products from which learners are added up in single precision.
+
+A unit's sum then has a relative error of 1e-7, independent of those of other units;
+sums of their powers have 1e-8, and a small difference of such sums has 1e-6."""
+
+
+COLUMNS_PER_CALL = 256
+"""Values that one thread takes at a time."""
+
+
+def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
+    """Whether the table of units times values is large, and need not be made."""
+    return design.n * m > WIDE_FROM and design.weights(0, B) is None
+
+
+@dataclass(frozen=True, eq=False)
+class HeldDesign(GivenDesign):
+    """A design whose counts are held, as they are multiplied with many values."""
+
+    @cached_property
+    def columns(self) -> Any:
+        """Learners that drew each unit, and how often."""
+        return _single(self.table).tocsc()
+
+
+class Powers(NamedTuple):
+    """Sums over units of powers of their contributions t, each of shape (m,).
+
+    `tilted` is the sum of `a t`, `tilted_squares` of `(a t)**2` and `mixed` of
+    `a t**2`, with a second weight a of every unit.
+    """
+
+    squares: Floats
+    cubes: Floats
+    fourths: Floats
+    tilted: Floats
+    tilted_squares: Floats
+    mixed: Floats
+
+
+@dataclass(frozen=True)
+class PoweredSums:
+    """What one pass over learners and units gives.
+
+    Attributes
+    ----------
+    powers : Powers
+        Sums over units.
+    origin : ndarray of shape (m,)
+        Mean of the values, which they are centred by.
+    appearances : ndarray of shape (n,)
+        Times each unit was drawn (or the number of learners that drew it).
+    count_squares : float
+        Sum of the squared counts.
+    squares : ndarray of shape (m,)
+        Sum over learners of the squared centred values.
+    """
+
+    powers: Powers
+    origin: Floats
+    appearances: Floats
+    count_squares: float
+    squares: Floats
+
+
+Weights = tuple[Floats, Floats | None]
+"""Scale and second weight of units; without it, only even powers are summed."""
+
+
+Weighting = Callable[[Floats], Weights]
+"""Weights of units, from the number of times they appear."""
+
+
+def plain(appearances: Floats) -> Weights:
+    """Weigh all units alike."""
+    ones = np.ones_like(appearances)
+    return ones, ones
+
+
+def sum_powers(
+    design: SubsampleDesign, values: Floats, weighting: Weighting, *, presence: bool
+) -> PoweredSums:
+    """Sum powers of `scale_i * sum_b N[b, i] (h_b - hbar)` over the units.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        Draws the counts again; its learners must have no weights.
+    values : ndarray of shape (B, m)
+        Kernel values.
+    weighting : callable
+        Gives scale and second weight of units that appear so often.
+    presence : bool
+        Whether to count a unit once, however often it was drawn.
+    """
+    B, m = values.shape
+    values = np.ascontiguousarray(values)
+    origin, squares = _centred(values)
+    table = np.zeros((len(Powers._fields), m))
+    appearances, count_squares = [], 0.0
+    for part in _parts(design, B):
+        counts = np.ones_like(part.data) if presence else part.data
+        # Sums of single precision would lose units that are drawn very often.
+        seen = np.add.reduceat(np.r_[counts, 0.0].astype(np.float64), part.indptr[:-1])
+        seen[np.diff(part.indptr) == 0] = 0.0
+        appearances.append(seen)
+        count_squares += float(np.vdot(counts.astype(np.float64), counts))
+        units = _Units.of(part, None if presence else counts, weighting(seen))
+        _add(units, values, origin, table)
+    return PoweredSums(
+        powers=Powers(*table),
+        origin=origin,
+        appearances=np.concatenate(appearances),
+        count_squares=count_squares,
+        squares=squares,
+    )
+
+
+def _centred(values: Floats) -> tuple[Floats, Floats]:
+    """Mean over learners, and the sum of squares about it, without a copy of all."""
+    mean = values.mean(axis=0)
+    total, squares = np.zeros_like(mean), np.zeros_like(mean)
+    for row in values:
+        centred = row - mean
+        total += centred
+        squares += np.square(centred, out=centred)
+    rest = total / len(values)  # what rounding left
+    return mean + rest, squares - rest * total
+
+
+def _parts(design: SubsampleDesign, B: int) -> Iterator[Any]:
+    """Draw the learners of some units after others, as columns of sparse counts."""
+    if isinstance(design, HeldDesign) and design.table.shape[0] == B:
+        yield design.columns
+        return
+    draws = B * min(design.n, design.k)
+    edges = np.linspace(0, design.n, -(-draws // HELD_DRAWS) + 1).astype(np.int64)
+    step = max(1, DRAWN_AT_ONCE // design.k)
+    for first, last in itertools.pairwise(edges):
+        rows = [
+            _drawn(design, b, min(b + step, B), int(first), int(last))
+            for b in range(0, B, step)
+        ]
+        yield sparse.vstack(rows, format="csr").tocsc()
+
+
+def _drawn(
+    design: SubsampleDesign, start: int, stop: int, first: int, last: int
+) -> Any:
+    counts = _single(design.counts(start, stop))
+    return counts if last - first == design.n else counts[:, first:last]
+
+
+def _single(counts: Counts) -> Any:
+    """Copy counts in sparse form, zeros left out; whole numbers need few digits."""
+    copied = sparse.csr_array(counts, dtype=np.float32, copy=True)
+    copied.eliminate_zeros()
+    return copied
+
+
+class _Units(NamedTuple):
+    """Learners that drew each unit, as the compiled code takes them."""
+
+    bounds: NDArray[np.int32]
+    learners: NDArray[np.int32]
+    counts: NDArray[np.float32] | None
+    scale: Floats
+    tilt: Floats | None
+
+    @classmethod
+    def of(
+        cls,
+        part: Any,
+        counts: NDArray[np.float32] | None,
+        weights: Weights,
+    ) -> "_Units":
+        bounds, learners = (
+            np.asarray(one, dtype=np.int32) for one in (part.indptr, part.indices)
+        )
+        return cls(bounds, learners, counts, *weights)
+
+
+def _add(units: _Units, values: Floats, origin: Floats, table: Floats) -> None:
+    """Add the powers of some units, columns side by side in threads."""
+    m = values.shape[1]
+    single = float(units.learners.size) * m >= SINGLE_FROM
+
+    def add(first: int) -> None:
+        last = min(first + COLUMNS_PER_CALL, m)
+        add_powers(*units, values, origin, first, last, table, single)
+
+    firsts = range(0, m, COLUMNS_PER_CALL)
+    threads = min(len(firsts), threads_allowed())
+    if threads < 2:
+        for first in firsts:
+            add(first)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(add, firsts):
+            pass
+
+
+def threads_allowed() -> int:
+    """Count the threads that a product of matrices would take."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        asked = os.environ.get(name, "")
+        if asked.isdigit() and int(asked) > 0:
+            return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
