@@ -198,9 +198,7 @@ def test_auto_stops_where_the_memory_ends(data):
     assert plan_of(res.recipe.task, 1).most(limit - held) == res.B
     assert any("`memory_limit` leaves room for no more" in str(w.message) for w in seen)
     assert {w.filename for w in seen} == {__file__}
-    with pytest.raises(
-        vs.MemoryLimitError, match=r"the counts of.*fewer workers"
-    ):
+    with pytest.raises(vs.MemoryLimitError, match=r"the counts of.*fewer workers"):
         vs.fit("y ~ .", data, memory_limit="6 MB", **options)
 
 
