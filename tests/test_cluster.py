@@ -30,7 +30,7 @@ from vstatkit.workers import engine, on_dask
 from vstatkit.workers.parcels import Parcel, pack, sent
 
 N_WORKERS = 2
-PATIENCE = 120
+PATIENCE = 60
 """Seconds to wait for something that must happen, on a busy machine."""
 
 
