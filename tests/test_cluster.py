@@ -249,7 +249,8 @@ def test_learners_do_not_go_back_to_the_scheduler(client):
 
 def wait_or_fail(folder, number):
     if number == 0:
-        while not (folder / "begun").exists():
+        deadline = time.monotonic() + PATIENCE
+        while not (folder / "begun").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         raise ValueError("no")
     (folder / "begun").touch()

@@ -97,7 +97,8 @@ def call_for_another(
         crew = _CREWS.get(work)
         if crew is None:
             crew = _CREWS[work] = Crew()
-    return crew.call(sequentially, (function, *arguments))
+    answer: Answer = crew.call(sequentially, (function, *arguments))
+    return answer
 
 
 def sequentially(function: Callable[..., Answer], *arguments: Any) -> Answer:

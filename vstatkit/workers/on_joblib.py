@@ -35,8 +35,9 @@ def by_threads(
     """
     crew = Crew()
     chosen = {"backend": "threading"} if elsewhere else {"prefer": "threads"}
-    first = (sequentially, work.function) if elsewhere else (work.function,)
-    function, *shared = (*first, *work.shared)
+    function, shared = work.function, work.shared
+    if elsewhere:
+        function, shared = sequentially, (function, *shared)
     run = joblib.Parallel(n_jobs=work.n_jobs, return_as=_kind(ordered), **chosen)
     calls = (
         joblib.delayed(crew.call)(function, (*shared, *given)) for given in arguments
