@@ -97,12 +97,21 @@ def call_for_another(
         crew = _CREWS.get(work)
         if crew is None:
             crew = _CREWS[work] = Crew()
+    answer: Answer = crew.call(sequentially, (function, *arguments))
+    return answer
+
+
+def sequentially(function: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Call a function whose own joblib calls run one after the other."""
     with joblib.parallel_config("sequential"):
-        return crew.call(function, arguments)
+        return function(*arguments)
 
 
-def call_off_here(work: str) -> None:
-    """Set the flag of the calls that this process makes for another one."""
+async def call_off_here(work: str) -> None:
+    """Set the flag of the calls that this process makes for another one.
+
+    A coroutine: Dask waits for plain functions, and nobody has to wait for this one.
+    """
     crew = _CREWS.get(work)
     if crew is not None:
         crew.stop.set()

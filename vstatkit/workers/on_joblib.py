@@ -8,7 +8,7 @@ from typing import Any
 
 import joblib
 
-from vstatkit.workers.calls import CalledOffError, Crew
+from vstatkit.workers.calls import CalledOffError, Crew, sequentially
 from vstatkit.workers.engine import Arguments, Work, perform
 from vstatkit.workers.parcels import Parcel, ParcelFile, pack, recall
 
@@ -17,7 +17,7 @@ SLICE = 8
 
 
 def by_threads(
-    work: Work, arguments: Iterable[Arguments], *, ordered: bool, backend: str | None
+    work: Work, arguments: Iterable[Arguments], *, ordered: bool, elsewhere: bool
 ) -> Generator[Any, None, None]:
     """Make the calls in threads of this process.
 
@@ -29,15 +29,18 @@ def by_threads(
         What each call is given.
     ordered : bool
         Answers in the order of the arguments, or as they come.
-    backend : str or None
-        Name of joblib's backend; None for the active one, or threads.
+    elsewhere : bool
+        Whether joblib's active backend is one of other processes: neither these calls
+        nor joblib calls within them may go there.
     """
     crew = Crew()
-    chosen = {"prefer": "threads"} if backend is None else {"backend": backend}
+    chosen = {"backend": "threading"} if elsewhere else {"prefer": "threads"}
+    function, shared = work.function, work.shared
+    if elsewhere:
+        function, shared = sequentially, (function, *shared)
     run = joblib.Parallel(n_jobs=work.n_jobs, return_as=_kind(ordered), **chosen)
     calls = (
-        joblib.delayed(crew.call)(work.function, (*work.shared, *given))
-        for given in arguments
+        joblib.delayed(crew.call)(function, (*shared, *given)) for given in arguments
     )
     answers: Any = iter(())
     try:

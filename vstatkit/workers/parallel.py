@@ -50,15 +50,17 @@ def in_parallel(
     backend, configured = _asked_for()
     most = configured if n_jobs is None else n_jobs
     work = Work(function, shared, lasting, n_jobs)
-    if backend is not None and getattr(backend, "supports_sharedmem", False):
-        return by_threads(work, arguments, ordered=ordered, backend=None)
-    if most == 1 or in_dask_worker():  # a worker's cluster is busy with such calls
-        return by_threads(work, arguments, ordered=ordered, backend="threading")
+    elsewhere = backend is not None and not getattr(
+        backend, "supports_sharedmem", False
+    )
+    alone = most == 1 or in_dask_worker()  # a worker's cluster is busy with such calls
+    if alone or (backend is not None and not elsewhere):
+        return by_threads(work, arguments, ordered=ordered, elsewhere=elsewhere)
     engine = _cluster(backend, replace(work, n_jobs=most))
     if engine is not None:
         return Collector(engine, ordered=ordered).collect(arguments)
-    if backend is None:
-        return by_threads(work, arguments, ordered=ordered, backend=None)
+    if not elsewhere:
+        return by_threads(work, arguments, ordered=ordered, elsewhere=False)
     generates = bool(backend.supports_return_generator)
     return by_processes(work, arguments, ordered=ordered, generates=generates)
 
