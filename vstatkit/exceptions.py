@@ -9,6 +9,10 @@ class FormulaError(VstatkitError, ValueError):
     """A formula, or the data it is applied to, cannot be used."""
 
 
+class DataError(VstatkitError, ValueError):
+    """Data that are read from files or batch after batch cannot be used."""
+
+
 class KernelError(VstatkitError):
     """A base learner could not be evaluated."""
 
