@@ -9,6 +9,7 @@ Another engine can take patsy's place if it offers what stands here:
 * `learn_batches`: a `Learnt` alone, from data that come batch after batch, and
   `code_rows`, which codes such a batch and drops rows;
 * `level_places`: the level of every factor that each row has;
+* `states_of`, `restore_states`: what stateful transforms have learnt;
 * `read_constraint`: linear restrictions in words;
 * `Environment`, `caller_environment`, `environment_of`, `with_functions`,
   `visible_names`: where names that are not columns are looked up;
@@ -237,6 +238,36 @@ def level_places(info: Learnt, frame: pd.DataFrame) -> dict[str, Ints]:
         for factor, facts in info.info.factor_infos.items()
         if facts.type == "categorical"
     }
+
+
+States = dict[str, dict[str, dict[str, Any]]]
+"""What stateful transforms hold, by the code of the factor and their own name."""
+
+
+def states_of(info: Learnt) -> States:
+    """Take out what stateful transforms have learnt."""
+    return {
+        code: {name: dict(vars(one)) for name, one in transforms.items()}
+        for code, transforms in _transforms(info).items()
+    }
+
+
+def restore_states(info: Learnt, states: States) -> None:
+    """Let stateful transforms know what others of the same formula have learnt."""
+    transforms = _transforms(info)
+    for code, saved in states.items():
+        for name, state in saved.items():
+            vars(transforms[code][name]).update(state)
+
+
+def _transforms(info: Learnt) -> dict[str, dict[str, Any]]:
+    if not isinstance(info, _PatsyInfo):
+        return {}
+    found = {
+        factor.code: facts.state.get("transforms", {})
+        for factor, facts in info.info.factor_infos.items()
+    }
+    return {code: transforms for code, transforms in found.items() if transforms}
 
 
 def read_constraint(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:

@@ -126,6 +126,7 @@ def plain_matrix(
 
 
 def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:
+    """Refuse missing values of categories where they are to be kept."""
     for name in variables:
         column = frame[name]
         if not pd.api.types.is_numeric_dtype(column.dtype) and column.isna().any():

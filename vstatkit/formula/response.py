@@ -35,8 +35,13 @@ def read_response(left: Matrix) -> Response:
     return settle_response(*response_values(left))
 
 
-def response_values(left: Matrix) -> tuple[Floats, tuple[Any, ...] | None]:
-    """Read numbers, or the place of every row's level among all levels."""
+def response_values(
+    left: Matrix, first: int = 0
+) -> tuple[Floats, tuple[Any, ...] | None]:
+    """Read numbers, or the place of every row's level among all levels.
+
+    In messages rows are counted from `first`.
+    """
     factors, names = list(left.info.levels.values()), left.info.column_names
     if len(factors) == 1 and factors[0] is not None:
         return _level_places(left.values, factors[0]), factors[0]
@@ -45,7 +50,7 @@ def response_values(left: Matrix) -> tuple[Floats, tuple[Any, ...] | None]:
             "the left-hand side must be one response; it has the columns "
             f"{', '.join(names)}."
         )
-    check_finite(left.values, names)
+    check_finite(left.values, names, first=first)
     return left.values[:, 0], None
 
 
@@ -56,7 +61,7 @@ def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
             "a categorical response takes no contrast: write C(y), or y, on the "
             "left-hand side."
         )
-    return indicators.argmax(axis=1).astype(np.float64)
+    return np.asarray(indicators.argmax(axis=1), dtype=np.float64)
 
 
 def settle_response(values: Floats, levels: tuple[Any, ...] | None) -> Response:

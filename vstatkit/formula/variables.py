@@ -51,7 +51,8 @@ class HeldVariables:
 
     def median(self, names: Sequence[str]) -> dict[str, Any]:
         """Medians of numeric columns."""
-        return dict(self.frame[list(names)].median().to_dict())
+        medians = self.frame[list(names)].median().to_dict()
+        return {str(name): median for name, median in medians.items()}
 
     def mode(self, name: str) -> Any:
         """Most frequent value; the first of several."""

@@ -34,10 +34,8 @@ def find_source(data: Any) -> Source | None:
     Source or None
         None for anything else: data in memory, or no data at all.
     """
-    if isinstance(data, str | PathLike):
-        found = _file(Path(fspath(data)))
-    else:
-        found = _lazy(data)
+    path = isinstance(data, str | PathLike)
+    found = _file(Path(fspath(data))) if path else _lazy(data)
     if found is not None:
         _check_names(found)
     return found

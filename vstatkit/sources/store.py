@@ -27,7 +27,7 @@ def scratch_file(suffix: str) -> Path:
     return Path(name)
 
 
-def remove_with(owner: Any, path: Path) -> weakref.finalize[Any, Any]:
+def remove_with(owner: Any, path: Path) -> "weakref.finalize[Any, Any]":
     """Remove a file when its owner is gone, or at the end of the program."""
     return weakref.finalize(owner, _remove, path, os.getpid())
 
@@ -62,7 +62,7 @@ class GrowingArray:
         if rows.shape[1:] != self._row:
             raise ValueError(f"rows must have shape {self._row}; got {rows.shape[1:]}.")
         try:
-            self._file.write(memoryview(rows.view(np.uint8)).cast("B"))
+            rows.tofile(self._file)
         except OSError as error:
             raise DataError(
                 f"the rows cannot be written to {self._path.parent}: {error}. Let the "
