@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,12 +27,16 @@ def scratch_file(suffix: str) -> Path:
     return Path(name)
 
 
-def remove_with(owner: Any, path: Path) -> "weakref.finalize[Any, Any]":
-    """Remove a file when its owner is gone, or at the end of the program."""
-    return weakref.finalize(owner, _remove, path, os.getpid())
+def remove_with(
+    owner: Any, path: Path, file: BinaryIO | None = None
+) -> "weakref.finalize[Any, Any]":
+    """Close and remove a file when its owner is gone, or when the program ends."""
+    return weakref.finalize(owner, _remove, path, file, os.getpid())
 
 
-def _remove(path: Path, process: int) -> None:
+def _remove(path: Path, file: BinaryIO | None, process: int) -> None:
+    if file is not None:
+        file.close()
     if os.getpid() == process:  # a forked worker does not own the file
         path.unlink(missing_ok=True)
 
@@ -53,8 +57,8 @@ class GrowingArray:
         self._row: tuple[int, ...] = () if width is None else (width,)
         self._n_rows = 0
         self._path = scratch_file(".rows")
-        self._removal = remove_with(self, self._path)
         self._file = self._path.open("wb")
+        self._removal = remove_with(self, self._path, self._file)
 
     def append(self, block: NDArray[Any]) -> None:
         """Write rows below those that are there."""
