@@ -3,7 +3,6 @@
 import gc
 import pickle
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -569,3 +568,111 @@ def test_what_transforms_have_learnt_is_pickled_but_not_saved(term, data, tmp_pa
 def test_ordinary_data_are_no_source(data):
     frames = [data, dict(data), pl.DataFrame({"a": [1]}), pa.table({"a": [1]}), 3, None]
     assert all(find_source(one) is None for one in frames)
+
+
+@pytest.fixture(scope="module")
+def forest(data):
+    return vs.fit("y ~ x + z + flag", data, B=40, rng=4)
+
+
+SAME_ALGEBRA = {"rtol": 1e-9, "atol": 1e-12}  # chunks of points differ
+
+
+@pytest.mark.parametrize("how", SOURCES)
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_predictions_of_a_file_are_those_of_the_data(
+    how, ending, forest, data, tmp_path
+):
+    given, _ = how(data, tmp_path)
+    out = tmp_path / f"predicted.{ending}"
+    assert forest.get_prediction(given, out=out, alpha=0.1) == out
+    found = pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out)
+    wanted = forest.get_prediction(data).summary_frame(0.1)
+    assert list(found.columns) == list(wanted.columns)
+    assert {"obs_ci_lower", "mean_se"} < set(found.columns)
+    assert_allclose(found, wanted, **SAME_ALGEBRA)
+    assert forest.predict(given, out=str(out)) == out
+    again = pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out)
+    assert_allclose(again["y"], forest.predict(data), **SAME_ALGEBRA)
+    assert sorted(one.suffix for one in tmp_path.glob(".*")) == []
+
+
+def test_predictions_of_classes_have_a_row_for_each(data, tmp_path):
+    three = data[~data.word.isin(["aaa", "only where a number is missing"])]
+    results = vs.fit("word ~ x + z", three, kernel="tree", B=20, rng=4)
+    path, held = by_parquet(data, tmp_path)
+    out = results.get_prediction(path, out=tmp_path / "out.parquet")
+    found, wanted = pd.read_parquet(out), results.get_prediction(held).summary_frame()
+    assert found["point"].tolist() == list(np.repeat(np.arange(ROWS), 3))
+    assert found["class"].tolist() == ["alpha", "beta", "delta"] * ROWS
+    assert_allclose(found[wanted.columns], wanted, **SAME_ALGEBRA)
+    means = pd.read_parquet(results.predict(path, out=out))
+    assert_frame_equal(means, results.predict(held), **SAME_ALGEBRA)
+
+
+def test_data_in_memory_are_predicted_to_a_file_too(forest, data, tmp_path):
+    out = forest.predict(data.iloc[100:300], out=tmp_path / "out.csv")
+    assert_allclose(pd.read_csv(out)["y"], forest.predict(data.iloc[100:300]))
+
+
+def test_a_short_file_is_read_as_data(forest, data, tmp_path, monkeypatch):
+    path, held = by_parquet(data, tmp_path)
+    assert_series_equal(forest.predict(path), forest.predict(held))
+    assert_frame_equal(
+        forest.get_prediction(str(path)).summary_frame(),
+        forest.get_prediction(held).summary_frame(),
+    )
+    monkeypatch.setattr(find, "READ_ROWS", ROWS - 1)
+    with pytest.raises(DataError, match=r"more than 699 rows.*Give `out`"):
+        forest.predict(path)
+    csv, _ = by_csv(data, tmp_path)
+    with pytest.raises(DataError, match=r"more than 699 rows.*Give `out`"):
+        forest.get_prediction(csv)
+
+
+def test_query_points_may_be_a_file(data, tmp_path):
+    path, held = by_parquet(data.iloc[:15], tmp_path)
+    found, wanted = (
+        vs.fit("y ~ x + z", data, at=one, B=20, rng=1) for one in (path, held)
+    )
+    assert_same_fit(found, wanted)
+
+
+def test_a_file_that_cannot_be_predicted_leaves_nothing(forest, data, tmp_path):
+    path, _ = by_parquet(data.assign(x=data.x.where(data.index != 200)), tmp_path)
+    out = tmp_path / "out.parquet"
+    out.write_text("as before")
+    with pytest.raises(FormulaError, match=r"row 8 has nan.*from row 192 of the data"):
+        forest.get_prediction(path, out=out)
+    assert out.read_text() == "as before"
+    with pytest.raises(FormulaError, match=r"lacks the column 'z'"):
+        forest.get_prediction(by_csv(data[["x", "flag"]], tmp_path)[0], out=out)
+    with pytest.raises(DataError, match=r"`out` must end in \.parquet"):
+        forest.predict(data, out=tmp_path / "out.xlsx")
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        "data.csv",
+        "data.parquet",
+        "out.parquet",
+    ]
+
+
+def test_a_folder_with_keys_in_its_names(tmp_path, rng):
+    frame = pd.DataFrame({"y": rng.normal(size=90), "x": rng.normal(size=90)})
+    for year in (2023, 2024):
+        place = tmp_path / "parts" / f"year={year}"
+        place.mkdir(parents=True)
+        frame.to_parquet(place / "part.parquet")
+    given = find_source(tmp_path / "parts")
+    assert given.columns == ("y", "x", "year")
+    assert given.n_rows == 180
+    found = pd.concat(given.batches(["year", "y"]))
+    assert found["year"].tolist() == [2023] * 90 + [2024] * 90
+    assert found["y"].tolist() == frame["y"].tolist() * 2
+
+
+def test_a_filtered_dataset_keeps_its_filter(data, tmp_path):
+    path, held = by_parquet(data, tmp_path)
+    some = ds.dataset(path).filter(ds.field("z") < 1)
+    found = vs.fit("y ~ x", some, B=20, rng=1)
+    wanted = vs.fit("y ~ x", held[held.z < 1].reset_index(drop=True), B=20, rng=1)
+    assert_same_fit(found, wanted)

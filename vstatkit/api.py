@@ -43,7 +43,7 @@ from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.sampling.registry import design_options
 from vstatkit.sampling.sizes import warn_of_single_rows
 from vstatkit.sampling.units import check_units, unit_codes
-from vstatkit.sources.find import find_source
+from vstatkit.sources.find import find_source, read_few
 
 
 def fit(
@@ -100,7 +100,7 @@ def fit(
         Variance estimator. "auto" is what suits the kernel and k: "hoeffding",
         which goes beyond the first order, for trees and other learners; "corrected",
         the paper's estimator for the sampling used, for regressions and statistics.
-    at : DataFrame or dict of columns, optional
+    at : DataFrame or dict of columns, or path, optional
         Query points; the typical row (medians, most frequent levels) by default.
     groups : str or array-like, optional
         Clusters, resampled whole; `k` counts clusters then.
@@ -162,7 +162,7 @@ def fit(
     built = build_kernel(kernel, Training.of(parsed, observed.weights), options)
     drawing = Drawing(design, k, B, replace, rng, variance)
     scheme = settle(drawing, len(observed.units), keywords, kind_of(built))
-    query = build_query(built, parsed, at)
+    query = build_query(built, parsed, _points(at))
     keep = isinstance(built, Predictive)
     task = Task(built, scheme.design, query.rows, observed.members, keep)
     if isinstance(built, FunctionKernel):
@@ -228,6 +228,15 @@ def _observe(
     )
     members, units = unit_codes(clusters, parsed.data.index)
     return _Observed(parsed, members, units, observation_weights(column))
+
+
+def _points(at: Any) -> Any:
+    """Read query points that are in a file; they are few."""
+    source = find_source(at)
+    if source is None:
+        return at
+    advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
+    return read_few(source, None, advice)
 
 
 def _check_observations(parsed: ParsedFormula, k: Any) -> None:

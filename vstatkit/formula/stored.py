@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
 from vstatkit.formula.variables import HeldVariables
-from vstatkit.sources.store import GrowingArray
+from vstatkit.sources.store import ArrayFile, GrowingArray
 
 ORDERED_ROWS = 20_000_000
 """Rows up to which medians and quantiles are those of all rows."""
@@ -50,7 +50,7 @@ class ColumnWriter:
     def stored(self) -> "StoredColumn":
         """End the writing."""
         levels = list(self._places) if self._coded else None
-        return StoredColumn(self._rows.mapped(), levels, self._kind)
+        return StoredColumn(self._rows.filed(), levels, self._kind)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class StoredColumn:
 
     Attributes
     ----------
-    values : ndarray of shape (n,)
+    values : ArrayFile or ndarray of shape (n,)
         Values, or codes of levels, -1 where they are missing.
     levels : list or None
         What the codes stand for.
@@ -67,7 +67,7 @@ class StoredColumn:
         Kind of the column.
     """
 
-    values: NDArray[Any]
+    values: ArrayFile | NDArray[Any]
     levels: list[Any] | None
     kind: Any
 

@@ -13,9 +13,6 @@ import pandas as pd
 from vstatkit.exceptions import DataError
 from vstatkit.sources.source import BATCH_ROWS, required
 
-READ_AHEAD = 2
-"""Batches that are read before they are asked for: more would only take memory."""
-
 
 @dataclass(frozen=True)
 class ArrowSource:
@@ -51,19 +48,28 @@ class ArrowSource:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Read some of the columns, file after file."""
-        pa = required("pyarrow", f"reading {self.name}")
         with self._reading():
+            for table in self._tables(list(columns)):
+                if table.num_rows:
+                    yield table.to_pandas().reset_index(drop=True)
+
+    def _tables(self, columns: list[str]) -> Iterator[Any]:
+        pa = required("pyarrow", f"reading {self.name}")
+        try:
+            files = list(self.dataset.get_fragments())
+        except ValueError:  # it is filtered, or projected
+            files = []
+        if not files or not all(hasattr(one, "row_groups") for one in files):
+            # Arrow reads ahead, up to a gigabyte where batches are used up slowly.
             for batch in self.dataset.to_batches(
-                columns=list(columns),
-                batch_size=BATCH_ROWS,
-                batch_readahead=READ_AHEAD,
-                fragment_readahead=1,
-                # What was read once would stay in memory otherwise.
-                cache_metadata=False,
+                columns=columns, batch_size=BATCH_ROWS, fragment_readahead=1
             ):
-                if batch.num_rows:
-                    frame = pa.Table.from_batches([batch]).to_pandas()
-                    yield frame.reset_index(drop=True)
+                yield pa.Table.from_batches([batch])
+            return
+        wanted = pa.schema([self.dataset.schema.field(name) for name in columns])
+        wanted = wanted.with_metadata(self.dataset.schema.metadata)
+        for file in files:
+            yield from _file_tables(file, wanted)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -72,6 +78,30 @@ class ArrowSource:
             yield
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{self.name} cannot be read: {error}") from error
+
+
+def _file_tables(file: Any, schema: Any) -> Iterator[Any]:
+    """Read a Parquet file, never much more than a batch of it at a time.
+
+    Columns that the file does not have are keys of the folder it lies in, or missing.
+    """
+    pa = required("pyarrow", "a Parquet file")
+    pq = required("pyarrow.parquet", "a Parquet file")
+    dataset = required("pyarrow.dataset", "a Parquet file")
+    keys = dataset.get_partition_keys(file.partition_expression)
+    with pq.ParquetFile(file.open(), pre_buffer=False) as opened:
+        held = [name for name in schema.names if name in opened.schema_arrow.names]
+        read = held or opened.schema_arrow.names[:1]  # rows need a column to be counted
+        for batch in opened.iter_batches(BATCH_ROWS, columns=read):
+            columns = [
+                batch[field.name].cast(field.type)
+                if field.name in held
+                else pa.repeat(
+                    pa.scalar(keys.get(field.name), field.type), batch.num_rows
+                )
+                for field in schema
+            ]
+            yield pa.table(columns, schema=schema)
 
 
 def parquet(path: Path) -> ArrowSource:

@@ -74,6 +74,12 @@ class GrowingArray:
             ) from error
         self._n_rows += len(rows)
 
+    def filed(self) -> "ArrayFile":
+        """End the writing; the rows are mapped each time they are read."""
+        self._file.close()
+        self._removal.detach()
+        return ArrayFile(self._path, self._kind, (self._n_rows, *self._row))
+
     def mapped(self) -> NDArray[Any]:
         """Map all rows into memory; changes of the array stay in memory.
 
@@ -89,6 +95,36 @@ class GrowingArray:
         self._removal.detach()
         remove_with(held, self._path)
         return np.asarray(held)
+
+
+class ArrayFile:
+    """An array on disk that takes memory only while it is read.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is removed with this object.
+    kind : dtype
+        Kind of the elements.
+    shape : tuple of int
+        Shape of the array.
+    """
+
+    def __init__(self, path: Path, kind: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._path, self._kind, self._shape = path, kind, shape
+        remove_with(self, path)
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """Read rows into memory."""
+        found: NDArray[Any]
+        if 0 in self._shape:  # which cannot be mapped
+            found = np.empty(self._shape, self._kind)
+        else:
+            found = np.memmap(self._path, self._kind, "r", shape=self._shape)
+        return np.array(found[rows])
 
 
 def check_space(n_bytes: int) -> None:
