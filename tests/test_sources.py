@@ -2,7 +2,9 @@
 
 import gc
 import pickle
+import sys
 import tempfile
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,8 +15,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
+from vstatkit import cli
+from vstatkit.cli import main
 from vstatkit.ensemble.effects import effect_settings
-from vstatkit.exceptions import DataError, FormulaError, VstatkitWarning
+from vstatkit.exceptions import (
+    DataError,
+    FormulaError,
+    MissingPackageError,
+    VstatkitWarning,
+)
 from vstatkit.formula import stored
 from vstatkit.formula.engine import environment_of
 from vstatkit.formula.parse import parse
@@ -28,6 +37,7 @@ ds = pytest.importorskip("pyarrow.dataset")
 pl = pytest.importorskip("polars")
 
 ROWS = 700
+READ_CSV = pd.read_csv
 SUMMATION_ORDER = {"rtol": 1e-12, "atol": 1e-12}  # a mean of batches, not of all rows
 
 
@@ -676,3 +686,35 @@ def test_a_filtered_dataset_keeps_its_filter(data, tmp_path):
     found = vs.fit("y ~ x", some, B=20, rng=1)
     wanted = vs.fit("y ~ x", held[held.z < 1].reset_index(drop=True), B=20, rng=1)
     assert_same_fit(found, wanted)
+
+
+@pytest.mark.parametrize("how", [by_parquet, by_folder])
+def test_the_command_reads_parquet(how, data, tmp_path, capsys):
+    given, held = how(data[["y", "x", "z"]], tmp_path)
+    at = tmp_path / "at.parquet"
+    data.iloc[:3].to_parquet(at)
+    options = ["--at", str(at), "--B", "20", "--seed", "1"]
+    assert main(["fit", "y ~ .", str(given), *options]) == 0
+    wanted = vs.fit("y ~ .", held, at=data.iloc[:3], B=20, rng=1)
+    assert capsys.readouterr().out.startswith(f"{wanted.summary()}\n")
+
+
+def test_the_command_reads_large_csv_files_in_batches(
+    data, tmp_path, capsys, monkeypatch
+):
+    path, held = by_csv(data, tmp_path)
+    monkeypatch.setattr(cli, "STREAMED_BYTES", 1000)
+    monkeypatch.setattr(cli.pd, "read_csv", lambda *a, **b: pytest.fail("all at once"))
+    monkeypatch.setattr(text, "pd", SimpleNamespace(read_csv=READ_CSV))
+    assert main(["fit", "y ~ x + z", str(path), "--B", "20", "--seed", "1"]) == 0
+    wanted = vs.fit("y ~ x + z", held, B=20, rng=1)
+    assert capsys.readouterr().out == f"{wanted.summary()}\n"
+
+
+def test_a_package_that_is_missing_is_named(data, tmp_path, monkeypatch, capsys):
+    path, _ = by_parquet(data, tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    with pytest.raises(MissingPackageError, match=r"needs the package pyarrow.*pip"):
+        vs.fit("y ~ x", path)
+    assert main(["fit", "y ~ x", str(path)]) == 2
+    assert "needs the package pyarrow" in capsys.readouterr().err

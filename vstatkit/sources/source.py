@@ -7,6 +7,8 @@ from typing import Protocol
 
 import pandas as pd
 
+from vstatkit.exceptions import MissingPackageError
+
 BATCH_ROWS = 131_072
 """Most rows of a batch."""
 
@@ -44,14 +46,14 @@ def required(package: str, purpose: str) -> ModuleType:
 
     Raises
     ------
-    ImportError
+    MissingPackageError
         When it is missing, with what it is needed for.
     """
     try:
         return importlib.import_module(package)
     except ImportError as error:
         name = package.partition(".")[0]
-        raise ImportError(
+        raise MissingPackageError(
             f"{purpose} needs the package {name}, which is not installed: "
             f"pip install {name}."
         ) from error
