@@ -1,6 +1,7 @@
 """Data that are read batch after batch give what the same data in memory give."""
 
 import gc
+import json
 import pickle
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from vstatkit.cli import main
 from vstatkit.ensemble.effects import effect_settings
 from vstatkit.exceptions import (
     DataError,
+    FileError,
     FormulaError,
     MissingPackageError,
     VstatkitWarning,
@@ -28,6 +30,7 @@ from vstatkit.formula import stored
 from vstatkit.formula.engine import environment_of
 from vstatkit.formula.parse import parse
 from vstatkit.formula.streamed import parse_source
+from vstatkit.packing import pack_index, unpack_index
 from vstatkit.sources import arrow, find, source, store, text
 from vstatkit.sources.find import find_source
 
@@ -718,3 +721,14 @@ def test_a_package_that_is_missing_is_named(data, tmp_path, monkeypatch, capsys)
         vs.fit("y ~ x", path)
     assert main(["fit", "y ~ x", str(path)]) == 2
     assert "needs the package pyarrow" in capsys.readouterr().err
+
+
+def test_the_labels_of_many_rows_take_no_room(tmp_path):
+    labels = pd.RangeIndex(3, 3 + 2 * 5_000_000, 2, name="row")
+    packed = json.loads(json.dumps(pack_index(labels)))
+    assert len(json.dumps(packed)) < 200
+    assert_index_equal(unpack_index(packed, 5_000_000), labels, exact=True)
+    for wrong in ([3, 3, 2], [3, 10_000_003, 0], [3, 2**70, 2**43], [3, 1.5, 2], []):
+        with pytest.raises(FileError, match="an index has"):
+            unpack_index({**packed, "range": wrong}, 5_000_000)
+    assert "items" in pack_index(pd.RangeIndex(1000))
