@@ -152,7 +152,8 @@ def _unpack_range(packed: Any, length: int) -> Labels:
     whole = [type(one) for one in ends] == [int, int, int] and ends[2] != 0
     check(whole and max(map(abs, ends)) < 2**62, "an index has no such range.")
     check(len(range(*ends)) == length, "an index has a range of another length.")
-    return pd.RangeIndex(*ends, name=unpack(packed["name"]))
+    start, stop, step = ends
+    return pd.RangeIndex(start, stop, step, name=unpack(packed["name"]))
 
 
 def pack_frame(frame: pd.DataFrame) -> tuple[dict[str, Any], NDArray[Any]]:
