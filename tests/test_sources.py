@@ -732,3 +732,19 @@ def test_the_labels_of_many_rows_take_no_room(tmp_path):
         with pytest.raises(FileError, match="an index has"):
             unpack_index({**packed, "range": wrong}, 5_000_000)
     assert "items" in pack_index(pd.RangeIndex(1000))
+
+
+def test_values_of_columns_within_functions_are_not_collected(data, monkeypatch):
+    monkeypatch.setattr("vstatkit.formula.survey.MAX_VALUES", 10)
+    many = data.assign(
+        name=[f"no. {j}" for j in range(ROWS)],
+        time=pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(ROWS), unit="h"),
+    )
+    names = {"long": lambda name: name.str.len(), "hour": lambda time: time.dt.hour}
+    options = {"environment": environment_of(names), "intercept": True}
+    formula = "y ~ x + long(name) + hour(time)"
+    found = parse_source(formula, Recorded(many), beside=("name",), **options)
+    assert_same(found.parsed, parse(formula, many, **options))
+    assert len(found.parsed.coding.recipe.frame) < 30
+    with pytest.raises(DataError, match=r"'name' is a category of more than 10"):
+        parse_source("y ~ name", Recorded(many), **options)

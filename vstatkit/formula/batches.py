@@ -182,6 +182,16 @@ class NewLevels:
         self._sides = sides
         self._seen: set[tuple[int, str, int]] = set()
 
+    @property
+    def wanted(self) -> bool:
+        """Whether the engine has learnt levels, which other rows do not show."""
+        return any(
+            levels is not None
+            for info in self._sides
+            if not isinstance(info, PlainInfo)
+            for levels in info.levels.values()
+        )
+
     def rows(self, batch: pd.DataFrame) -> Bools:
         """Tell rows that have a level which no earlier row had."""
         new = np.zeros(len(batch), dtype=bool)

@@ -86,8 +86,10 @@ def parse_source(
     check_missing_option(missing)
     columns = pd.Index(source.columns, dtype=object)
     named = read_names(formula, columns, environment, beside)
-    used = variables(named.model(columns).terms, columns)
-    seen = survey(source, list(dict.fromkeys([*used, *beside])), used)
+    model = named.model(columns)
+    used = variables(model.terms, columns)
+    read = list(dict.fromkeys([*used, *beside]))
+    seen = survey(source, read, used, set(model.columns.values()))
     _check_outside(named, columns, seen.n_rows)
     reading = reading_of(named, seen.frame.reindex(columns=columns))
     plan = _plan(

@@ -1,6 +1,6 @@
 """A first pass over batches: the kinds of columns, their levels, a few rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +33,8 @@ class Survey:
     n_rows : int
         Number of rows.
     frame : DataFrame
-        Some rows, among them every value of columns that are not numbers; the
-        index is their place in the data.
+        Some rows, among them every value of columns that are not numbers and stand
+        by themselves in the formula; the index is their place in the data.
     """
 
     source: Source
@@ -60,7 +60,9 @@ class Survey:
         return frame.assign(**gaps) if gaps else frame
 
 
-def survey(source: Source, columns: Sequence[str], finite: Sequence[str]) -> Survey:
+def survey(
+    source: Source, columns: Sequence[str], finite: Sequence[str], bare: Container[str]
+) -> Survey:
     """Read the data once.
 
     Parameters
@@ -71,8 +73,11 @@ def survey(source: Source, columns: Sequence[str], finite: Sequence[str]) -> Sur
         Columns to read; no others are.
     finite : sequence of str
         Those that must not have infinite values.
+    bare : container of str
+        Those that stand by themselves in the formula: if they are not numbers, their
+        levels are wanted.
     """
-    seen = {name: _Seen(name) for name in columns}
+    seen = {name: _Seen(name, name in bare) for name in columns}
     rows: list[pd.DataFrame] = []
     n_rows = 0
     for batch in source.batches(list(columns)):
@@ -120,6 +125,7 @@ class _Seen:
     """What was seen of one column so far."""
 
     name: str
+    collects: bool
     known: list[Any] = field(default_factory=list)
     absent: list[Any] = field(default_factory=list)
     values: set[Any] = field(default_factory=set)
@@ -128,7 +134,7 @@ class _Seen:
     first_infinite: int = 0
 
     def add(self, column: pd.Series, first: int) -> Any:
-        """Take a batch; tell rows with values that are new, but for numbers."""
+        """Take a batch; tell rows with new values, where they are wanted."""
         kind = column.dtype
         n_missing = int(column.isna().sum())
         self.n_missing += n_missing
@@ -137,6 +143,7 @@ class _Seen:
             kinds.append(kind)
         if is_number_kind(kind):
             self._count_infinite(column, first)
+        if not self.collects or is_number_kind(kind) or kind.kind in "mM":
             return np.zeros(len(column), dtype=bool)
         return self._new_values(column)
 

@@ -151,9 +151,11 @@ class _Writer:
         new |= np.arange(len(X)) < HEAD - self._n_kept
         whole = len(right.rows) == len(batch)
         kept = batch if whole else batch.loc[right.rows]
-        learnt = plan.sides.learnt(plain)
-        with_levels = learnt.index[self._levels.rows(learnt)]
-        self._examples += [kept[new], batch.loc[with_levels]]
+        self._examples.append(kept[new])
+        if self._levels.wanted:
+            learnt = plan.sides.learnt(plain)
+            with_levels = learnt.index[self._levels.rows(learnt)]
+            self._examples.append(batch.loc[with_levels])
         self._X.append(X)
         for name, column in [*self._columns.items(), *self._beside.items()]:
             column.append(kept[name])
