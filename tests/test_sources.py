@@ -432,7 +432,7 @@ def parquet_of(tables, path):
 
 
 def test_categories_that_differ_between_row_groups_are_joined(tmp_path, rng):
-    parts = [["b", "a"] * 30, ["c", "a"] * 30, ["b", "d"] * 30]
+    parts = [["b", "a"] * 30, ["e", "c"] * 30, ["b", "d"] * 30]
     tables = [
         pa.table({"y": rng.normal(size=60), "f": pa.array(part).dictionary_encode()})
         for part in parts
@@ -440,7 +440,7 @@ def test_categories_that_differ_between_row_groups_are_joined(tmp_path, rng):
     path = parquet_of(tables, tmp_path / "parts.parquet")
     found = parse_source("y ~ f", find_source(path), environment=None, intercept=True)
     wanted = parse("y ~ f", pd.read_parquet(path), environment=None, intercept=True)
-    assert wanted.names[1:] == ("f[T.a]", "f[T.c]", "f[T.d]")
+    assert wanted.names[1:] == ("f[T.a]", "f[T.e]", "f[T.c]", "f[T.d]")
     assert_same(found.parsed, wanted)
 
 
@@ -454,14 +454,14 @@ def test_numbers_and_text_in_one_column_of_a_csv_are_refused(tmp_path):
 
 def test_yes_no_and_nothing_in_a_csv(tmp_path, rng):
     path = tmp_path / "answers.csv"
-    answers = np.where(np.arange(300) < 130, "", rng.choice(["True", "False"], 300))
-    answers[:3] = "True"
+    answers = rng.choice(["True", "False"], 300)
+    answers[64:128] = ""  # a whole batch; the others are true and false alone
     frame = pd.DataFrame({"y": rng.normal(size=300), "said": answers})
     frame.to_csv(path, index=False)
     options = {"environment": None, "intercept": True}
     wanted = parse("y ~ said", pd.read_csv(path), **options)
     found = parse_source("y ~ said", find_source(path), **options).parsed
-    assert wanted.n_dropped == 127
+    assert wanted.n_dropped == 64
     assert_same(found, wanted)
 
 
@@ -748,3 +748,42 @@ def test_values_of_columns_within_functions_are_not_collected(data, monkeypatch)
     assert len(found.parsed.coding.recipe.frame) < 30
     with pytest.raises(DataError, match=r"'name' is a category of more than 10"):
         parse_source("y ~ name", Recorded(many), **options)
+
+
+def test_whole_numbers_of_which_a_whole_batch_is_missing(tmp_path, rng):
+    counts = pa.array([None if 64 <= j < 128 else j % 3 for j in range(200)])
+    table = pa.table({"y": rng.normal(size=200), "count": counts})
+    path = parquet_of([table], tmp_path / "counts.parquet")
+    options = {"environment": None, "intercept": True}
+    wanted = parse("y ~ C(count)", pd.read_parquet(path), **options)
+    assert wanted.names[1] == "C(count)[T.1.0]"
+    found = parse_source("y ~ C(count)", find_source(path), **options).parsed
+    assert_same(found, wanted)
+
+
+RARE = [
+    ("y ~ late_x", {}),
+    ("y ~ x + C(rare)", {}),
+    ("answer ~ x + gap", {}),
+    ("C(rare) ~ x + gap", {}),
+    ("pet ~ C(rare) + gap", {"missing": "pass"}),
+]
+
+
+@pytest.mark.parametrize(("formula", "options"), RARE)
+def test_a_few_rows_are_enough_to_code_again(formula, options, data, tmp_path):
+    places = np.arange(ROWS)
+    made = data.assign(
+        late_x=data.x.where(places >= 100),
+        rare=np.select([places == 690, places % 300 == 299], [9, 7], 1),
+        answer=np.where(places < 300, "no", "yes"),
+        gap=data.gap.where(places != 300),
+    )
+    wanted, found = both(formula, made, tmp_path, **options)
+    assert_same(found, wanted)
+    again = found.coding.recipe.parsed()
+    assert again.names == found.names
+    assert again.classes == found.classes
+    assert len(found.coding.recipe.frame) < 40
+    new = made.iloc[305:320]
+    assert_array_equal(again.coding.raw_matrix(new), found.coding.raw_matrix(new))
