@@ -466,18 +466,16 @@ def test_yes_no_and_nothing_in_a_csv(tmp_path, rng):
 
 
 def test_infinite_values_are_refused_by_their_row(data, tmp_path):
-    path, held = by_parquet(
-        data.assign(x=data.x.where(data.index != 500, np.inf)), tmp_path
-    )
-    for given in (path, held):
-        with pytest.raises(FormulaError, match=r"'x' must be finite; 1 .* row 500"):
-            vs.fit("y ~ x", given, B=10)
-    for given in (path, held):
-        with (
-            np.errstate(all="ignore"),
-            pytest.raises(FormulaError, match=r"must be finite in every row; row \d+"),
-        ):
-            vs.fit("y ~ np.exp(500 * z)", given, B=10)
+    there = data.index == 500
+    made = data.assign(x=data.x.mask(there, np.inf), z=data.z.mask(there, 2000.0))
+    path, held = by_parquet(made, tmp_path)
+    for formula, row in [("y ~ x", "first in row 500"), ("y ~ exp(z)", "row 500 has")]:
+        for given in (path, held):
+            with (
+                np.errstate(all="ignore"),
+                pytest.raises(FormulaError, match=f"must be finite.*{row}"),
+            ):
+                vs.fit(formula, given, B=10)
 
 
 def test_paths_that_cannot_be_read_are_refused(data, tmp_path):
@@ -539,7 +537,12 @@ def test_data_without_a_complete_row_are_refused(data, tmp_path):
 
 
 def test_beyond_a_bound_summaries_are_those_of_a_sample(data, tmp_path, monkeypatch):
-    wanted, found = both("y ~ x + C(count) + word", data, tmp_path)
+    n = data["word"].notna().sum()
+    drawn = np.random.default_rng(0).integers(n, size=400)
+    place = np.setdiff1d(np.arange(n), drawn)[-1]
+    row = np.flatnonzero(data["word"].notna())[place]
+    once = data.assign(count=data["count"].mask(data.index == row, 99))
+    wanted, found = both("y ~ x + C(count) + word", once, tmp_path)
     monkeypatch.setattr(stored, "ORDERED_ROWS", 500)
     monkeypatch.setattr(stored, "SAMPLED_ROWS", 400)
     monkeypatch.setattr(stored, "CHUNK_ROWS", 90)
