@@ -793,3 +793,14 @@ def test_a_few_rows_are_enough_to_code_again(formula, options, data, tmp_path):
     assert len(found.coding.recipe.frame) < 40
     new = made.iloc[305:320]
     assert_array_equal(again.coding.raw_matrix(new), found.coding.raw_matrix(new))
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["low", "middle", "high"])])
+def test_categories_of_polars_are_read_as_text(kind, data):
+    columns = {"y": data["y"].to_list(), "level": data["level"].tolist()}
+    frame = pl.DataFrame(columns).with_columns(pl.col("level").cast(kind))
+    options = {"environment": None, "intercept": True}
+    wanted = parse("y ~ level", frame, **options)
+    assert wanted.names[1] == "level[T.low]"
+    found = parse_source("y ~ level", find_source(frame.lazy()), **options).parsed
+    assert_same(found, wanted)
