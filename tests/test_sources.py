@@ -89,6 +89,7 @@ def data():
         frame["count"].astype(float).where(frame.index != 333).astype(object)
     )
     frame["whole"] = pd.array(frame["whole"], dtype="Int64")
+    frame["date"] = frame["day"].where(frame.index % 97 != 3)
     return frame
 
 
@@ -195,6 +196,7 @@ FORMULAS = [
     "y ~ C(count) + C(word, Sum)",
     "y ~ C(small) + C(whole) + x",
     "y ~ C(level, Treatment('high')) + C(day)",
+    "y ~ C(date) + x",
     "y ~ np.log(z) + I(x > 1) + doubled(x)",
     "y ~ np.where(x > 2, 'far', 'near')",
     "np.exp(y) ~ x + whole",
@@ -252,7 +254,9 @@ def test_missing_values_are_refused_alike(data, tmp_path):
         assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("formula", ["y ~ word + x + level + grade", "level ~ . - day"])
+@pytest.mark.parametrize(
+    "formula", ["y ~ word + x + level + grade", "level ~ . - day - date"]
+)
 def test_factors_may_stay_whole(formula, data, tmp_path):
     wanted, found = both(formula, data, tmp_path, whole_factors=True, intercept=False)
     assert found.levels.any()
