@@ -12,6 +12,7 @@ ROOMS = [
     "classical datasets exact inside_r packing",
     "native",
     "workers",
+    "sources",
     "formula",
     "options",
     "sampling",

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.ensemble.effects import QUANTILES, _quantiles
+from vstatkit.ensemble.effects import QUANTILES
 from vstatkit.formula import matrices
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.parse import parse
+from vstatkit.formula.variables import HeldVariables
 
 FLOATS = st.floats(allow_infinity=False, width=32)
 TEXTS = st.sampled_from(["b", "a", "B", "", "ä", "1", "None", "x y"])
@@ -187,7 +188,7 @@ def test_quantiles_of_all_columns_are_those_of_each(rng):
         {f"x{j}": rng.normal(60, 30, 41).astype(kinds[j % 5]) for j in range(15)}
     )
     frame.loc[4, ["x0", "x1", "x5"]] = np.nan
-    found = _quantiles(frame, list(frame.columns))
+    found = HeldVariables(frame).quantiles(list(frame.columns), QUANTILES)
     for name in frame.columns:
         assert found[name] == list(frame[name].quantile(list(QUANTILES)))
         assert all(type(value) is float for value in found[name])

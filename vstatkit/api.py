@@ -17,6 +17,7 @@ from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
 from vstatkit.formula.observations import (
+    check_column,
     observation_weights,
     read_observations,
     response_name,
@@ -25,6 +26,7 @@ from vstatkit.formula.observations import (
 )
 from vstatkit.formula.parse import parse
 from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.streamed import parse_source
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.kind import KernelKind
@@ -45,6 +47,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import design_options
 from vstatkit.sampling.sizes import warn_of_single_rows
 from vstatkit.sampling.units import check_units, unit_codes
+from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.fingerprints import describe
 from vstatkit.storage.kept import Checkpoint, kept_seed
 
@@ -84,8 +87,11 @@ def fit(
         A patsy formula; in `y ~ .` the dot is all other columns, except those named
         by `groups` and `weights`. A numeric response gives a regression, a categorical
         one class probabilities.
-    data : DataFrame, dict of columns, polars frame or Arrow table
-        Observations in rows.
+    data : DataFrame, dict of columns, polars frame, Arrow table, or what is read on
+        demand: a path to a Parquet or CSV file or to a folder of Parquet files, an
+        Arrow dataset, a Dask data frame, a polars LazyFrame
+        Observations in rows. What is read on demand is read batch after batch, only
+        the columns that are named; the coded rows are kept on disk.
     kernel : str, scikit-learn estimator or callable
         "forest" (randomised trees), "tree", "ols", "logit"; any scikit-learn
         regressor or classifier; or a function of a subsample: of the data frame,
@@ -109,7 +115,7 @@ def fit(
         Variance estimator. "auto" is what suits the kernel and k: "hoeffding",
         which goes beyond the first order, for trees and other learners; "corrected",
         the paper's estimator for the sampling used, for regressions and statistics.
-    at : DataFrame or dict of columns, optional
+    at : DataFrame or dict of columns, or path, optional
         Query points; the typical row (medians, most frequent levels) by default.
     groups : str or array-like, optional
         Clusters, resampled whole; `k` counts clusters then.
@@ -172,7 +178,7 @@ def fit(
     restricted = eval_env == "restricted"
     observed = _observe(
         formula,
-        as_frame(data),
+        data,
         environment=None if restricted else caller_environment(1 + int(eval_env)),
         intercept=keeps_intercept(kernel),
         missing=missing,
@@ -222,18 +228,28 @@ class _Observed(NamedTuple):
 
 def _observe(
     formula: str,
-    frame: pd.DataFrame,
+    data: DataLike,
     *,
     groups: Any,
     weights: Any,
     **how: Any,
 ) -> _Observed:
     """Apply the formula, and read the columns beside it; `how` is for `parse`."""
-    beside = tuple(one for one in (groups, weights) if isinstance(one, str))
-    parsed = parse(formula, frame, not_in_dot=beside, **how)
+    given = {"groups": groups, "weights": weights}
+    names = {key: one for key, one in given.items() if isinstance(one, str)}
+    source = find_source(data)
+    if source is None:
+        frame = as_frame(data)
+        parsed = parse(formula, frame, not_in_dot=tuple(names.values()), **how)
+        beside, index = parsed.data, frame.index
+    else:
+        for key, name in names.items():
+            check_column(key, name, pd.Index(source.columns))
+        streamed = parse_source(formula, source, beside=tuple(names.values()), **how)
+        parsed, beside = streamed.parsed, streamed.beside.held()
+        index = pd.RangeIndex(streamed.n_rows)
     clusters, column = (
-        take_column(name, given, parsed.data, parsed.rows, frame.index)
-        for name, given in (("groups", groups), ("weights", weights))
+        take_column(key, one, beside, parsed.rows, index) for key, one in given.items()
     )
     members, units = unit_codes(clusters, parsed.data.index)
     return _Observed(parsed, members, units, observation_weights(column))
@@ -247,7 +263,7 @@ def _fit_task(
     held: dict[str, Any],
 ) -> tuple[Task, Query]:
     """Say what is evaluated, and where; `held` are fields of the task."""
-    query = build_query(kernel, observed.parsed, at)
+    query = build_query(kernel, observed.parsed, _points(at))
     keep = isinstance(kernel, Predictive)
     task = Task(kernel, design, query.rows, observed.members, keep, **held)
     return probe(task, kernel) if isinstance(kernel, FunctionKernel) else (task, query)
@@ -264,6 +280,15 @@ def _tables(training: Training, task: Task) -> dict[str, Any]:
         "groups": task.rows,
         "points": task.at,
     }
+
+
+def _points(at: Any) -> Any:
+    """Read query points that are in a file; they are few."""
+    source = find_source(at)
+    if source is None:
+        return at
+    advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
+    return read_few(source, None, advice)
 
 
 def _check_observations(parsed: ParsedFormula, k: Any) -> None:

@@ -12,17 +12,22 @@ from pathlib import Path
 import pandas as pd
 
 from vstatkit import __version__, datasets
+from vstatkit._typing import DataLike
 from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
 from vstatkit.kernels.registry import KERNELS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.sampling.registry import DESIGNS
+from vstatkit.sources.find import CSV, PARQUET, find_source, read_few
 from vstatkit.storage.files import write_text_whole, write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
 from vstatkit.variance.registry import ESTIMATORS
 
 WRITERS = (".csv", ".html", ".tex", ".txt")
+
+STREAMED_BYTES = 2**28
+"""Size from which a CSV file is read batch after batch."""
 
 BROKEN_PIPE = 141
 """Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
@@ -99,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         "--picture", type=Path, default=Path("vstatkit-demo.png"), metavar="FILE"
     )
     demo.set_defaults(run=_demo)
-    _add_fit(commands.add_parser("fit", help="fit a formula to a CSV file"))
+    _add_fit(commands.add_parser("fit", help="fit a formula to a CSV or Parquet file"))
     _add_reproduce(
         commands.add_parser("reproduce", help="repeat the paper, or the validity study")
     )
@@ -108,8 +113,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("formula", help='for example "y ~ x1 + x2", or "y ~ ."')
-    parser.add_argument("data", type=Path, help="CSV file with a header row")
-    parser.add_argument("--at", type=Path, metavar="CSV", help="query points")
+    parser.add_argument(
+        "data",
+        type=Path,
+        help="CSV file with a header row, Parquet file, or folder of Parquet files",
+    )
+    parser.add_argument(
+        "--at", type=Path, metavar="FILE", help="query points, CSV or Parquet"
+    )
     parser.add_argument("--kernel", default="forest", choices=list(KERNELS))
     parser.add_argument("--k", help="subsample size, or a fraction of the rows")
     parser.add_argument("--B", default="auto", help="number of base learners, or auto")
@@ -255,8 +266,8 @@ def _fit(options: argparse.Namespace) -> int:
         raise ValueError(
             f"--out must end in one of {', '.join(WRITERS)}; got {options.out}."
         )
-    data = pd.read_csv(options.data)
-    at = None if options.at is None else pd.read_csv(options.at)
+    data = _data(options.data)
+    at = None if options.at is None else _points(options.at)
     coefficients = KERNELS[options.kernel].coefficients
     results = fit(
         options.formula,
@@ -284,6 +295,26 @@ def _fit(options: argparse.Namespace) -> int:
         _write(results, table, options)
         print(f"\nTable written to {options.out}")
     return 0
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.is_dir() or path.name.lower().endswith(PARQUET)
+
+
+def _data(path: Path) -> DataLike:
+    """Read a CSV file; leave what is large, or no CSV file, to be read in batches."""
+    if _is_parquet(path):
+        return path
+    streams = path.name.lower().endswith(CSV) and path.exists()
+    large = streams and path.stat().st_size > STREAMED_BYTES
+    return path if large else pd.read_csv(path)
+
+
+def _points(path: Path) -> pd.DataFrame:
+    source = find_source(path) if _is_parquet(path) else None
+    if source is None:
+        return pd.read_csv(path)
+    return read_few(source, None, "--at takes fewer query points.")
 
 
 def _size(text: str) -> int | float:

@@ -9,6 +9,14 @@ class FormulaError(VstatkitError, ValueError):
     """A formula, or the data it is applied to, cannot be used."""
 
 
+class DataError(VstatkitError, ValueError):
+    """Data that are read from files or batch after batch cannot be used."""
+
+
+class MissingPackageError(VstatkitError, ImportError):
+    """A package that is needed only for some things is not installed."""
+
+
 class KernelError(VstatkitError):
     """A base learner could not be evaluated."""
 

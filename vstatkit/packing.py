@@ -26,6 +26,10 @@ KINDS = re.compile(
 """Kinds of columns that are written item by item."""
 
 
+LISTED = 100_000
+"""Numbers in a row of which every one is written; of more only the ends are."""
+
+
 def check(holds: Any, otherwise: str) -> None:
     """Refuse a file in which something does not hold."""
     if not holds:
@@ -114,11 +118,16 @@ def pack_index(index: Labels) -> dict[str, Any]:
     if isinstance(index, pd.MultiIndex):
         names = [pack(name) for name in index.names]
         return {"rows": [pack(row) for row in index], "names": names}
+    if isinstance(index, pd.RangeIndex) and len(index) > LISTED:
+        ends = [index.start, index.stop, index.step]
+        return {"range": ends, "name": pack(index.name)}
     return {"items": [pack(item) for item in index], "name": pack(index.name)}
 
 
 def unpack_index(packed: Any, length: int) -> Labels:
     """Read an index of the length that it must have."""
+    if type(packed) is dict and "range" in packed:
+        return _unpack_range(packed, length)
     several = type(packed) is dict and "rows" in packed
     only(packed, ("rows", "names") if several else ("items", "name"), "an index")
     items = [
@@ -135,6 +144,16 @@ def unpack_index(packed: Any, length: int) -> Labels:
         "an index has rows of several lengths.",
     )
     return pd.MultiIndex.from_tuples(items, names=names)
+
+
+def _unpack_range(packed: Any, length: int) -> Labels:
+    only(packed, ("range", "name"), "an index")
+    ends = take(packed, "range", list)
+    whole = [type(one) for one in ends] == [int, int, int] and ends[2] != 0
+    check(whole and max(map(abs, ends)) < 2**62, "an index has no such range.")
+    check(len(range(*ends)) == length, "an index has a range of another length.")
+    start, stop, step = ends
+    return pd.RangeIndex(start, stop, step, name=unpack(packed["name"]))
 
 
 def pack_frame(frame: pd.DataFrame) -> tuple[dict[str, Any], NDArray[Any]]:

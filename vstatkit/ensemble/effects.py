@@ -10,6 +10,7 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.formula.coding import Coding
+from vstatkit.formula.variables import Variables, variables_of
 
 QUANTILES = (0.1, 0.9)
 """Quantiles between which a numeric predictor moves."""
@@ -43,7 +44,9 @@ class Settings:
 
 
 def effect_settings(
-    coding: Coding, frame: pd.DataFrame, typical: pd.DataFrame | None = None
+    coding: Coding,
+    frame: pd.DataFrame | Variables,
+    typical: pd.DataFrame | None = None,
 ) -> Settings | None:
     """List the moves; None when no predictor of the formula varies.
 
@@ -51,7 +54,7 @@ def effect_settings(
     ----------
     coding : Coding
         Codes rows of the data.
-    frame : DataFrame
+    frame : DataFrame or Variables
         The variables of the right-hand side.
     typical : DataFrame, optional
         The typical row, if it is known already.
@@ -59,9 +62,10 @@ def effect_settings(
     room = max(1, MAX_ENTRIES // coding.columns.size)
     moves: list[tuple[str, Any, Any]] = []
     looked_at = 0
-    quantiles = _quantiles(frame, coding.numeric)
+    variables = variables_of(frame)
+    quantiles = variables.quantiles(coding.numeric, QUANTILES)
     for name in coding.variables:
-        found = _moves(frame[name], quantiles.get(name))
+        found = _moves(variables, name, quantiles.get(name))
         if moves and len(moves) + len(found) > room:
             break
         moves += [(name, start, end) for start, end in found]
@@ -87,25 +91,16 @@ def effect_settings(
     )
 
 
-def _quantiles(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, list[float]]:
-    """Quantiles of numeric columns, all columns of one kind at a time."""
-    kinds = frame.dtypes.to_dict()
-    found: dict[str, list[float]] = {}
-    for kind in dict.fromkeys(kinds[name] for name in names):
-        alike = [name for name in names if kinds[name] == kind]
-        ends = frame[alike].quantile(list(QUANTILES)).to_numpy()
-        found |= dict(zip(alike, ends.T.tolist(), strict=True))
-    return found
-
-
-def _moves(column: pd.Series, ends: list[float] | None) -> list[tuple[Any, Any]]:
+def _moves(
+    variables: Variables, name: str, ends: list[float] | None
+) -> list[tuple[Any, Any]]:
     """List the moves of a predictor: between quantiles, or from the first level."""
     if ends is None:
-        levels = list(pd.Categorical(column).remove_unused_categories().categories)
+        levels = variables.levels(name)
         return [(levels[0], level) for level in levels[1:]]
     low, high = ends
     if low == high:  # a rare value outside the quantiles, such as a dummy's one
-        low, high = column.min(), column.max()
+        low, high = variables.extremes([name])[name]
     return [(low, high)] if low < high else []
 
 

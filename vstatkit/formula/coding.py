@@ -19,6 +19,7 @@ from vstatkit.formula.frames import (
     listed,
     nearest,
 )
+from vstatkit.formula.variables import Variables, variables_of
 
 if TYPE_CHECKING:
     from vstatkit.formula.parse import Recipe
@@ -96,14 +97,14 @@ class Coding:
                     f"new data have {kinds[name]}."
                 )
 
-    def typical(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def typical(self, frame: pd.DataFrame | Variables) -> pd.DataFrame:
         """One row of medians and, for categories, most frequent levels."""
-        medians = frame[self.numeric].median().to_dict()
-        modes = {name: frame[name].mode().iloc[0] for name in self.categorical}
-        values: dict[Any, Any] = {**medians, **modes}
+        variables = variables_of(frame)
+        modes = {name: variables.mode(name) for name in self.categorical}
+        values: dict[Any, Any] = {**variables.median(self.numeric), **modes}
         kept = {
             name: kind
-            for name, kind in frame.dtypes.items()
+            for name, kind in variables.kinds.items()
             if name in self.categorical or kind in (np.float16, np.float32)
         }
         made = pd.DataFrame(
@@ -111,11 +112,10 @@ class Coding:
         )
         return made.astype(kept) if kept else made
 
-    def ranges(self, frame: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    def ranges(self, frame: pd.DataFrame | Variables) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of every numeric variable."""
-        numeric = frame[self.numeric]
-        low, high = numeric.min().to_dict(), numeric.max().to_dict()
-        return {name: (float(low[name]), float(high[name])) for name in numeric.columns}
+        ends = variables_of(frame).extremes(self.numeric)
+        return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
 
     @property
     def numeric(self) -> list[str]:

@@ -6,6 +6,10 @@ Another engine can take patsy's place if it offers what stands here:
 * `learn`: both design matrices of training data, with a `Learnt` for each, which
   names the columns, lists the levels of factors and codes new data;
 * `learn_side`: the same for some of the terms alone;
+* `learn_batches`: a `Learnt` alone, from data that come batch after batch, and
+  `code_rows`, which codes such a batch and drops rows;
+* `level_places`: the level of every factor that each row has;
+* `states_of`, `restore_states`: what stateful transforms have learnt;
 * `read_constraint`: linear restrictions in words;
 * `Environment`, `caller_environment`, `environment_of`, `with_functions`,
   `visible_names`: where names that are not columns are looked up;
@@ -13,7 +17,7 @@ Another engine can take patsy's place if it offers what stands here:
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
@@ -21,6 +25,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 import patsy
+from patsy.build import design_matrix_builders
+from patsy.categorical import categorical_to_int
 from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Floats, Ints
@@ -175,6 +181,93 @@ def learn_side(
             return_type="dataframe",
         )
     return _matrix(built)
+
+
+def learn_batches(
+    model: Model,
+    terms: Iterable[Codes],
+    batches: Callable[[], Iterator[pd.DataFrame]],
+    environment: Environment,
+    *,
+    missing: OnMissing,
+    hint: str = "",
+) -> Learnt:
+    """Learn some of the terms from data that come in batches; see `learn`.
+
+    Parameters
+    ----------
+    model, terms, environment, missing, hint
+        See `learn_side`.
+    batches : callable
+        Reads the data from the beginning; it is called once for the levels and
+        once more for whatever stateful transforms have to know.
+    """
+    with engine_errors(hint=hint):
+        (info,) = design_matrix_builders(
+            [_terms(model, terms)], batches, environment, _action(missing)
+        )
+    return _PatsyInfo(info)
+
+
+def code_rows(
+    info: Learnt, frame: pd.DataFrame, missing: OnMissing, hint: str = ""
+) -> Matrix:
+    """Code rows as the engine learnt to, and drop those that lack something."""
+    if not isinstance(info, _PatsyInfo):
+        raise TypeError(f"only the engine's own are coded; got {type(info).__name__}.")
+    with engine_errors(hint=hint):
+        (built,) = patsy.build_design_matrices(
+            [info.info], frame, NA_action=_action(missing), return_type="dataframe"
+        )
+    if len(built) != len(frame) and not info.info.factor_infos:
+        # A constant side has one row, whatever the data.
+        built = built.iloc[np.zeros(len(frame), int)].set_axis(frame.index)
+    values = built.to_numpy(dtype=np.float64)
+    return Matrix(values, built.index.to_numpy(), info)
+
+
+def level_places(info: Learnt, frame: pd.DataFrame) -> dict[str, Ints]:
+    """Place of every row's level, -1 where it is missing, by the factor's code."""
+    if not isinstance(info, _PatsyInfo):
+        return {}
+    action = _action("drop")
+    return {
+        factor.code: categorical_to_int(
+            factor.eval(facts.state, frame), facts.categories, action
+        )
+        for factor, facts in info.info.factor_infos.items()
+        if facts.type == "categorical"
+    }
+
+
+States = dict[str, dict[str, dict[str, Any]]]
+"""What stateful transforms hold, by the code of the factor and their own name."""
+
+
+def states_of(info: Learnt) -> States:
+    """Take out what stateful transforms have learnt."""
+    return {
+        code: {name: dict(vars(one)) for name, one in transforms.items()}
+        for code, transforms in _transforms(info).items()
+    }
+
+
+def restore_states(info: Learnt, states: States) -> None:
+    """Let stateful transforms know what others of the same formula have learnt."""
+    transforms = _transforms(info)
+    for code, saved in states.items():
+        for name, state in saved.items():
+            vars(transforms[code][name]).update(state)
+
+
+def _transforms(info: Learnt) -> dict[str, dict[str, Any]]:
+    if not isinstance(info, _PatsyInfo):
+        return {}
+    found = {
+        factor.code: facts.state.get("transforms", {})
+        for factor, facts in info.info.factor_infos.items()
+    }
+    return {code: transforms for code, transforms in found.items() if transforms}
 
 
 def read_constraint(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:

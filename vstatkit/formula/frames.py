@@ -145,13 +145,21 @@ def check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
 
 
 def check_finite(
-    X: Floats, names: Sequence[str], *, allow_missing: bool = False, where: str = ""
+    X: Floats,
+    names: Sequence[str],
+    *,
+    allow_missing: bool = False,
+    where: str = "",
+    first: int = 0,
 ) -> None:
-    """Refuse a design matrix with infinite or, unless allowed, missing values."""
+    """Refuse a design matrix with infinite or, unless allowed, missing values.
+
+    In messages rows are counted from `first`.
+    """
     bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise FormulaError(
-            f"{where}{names[column]!r} must be finite in every row; row {row} has "
-            f"{X[row, column]}. Remove such rows, or change the transformation."
+            f"{where}{names[column]!r} must be finite in every row; row {first + row} "
+            f"has {X[row, column]}. Remove such rows, or change the transformation."
         )

@@ -9,11 +9,14 @@ import pandas as pd
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.engine import Environment, Matrix, OnMissing, learn, learn_side
 from vstatkit.formula.model import Model
-from vstatkit.formula.plain import evaluate, plain_info
+from vstatkit.formula.plain import PlainInfo, evaluate, plain_info
 from vstatkit.formula.terms import Codes
 
 Missing = Literal["drop", "raise", "pass"]
 """What is done with missing values."""
+
+HINT = "\nUse missing='drop' to leave rows with missing values out."
+"""What to do where missing values are refused."""
 
 
 def check_missing_option(missing: str) -> None:
@@ -51,13 +54,12 @@ def build_matrices(
     left, right : Matrix
     """
     if missing == "pass":
-        _check_missing_categories(frame, variables)
+        check_missing_categories(frame, variables)
         left = _learn_left(model, frame, environment, "drop")
         kept = frame if len(left.rows) == len(frame) else frame.loc[left.rows]
         return _learn_both(model, kept, environment, "keep")
     if missing == "raise":
-        hint = "\nUse missing='drop' to leave rows with missing values out."
-        return _learn_both(model, frame, environment, "raise", hint)
+        return _learn_both(model, frame, environment, "raise", HINT)
     stateful = model.stateful(frame.columns)
     complete = frame.dropna(subset=stateful) if stateful else frame
     frame = complete if len(complete) else frame
@@ -80,6 +82,11 @@ def _learn_both(
         return learn(model, frame, environment, missing=missing, hint=hint)
     if len(left.rows) == len(right.rows) == len(frame):
         return left, right
+    return common_rows(left, right)
+
+
+def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+    """Keep the rows that both sides have."""
     rows = np.intersect1d(left.rows, right.rows, assume_unique=True)
     return left.at(rows), right.at(rows)
 
@@ -102,8 +109,15 @@ def _learn_plain(
 ) -> Matrix | None:
     """Learn columns that stand by themselves; None where that needs the engine."""
     info = plain_info(model, terms, frame)
-    values = None if info is None else evaluate(info, frame)
-    if info is None or values is None:
+    return None if info is None else plain_matrix(info, frame, missing)
+
+
+def plain_matrix(
+    info: PlainInfo, frame: pd.DataFrame, missing: OnMissing
+) -> Matrix | None:
+    """Code columns that stand by themselves; None where that needs the engine."""
+    values = evaluate(info, frame)
+    if values is None:
         return None
     absent = values.gaps() if missing == "keep" else values.missing()
     if absent.any() and missing != "drop":
@@ -111,7 +125,8 @@ def _learn_plain(
     return Matrix(values.filled(~absent), frame.index.to_numpy()[~absent], info)
 
 
-def _check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:
+def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:
+    """Refuse missing values of categories where they are to be kept."""
     for name in variables:
         column = frame[name]
         if not pd.api.types.is_numeric_dtype(column.dtype) and column.isna().any():

@@ -34,11 +34,7 @@ def take_column(
     if given is None:
         return None
     if isinstance(given, str):
-        if given not in data.columns:
-            raise ValueError(
-                f"`{argument}` names no column of the data: {given!r}"
-                f"{nearest(given, data.columns)}"
-            )
+        check_column(argument, given, data.columns)
         column = data[given].reset_index(drop=True)
     else:
         if len(given) != len(index):
@@ -51,6 +47,15 @@ def take_column(
     if column.isna().any():
         raise ValueError(f"`{argument}` must not have missing values.")
     return column
+
+
+def check_column(argument: str, name: str, columns: pd.Index) -> None:
+    """Refuse the name of a column that is not there."""
+    if name not in columns:
+        raise ValueError(
+            f"`{argument}` names no column of the data: {name!r}"
+            f"{nearest(name, columns)}"
+        )
 
 
 def _align(argument: str, given: Any, index: pd.Index) -> Any:

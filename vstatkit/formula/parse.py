@@ -10,7 +10,12 @@ import pandas as pd
 from vstatkit._typing import DataLike, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.coding import Coding, categories
-from vstatkit.formula.engine import Environment, environment_of
+from vstatkit.formula.engine import (
+    Environment,
+    States,
+    environment_of,
+    restore_states,
+)
 from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.frames import (
     as_frame,
@@ -26,7 +31,7 @@ from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.portable import pack_names, unpack_names
 from vstatkit.formula.reading import read_formula
 from vstatkit.formula.response import read_response
-from vstatkit.formula.whole import level_counts, with_whole_factors
+from vstatkit.formula.whole import bare_info, level_counts, with_whole_factors
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class Recipe:
         use, such as a function of the caller's. Files do not hold it; pickles do.
     whole_factors : bool
         Whether unordered factors are kept in one column each.
+    states : dict
+        What stateful transforms have learnt from more rows than the frame has; empty
+        where it has all that they saw. Files do not hold it; pickles do.
     """
 
     formula: str
@@ -57,8 +65,11 @@ class Recipe:
     missing: Missing
     names: dict[str, Any] = field(default_factory=dict)
     whole_factors: bool = False
+    states: States = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
+        if self.states:
+            self.repeat()  # says now, not later, that it cannot be done
         return {**self.__dict__, "names": pack_names(self.names)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -70,11 +81,19 @@ class Recipe:
 
     def rebuild(self) -> Coding:
         """Code again, trusting nobody."""
+        if self.states:
+            raise FormulaError(
+                f"{next(iter(self.states))} was learnt from data that were read batch "
+                "after batch, and files do not hold what it has learnt. Put it into a "
+                "column of the data, or pickle the results."
+            )
         return self.parsed().coding
 
     def repeat(self) -> Coding:
         """Code again with the names that the formula was read with."""
-        return self._parsed(environment_of(self.names)).coding
+        coding = self._parsed(environment_of(self.names)).coding
+        restore_states(bare_info(coding.info), self.states)
+        return coding
 
     def _parsed(self, environment: Environment | None) -> ParsedFormula:
         return parse(
@@ -139,11 +158,11 @@ def parse(
         model, plain, reading.environment, missing, right_names
     )
     rows = right.rows
-    _check_rows(rows.size, len(plain), used)
+    check_rows(rows.size, len(plain), used)
     response = read_response(left)
     right = with_whole_factors(right, plain) if whole_factors else right
     written = right.info.column_names
-    kept = _kept_columns(written, intercept, formula)
+    kept = kept_columns(written, intercept, formula)
     X = right.values[:, kept]
     names = tuple(plain_name(written[j]) for j in kept)
     check_finite(X, names, allow_missing=missing == "pass")
@@ -176,7 +195,8 @@ def parse(
     )
 
 
-def _check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:
+def check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:
+    """Refuse data of which no row is left."""
     if n_kept == 0:
         raise FormulaError(
             f"all {n_rows} rows have missing values in the columns of the formula "
@@ -184,7 +204,7 @@ def _check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:
         )
 
 
-def _kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
+def kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
     """Positions of the columns that are used: all, or all but the intercept."""
     kept = [j for j, name in enumerate(written) if intercept or name != "Intercept"]
     if not kept:

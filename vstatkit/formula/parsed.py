@@ -32,10 +32,12 @@ class ParsedFormula:
         Positions in the data of the rows kept.
     n_dropped : int
         Rows dropped for missing values.
-    frame : DataFrame
-        The variables of the right-hand side, rows kept, in the data's own index.
-    data : DataFrame
-        All columns of the data, rows kept.
+    frame : DataFrame or Variables
+        The variables of the right-hand side, rows kept, in the data's own index;
+        or what is known of them where they are not held.
+    data : DataFrame or StoredFrame
+        All columns of the data, rows kept; on disk, the columns that the formula
+        reads.
     coding : Coding
         Codes new data as the training data was.
     levels : ndarray of shape (p,)
@@ -51,8 +53,8 @@ class ParsedFormula:
     unused_levels: tuple[Any, ...]
     rows: Ints
     n_dropped: int
-    frame: pd.DataFrame
-    data: pd.DataFrame
+    frame: Any
+    data: Any
     coding: Coding
     levels: Ints
 

@@ -91,10 +91,10 @@ class PlainInfo:
         """Code new data, all columns; missing values stay missing."""
         values = evaluate(self, frame)
         if values is None or values.gaps().any():
-            return self._engines().matrix(frame)
+            return self.engines().matrix(frame)
         return values.filled(np.full(len(frame), True))
 
-    def _engines(self) -> Learnt:
+    def engines(self) -> Learnt:
         """Let the engine learn the same from rows that have every level."""
         size = max((len(levels) for levels in self.coded.values()), default=1)
         rows = np.arange(size)

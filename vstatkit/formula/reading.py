@@ -81,6 +81,61 @@ class Reading:
         }
 
 
+@dataclass(frozen=True)
+class Named:
+    """A formula whose names were found among columns, or where they are looked up.
+
+    Attributes
+    ----------
+    tree : Any
+        Syntax tree.
+    codes : list of str
+        Code of every factor that is written; those too that are taken out again,
+        since a slip in their names would go unseen.
+    environment : Environment
+        Where names that are not columns are looked up.
+    trusted : bool
+        Whether the formula may do what Python can; a stranger's is bounded.
+    """
+
+    tree: Any
+    codes: list[str]
+    environment: Environment
+    trusted: bool
+
+    def model(self, columns: pd.Index) -> Model:
+        """List the terms."""
+        most = MAX_PRODUCTS if self.trusted else MAX_COLUMNS
+        return model_of(self.tree, columns, most)
+
+
+def read_names(
+    formula: str,
+    columns: pd.Index,
+    environment: Environment | None,
+    not_in_dot: tuple[str, ...],
+) -> Named:
+    """Read a formula as far as that needs no more than the names of the columns.
+
+    See `read_formula`.
+    """
+    if environment is None and isinstance(formula, str):
+        check_text(formula)
+    text = expand_dot(formula, [c for c in columns if c not in not_in_dot])
+    tree = read_tree(text)
+    codes = list(written_factors(tree))
+    trusted = environment is not None
+    if environment is None:
+        environment = environment_of({**SAFE_FUNCTIONS, "np": np})
+        check_lengths(codes)
+    else:
+        environment = with_functions(environment, SAFE_FUNCTIONS)
+    _check_names(codes, columns, visible_names(environment))
+    if not trusted:
+        check_trusted(codes, columns)
+    return Named(tree, codes, environment, trusted)
+
+
 def read_formula(
     formula: str,
     frame: pd.DataFrame,
@@ -100,42 +155,35 @@ def read_formula(
     not_in_dot : tuple of str
         Columns that `.` does not stand for.
     """
-    if environment is None and isinstance(formula, str):
-        check_text(formula)
-    text = expand_dot(formula, [c for c in frame.columns if c not in not_in_dot])
-    tree = read_tree(text)
-    # Factors that are taken out again too: a slip in their names would go unseen.
-    codes = list(written_factors(tree))
-    if environment is None:
-        environment = environment_of({**SAFE_FUNCTIONS, "np": np})
-        check_lengths(codes)
-        _check_names(codes, frame.columns, visible_names(environment))
-        check_trusted(codes, frame.columns)
-        check_codes(codes, frame)
-        model = model_of(tree, frame.columns, MAX_COLUMNS)
+    named = read_names(formula, frame.columns, environment, not_in_dot)
+    if named.trusted:
+        names = outside_columns(named, frame.columns, len(frame))
+        return reading_of(named, frame.assign(**names) if names else frame)
+    return reading_of(named, frame)
+
+
+def reading_of(named: Named, frame: pd.DataFrame) -> Reading:
+    """List the terms of a formula; a stranger's is judged by the data."""
+    if not named.trusted:
+        check_codes(named.codes, frame)
+    model = named.model(frame.columns)
+    if not named.trusted:
         check_width(model.terms, frame)
-    else:
-        environment = with_functions(environment, SAFE_FUNCTIONS)
-        names = visible_names(environment)
-        _check_names(codes, frame.columns, names)
-        frame = _with_outside_columns(codes, frame, names)
-        model = model_of(tree, frame.columns, MAX_PRODUCTS)
-    return Reading(model, frame, environment)
+    return Reading(model, frame, named.environment)
 
 
-def _with_outside_columns(
-    codes: Sequence[str], frame: pd.DataFrame, names: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Add the caller's arrays that are as long as the data as columns."""
+def outside_columns(named: Named, columns: pd.Index, n_rows: int) -> dict[str, Any]:
+    """Find the caller's arrays that are as long as the data: they are columns too."""
+    names = visible_names(named.environment)
     outside = {}
-    for name in dict.fromkeys(name for code in codes for name in names_in(code)):
-        if name not in frame.columns and name in names:
+    for name in dict.fromkeys(name for code in named.codes for name in names_in(code)):
+        if name not in columns and name in names:
             value = names[name]
             if isinstance(value, np.ndarray | pd.Series | list | tuple):
                 array = np.asarray(value)
-                if array.ndim == 1 and array.size == len(frame):
+                if array.ndim == 1 and array.size == n_rows:
                     outside[name] = array
-    return frame.assign(**outside) if outside else frame
+    return outside
 
 
 def _check_names(

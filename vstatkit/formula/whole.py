@@ -98,6 +98,11 @@ def with_whole_factors(right: Matrix, frame: pd.DataFrame) -> Matrix:
     return Matrix(info.joined(right.values), right.rows, info)
 
 
+def bare_info(info: Learnt) -> Learnt:
+    """Give what was learnt before factors were put into one column each."""
+    return info.info if isinstance(info, WholeInfo) else info
+
+
 def level_counts(info: Learnt) -> Ints:
     """Levels of every column that is a whole factor; 0 for other columns."""
     if isinstance(info, WholeInfo):

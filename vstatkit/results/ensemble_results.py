@@ -3,12 +3,12 @@
 import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Labels, Restrictions
+from vstatkit._typing import Floats, Labels, Restrictions
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import (
     COVARIANCES,
@@ -37,11 +37,7 @@ from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.contrasts import contrasts, joint_test
 from vstatkit.results.effects import effect_estimates, effects_table
 from vstatkit.results.model_info import Growth, ModelInfo
-from vstatkit.results.prediction_results import (
-    PredictionResults,
-    predicted,
-    predicted_means,
-)
+from vstatkit.results.predicting import Predicting
 from vstatkit.results.tables import (
     diagnostics_frame,
     glance_frame,
@@ -54,12 +50,9 @@ from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS, resolved
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
-class EnsembleResults(Views):
+class EnsembleResults(Views, Predicting):
     """An ensemble's estimates with their uncertainty.
 
     Attributes
@@ -392,19 +385,6 @@ class EnsembleResults(Views):
     def wald_test(self, R: Restrictions) -> WaldTest:
         """Test linear restrictions jointly, by Wald's F."""
         return joint_test(self, R)
-
-    def predict(self, data: DataLike) -> pd.Series | pd.DataFrame:
-        """Predict new data.
-
-        Returns
-        -------
-        Series, or DataFrame with a column for each of more than two classes
-        """
-        return predicted_means(self, data)
-
-    def get_prediction(self, data: DataLike) -> PredictionResults:
-        """Predict new data, with standard errors and intervals."""
-        return predicted(self, data)
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,195 @@
+"""Columns on disk, with the summaries and the rows that are taken of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vstatkit._typing import Ints
+from vstatkit.formula.variables import HeldVariables
+from vstatkit.sources.store import ArrayFile, GrowingArray
+
+ORDERED_ROWS = 20_000_000
+"""Rows up to which medians and quantiles are those of all rows."""
+
+SAMPLED_ROWS = 4_000_000
+"""Rows, drawn at random, that they are taken from where there are more."""
+
+CHUNK_ROWS = 1_000_000
+"""Rows of a column that are held at a time where all of them count."""
+
+
+class ColumnWriter:
+    """A column that grows on disk: numbers as they are, other values as codes.
+
+    Parameters
+    ----------
+    kind : dtype
+        Kind of the column.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._coded = not isinstance(kind, np.dtype) or kind == np.object_
+        self._rows = GrowingArray(np.int32 if self._coded else kind)
+        self._places: dict[Any, int] = {}
+
+    def append(self, column: pd.Series) -> None:
+        """Write rows below those that are there."""
+        if not self._coded:
+            self._rows.append(column.to_numpy())
+            return
+        codes, found = pd.factorize(column)
+        places = [self._places.setdefault(one, len(self._places)) for one in found]
+        # Missing ones have the code -1, which takes the last place.
+        self._rows.append(np.array([*places, -1], dtype=np.int32)[codes])
+
+    def stored(self) -> "StoredColumn":
+        """End the writing."""
+        levels = list(self._places) if self._coded else None
+        return StoredColumn(self._rows.filed(), levels, self._kind)
+
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """A column on disk.
+
+    Attributes
+    ----------
+    values : ArrayFile or ndarray of shape (n,)
+        Values, or codes of levels, -1 where they are missing.
+    levels : list or None
+        What the codes stand for.
+    kind : dtype
+        Kind of the column.
+    """
+
+    values: ArrayFile | NDArray[Any]
+    levels: list[Any] | None
+    kind: Any
+
+    def at(self, rows: Ints | slice) -> pd.Series:
+        """Read some rows."""
+        values = self.values[rows]
+        if self.levels is not None:
+            found: NDArray[Any] = np.empty(len(self.levels) + 1, dtype=object)
+            found[:-1] = self.levels  # the last, None, is where the code -1 leads
+            values = found[values]
+        column: pd.Series = pd.Series(values, dtype=self.kind)
+        return column
+
+    def short(self) -> pd.Series:
+        """Make a short column of the same levels and the same most frequent value."""
+        counts = np.zeros(len(self.levels or ()), dtype=np.int64)
+        for first in range(0, len(self.values), CHUNK_ROWS):
+            codes = self.values[first : first + CHUNK_ROWS]
+            counts += np.bincount(codes[codes >= 0], minlength=counts.size)
+        used, most = np.flatnonzero(counts), np.flatnonzero(counts == counts.max())
+        return StoredColumn(np.r_[used, most], self.levels, self.kind).at(slice(None))
+
+
+@dataclass(frozen=True)
+class StoredFrame:
+    """Columns on disk that stand for a data frame.
+
+    Attributes
+    ----------
+    columns : dict of str to StoredColumn
+        The columns.
+    index : Index
+        Labels of the rows.
+    """
+
+    columns: dict[str, StoredColumn]
+    index: pd.Index
+
+    def only(self, names: Sequence[str]) -> "StoredFrame":
+        """Take some of the columns."""
+        return StoredFrame({name: self.columns[name] for name in names}, self.index)
+
+    def held(self) -> pd.DataFrame:
+        """Read all rows into memory."""
+        columns = {name: one.at(slice(None)) for name, one in self.columns.items()}
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self.index)))
+
+    @property
+    def iloc(self) -> "_Rows":
+        """Take rows by their places, as from a data frame."""
+        return _Rows(self)
+
+    @property
+    def kinds(self) -> Mapping[str, Any]:
+        """Kind of every column, in their order."""
+        return {name: column.kind for name, column in self.columns.items()}
+
+    def median(self, names: Sequence[str]) -> dict[str, Any]:
+        """Medians of numeric columns."""
+        found: dict[str, Any] = {}
+        for name in names:
+            found |= self._held(name).median([name])
+        return found
+
+    def mode(self, name: str) -> Any:
+        """Most frequent value; the first of several."""
+        return self._held(name).mode(name)
+
+    def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+        """Smallest and largest values of numeric columns, of all rows."""
+        return {name: self._ends(name) for name in names}
+
+    def quantiles(
+        self, names: Sequence[str], shares: Sequence[float]
+    ) -> dict[str, list[float]]:
+        """Quantiles of numeric columns."""
+        found: dict[str, list[float]] = {}
+        for name in names:
+            found |= self._held(name).quantiles([name], shares)
+        return found
+
+    def levels(self, name: str) -> list[Any]:
+        """Levels of a category that occur in any row, in order."""
+        column = self.columns[name]
+        if column.levels is not None:
+            return self._held(name).levels(name)
+        parts = [part.drop_duplicates() for part in self._chunks(name)]
+        return HeldVariables(pd.DataFrame({name: pd.concat(parts)})).levels(name)
+
+    def _held(self, name: str) -> HeldVariables:
+        """Hold what summaries of one column are taken from."""
+        column = self.columns[name]
+        if column.levels is not None:
+            return HeldVariables(pd.DataFrame({name: column.short()}))
+        rows = _summarised_rows(len(self.index))
+        return HeldVariables(pd.DataFrame({name: column.at(rows)}))
+
+    def _ends(self, name: str) -> tuple[Any, Any]:
+        ends = [[part.min(), part.max()] for part in self._chunks(name)]
+        both = np.array(ends, dtype=self.columns[name].kind)
+        return pd.Series(both[:, 0]).min(), pd.Series(both[:, 1]).max()
+
+    def _chunks(self, name: str) -> Iterator[pd.Series]:
+        for first in range(0, len(self.index), CHUNK_ROWS):
+            yield self.columns[name].at(slice(first, first + CHUNK_ROWS))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a stored frame, by their places."""
+
+    frame: StoredFrame
+
+    def __getitem__(self, rows: Ints) -> pd.DataFrame:
+        columns = self.frame.columns.items()
+        taken = {name: column.at(rows).array for name, column in columns}
+        return pd.DataFrame(taken, index=self.frame.index[rows])
+
+
+def _summarised_rows(n: int) -> Ints | slice:
+    """Choose rows that quantiles are taken from: all, or a random sample."""
+    if n <= ORDERED_ROWS:
+        return slice(None)
+    drawn = np.random.default_rng(0).integers(n, size=SAMPLED_ROWS)
+    return np.sort(drawn)  # in the order in which they lie on the disk

@@ -1,0 +1,207 @@
+"""From a formula and data that come in batches to a parsed formula on disk."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from vstatkit.exceptions import FormulaError
+from vstatkit.formula.batches import learn_sides
+from vstatkit.formula.coding import Coding, categories
+from vstatkit.formula.engine import Environment, Learnt, Matrix, states_of
+from vstatkit.formula.expressions import plain_name
+from vstatkit.formula.frames import check_dates
+from vstatkit.formula.limits import MAX_COLUMNS, MAX_LEVELS
+from vstatkit.formula.matrices import Missing, check_missing_option
+from vstatkit.formula.model import variables
+from vstatkit.formula.parse import Recipe, check_rows, kept_columns
+from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.reading import (
+    Named,
+    Reading,
+    outside_columns,
+    read_names,
+    reading_of,
+)
+from vstatkit.formula.stored import StoredFrame
+from vstatkit.formula.survey import Survey, survey
+from vstatkit.formula.whole import level_counts, with_whole_factors
+from vstatkit.formula.writing import Plan, Written, write_rows
+from vstatkit.sources.source import Source
+from vstatkit.sources.store import check_space
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A formula applied to data that were read batch after batch.
+
+    Attributes
+    ----------
+    parsed : ParsedFormula
+        Its matrix, response and variables are mapped from files, which are removed
+        when nobody uses them any more.
+    beside : StoredFrame
+        Columns beside the formula, the same rows.
+    n_rows : int
+        Rows of the data, those included that were dropped.
+    """
+
+    parsed: ParsedFormula
+    beside: StoredFrame
+    n_rows: int
+
+
+def parse_source(
+    formula: str,
+    source: Source,
+    *,
+    environment: Environment | None,
+    intercept: bool,
+    missing: Missing = "drop",
+    beside: tuple[str, ...] = (),
+    whole_factors: bool = False,
+) -> Streamed:
+    """Apply a formula to data that are read batch after batch.
+
+    Parameters
+    ----------
+    formula, environment, intercept, missing, whole_factors
+        See `parse`.
+    source : Source
+        Data. Columns that neither the formula nor `beside` names are not read.
+    beside : tuple of str
+        Columns to keep beside the formula; `.` does not stand for them.
+
+    Returns
+    -------
+    Streamed
+
+    Notes
+    -----
+    A first pass finds the kinds of the columns, the levels of those that are not
+    numbers, and what must be refused. Where the formula has more than plain columns,
+    further passes find the levels of its factors and what stateful transforms learn.
+    The last pass codes the rows, and writes them to disk.
+    """
+    check_missing_option(missing)
+    columns = pd.Index(source.columns, dtype=object)
+    named = read_names(formula, columns, environment, beside)
+    model = named.model(columns)
+    used = variables(model.terms, columns)
+    read = list(dict.fromkeys([*used, *beside]))
+    seen = survey(source, read, used, set(model.columns.values()))
+    _check_outside(named, columns, seen.n_rows)
+    reading = reading_of(named, seen.frame.reindex(columns=columns))
+    plan = _plan(
+        formula,
+        reading,
+        seen,
+        intercept=intercept,
+        missing=missing,
+        whole_factors=whole_factors,
+    )
+    if not named.trusted:
+        _check_stranger(plan.sides.right)
+    check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 1))
+    written = write_rows(plan, beside)
+    check_rows(written.rows.size, seen.n_rows, used)
+    recipe = _recipe(reading, plan, written, intercept)
+    parsed = _parsed(formula, plan, written, recipe)
+    return Streamed(parsed, written.beside, seen.n_rows)
+
+
+def _check_outside(named: Named, columns: pd.Index, n_rows: int) -> None:
+    """Refuse arrays of the caller's in place of columns: they come in no batches."""
+    for name in outside_columns(named, columns, n_rows):
+        raise FormulaError(
+            f"{name!r} is not a column of the data. Arrays beside data that are read "
+            "batch after batch are not taken: make it a column."
+        )
+
+
+def _check_stranger(right: Learnt) -> None:
+    """Bound the columns of a formula from a stranger, now that all levels are known."""
+    most = max((len(one) for one in right.levels.values() if one), default=0)
+    total = len(right.column_names)
+    if most > MAX_LEVELS or total > MAX_COLUMNS:
+        raise FormulaError(
+            f"the formula makes {total:,} columns, with up to {most:,} levels of a "
+            f"category; a formula given as text may make {MAX_COLUMNS:,} columns, of "
+            f"categories with {MAX_LEVELS:,} levels."
+        )
+
+
+def _plan(
+    formula: str,
+    reading: Reading,
+    seen: Survey,
+    *,
+    intercept: bool,
+    missing: Missing,
+    whole_factors: bool,
+) -> Plan:
+    model, frame = reading.model, seen.frame
+    right = variables(model.right, frame.columns)
+    used = list(dict.fromkeys([*right, *variables(model.left, frame.columns)]))
+    bare = set(model.columns.values())
+    check_dates(frame, [name for name in used if name in bare])
+    sides = learn_sides(
+        model,
+        seen.plain(frame),
+        lambda: map(seen.plain, seen.batches()),
+        environment=reading.environment,
+        missing=missing,
+        variables=right,
+    )
+    written = _info(sides.right, frame, whole_factors).column_names
+    kept = kept_columns(written, intercept, formula)
+    names = tuple(plain_name(written[j]) for j in kept)
+    return Plan(seen, sides, used, kept, names, whole_factors)
+
+
+def _info(right: Learnt, frame: pd.DataFrame, whole_factors: bool) -> Learnt:
+    """Say what the columns are, with factors in one column each where asked for."""
+    if not whole_factors:
+        return right
+    none = np.empty((0, len(right.column_names)))
+    return with_whole_factors(Matrix(none, np.empty(0, np.int64), right), frame).info
+
+
+def _recipe(reading: Reading, plan: Plan, written: Written, intercept: bool) -> Recipe:
+    examples = plan.seen.plain(written.examples[plan.used])
+    return Recipe(
+        reading.model.written(),
+        examples.reset_index(drop=True),
+        intercept,
+        plan.sides.missing,
+        reading.names(),
+        plan.whole_factors,
+        states_of(plan.sides.right),
+    )
+
+
+def _parsed(
+    formula: str, plan: Plan, written: Written, recipe: Recipe
+) -> ParsedFormula:
+    names, frame = tuple(plan.sides.variables), plan.seen.frame
+    info = _info(plan.sides.right, frame, plan.whole_factors)
+    return ParsedFormula(
+        y=written.response.y,
+        X=written.X,
+        names=plan.names,
+        response=plain_name(formula.partition("~")[0].strip()),
+        classes=written.response.classes,
+        unused_levels=written.response.unused_levels,
+        rows=written.rows,
+        n_dropped=plan.seen.n_rows - written.rows.size,
+        frame=written.data.only(names),
+        data=written.data,
+        coding=Coding(
+            info=info,
+            columns=plan.kept,
+            variables=names,
+            categorical=categories(info, frame, names),
+            recipe=recipe,
+        ),
+        levels=level_counts(info)[plan.kept],
+    )

@@ -1,0 +1,102 @@
+"""Methods of results that predict new data."""
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, overload
+
+import pandas as pd
+
+from vstatkit._typing import DataLike
+from vstatkit.results.file_predictions import held_data, write_predictions
+from vstatkit.results.prediction_results import (
+    PredictionResults,
+    predicted,
+    predicted_means,
+)
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def _results(predicting: "Predicting") -> "EnsembleResults":
+    """Tell the type checker what has these methods."""
+    return cast("EnsembleResults", predicting)
+
+
+class Predicting:
+    """Methods of results that predict."""
+
+    @overload
+    def predict(
+        self, data: DataLike, *, out: None = None
+    ) -> pd.Series | pd.DataFrame: ...
+
+    @overload
+    def predict(self, data: DataLike, *, out: str | PathLike[str]) -> Path: ...
+
+    def predict(
+        self, data: DataLike, *, out: str | PathLike[str] | None = None
+    ) -> pd.Series | pd.DataFrame | Path:
+        """Predict new data.
+
+        Parameters
+        ----------
+        data : DataFrame, path to a Parquet or CSV file, ...
+            New data, of any kind that `fit` takes.
+        out : str or path, optional
+            Parquet or CSV file to which predictions are written batch after batch,
+            for data that do not fit into memory.
+
+        Returns
+        -------
+        Series, or DataFrame with a column for each of more than two classes
+            With `out` the path of the file, which has a row for each of the data's.
+        """
+        results = _results(self)
+        if out is None:
+            return predicted_means(results, held_data(results, data))
+        return write_predictions(
+            results, data, out, lambda one: pd.DataFrame(predicted_means(results, one))
+        )
+
+    @overload
+    def get_prediction(
+        self, data: DataLike, *, out: None = None, alpha: float = 0.05
+    ) -> PredictionResults: ...
+
+    @overload
+    def get_prediction(
+        self, data: DataLike, *, out: str | PathLike[str], alpha: float = 0.05
+    ) -> Path: ...
+
+    def get_prediction(
+        self,
+        data: DataLike,
+        *,
+        out: str | PathLike[str] | None = None,
+        alpha: float = 0.05,
+    ) -> PredictionResults | Path:
+        """Predict new data, with standard errors and intervals.
+
+        Parameters
+        ----------
+        data : DataFrame, path to a Parquet or CSV file, ...
+            New data, of any kind that `fit` takes.
+        out : str or path, optional
+            Parquet or CSV file to which the `summary_frame` is written batch after
+            batch, for data that do not fit into memory.
+        alpha : float
+            One minus the coverage of the intervals that are written.
+
+        Returns
+        -------
+        PredictionResults
+            With `out` the path of the file, which has a row for each of the data's,
+            or one for each of them and class.
+        """
+        results = _results(self)
+        if out is None:
+            return predicted(results, held_data(results, data))
+        return write_predictions(
+            results, data, out, lambda one: predicted(results, one).summary_frame(alpha)
+        )

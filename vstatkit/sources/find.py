@@ -1,0 +1,113 @@
+"""Tell data that are read batch after batch from data in memory."""
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vstatkit.exceptions import DataError
+from vstatkit.sources.arrow import ArrowSource, parquet
+from vstatkit.sources.lazy import LazySource
+from vstatkit.sources.partitions import DaskSource
+from vstatkit.sources.source import Source
+from vstatkit.sources.text import CsvSource
+
+PARQUET = (".parquet", ".pq")
+CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst")
+
+READ_ROWS = 1_000_000
+"""Most rows that are read into memory where a few are expected."""
+
+
+def find_source(data: Any) -> Source | None:
+    """Open data that are read batch after batch.
+
+    Parameters
+    ----------
+    data : Any
+        A path to a Parquet or CSV file or a folder of Parquet files, an Arrow
+        dataset, a Dask data frame, or a LazyFrame of polars.
+
+    Returns
+    -------
+    Source or None
+        None for anything else: data in memory, or no data at all.
+    """
+    path = isinstance(data, str | PathLike)
+    found = _file(Path(fspath(data))) if path else _lazy(data)
+    if found is not None:
+        _check_names(found)
+    return found
+
+
+def _lazy(data: Any) -> Source | None:
+    """Tell what is computed on demand by its package: none of them is imported."""
+    package = type(data).__module__.partition(".")[0]
+    if package == "pyarrow" and hasattr(data, "scanner"):
+        return ArrowSource(data, "the Arrow dataset")
+    if package.startswith("dask") and hasattr(data, "npartitions"):
+        if not hasattr(data, "columns"):
+            raise TypeError(
+                f"`data` must be a Dask data frame; got a Dask {type(data).__name__}."
+            )
+        return DaskSource(data)
+    if package == "polars" and type(data).__name__ == "LazyFrame":
+        return LazySource(data)
+    return None
+
+
+def _file(path: Path) -> Source:
+    if not path.exists():
+        raise FileNotFoundError(f"`data` names no file or folder: there is no {path}.")
+    name = path.name.lower()
+    if path.is_dir() or name.endswith(PARQUET):
+        return parquet(path)
+    if name.endswith(CSV):
+        return CsvSource(path)
+    raise DataError(
+        "`data` must be a folder of Parquet files or a file whose name ends in "
+        f"{', '.join(PARQUET + CSV)}; got {path}. Read it into a DataFrame first."
+    )
+
+
+def _check_names(source: Source) -> None:
+    seen: set[str] = set()
+    for name in source.columns:
+        if not isinstance(name, str):
+            raise DataError(
+                f"column names must be strings; {source} has {name!r} "
+                f"({type(name).__name__})."
+            )
+        if name in seen:
+            raise DataError(
+                f"column names must be unique; {source} has {name!r} twice."
+            )
+        seen.add(name)
+
+
+def read_few(source: Source, columns: list[str] | None, advice: str) -> pd.DataFrame:
+    """Read a source into memory, if it is short.
+
+    Parameters
+    ----------
+    source : Source
+        Data.
+    columns : list of str or None
+        Columns to read; all by default.
+    advice : str
+        What to do where there are more than `READ_ROWS` rows.
+    """
+    parts: list[pd.DataFrame] = []
+    n_rows = source.n_rows or 0
+    for batch in source.batches(source.columns if columns is None else columns):
+        parts.append(batch)
+        n_rows = max(n_rows, sum(map(len, parts)))
+        if n_rows > READ_ROWS:
+            raise DataError(
+                f"{source} has more than {READ_ROWS:,} rows, too many to hold here. "
+                f"{advice}"
+            )
+    if not parts:
+        raise DataError(f"{source} has no rows.")
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,139 @@
+"""Arrays on disk: written block after block, mapped into memory, removed after use.
+
+Files lie in the directory for temporary files, which the environment variable TMPDIR
+names.
+"""
+
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from vstatkit.exceptions import DataError
+
+PREFIX = "vstatkit-"
+"""What the names of all temporary files begin with."""
+
+
+def scratch_file(suffix: str) -> Path:
+    """Make an empty temporary file."""
+    handle, name = tempfile.mkstemp(suffix, PREFIX)
+    os.close(handle)
+    return Path(name)
+
+
+def remove_with(
+    owner: Any, path: Path, file: BinaryIO | None = None
+) -> "weakref.finalize[Any, Any]":
+    """Close and remove a file when its owner is gone, or when the program ends."""
+    return weakref.finalize(owner, _remove, path, file, os.getpid())
+
+
+def _remove(path: Path, file: BinaryIO | None, process: int) -> None:
+    if file is not None:
+        file.close()
+    if os.getpid() == process:  # a forked worker does not own the file
+        path.unlink(missing_ok=True)
+
+
+class GrowingArray:
+    """An array that grows on disk by blocks of rows.
+
+    Parameters
+    ----------
+    kind : dtype
+        Kind of its elements.
+    width : int, optional
+        Number of columns; without it the array has one dimension.
+    """
+
+    def __init__(self, kind: DTypeLike, width: int | None = None) -> None:
+        self._kind = np.dtype(kind)
+        self._row: tuple[int, ...] = () if width is None else (width,)
+        self._n_rows = 0
+        self._path = scratch_file(".rows")
+        self._file = self._path.open("wb")
+        self._removal = remove_with(self, self._path, self._file)
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Write rows below those that are there."""
+        rows = np.ascontiguousarray(block, dtype=self._kind)
+        if rows.shape[1:] != self._row:
+            raise ValueError(f"rows must have shape {self._row}; got {rows.shape[1:]}.")
+        try:
+            rows.tofile(self._file)
+        except OSError as error:
+            raise DataError(
+                f"the rows cannot be written to {self._path.parent}: {error}. Let the "
+                "environment variable TMPDIR name a directory with more space."
+            ) from error
+        self._n_rows += len(rows)
+
+    def filed(self) -> "ArrayFile":
+        """End the writing; the rows are mapped each time they are read."""
+        self._file.close()
+        self._removal.detach()
+        return ArrayFile(self._path, self._kind, (self._n_rows, *self._row))
+
+    def mapped(self) -> NDArray[Any]:
+        """Map all rows into memory; changes of the array stay in memory.
+
+        The file is removed when the array, and all that is made of its memory, is
+        gone.
+        """
+        self._file.close()
+        shape = (self._n_rows, *self._row)
+        if 0 in shape:
+            return np.empty(shape, self._kind)
+        # Pages are copied on writing: compiled code may ask for arrays to write to.
+        held = np.memmap(self._path, self._kind, "c", shape=shape)
+        self._removal.detach()
+        remove_with(held, self._path)
+        return np.asarray(held)
+
+
+class ArrayFile:
+    """An array on disk that takes memory only while it is read.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is removed with this object.
+    kind : dtype
+        Kind of the elements.
+    shape : tuple of int
+        Shape of the array.
+    """
+
+    def __init__(self, path: Path, kind: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._path, self._kind, self._shape = path, kind, shape
+        remove_with(self, path)
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """Read rows into memory."""
+        found: NDArray[Any]
+        if 0 in self._shape:  # which cannot be mapped
+            found = np.empty(self._shape, self._kind)
+        else:
+            found = np.memmap(self._path, self._kind, "r", shape=self._shape)
+        return np.array(found[rows])
+
+
+def check_space(n_bytes: int) -> None:
+    """Refuse to write more than the disk has room for."""
+    place = tempfile.gettempdir()
+    free = shutil.disk_usage(place).free
+    if n_bytes > free:
+        raise DataError(
+            f"the coded rows take {n_bytes / 1e9:,.1f} GB on disk; {place} has "
+            f"{free / 1e9:,.1f} GB left. Let the environment variable TMPDIR name a "
+            "directory with more space, or use fewer columns."
+        )
