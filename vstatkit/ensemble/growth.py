@@ -20,6 +20,7 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import kind_of
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimator import SumEstimator
 from vstatkit.variance.orders import HigherOrders, expected_orders
@@ -137,10 +138,11 @@ def grow(
         return design.sized(B), _joined(start, run, B)
     limit = value_limit(task.kernel)
     check_growth(tol, max_B, atol)
-    tolerance = tolerance_of(tol, atol, limit)
+    replicates = isinstance(design, ShardsDesign)
+    tolerance = tolerance_of(tol, atol, limit, replicates=replicates)
     rule = Rule(method, tolerance, max_B, n_query=n_query, kind=kind_of(task.kernel))
     evaluation, last = grow_enough(run, design, rule, limit, start)
-    if tolerance.excess(last) > 1:
+    if tolerance.excess(last) > 1 and not replicates:  # those hold at any size
         _warn_of_error(last, tolerance, max_B)
     return design.sized(len(evaluation.values)), evaluation
 

@@ -2,14 +2,22 @@
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.trees import Tree
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sources.store import GrowingArray, check_space
 from vstatkit.variance.orders import most_compared
 
 KEEP_BYTES = 2**30
 """Size of the learners up to which "auto" keeps them: 1 GiB."""
+
+RESIDENT_BYTES = 2**26
+"""Size of trees in memory from which they are moved to a temporary file."""
 
 
 def keep_budget(keep_learners: bool | Literal["auto"]) -> int | None:
@@ -49,7 +57,8 @@ def needed_learners(design: SubsampleDesign) -> int | None:
 class Collector:
     """Keeps the first learners of a range: all, or as many as the budget allows.
 
-    If they exceed it, only those stay that are compared with each other.
+    If they exceed it, only those stay that are compared with each other. Trees that
+    would fill the memory are moved to a file.
 
     Parameters
     ----------
@@ -66,6 +75,8 @@ class Collector:
         self._budget = None if needed is None else budget
         self._needed = 0 if needed is None else max(0, needed - start)
         self._size = 0
+        self._resident = 0
+        self._n_filed = 0
         self.learners: list[Any] = []
 
     @property
@@ -81,12 +92,32 @@ class Collector:
             self.learners.extend(learners)
         if self._is_full:
             del self.learners[self._needed :]
+        self._resident += learner_bytes(learners)
+        if self._resident > RESIDENT_BYTES:
+            self.learners[self._n_filed :] = filed(self.learners[self._n_filed :])
+            self._n_filed, self._resident = len(self.learners), 0
+
+
+def filed(learners: list[Any]) -> list[Any]:
+    """Move the nodes of trees to a temporary file; other learners stay as they are."""
+    if not learners or not isinstance(learners[0], Tree):
+        return learners
+    sizes = [tree.nodes.size for tree in learners]
+    check_space(sum(tree.nodes.nbytes for tree in learners))
+    table = GrowingArray(learners[0].nodes.dtype)
+    for tree in learners:
+        table.append(tree.nodes)
+    parts = np.split(table.mapped(), np.cumsum(sizes)[:-1])
+    pairs = zip(learners, parts, strict=True)
+    return [replace(tree, nodes=nodes) for tree, nodes in pairs]
 
 
 def within_budget(
     evaluation: Evaluation, budget: int | None, design: SubsampleDesign
 ) -> Evaluation:
     """Let go of learners that were grown in several steps and exceed the budget."""
-    collector = Collector(budget, design, 0)
-    collector.add(evaluation.learners)
-    return Evaluation(evaluation.values, collector.learners, evaluation.oob)
+    needed = needed_learners(design)
+    size = learner_bytes(evaluation.learners)
+    if budget is None or needed is None or size <= budget:
+        return evaluation
+    return replace(evaluation, learners=evaluation.learners[:needed])

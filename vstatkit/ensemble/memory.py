@@ -14,10 +14,16 @@ import joblib
 
 from vstatkit.ensemble.available import available_memory
 from vstatkit.ensemble.evaluate import BATCH_ENTRIES, Task
+from vstatkit.ensemble.keeping import RESIDENT_BYTES
 from vstatkit.exceptions import MemoryLimitError
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.protocol import Predictive
-from vstatkit.kernels.trees import NODE_BYTES, TreeKernel
+from vstatkit.kernels.trees import (
+    NODE_BYTES,
+    OWN_ROWS_BELOW,
+    OWN_ROWS_FROM,
+    TreeKernel,
+)
 from vstatkit.sampling.design import SubsampleDesign
 
 FLOAT = 8
@@ -26,12 +32,6 @@ FLOAT = 8
 RANKED_BYTES = 24
 """Bytes for each entry of a design matrix whose columns are ranked: 8 of sorted values,
 4 each of order and ranks, and 8 of the order before it is packed."""
-
-RANKED_FROM = 1 / 30
-"""Share of the rows in a subsample from which all rows are ranked."""
-
-FEW_ROWS = 20_000
-"""Rows that are ranked in any case."""
 
 OBJECT_BYTES = 600
 """Bytes of a learner apart from its numbers."""
@@ -68,13 +68,12 @@ COVARIANCE_TABLES = 6
 ADVICE = {
     VALUES: "Give fewer query points (`at`), and the others to get_prediction() later; "
     "or use a smaller `B`.",
-    LEARNERS: "Use a smaller `B`, a smaller `k`, or larger leaves "
-    "(`min_samples_leaf`).",
+    LEARNERS: "Use `keep_learners=False`, a smaller `B`, or a smaller `k`.",
     RANKS: "Use a smaller `k`, so that every tree ranks its own rows; or fewer "
     "predictors.",
     COUNTS: "Use fewer workers (`n_jobs`).",
     SUMS: "Use fewer workers (`n_jobs`).",
-    DATA: "Use fewer rows or predictors, or read the data from a file.",
+    DATA: "Use fewer rows or predictors, or give the data as a Parquet file.",
     POINTS: "Predict the rows in several parts.",
     PREDICTIONS: "Ask for fewer query points at a time.",
     COVARIANCES: "Ask for the covariances of fewer query points at a time.",
@@ -100,9 +99,12 @@ class Plan:
         Counts that a worker holds at a time.
     workers : int
         Batches that are evaluated side by side.
-    ranked, oob : bool
-        Whether all rows are ranked, and whether the rows that a subsample leaves out
-        are predicted.
+    ranked : bool
+        Whether all rows are ranked.
+    n_scored : int
+        Rows that are predicted where a subsample leaves them out.
+    on_disk : bool
+        Whether learners that would fill the memory are moved to a file.
     """
 
     n: int
@@ -113,11 +115,12 @@ class Plan:
     entries: int
     workers: int
     ranked: bool
-    oob: bool
+    n_scored: int
+    on_disk: bool
 
     def fixed(self) -> dict[str, int]:
         """Bytes that do not depend on the number of learners, by what they are for."""
-        sums = self.n * (self.n_outputs + 1) * FLOAT if self.oob else 0
+        sums = self.n_scored * (self.n_outputs + 1) * FLOAT
         return {
             RANKS: RANKED_BYTES * self.n * self.p if self.ranked else 0,
             COUNTS: self.entries * FLOAT * self.workers,
@@ -130,14 +133,19 @@ class Plan:
         return {VALUES: 2.0 * self.m * FLOAT, LEARNERS: self.learner}
 
     def needs(self, B: int) -> dict[str, int]:
-        """Bytes that B learners need beside the design matrix."""
-        grown = {name: int(B * one) for name, one in self.per_learner().items()}
-        return {**self.fixed(), **grown}
+        """Bytes that B learners need beside the design matrix; trees go to disk."""
+        values, learners = (int(B * one) for one in self.per_learner().values())
+        kept = min(learners, RESIDENT_BYTES) if self.on_disk else learners
+        return {**self.fixed(), VALUES: values, LEARNERS: kept}
 
     def most(self, limit: int) -> int:
         """Count the learners for which there is room."""
         room = limit - sum(self.fixed().values())
-        return max(0, int(room // sum(self.per_learner().values())))
+        values, learner = self.per_learner().values()
+        most = max(0, int(room // (values + learner)))
+        if self.on_disk and most * learner > RESIDENT_BYTES:
+            most = max(0, int((room - RESIDENT_BYTES) // values))
+        return most
 
 
 def plan_of(task: Task, n_jobs: int | None) -> Plan:
@@ -148,17 +156,19 @@ def plan_of(task: Task, n_jobs: int | None) -> Plan:
     if isinstance(kernel, Predictive):
         p, outputs = kernel.n_features, kernel.n_outputs
     trees = isinstance(kernel, TreeKernel)
-    many = design.k >= RANKED_FROM * design.n or n <= FEW_ROWS
+    many = design.k >= OWN_ROWS_BELOW * design.n or n < OWN_ROWS_FROM
+    scored = n if task.most_oob is None else min(n, task.most_oob)
     return Plan(
         n=n,
         p=p,
         m=_n_values(task, p, outputs),
         n_outputs=outputs,
         learner=learner_bytes(kernel, design, n) if task.keep else 0.0,
-        entries=max(n, BATCH_ENTRIES) if trees and many else n,
+        entries=max(n, BATCH_ENTRIES) if trees and many else 0 if trees else n,
         workers=joblib.effective_n_jobs(n_jobs),
         ranked=trees and many,
-        oob=bool(task.oob) and p > 0,
+        n_scored=scored if task.oob and p > 0 else 0,
+        on_disk=trees,
     )
 
 

@@ -150,7 +150,8 @@ class Estimates:
         B, noise = self.n_learners, self.scaled.noise
         if noise is None:
             return np.zeros_like(self.positive), B * self.scaled.mc_se**2
-        return 2 * self.scaled.n * (noise * B) ** 2, 4 * noise * B * self.positive
+        positive = np.maximum(self.positive, 0.0)  # replicates leave it as it is
+        return 2 * self.scaled.n * (noise * B) ** 2, 4 * noise * B * positive
 
     def learners_needed(self, tol: Floats | float) -> Floats:
         """Estimate the B at which the relative Monte Carlo error is `tol`."""

@@ -75,6 +75,48 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
+class Shrinkage(Tolerance):
+    """How much of a standard error may go away with more learners.
+
+    The variance of replicates is known alike for any number of learners: what they
+    change is the standard error itself, which falls from `sqrt(V + M)` to `sqrt(V)` as
+    the Monte Carlo part M goes away. It may exceed what it falls to by `tol` of that,
+    or by `atol`. All estimates count as one: the parts of single ones are too noisy.
+    """
+
+    def cautious(self) -> "Tolerance":
+        """Return the tolerance itself: the variance is unbiased at any stage."""
+        return self
+
+    def excess(self, estimates: Estimates) -> float:
+        """Compare what more learners would remove with what is allowed."""
+        V, M, unit = self._parts(estimates)
+        room = self._room(estimates, V, unit)
+        gap = np.sqrt(V + M) - np.sqrt(V)
+        return float(ratio(np.array(gap), np.array(room)))
+
+    def needed(self, estimates: Estimates) -> Floats:
+        """Learners at which standard errors exceed what they fall to by what may be."""
+        V, M, unit = self._parts(estimates)
+        room = self._room(estimates, V, unit)
+        noise = np.array(M * estimates.n_learners)
+        wanted = ratio(noise, np.array(room**2 + 2 * room * np.sqrt(V)))
+        return np.full(estimates.unit.shape, wanted)
+
+    def _room(self, estimates: Estimates, V: float, unit: float) -> float:
+        least = float(np.mean(np.broadcast_to(self.atol, estimates.unit.shape)))
+        return max(self.tol * float(np.sqrt(V)), least / unit)
+
+    def _parts(self, estimates: Estimates) -> tuple[float, float, float]:
+        """Mean sampling and Monte Carlo variance, in squares of the largest unit."""
+        unit = float(estimates.unit.max())
+        square = (estimates.unit / unit) ** 2
+        parts = estimates.scaled
+        V = float(np.mean(parts.sampling * square))
+        return max(V, 0.0), float(np.mean(parts.monte_carlo * square)), unit
+
+
+@dataclass(frozen=True)
 class ErrorLaw:
     """How the Monte Carlo error of standard errors falls as learners are added.
 
@@ -122,7 +164,11 @@ class ErrorLaw:
 
 
 def tolerance_of(
-    tol: float | None, atol: float | None, limit: Floats | float | None
+    tol: float | None,
+    atol: float | None,
+    limit: Floats | float | None,
+    *,
+    replicates: bool = False,
 ) -> Tolerance:
     """Fill in defaults.
 
@@ -134,11 +180,14 @@ def tolerance_of(
         Absolute tolerance; None for `tol` times a `SMALL` standard error.
     limit : ndarray of shape (m,), float or None
         Half the range of what learners predict; None where it is unknown.
+    replicates : bool
+        Whether the variance is that of replicates, such as shards.
     """
+    kind = Shrinkage if replicates else Tolerance
     tol = TOL if tol is None else tol
     if atol is not None:
-        return Tolerance(tol, atol)
-    return Tolerance(tol, 0.0 if limit is None else tol * SMALL * limit)
+        return kind(tol, atol)
+    return kind(tol, 0.0 if limit is None else tol * SMALL * limit)
 
 
 def about(number: float) -> str:

@@ -46,6 +46,7 @@ from vstatkit.results.tables import (
 )
 from vstatkit.results.views import Views
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS, resolved
@@ -275,7 +276,8 @@ class EnsembleResults(Views, Predicting):
     def tolerance(self) -> Tolerance:
         """When the standard errors are known well enough; see `fit`."""
         growth = self.info.growth
-        return tolerance_of(growth.tol, growth.atol, self.limit)
+        shards = isinstance(self.design, ShardsDesign)
+        return tolerance_of(growth.tol, growth.atol, self.limit, replicates=shards)
 
     @property
     def diagnostics(self) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import numpy as np
 from vstatkit.ensemble.choosing import jackknife_learners
 from vstatkit.ensemble.evaluate import OOB_ROWS
 from vstatkit.inference.normality import MIN_OBSERVATIONS
-from vstatkit.inference.precision import TOL, about
+from vstatkit.inference.precision import TOL, Shrinkage, about
 from vstatkit.inference.stabilise import MIN_DF
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -88,6 +88,8 @@ def _learners_note(results: EnsembleResults) -> str | None:
         return "Every subsample was evaluated: there is no Monte Carlo error."
     estimates, tolerance = results.estimates, results.tolerance
     growth = results.info.growth
+    if isinstance(tolerance, Shrinkage):
+        return _shrinkage_note(results, tolerance)
     reached = estimates.relative_mc_error.max()
     aim = f"{100 * tolerance.tol:g}%{_absolute_text(results)}"
     if tolerance.excess(estimates) <= 1:
@@ -105,6 +107,29 @@ def _learners_note(results: EnsembleResults) -> str | None:
         f"The Estimates' std err has a Monte Carlo error of {reached:.1%}; about "
         f"{about(needed)} learners would bring it to {aim}.{tail}"
     )
+
+
+def _shrinkage_note(results: EnsembleResults, tolerance: Shrinkage) -> str | None:
+    """Say how much smaller the standard errors of shards could be."""
+    growth = results.info.growth
+    if tolerance.excess(results.estimates) <= 1:
+        if growth.tol is None:
+            return None
+        return (
+            "B was grown until infinitely many learners would make the Estimates' std "
+            f"err at most {100 * tolerance.tol:g}%, or {_least(tolerance)}, smaller."
+        )
+    needed = float(tolerance.needed(results.estimates).max())
+    tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
+    return (
+        "The std err holds as it is, but more learners would make it smaller; about "
+        f"{about(needed)} would bring it to within {100 * tolerance.tol:g}%, or "
+        f"{_least(tolerance)}, of what is left with infinitely many.{tail}"
+    )
+
+
+def _least(tolerance: Shrinkage) -> str:
+    return number_text(float(np.mean(tolerance.atol)))
 
 
 def _absolute_text(results: EnsembleResults) -> str:

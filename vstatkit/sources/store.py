@@ -81,7 +81,7 @@ class GrowingArray:
         return ArrayFile(self._path, self._kind, (self._n_rows, *self._row))
 
     def mapped(self) -> NDArray[Any]:
-        """Map all rows into memory; changes of the array stay in memory.
+        """Map all rows into memory, to be read.
 
         The file is removed when the array, and all that is made of its memory, is
         gone.
@@ -90,8 +90,7 @@ class GrowingArray:
         shape = (self._n_rows, *self._row)
         if 0 in shape:
             return np.empty(shape, self._kind)
-        # Pages are copied on writing: compiled code may ask for arrays to write to.
-        held = np.memmap(self._path, self._kind, "c", shape=shape)
+        held = np.memmap(self._path, self._kind, "r", shape=shape)
         self._removal.detach()
         remove_with(held, self._path)
         return np.asarray(held)

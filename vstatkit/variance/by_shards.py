@@ -97,8 +97,9 @@ class ShardEstimator(VarianceEstimator):
         G, L = found.n_shards, found.per_shard
         monte_carlo = found.within / (G * L)
         sampling = found.between / G - monte_carlo
-        # The variance is a sum of G squares, each with the noise of L learners.
-        noise = monte_carlo / (G - 1)
+        # The variance is a sum of G squares, each with the noise of L learners; what is
+        # seen in the squares is all of the noise at most.
+        noise = np.minimum(monte_carlo, found.between / G) / (G - 1)
         return VarianceComponents(
             method=self.name,
             zeta_1=design.n / design.k**2 * sampling,
