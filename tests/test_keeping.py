@@ -1,5 +1,8 @@
 """Learners that are kept, and those that are let go."""
 
+import gc
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -126,3 +129,38 @@ def test_rows_of_reference_are_unchanged(data):
     assert_array_equal(
         fitted(data).reference, fitted(data, keep_learners=False).reference
     )
+
+
+def in_files(results):
+    return [
+        isinstance(base(tree.nodes), np.memmap) for tree in results.predictor.learners
+    ]
+
+
+def base(array):
+    """The array that the memory belongs to."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def test_trees_that_would_fill_the_memory_are_in_a_file(data, monkeypatch, tmp_path):
+    whole = fitted(data)
+    size = learner_bytes(whole.predictor.learners)
+    monkeypatch.setattr(keeping, "RESIDENT_BYTES", size // 3)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    filed = fitted(data)
+    assert any(in_files(filed))
+    assert not any(in_files(whole))
+    new = data.head(7)
+    expected = whole.get_prediction(new).summary_frame()
+    pd.testing.assert_frame_equal(filed.get_prediction(new).summary_frame(), expected)
+    read = pickle.loads(pickle.dumps(filed))
+    pd.testing.assert_frame_equal(read.get_prediction(new).summary_frame(), expected)
+    filed.save(tmp_path / "filed.vst")
+    read = vs.load(tmp_path / "filed.vst")
+    pd.testing.assert_frame_equal(read.get_prediction(new).summary_frame(), expected)
+    assert list(tmp_path.glob("vstatkit-*"))
+    del filed
+    gc.collect()
+    assert not list(tmp_path.glob("vstatkit-*"))

@@ -92,9 +92,9 @@ def test_trees_of_classes_are_within_a_factor_of_two(data, noise):
 def test_the_parts_add_up():
     plan = Plan(
         n=10, p=3, m=4, n_outputs=2, learner=50.0, entries=20, workers=2,
-        ranked=True, oob=True,
+        ranked=True, n_scored=9,
     )  # fmt: skip
-    ranks, counts, sums = 10 * 3 * 24, 20 * 8 * 2, 10 * (2 + 1) * 8 * 3
+    ranks, counts, sums = 10 * 3 * 24, 20 * 8 * 2, 9 * (2 + 1) * 8 * 3
     assert sum(plan.fixed().values()) == ranks + counts + sums
     assert sum(plan.needs(7).values()) == ranks + counts + sums + 7 * (2 * 4 * 8 + 50)
     for B in (1, 7, 100):
@@ -103,19 +103,34 @@ def test_the_parts_add_up():
         assert plan.most(limit - 1) == B - 1
 
 
+def test_trees_beyond_a_size_go_to_disk():
+    plan = Plan(
+        n=10, p=3, m=4, n_outputs=2, learner=2.0**20 + 9, entries=20, workers=2,
+        ranked=True, n_scored=9, filed=2.0**20,
+    )  # fmt: skip
+    few, many = plan.needs(60), plan.needs(500)
+    assert few[memory.LEARNERS] == 60 * (2**20 + 9)
+    assert many[memory.LEARNERS] == memory.RESIDENT_BYTES + 500 * 9
+    for B in (1, 60, 500, 10_000):
+        limit = sum(plan.needs(B).values())
+        assert plan.most(limit) == B
+        assert plan.most(limit - 1) == B - 1
+
+
 def test_plans_know_kernels_without_learners(data):
     res = vs.fit("y ~ x1 + x2", data, kernel="ols", B=20, rng=1)
     plan = plan_of(res.recipe.task, 1)
-    assert (plan.m, plan.ranked, plan.oob) == (3, False, True)
+    assert (plan.m, plan.ranked, plan.n_scored) == (3, False, len(data))
     two = vs.statistic(lambda d: {"a": d.y.mean(), "b": 1.0}, data, k=9, B=9, rng=1)
     plan = plan_of(two.recipe.task, 1)
-    assert (plan.m, plan.p, plan.learner, plan.oob) == (2, 0, 0.0, False)
+    assert (plan.m, plan.p, plan.learner, plan.n_scored) == (2, 0, 0.0, 0)
 
 
 def test_small_subsamples_of_many_rows_are_not_ranked(data):
     kernel = vs.fit("y ~ x1", data, B=4, k=9, rng=1).predictor.kernel
-    for k, ranked in ((30_000, True), (3000, False)):
-        design = make_design("iid", 300_000, k, replace=True, seed=1)
+    sizes = [(299_999, 10_000), (299_999, 9999), (300_000, 33_334), (300_000, 33_333)]
+    for (n, k), ranked in zip(sizes, (True, False, True, False), strict=True):
+        design = make_design("iid", n, k, replace=True, seed=1)
         assert plan_of(Task(kernel, design, None, None, False), 1).ranked is ranked
 
 
@@ -152,12 +167,12 @@ def test_what_is_no_limit(data, limit):
 def test_a_fit_that_does_not_fit_is_refused_before_it_begins(data, monkeypatch):
     monkeypatch.setattr("vstatkit.pipeline.grow", None)
     with pytest.raises(vs.MemoryLimitError) as seen:
-        vs.fit("y ~ .", data, B=10**6, rng=1, memory_limit="1 GB")
+        vs.fit("y ~ .", data, B=3 * 10**6, rng=1, memory_limit="1 GB")
     text = str(seen.value)
     assert isinstance(seen.value, MemoryError | vs.VstatkitError)
     assert "and 1 GB are allowed (`memory_limit`): " in text
     assert "GB for the learners, " in text
-    assert "Use a smaller `B`, a smaller `k`" in text
+    assert "Use `keep_learners=False`, a smaller `B`" in text
     at = {f"x{j}": np.linspace(0, 1, 10**5) for j in range(1, 6)}
     with pytest.raises(vs.MemoryLimitError, match="Give fewer query points"):
         vs.fit("y ~ .", data, B=1000, at=at, rng=1, memory_limit="500 MB")

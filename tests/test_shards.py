@@ -257,13 +257,50 @@ def test_learners_that_are_added_continue_every_shard(results, data):
     assert_array_equal(grown.bse, whole.bse)
 
 
-def test_auto_grows_until_the_monte_carlo_error_is_small(data):
-    found = vs.fit("y ~ x1 + x4", data, design="shards", k=20, atol=0, rng=2)
-    assert found.B % 40 == 0
-    assert found.estimates.relative_mc_error.max() <= 0.1 / 1.4
-    noise, sampling = found.components.monte_carlo / 39, found.components.sampling
-    expected = np.sqrt(2 * 40 * noise**2 + 4 * noise * sampling)
-    assert_allclose(found.components.mc_se, expected, rtol=1e-12)
+@pytest.mark.parametrize("atol", [0.0, 0.05])
+def test_auto_grows_until_more_would_hardly_make_errors_smaller(data, atol):
+    at = data[["x1", "x4"]].head(5)
+    options = {"design": "shards", "n_shards": G, "k": 50, "rng": 2, "at": at}
+    found = vs.fit("y ~ x1 + x4", data, atol=atol, max_B=5000, **options)
+    assert found.B % G == 0
+    parts = found.components
+    V, M = parts.sampling.mean(), parts.monte_carlo.mean()
+    room = max(0.1 * np.sqrt(V), atol)
+    assert np.sqrt(V + M) - np.sqrt(V) <= room
+    first = vs.fit("y ~ x1 + x4", data, atol=atol, B=256, **options)
+    assert first.tolerance.excess(first.estimates) > 1  # so it could not stop there
+    text = " ".join(str(found.summary()).split())
+    assert "infinitely many learners would make the Estimates' std err at most" in text
+
+
+def test_what_is_left_at_the_learners_that_are_needed(results):
+    """Exactly as much as is allowed, if the parts are what they seem."""
+    tolerance = results.tolerance
+    parts, scale = results.components, results.limit
+    V, M = parts.sampling.mean(), parts.monte_carlo.mean()
+    assert V > 0
+    needed = tolerance.needed(results.estimates).max()
+    room = max(0.1 * np.sqrt(V), 0.1 * 0.02 * scale)
+    assert_allclose(np.sqrt(V + M * 80 / needed) - np.sqrt(V), room, rtol=1e-10)
+    excess = (np.sqrt(V + M) - np.sqrt(V)) / room
+    assert_allclose(tolerance.excess(results.estimates), excess, rtol=1e-10)
+    assert results.diagnostics["learners_needed"].item() == np.ceil(needed)
+
+
+def test_the_noise_of_the_variance_is_at_most_all_of_it():
+    rng = np.random.default_rng(5)
+    design = ShardsDesign(80, 6, True, 2, n_shards=G)
+    values = rng.normal(size=(16, 40))  # learners that have nothing in common
+    shards = design.groups(16)
+    parts = vs.variance_components(
+        design.counts(0, 16), values, method="shards", groups=shards
+    )
+    negative = parts.sampling < 0
+    assert 5 < negative.sum() < 35
+    noise = np.minimum(parts.monte_carlo, parts.total) / (G - 1)
+    expected = np.sqrt(2 * G * noise**2 + 4 * noise * np.maximum(parts.sampling, 0))
+    assert_allclose(parts.mc_se, expected, rtol=1e-12)
+    assert (parts.mc_se / (2 * parts.total)).max() <= np.sqrt(G / 2) / (G - 1) + 1e-12
 
 
 def test_results_are_saved_and_pickled_with_their_shards(results, data, tmp_path):

@@ -19,11 +19,13 @@ from vstatkit.exceptions import MemoryLimitError
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.protocol import Predictive
 from vstatkit.kernels.trees import (
+    NEVER_RANKED_FROM,
     NODE_BYTES,
     OWN_ROWS_BELOW,
     OWN_ROWS_FROM,
     TreeKernel,
 )
+from vstatkit.sampling.counts import SPARSE_BELOW
 from vstatkit.sampling.design import SubsampleDesign
 
 FLOAT = 8
@@ -103,8 +105,8 @@ class Plan:
         Whether all rows are ranked.
     n_scored : int
         Rows that are predicted where a subsample leaves them out.
-    on_disk : bool
-        Whether learners that would fill the memory are moved to a file.
+    filed : float
+        Bytes of a learner that are moved to a file where there are many.
     """
 
     n: int
@@ -116,7 +118,7 @@ class Plan:
     workers: int
     ranked: bool
     n_scored: int
-    on_disk: bool
+    filed: float = 0.0
 
     def fixed(self) -> dict[str, int]:
         """Bytes that do not depend on the number of learners, by what they are for."""
@@ -133,19 +135,19 @@ class Plan:
         return {VALUES: 2.0 * self.m * FLOAT, LEARNERS: self.learner}
 
     def needs(self, B: int) -> dict[str, int]:
-        """Bytes that B learners need beside the design matrix; trees go to disk."""
-        values, learners = (int(B * one) for one in self.per_learner().values())
-        kept = min(learners, RESIDENT_BYTES) if self.on_disk else learners
-        return {**self.fixed(), VALUES: values, LEARNERS: kept}
+        """Bytes that B learners need beside the design matrix."""
+        values, learner = self.per_learner().values()
+        beside = max(0.0, B * self.filed - RESIDENT_BYTES)  # in a file
+        kept = int(B * learner - beside)
+        return {**self.fixed(), VALUES: int(B * values), LEARNERS: kept}
 
     def most(self, limit: int) -> int:
         """Count the learners for which there is room."""
         room = limit - sum(self.fixed().values())
-        values, learner = self.per_learner().values()
-        most = max(0, int(room // (values + learner)))
-        if self.on_disk and most * learner > RESIDENT_BYTES:
-            most = max(0, int((room - RESIDENT_BYTES) // values))
-        return most
+        each = sum(self.per_learner().values())
+        in_memory = room // each
+        in_file = (room - RESIDENT_BYTES) // (each - self.filed)
+        return max(0, int(in_memory), int(in_file) if self.filed else 0)
 
 
 def plan_of(task: Task, n_jobs: int | None) -> Plan:
@@ -156,20 +158,30 @@ def plan_of(task: Task, n_jobs: int | None) -> Plan:
     if isinstance(kernel, Predictive):
         p, outputs = kernel.n_features, kernel.n_outputs
     trees = isinstance(kernel, TreeKernel)
-    many = design.k >= OWN_ROWS_BELOW * design.n or n < OWN_ROWS_FROM
+    many = _all_ranked(design, n)
+    learner = learner_bytes(kernel, design, n) if task.keep else 0.0
+    nodes = learner - FLOAT * p - OBJECT_BYTES if trees and task.keep else 0.0
     scored = n if task.most_oob is None else min(n, task.most_oob)
     return Plan(
         n=n,
         p=p,
         m=_n_values(task, p, outputs),
         n_outputs=outputs,
-        learner=learner_bytes(kernel, design, n) if task.keep else 0.0,
+        learner=learner,
         entries=max(n, BATCH_ENTRIES) if trees and many else 0 if trees else n,
         workers=joblib.effective_n_jobs(n_jobs),
         ranked=trees and many,
         n_scored=scored if task.oob and p > 0 else 0,
-        on_disk=trees,
+        filed=nodes,
     )
+
+
+def _all_ranked(design: SubsampleDesign, n: int) -> bool:
+    """Whether trees rank all rows, and not each its own."""
+    share = design.k / design.n
+    if n >= NEVER_RANKED_FROM:
+        return share >= SPARSE_BELOW
+    return share >= OWN_ROWS_BELOW or n < OWN_ROWS_FROM
 
 
 def _n_values(task: Task, p: int, n_outputs: int) -> int:
