@@ -1,5 +1,6 @@
 """Clusters and processes: the same numbers, little traffic, workers that die."""
 
+import contextlib
 import functools
 import os
 import pickle
@@ -30,12 +31,15 @@ from vstatkit.workers import engine, on_dask
 from vstatkit.workers.parcels import Parcel, pack, sent
 
 N_WORKERS = 2
+REVIVAL = 10
+"""Seconds in which a worker that was killed is replaced, or never."""
+
 PATIENCE = 60
 """Seconds to wait for something that must happen, on a busy machine."""
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextlib.contextmanager
+def two_workers():
     """Two worker processes, and a client that is active."""
     with (
         LocalCluster(
@@ -47,6 +51,35 @@ def client():
         Client(cluster) as client,
     ):
         yield client
+
+
+class Crew:
+    """A cluster that is replaced where killed workers did not come back to life."""
+
+    def __init__(self):
+        self.stack, self.client = contextlib.ExitStack(), None
+
+    def ready(self):
+        if self.client is not None:
+            with contextlib.suppress(TimeoutError):
+                self.client.wait_for_workers(N_WORKERS, timeout=REVIVAL)
+                return self.client
+            self.stack.close()
+        self.client = self.stack.enter_context(two_workers())
+        return self.client
+
+
+@pytest.fixture(scope="module")
+def crew():
+    crew = Crew()
+    with crew.stack:
+        yield crew
+
+
+@pytest.fixture
+def client(crew):
+    """Return an active client of two workers."""
+    return crew.ready()
 
 
 DATA = vs.datasets.mars(80, rng=1)
@@ -136,8 +169,9 @@ def submitted(client, monkeypatch):
     keys = []
     submit = client.submit
 
-    def note(*arguments, key, **options):
-        keys.append(key)
+    def note(*arguments, key=None, **options):
+        if key is not None:  # joblib's own calls have none
+            keys.append(key)
         return submit(*arguments, key=key, **options)
 
     monkeypatch.setattr(client, "submit", note)
@@ -171,7 +205,6 @@ def deadly(folder, victims, *arguments):
 @pytest.fixture
 def death(client, monkeypatch, tmp_path):
     """A worker that dies of the calls; whether it did."""
-    client.wait_for_workers(N_WORKERS, timeout=PATIENCE)
     monkeypatch.setattr(on_dask, "perform", functools.partial(deadly, tmp_path, ()))
     return tmp_path / "killed"
 
@@ -263,7 +296,6 @@ def wait_or_fail(folder, number):
 
 
 def test_an_error_calls_off_the_other_workers(client, tmp_path):
-    client.wait_for_workers(N_WORKERS, timeout=PATIENCE)
     calls = ((number,) for number in range(2))
     with pytest.raises(ValueError, match="no"):
         list(workers.in_parallel(wait_or_fail, calls, n_jobs=None, shared=(tmp_path,)))
@@ -314,7 +346,6 @@ def written(client, monkeypatch):
 
 def test_bytes_sent_hardly_grow_with_the_number_of_learners(client, written):
     """Less than 20 % beyond what comes back, from 320 learners to 1280."""
-    client.wait_for_workers(N_WORKERS, timeout=PATIENCE)
     n = 20_000
     X = np.random.default_rng(1).normal(size=(n, 5))
 
@@ -363,7 +394,6 @@ def test_few_tasks_send_out_of_bag_sums_back(B, monkeypatch):
 
 def test_data_and_learners_travel_once(client, scattered):
     """Whatever is asked of them afterwards, on a cluster that loses no worker."""
-    client.wait_for_workers(N_WORKERS, timeout=PATIENCE)
     res = fit("forest").more(600)
     keys = {"kernel": sent(res.predictor.kernel).key}
     res.predict(DATA)

@@ -108,7 +108,8 @@ def build_reference(
 
 def probe(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
     """Call the function once, to learn the names and number of its values."""
-    first = evaluate(changed(task, kernel=kernel, keep=True), 0, 1, progress=False)
+    one = changed(task, kernel=kernel, keep=True)
+    first = evaluate(one, 0, 1, n_jobs=1, progress=False)
     names, _ = name_values(first.learners[0])
     known = changed(kernel, names=tuple(names))
     return changed(task, kernel=known), Query(pd.Index(names), None, None)

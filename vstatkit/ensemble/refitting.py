@@ -24,6 +24,11 @@ class AbsentLearner:
         self._number = number
         self._learner: Any = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes: as good as none."""
+        return 0
+
     def fitted(self) -> Any:
         """Fit the learner, unless that has been done."""
         if self._learner is None:
