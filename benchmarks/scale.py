@@ -25,7 +25,7 @@ from benchmarks.workloads import THREADS, Workload, make_data
 MILLION = Workload(1_000_000, 10, 5000, 200, 100, 3)
 
 PATIENCE = 1200
-"""Seconds after which a measurement is given up."""
+"""Seconds after which a measurement is given up, unless told otherwise."""
 
 
 def run_sklearn(load: Workload, X: Any, y: Any, at: Any) -> None:
@@ -201,27 +201,27 @@ TASKS = {
 }
 
 
-def measure_task(task: str, tree: Path) -> dict[str, float] | None:
+def measure_task(task: str, tree: Path, patience: int) -> dict[str, float] | None:
     """Run a task with the code of a checkout; None where it takes too long."""
     own = tree / ".venv" / "bin" / "python"
     python = str(own) if own.exists() else sys.executable
-    limit = ["timeout", str(PATIENCE)]
+    limit = ["timeout", str(patience)]
     try:
         return _measured([*limit, python, "-c", TASKS[task]], cwd=tree)
     except RuntimeError:
         return None
 
 
-def compare_before(before: Path) -> None:
+def compare_before(before: Path, patience: int) -> None:
     """Print time and memory of the tasks in both checkouts, in turn."""
     now = Path(__file__).resolve().parent.parent
     print(f"{'':32}{'before':>9}{'now':>9}{'ratio':>7}{'MB before':>11}{'MB now':>8}")
     for task in TASKS:
-        old, new = measure_task(task, before), measure_task(task, now)
+        old, new = (measure_task(task, tree, patience) for tree in (before, now))
         if new is None:
             print(f"{task:32} failed")
             continue
-        then = {"seconds": float(PATIENCE), "peak_mb": np.nan} if old is None else old
+        then = {"seconds": float(patience), "peak_mb": np.nan} if old is None else old
         sign = ">" if old is None else " "
         print(
             f"{task:32}{sign}{then['seconds']:8.1f}{new['seconds']:9.1f}"
@@ -235,12 +235,13 @@ def main() -> None:
     """Read the arguments and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--before", type=Path, help="another checkout to compare with")
+    parser.add_argument("--patience", type=int, default=PATIENCE, metavar="SECONDS")
     parser.add_argument("--peer", help="run one Python peer, in this process")
     asked = parser.parse_args()
     if asked.peer is not None:
         run_peer(asked.peer)
     elif asked.before is not None:
-        compare_before(asked.before.resolve())
+        compare_before(asked.before.resolve(), asked.patience)
     else:
         compare_peers()
 
