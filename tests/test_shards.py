@@ -24,6 +24,7 @@ from vstatkit.sampling.dealing import dealt
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.by_shards import shard_moments
+from vstatkit.variance.registry import ESTIMATORS
 
 G = 8
 
@@ -161,6 +162,14 @@ def test_covariances_are_those_of_the_shard_means(results, data):
     expected = np.cov(means, rowvar=False) / G
     assert_allclose(predictions.cov(), expected, rtol=1e-10)
     assert_allclose(predictions.se_mean, np.sqrt(np.diag(expected)), rtol=1e-12)
+
+
+def test_covariances_have_the_parts_of_the_variances(results):
+    values = np.column_stack([results.values, results.effect_values.values])
+    parts = ESTIMATORS["shards"].components(results.design, values, None)
+    joint = ESTIMATORS["shards"].covariance(results.design, values, None)
+    assert_allclose(np.diag(joint[0]), parts.sampling, rtol=1e-12)
+    assert_allclose(np.diag(joint[1]), parts.monte_carlo, rtol=1e-12)
 
 
 def test_influence_is_of_shards_and_adds_up_to_the_variance(results):
