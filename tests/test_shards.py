@@ -23,7 +23,7 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.dealing import dealt
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.by_shards import shard_moments
+from vstatkit.variance.by_shards import ShardEstimator, shard_moments
 from vstatkit.variance.registry import ESTIMATORS
 
 G = 8
@@ -373,6 +373,21 @@ def test_clusters_are_dealt_whole(data):
     )
     assert found.design.n == 200
     assert found.design.sizes().tolist() == [40] * 5
+
+
+def test_predictions_need_no_table_of_units(results, data, monkeypatch):
+    """Shards are few: points are not taken one by one because units are many."""
+    calls = []
+    components = ShardEstimator.components
+
+    def counted(self, design, values, orders):
+        calls.append(values.shape[1])
+        return components(self, design, values, orders)
+
+    monkeypatch.setattr("vstatkit.inference.estimate.CHUNK_ENTRIES", 1)
+    monkeypatch.setattr(ShardEstimator, "components", counted)
+    results.get_prediction(data)
+    assert calls == [800]
 
 
 def test_a_statistic_on_shards():

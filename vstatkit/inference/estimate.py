@@ -95,7 +95,10 @@ def estimate(
 
 def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> int:
     """Count the rows of the table of units times values; none where it is not made."""
-    tableless = isinstance(ESTIMATORS[method], TABLELESS)
+    estimator = ESTIMATORS[method]
+    if estimator.source == "groups":
+        return 0
+    tableless = isinstance(estimator, TABLELESS)
     return 0 if tableless and is_wide(design, B, n_values) else design.n
 
 
