@@ -296,6 +296,23 @@ def test_what_is_left_at_the_learners_that_are_needed(results):
     assert results.diagnostics["learners_needed"].item() == np.ceil(needed)
 
 
+def test_estimates_of_different_units_count_as_one(data):
+    """The means of their variances do, in the unit that they are in."""
+    wide = data.assign(x1=data["x1"] / 64)
+    options = {"design": "shards", "n_shards": G, "k": 50, "rng": 2}
+    found = vs.fit("y ~ x1 + x4", wide, kernel="ols", B=80, **options)
+    parts = found.components
+    V, M = parts.sampling.mean(), parts.monte_carlo.mean()
+    assert V > 0
+    assert np.unique(found.estimates.unit).size > 1
+    room = 0.1 * np.sqrt(V)
+    needed = found.diagnostics["learners_needed"]
+    expected = M * 80 / (room**2 + 2 * room * np.sqrt(V))
+    assert_allclose(needed, np.ceil(expected))
+    excess = (np.sqrt(V + M) - np.sqrt(V)) / room
+    assert_allclose(found.tolerance.excess(found.estimates), excess, rtol=1e-10)
+
+
 def test_the_noise_of_the_variance_is_at_most_all_of_it():
     rng = np.random.default_rng(5)
     design = ShardsDesign(80, 6, True, 2, n_shards=G)
@@ -456,6 +473,7 @@ def test_shards_are_chosen_where_a_jackknife_is_hopeless():
     assert choose(wish(), many, trees, options) == ("shards", {"n_shards": 40})
     assert choose(wish(k=4000), many, trees, options) == ("shards", {"n_shards": 31})
     assert choose(wish(k=0.04), many, trees, options) == ("shards", {"n_shards": 25})
+    assert choose(wish(k=6300), many, trees, options) == ("shards", {"n_shards": 20})
     assert choose(wish(k=None), many, trees, options) == ("shards", {"n_shards": 40})
     assert choose(wish(), 2 * 10**6, KernelKind.UNKNOWN, {})[0] == "shards"
     assert choose(wish(), 10**6, KernelKind.UNKNOWN, {})[0] == "iid"
@@ -485,7 +503,7 @@ def test_shards_are_chosen_by_name_and_by_option():
         {"variance": "ij"},
         {"variance": "jackknife"},
         {"design": "iid"},
-        {"k": 7000},
+        {"k": 6301},
         {"k": 0.06},
     ],
 )

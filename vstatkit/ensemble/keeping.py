@@ -33,14 +33,13 @@ def keep_budget(keep_learners: bool | Literal["auto"]) -> int | None:
 
 def learner_bytes(learners: Sequence[Any]) -> int:
     """Estimate the size of learners: of arrays and trees, or by pickling the first."""
-    if not learners:
-        return 0
-    if hasattr(learners[0], "nbytes"):
-        return sum(int(one.nbytes) for one in learners)
+    known = [one.nbytes for one in learners if hasattr(one, "nbytes")]
+    others = [one for one in learners if not hasattr(one, "nbytes")]
     try:
-        return len(pickle.dumps(learners[0])) * len(learners)
+        each = len(pickle.dumps(others[0])) if others else 0
     except Exception:  # whatever a foreign learner raises, it has no known size
-        return 0
+        each = 0
+    return sum(map(int, known)) + each * len(others)
 
 
 def needed_learners(design: SubsampleDesign) -> int | None:
