@@ -198,9 +198,11 @@ def test_what_the_machine_has_is_the_default(data, monkeypatch):
 
 
 def test_ordinary_sizes_ask_no_machine(data, monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", None)
+    asked = []
+    monkeypatch.setattr(memory, "available_memory", lambda: asked.append(1) or 0)
     res = vs.fit("y ~ .", data, k=100, rng=1, B=100)
     res.get_prediction(data).cov()
+    assert not asked
 
 
 def test_auto_stops_where_the_memory_ends(data):

@@ -150,7 +150,8 @@ def fit(
         20,000 observations, drawn at random where there are more.
     keep_learners : "auto" or bool
         Whether to keep the learners, to predict new data later. "auto" keeps them up
-        to a size of 1 GiB in all; the summary says if it did not.
+        to a size of 1 GiB in all; the summary says if it did not. False keeps only
+        those that "hoeffding" compares with each other.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only

@@ -36,8 +36,9 @@ DRAWN_AT_ONCE = 1_000_000
 SINGLE_FROM = 1e9
 """Products from which learners are added up in single precision.
 
-A unit's sum then has a relative error of 1e-7, independent of those of other units;
-sums of their powers have 1e-8, and a small difference of such sums has 1e-6."""
+Chosen for speed. Over 4,000 points (n = 5,000, B = 1,000) standard errors differed from
+those of double precision by 2e-7 typically and 2.5e-6 at most, relative to them, and
+degrees of freedom by 9e-6 at most."""
 
 
 COLUMNS_PER_CALL = 256
