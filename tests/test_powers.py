@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 
 import vstatkit as vs
+from vstatkit.ensemble import prediction
 from vstatkit.inference import estimate as estimating
 from vstatkit.inference.influence import influence_normality
 from vstatkit.inference.normality import moment_tests
@@ -18,6 +19,7 @@ from vstatkit.variance.moments import moments_of, presence_of
 from vstatkit.variance.pairs import pair_chances, sum_pairs
 from vstatkit.variance.powers import sum_powers
 from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.workers import in_parallel
 
 
 @pytest.fixture
@@ -218,3 +220,72 @@ def test_many_points_are_predicted_as_few(n_classes, size):
     points[7, 1] = np.nan
     few = np.concatenate([kernel.predict(tree, points[[q]]) for q in range(size)])
     assert_array_equal(kernel.predict(tree, points), few)
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Points are predicted and estimated seven at a time."""
+    monkeypatch.setattr(estimating, "CHUNK_ENTRIES", 100)
+    monkeypatch.setattr(prediction, "ROWS_PER_TASK", 7)
+    monkeypatch.setattr(prediction, "VALUES_PER_TASK", 1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("design", ["iid", "shards"])
+def test_pieces_of_points_have_the_same_bits(design, n_jobs, in_pieces):
+    data = vs.datasets.mars(120, rng=1)
+    options = {"n_shards": 4} if design == "shards" else {}
+    res = vs.fit(
+        "y ~ .", data, k=20, B=60, rng=2, design=design, n_jobs=n_jobs, **options
+    )
+    pieces = res.get_prediction(data)
+    # As many values as one call has: all points at once.
+    whole = estimating.estimate(
+        estimating.held(res.design, 60, 120),
+        res.predictor.values(pieces.X),
+        res.variance,
+        orders=res.orders,
+    )
+    assert_array_equal(pieces.estimates.bse, whole.bse)
+    assert_array_equal(pieces.estimates.df, whole.df)
+    assert_array_equal(pieces.predicted_mean, whole.estimate)
+
+
+def test_several_outputs_in_pieces(in_pieces, monkeypatch):
+    iris = vs.datasets.iris()
+    res = vs.fit("species ~ .", iris, k=20, B=60, rng=2, n_jobs=2)
+    pieces = res.get_prediction(iris)
+    monkeypatch.undo()
+    whole = res.get_prediction(iris)
+    assert_array_equal(pieces.labels, whole.labels)
+    assert_allclose(pieces.se_mean, whole.se_mean, rtol=1e-9)
+    assert_array_equal(pieces.predicted_mean, whole.predicted_mean)
+
+
+@pytest.mark.parametrize(("rows", "most"), [(5, 7), (7, 7), (8, 7), (100, 7), (33, 2)])
+def test_pieces_are_of_even_size(rows, most):
+    size = prediction._even_size(rows, most)
+    pieces = list(prediction._pieces(rows, size))
+    assert [stop for _, stop in pieces[:-1]] == [start for start, _ in pieces[1:]]
+    assert pieces[0][0] == 0
+    assert pieces[-1][1] == rows
+    assert size <= most
+    assert len(pieces) == 1 or len(pieces) % 4 in (0, 3)  # one row is never alone
+
+
+def test_calls_among_others_take_one_thread(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    allowed = powers.threads_allowed
+
+    def within(n_jobs):
+        (found,) = in_parallel(lambda: list(alone()), [()], n_jobs=n_jobs)
+        return found
+
+    def alone():
+        return in_parallel(allowed, [()], n_jobs=1)
+
+    assert allowed() == 3
+    assert list(alone()) == [3]
+    assert list(in_parallel(allowed, [(), ()], n_jobs=2)) == [1, 1]
+    assert within(1) == [3]
+    assert within(2) == [1]

@@ -21,7 +21,7 @@ from vstatkit.ensemble.forests import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores, score
-from vstatkit.inference.estimate import estimate, held, join_estimates, table_rows
+from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support, value_limit
 from vstatkit.kernels.evaluation import Evaluation
@@ -209,12 +209,9 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if reason is not None:
             raise ValueError(reason)
         method = tree_variance(self.variance, self.design_)
-        n_values, B = len(X) * self._kernel.n_outputs, len(self.estimators_)
-        design = held(self.design_, B, n_values)
-        chunks = self._predictor.chunks(X, table_rows(design, method, B, n_values) or B)
         orders = self._known_orders() if ESTIMATORS[method].beyond else None
-        found = join_estimates(
-            [estimate(design, h, method, self._limit, orders) for h in chunks]
+        found = self._predictor.estimates(
+            X, Estimation(self.design_, method, self._limit, orders)
         )
         if not self._told:
             self._told = tell_of_error(found, self.n_estimators_, self._limit)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -21,11 +21,19 @@ from vstatkit.ensemble.refitting import at_hand
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.inference.estimate import ensemble_mean, weighted_mean
+from vstatkit.inference.estimate import (
+    Estimation,
+    ensemble_mean,
+    join_estimates,
+    weighted_mean,
+)
+from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.workers import go_on, in_parallel
+
+Answer = TypeVar("Answer")
 
 CHUNK_ENTRIES = 8_000_000
 """Numbers held at a time: (B + n) x query points of a chunk x outputs."""
@@ -35,6 +43,12 @@ LEARNERS_PER_TASK = 16
 
 ROWS_PER_TASK = 256
 """Rows that one task predicts, with all learners, where only means are asked for."""
+
+MOST_ROWS_PER_TASK = 2048
+"""Most rows that one task predicts with standard errors, with all learners."""
+
+VALUES_PER_TASK = 2_000_000
+"""Values that one task estimates from; more, if these are few rows."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,24 @@ class Predictor:
         weights = design.weights(0, len(self.learners))
         return np.concatenate(list(self._calls(_piece_average, pieces, X, weights)))
 
+    def estimates(self, X: Floats, estimation: Estimation) -> Estimates:
+        """Predict with standard errors, in parts of bounded memory.
+
+        Where no table of observations times points is needed, tasks estimate from the
+        values that they predict: these do not travel.
+        """
+        B, c = len(self.learners), self.kernel.n_outputs
+        estimation = estimation.of_many(B, len(X) * c)
+        if not estimation.without_table:
+            rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
+            return join_estimates([estimation.of(h) for h in self.chunks(X, rows)])
+        rows = VALUES_PER_TASK // (B * c)
+        most = min(max(rows, ROWS_PER_TASK), MOST_ROWS_PER_TASK)
+        pieces = _pieces(len(X), _even_size(len(X), most))
+        return join_estimates(
+            list(self._calls(_piece_estimates, pieces, X, estimation=estimation))
+        )
+
     @property
     def _starts(self) -> Iterator[tuple[int]]:
         starts = range(0, len(self.learners), LEARNERS_PER_TASK)
@@ -134,18 +166,20 @@ class Predictor:
 
     def _calls(
         self,
-        function: Callable[..., Floats],
+        function: Callable[..., Answer],
         tasks: Iterable[tuple[Any, ...]],
         X: Floats,
         weights: Floats | None = None,
-    ) -> Iterator[Floats]:
+        estimation: Estimation | None = None,
+    ) -> Iterator[Answer]:
         X = np.ascontiguousarray(X)  # as compiled trees read it
+        lasting = (self.kernel, self._kept)
         return in_parallel(
             function,
             tasks,
             n_jobs=self.n_jobs,
-            shared=(_Reading(self.kernel, self._kept, X, weights),),
-            lasting=(self.kernel, self._kept),
+            shared=(_Reading(self.kernel, self._kept, X, weights, estimation),),
+            lasting=lasting if estimation is None else (*lasting, estimation),
         )
 
     def chunks(self, X: Floats, n: int) -> Iterator[Floats]:
@@ -174,6 +208,7 @@ class _Reading:
     kept: _Kept
     X: Floats
     weights: Floats | None = None
+    estimation: Estimation | None = None
 
     def rows(self, start: int, stop: int) -> "_Reading":
         """Take some rows, as compiled trees read them."""
@@ -209,19 +244,33 @@ def _piece_mean(reading: _Reading, start: int, stop: int) -> Floats:
 
 
 def _piece_average(reading: _Reading, start: int, stop: int) -> Floats:
+    return weighted_mean(_piece_values(reading, start, stop), reading.weights)
+
+
+def _piece_estimates(reading: _Reading, start: int, stop: int) -> Estimates:
+    estimation = cast("Estimation", reading.estimation)
+    return estimation.of(_piece_values(reading, start, stop))
+
+
+def _piece_values(reading: _Reading, start: int, stop: int) -> Floats:
     piece = reading.rows(start, stop)
-    values = np.stack([piece.predict(one) for one in reading.kept.learners])
-    return weighted_mean(values, reading.weights)
+    return np.stack([piece.predict(one) for one in reading.kept.learners])
 
 
-def _pieces(n_rows: int) -> Iterator[tuple[int, int]]:
+def _pieces(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]:
     """Divide rows among tasks.
 
     None of several pieces has one row alone: numpy sums a single column in another
     order, and the last bit would depend on where pieces end.
     """
-    edges = [*range(0, max(1, n_rows - 1), ROWS_PER_TASK), n_rows]
+    edges = [*range(0, max(1, n_rows - 1), size), n_rows]
     return pairwise(edges)
+
+
+def _even_size(n_rows: int, most: int) -> int:
+    """Choose a number of rows such that a few workers get equally many pieces."""
+    pieces = -(-n_rows // most)
+    return most if pieces < 2 else -(-n_rows // (-(-pieces // 4) * 4))
 
 
 def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:

@@ -1,9 +1,9 @@
 """From kernel values to estimates, in chunks of bounded memory."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
@@ -93,6 +93,34 @@ def estimate(
     )
 
 
+@dataclass(frozen=True)
+class Estimation:
+    """How the values of learners become estimates; see `estimate`."""
+
+    design: SubsampleDesign
+    method: str
+    limit: float | None = None
+    orders: HigherOrders | None = None
+
+    def of(self, values: Floats) -> Estimates:
+        """Estimate from values of shape (B, m)."""
+        return estimate(self.design, values, self.method, self.limit, self.orders)
+
+    def of_many(self, B: int, n_values: int) -> "Estimation":
+        """Get ready for many values, of which a part is given at a time."""
+        return replace(self, design=held(self.design, B, n_values))
+
+    @property
+    def without_table(self) -> bool:
+        """Whether few values cost, each, as little as many do."""
+        groups = ESTIMATORS[self.method].source == "groups"
+        return groups or isinstance(self.design, HeldDesign)
+
+    def table_rows(self, B: int, n_values: int) -> int:
+        """Count the rows of the table that is made; see `table_rows`."""
+        return table_rows(self.design, self.method, B, n_values)
+
+
 def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> int:
     """Count the rows of the table of units times values; none where it is not made."""
     estimator = ESTIMATORS[method]
@@ -125,9 +153,9 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
     plain = design.groups(B) is None and design.weights(0, B) is None
     if not plain or chunks < HELD_FROM or entries > HELD_ENTRIES:
         return design
-    # Sparse, as many values need them.
-    table = sparse.csr_array(design.counts(0, B))
-    return HeldDesign(design.n, design.k, design.replace, design.seed, table)
+    table = design.sparse_counts(0, B)  # as many values need them
+    drawn = design.n, design.k, design.replace, design.seed
+    return HeldDesign(*drawn, table, n_values=n_values)
 
 
 def _estimate_chunk(

@@ -37,6 +37,7 @@ struct UnitDraws {
 };
 
 constexpr int kBytes = 256;  // of a block's row: it fits into registers
+constexpr size_t kLine = 64;  // of the cache, in bytes
 constexpr int kPowers = 6;
 
 #if defined(__GNUC__)
@@ -128,6 +129,22 @@ VSTATKIT_WIDE inline void add_block_powers(const UnitDraws& draws, const float* 
     add_block(draws, block, powers);
 }
 
+// Numbers that begin with a line of the cache: rows that straddle lines cost half as much
+// again to add up.
+template <class Real>
+class Aligned {
+public:
+    explicit Aligned(size_t size) : space_(size + kLine / sizeof(Real)) {
+        const size_t past = reinterpret_cast<uintptr_t>(space_.data()) % kLine;
+        first_ = space_.data() + (past ? (kLine - past) / sizeof(Real) : 0);
+    }
+    Real& operator[](size_t j) { return first_[j]; }
+
+private:
+    std::vector<Real> space_;
+    Real* first_;
+};
+
 // Add the powers of columns `first` to `last` of values (n_learners, m), from which
 // `origin` (m) is subtracted, to `powers` (kPowers, m). `Real` is the precision of the
 // sums over learners.
@@ -135,7 +152,7 @@ template <class Real>
 void add_powers(const UnitDraws& draws, const double* values, int64_t n_learners, int64_t m,
                 const double* origin, int64_t first, int64_t last, double* powers) {
     constexpr int kColumns = kBytes / sizeof(Real);
-    std::vector<Real> block(static_cast<size_t>(n_learners) * kColumns);
+    Aligned<Real> block(static_cast<size_t>(n_learners) * kColumns);
     for (int64_t begin = first; begin < last; begin += kColumns) {
         const int64_t width = std::min<int64_t>(last - begin, kColumns);
         for (int64_t b = 0; b < n_learners; ++b)
@@ -143,7 +160,7 @@ void add_powers(const UnitDraws& draws, const double* values, int64_t n_learners
                 block[b * kColumns + c] =
                     static_cast<Real>(values[b * m + begin + c] - origin[begin + c]);
         double sums[kPowers * kColumns] = {0};
-        add_block_powers(draws, block.data(), sums);
+        add_block_powers(draws, &block[0], sums);
         for (int q = 0; q < kPowers; ++q)
             for (int64_t c = 0; c < width; ++c)
                 powers[q * m + begin + c] += sums[q * kColumns + c];

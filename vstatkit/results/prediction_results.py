@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.estimate import estimate, held, join_estimates, table_rows
+from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support
 from vstatkit.results.tables import mean_frame
@@ -142,14 +142,10 @@ def predicted(results: "EnsembleResults", data: DataLike) -> PredictionResults:
     predictor = predictor_of(results)
     X, index = predictor.rows(data)
     labels = predictor.labels(index)
-    design = held(results.design, results.B, len(labels))
     limit = None if results.limit is None else float(np.max(results.limit))
-    B, method = results.B, results.variance
-    rows = table_rows(design, method, B, len(labels)) or B  # values are copied once
-    parts = [
-        estimate(design, h, method, limit, results.orders)
-        for h in predictor.chunks(X, rows)
-    ]
+    found = predictor.estimates(
+        X, Estimation(results.design, results.variance, limit, results.orders)
+    )
     support = prediction_support(predictor.kernel, results.nobs)
-    found = replace(join_estimates(parts), support=support)
+    found = replace(found, support=support)
     return PredictionResults(results, X, labels, found)

@@ -32,11 +32,16 @@ def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
     """
     L, k = members.shape
     if k < SPARSE_BELOW * n:
-        units, times, bounds = count_sparse(np.ascontiguousarray(members), n)
-        return sparse.csr_array((times, units, bounds), shape=(L, n))
+        return count_sparsely(members, n)
     counts = np.empty((L, n)) if out is None else out[:L]
     count_dense(np.ascontiguousarray(members), counts)
     return counts
+
+
+def count_sparsely(members: Ints, n: int) -> Any:
+    """Count in sparse form, however many counts are zero."""
+    units, times, bounds = count_sparse(np.ascontiguousarray(members), n)
+    return sparse.csr_array((times, units, bounds), shape=(len(members), n))
 
 
 def dense(counts: Counts) -> NDArray[Any]:

@@ -6,10 +6,10 @@ learners on demand, always the same ones, so nothing of size B x n is kept.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.sampling.counts import count_members
+from vstatkit.sampling.counts import count_members, count_sparsely
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ class SubsampleDesign(ABC):
     def counts(self, start: int, stop: int, out: Floats | None = None) -> Counts:
         """Count the units of learners `start` to `stop`, shape (stop - start, n)."""
         return count_members(self.members(start, stop), self.n, out)
+
+    def sparse_counts(self, start: int, stop: int) -> Any:
+        """Count as `counts` does, in sparse form, zeros left out."""
+        return count_sparsely(self.members(start, stop), self.n)
 
     def weights(self, start: int, stop: int) -> Floats | None:
         """Weights of the learners' values; None where all are equal."""

@@ -45,6 +45,12 @@ class GivenDesign(SubsampleDesign):
         """Return the counts of learners `start` to `stop`."""
         return self.table[start:stop]
 
+    def sparse_counts(self, start: int, stop: int) -> Any:
+        """Return the counts in sparse form, zeros left out."""
+        counts = sparse.csr_array(self.counts(start, stop), copy=True)
+        counts.eliminate_zeros()
+        return counts
+
     @property
     def n_absent(self) -> float:
         """Units that the subsamples leave out, on average."""

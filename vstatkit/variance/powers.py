@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vstatkit._typing import Counts, Floats
+from vstatkit._typing import Floats
 from vstatkit.native._engine import add_powers
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
+from vstatkit.workers import others_at_work
 
 WIDE_FROM = 2_000_000
 """Entries of the table of units times values from which it is not made."""
@@ -46,18 +47,77 @@ COLUMNS_PER_CALL = 256
 
 
 def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
-    """Whether the table of units times values is large, and need not be made."""
+    """Whether the table of units times values is large, and need not be made.
+
+    Counts are held where these values are a part of many.
+    """
+    if isinstance(design, HeldDesign):
+        return True
     return design.n * m > WIDE_FROM and design.weights(0, B) is None
 
 
 @dataclass(frozen=True, eq=False)
 class HeldDesign(GivenDesign):
-    """A design whose counts are held, as they are multiplied with many values."""
+    """A design whose counts are held, as they are multiplied with many values.
+
+    Attributes
+    ----------
+    n_values : int
+        Values of each learner, in all parts together.
+    """
+
+    n_values: int = 0
 
     @cached_property
-    def columns(self) -> Any:
+    def counted(self) -> "DrawnUnits":
         """Learners that drew each unit, and how often."""
-        return _single(self.table).tocsc()
+        return DrawnUnits.of(self.table.tocsc(), presence=False)
+
+    @cached_property
+    def present(self) -> "DrawnUnits":
+        """Learners that drew each unit at all."""
+        return DrawnUnits.of(self.table.tocsc(), presence=True)
+
+
+class DrawnUnits(NamedTuple):
+    """Learners that drew each unit, as the compiled code takes them.
+
+    Attributes
+    ----------
+    bounds : ndarray of shape (n + 1,)
+        Where the learners of a unit begin and end.
+    learners : ndarray
+        Learners, unit after unit.
+    counts : ndarray or None
+        How often they drew it; None where once is enough.
+    appearances : ndarray of shape (n,)
+        Sum of the counts of a unit.
+    count_squares : float
+        Sum of all squared counts.
+    """
+
+    bounds: NDArray[np.int32]
+    learners: NDArray[np.int32]
+    counts: NDArray[np.float32] | None
+    appearances: Floats
+    count_squares: float
+
+    @classmethod
+    def of(cls, columns: Any, *, presence: bool) -> "DrawnUnits":
+        """Read sparse counts whose columns are units."""
+        bounds, learners = (
+            np.asarray(one, dtype=np.int32) for one in (columns.indptr, columns.indices)
+        )
+        if presence:
+            seen = np.diff(bounds).astype(np.float64)
+            return cls(bounds, learners, None, seen, float(learners.size))
+        # Sums of single precision would lose units that are drawn very often.
+        counts = columns.data.astype(np.float64)
+        seen = np.add.reduceat(np.r_[counts, 0.0], bounds[:-1])
+        seen[np.diff(bounds) == 0] = 0.0
+        squares = float(np.vdot(counts, counts))
+        # Whole numbers need few digits.
+        return cls(bounds, learners, counts.astype(np.float32), seen, squares)
 
 
 class Powers(NamedTuple):
@@ -131,19 +191,17 @@ def sum_powers(
         Whether to count a unit once, however often it was drawn.
     """
     B, m = values.shape
+    n_values = max(m, design.n_values) if isinstance(design, HeldDesign) else m
     values = np.ascontiguousarray(values)
     origin, squares = _centred(values)
     table = np.zeros((len(Powers._fields), m))
     appearances, count_squares = [], 0.0
-    for part in _parts(design, B):
-        counts = np.ones_like(part.data) if presence else part.data
-        # Sums of single precision would lose units that are drawn very often.
-        seen = np.add.reduceat(np.r_[counts, 0.0].astype(np.float64), part.indptr[:-1])
-        seen[np.diff(part.indptr) == 0] = 0.0
-        appearances.append(seen)
-        count_squares += float(np.vdot(counts.astype(np.float64), counts))
-        units = _Units.of(part, None if presence else counts, weighting(seen))
-        _add(units, values, origin, table)
+    for units in _parts(design, B, presence):
+        appearances.append(units.appearances)
+        count_squares += units.count_squares
+        single = float(units.learners.size) * n_values >= SINGLE_FROM
+        weights = weighting(units.appearances)
+        _add(units, weights, values, origin, table, single=single)
     return PoweredSums(
         powers=Powers(*table),
         origin=origin,
@@ -165,10 +223,10 @@ def _centred(values: Floats) -> tuple[Floats, Floats]:
     return mean + rest, squares - rest * total
 
 
-def _parts(design: SubsampleDesign, B: int) -> Iterator[Any]:
-    """Draw the learners of some units after others, as columns of sparse counts."""
+def _parts(design: SubsampleDesign, B: int, presence: bool) -> Iterator[DrawnUnits]:
+    """Draw the learners of some units after others."""
     if isinstance(design, HeldDesign) and design.table.shape[0] == B:
-        yield design.columns
+        yield design.present if presence else design.counted
         return
     draws = B * min(design.n, design.k)
     edges = np.linspace(0, design.n, -(-draws // HELD_DRAWS) + 1).astype(np.int64)
@@ -178,53 +236,33 @@ def _parts(design: SubsampleDesign, B: int) -> Iterator[Any]:
             _drawn(design, b, min(b + step, B), int(first), int(last))
             for b in range(0, B, step)
         ]
-        yield sparse.vstack(rows, format="csr").tocsc()
+        columns = sparse.vstack(rows, format="csr").tocsc()
+        yield DrawnUnits.of(columns, presence=presence)
 
 
 def _drawn(
     design: SubsampleDesign, start: int, stop: int, first: int, last: int
 ) -> Any:
-    counts = _single(design.counts(start, stop))
+    counts = design.sparse_counts(start, stop)
     return counts if last - first == design.n else counts[:, first:last]
 
 
-def _single(counts: Counts) -> Any:
-    """Copy counts in sparse form, zeros left out; whole numbers need few digits."""
-    copied = sparse.csr_array(counts, dtype=np.float32, copy=True)
-    copied.eliminate_zeros()
-    return copied
-
-
-class _Units(NamedTuple):
-    """Learners that drew each unit, as the compiled code takes them."""
-
-    bounds: NDArray[np.int32]
-    learners: NDArray[np.int32]
-    counts: NDArray[np.float32] | None
-    scale: Floats
-    tilt: Floats | None
-
-    @classmethod
-    def of(
-        cls,
-        part: Any,
-        counts: NDArray[np.float32] | None,
-        weights: Weights,
-    ) -> "_Units":
-        bounds, learners = (
-            np.asarray(one, dtype=np.int32) for one in (part.indptr, part.indices)
-        )
-        return cls(bounds, learners, counts, *weights)
-
-
-def _add(units: _Units, values: Floats, origin: Floats, table: Floats) -> None:
+def _add(
+    units: DrawnUnits,
+    weights: Weights,
+    values: Floats,
+    origin: Floats,
+    table: Floats,
+    *,
+    single: bool,
+) -> None:
     """Add the powers of some units, columns side by side in threads."""
     m = values.shape[1]
-    single = float(units.learners.size) * m >= SINGLE_FROM
+    drawn = units.bounds, units.learners, units.counts
 
     def add(first: int) -> None:
         last = min(first + COLUMNS_PER_CALL, m)
-        add_powers(*units, values, origin, first, last, table, single)
+        add_powers(*drawn, *weights, values, origin, first, last, table, single)
 
     firsts = range(0, m, COLUMNS_PER_CALL)
     threads = min(len(firsts), threads_allowed())
@@ -238,7 +276,12 @@ def _add(units: _Units, values: Floats, origin: Floats, table: Floats) -> None:
 
 
 def threads_allowed() -> int:
-    """Count the threads that a product of matrices would take."""
+    """Count the threads that a product of matrices would take.
+
+    One in a call among others: these have the other cores.
+    """
+    if others_at_work():
+        return 1
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         asked = os.environ.get(name, "")
         if asked.isdigit() and int(asked) > 0:

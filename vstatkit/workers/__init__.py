@@ -1,6 +1,11 @@
 """Calls side by side, in threads, in other processes or on a cluster; and Ctrl-C."""
 
-from vstatkit.workers.calls import CalledOffError, current_stop, go_on
+from vstatkit.workers.calls import (
+    CalledOffError,
+    current_stop,
+    go_on,
+    others_at_work,
+)
 from vstatkit.workers.parallel import in_parallel
 
-__all__ = ["CalledOffError", "current_stop", "go_on", "in_parallel"]
+__all__ = ["CalledOffError", "current_stop", "go_on", "in_parallel", "others_at_work"]

@@ -22,7 +22,8 @@ PATIENCE = 10.0
 
 Answer = TypeVar("Answer")
 
-_CURRENT: ContextVar[Any] = ContextVar("_CURRENT", default=None)
+_CURRENT: "ContextVar[Crew | None]" = ContextVar("_CURRENT", default=None)
+"""The crew that the running call belongs to."""
 
 _AT_EXIT = Stop()
 atexit.register(_AT_EXIT.set)
@@ -34,10 +35,17 @@ class CalledOffError(RuntimeError):
 
 def current_stop() -> Any:
     """Flag that the running call is to read; None where nobody could set one."""
-    flag = _CURRENT.get()
-    if flag is None and threading.current_thread() is not threading.main_thread():
-        return _AT_EXIT
-    return flag
+    crew = _CURRENT.get()
+    if crew is not None:
+        return crew.stop
+    main = threading.current_thread() is threading.main_thread()
+    return None if main else _AT_EXIT
+
+
+def others_at_work() -> bool:
+    """Whether the running call is one of several at a time."""
+    crew = _CURRENT.get()
+    return crew is not None and not crew.alone
 
 
 def go_on() -> None:
@@ -48,9 +56,16 @@ def go_on() -> None:
 
 
 class Crew:
-    """Counts the calls that are under way in this process, and calls them off."""
+    """Counts the calls that are under way in this process, and calls them off.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    alone : bool
+        Whether there is one call at a time.
+    """
+
+    def __init__(self, *, alone: bool = False) -> None:
+        self.alone = alone and not others_at_work()
         self.stop = Stop(current_stop())
         self.under_way = 0
         self.change = threading.Condition()
@@ -61,7 +76,7 @@ class Crew:
         """Call a function that reads this crew's flag."""
         with self.change:
             self.under_way += 1
-        before = _CURRENT.set(self.stop)
+        before = _CURRENT.set(self)
         try:
             go_on()
             return function(*arguments)

@@ -33,12 +33,12 @@ def by_threads(
         Whether joblib's active backend is one of other processes: neither these calls
         nor joblib calls within them may go there.
     """
-    crew = Crew()
     chosen = {"backend": "threading"} if elsewhere else {"prefer": "threads"}
     function, shared = work.function, work.shared
     if elsewhere:
         function, shared = sequentially, (function, *shared)
     run = joblib.Parallel(n_jobs=work.n_jobs, return_as=_kind(ordered), **chosen)
+    crew = Crew(alone=joblib.effective_n_jobs(run.n_jobs) == 1)
     calls = (
         joblib.delayed(crew.call)(function, (*shared, *given)) for given in arguments
     )
