@@ -420,6 +420,23 @@ def test_means_of_many_rows_are_taken_where_they_are_made(client, written):
     assert written[0] - before < 3 * N_WORKERS * X.nbytes < X.nbytes * len(res.values)
 
 
+def test_errors_of_many_points_are_estimated_where_values_are_made(client, written):
+    """The values of B learners stay with the workers; estimates come back."""
+    X = DATA[["x1", "x2"]]
+    forest = vs.ForestRegressor(400, max_samples=30, random_state=1, n_jobs=1)
+    forest.fit(X, DATA["y"])
+    many = vs.datasets.mars(20_000, rng=5)[["x1", "x2"]]
+    here = forest.predict(many, return_std=True)
+    forest.set_params(n_jobs=None)
+    before = written[0]
+    found = forest.predict(many, return_std=True)
+    assert_array_equal(found, here)
+    learners = len(pickle.dumps(forest.estimators_, 5))
+    estimates = 200 * len(many)  # a few numbers for each point
+    sent_once = N_WORKERS * (learners + many.size * 8)
+    assert written[0] - before < 2 * sent_once + estimates < 8 * 400 * len(many)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 256, 257, 258, 513, 600])
 @pytest.mark.parametrize("kernel", ["forest", "ols"])
 def test_means_do_not_depend_on_how_rows_are_divided(rows, kernel, monkeypatch):

@@ -370,31 +370,29 @@ def test_means_are_averages_over_learners():
 
 @pytest.fixture
 def few_entries(monkeypatch):
-    monkeypatch.setattr(inference, "CHUNK_ENTRIES", 10)
-    monkeypatch.setattr(inference, "HELD_FROM", 8)
     monkeypatch.setattr(inference, "HELD_ENTRIES", 100)
 
 
 @pytest.mark.parametrize(
-    ("k", "B", "n_values", "kept"),
+    ("k", "B", "kept"),
     [
-        (5, 10, 4, True),  # 8 chunks, 100 entries at most
-        (5, 10, 3, False),
-        (5, 11, 4, False),
-        (15, 5, 4, True),  # no more than n entries in a row
-        (15, 6, 4, False),
-        (2, 25, 9, True),
-        (2, 26, 9, False),
+        (5, 10, True),  # 100 entries at most
+        (5, 11, False),
+        (15, 5, True),  # no more than n entries in a row
+        (15, 6, False),
+        (2, 25, True),
+        (2, 26, False),
     ],
 )
 @pytest.mark.usefixtures("few_entries")
-def test_counts_are_held_where_many_points_ask_for_them(k, B, n_values, kept):
+def test_counts_are_held_where_they_are_few(k, B, kept):
     design = make_design("iid", 20, k, replace=True, seed=3)
-    found = held(design, B, n_values)
+    found = held(design, B, 7)
     assert (found is not design) is kept
     if kept:
         assert isinstance(found, GivenDesign)
         assert (found.n, found.k, found.replace, found.seed) == (20, k, True, 3)
+        assert found.n_values == 7
         one, two = dense(found.counts(0, B)), dense(design.counts(0, B))
         np.testing.assert_array_equal(one, two)
 

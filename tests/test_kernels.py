@@ -12,8 +12,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
+from vstatkit.kernels import linear
 from vstatkit.kernels.function import n_positional, name_values
-from vstatkit.kernels.linear import fit_logit, fit_ols
+from vstatkit.kernels.linear import fit_logit, fit_ols, rank_of
 
 
 @pytest.fixture
@@ -267,3 +268,22 @@ def test_a_subsample_that_does_not_determine_the_coefficients_is_an_error(data):
 def test_one_is_not_all(data):
     with pytest.warns(vs.VstatkitWarning, match="k=1.0, the fraction, is all of them"):
         vs.fit("y ~ x1", data, k=1, B=10, rng=1)
+
+
+@pytest.mark.parametrize("rows", [3, 10, 1000])
+@pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
+def test_the_rank_in_blocks_is_that_of_all_rows(rows, scale, monkeypatch):
+    monkeypatch.setattr(linear, "RANK_ROWS", rows)
+    X = np.random.default_rng(3).normal(size=(40, 6))
+    X[20:, 4] = 0.0  # some blocks know nothing of it
+    cases = {
+        6: X,
+        5: np.column_stack([X[:, :5], X[:, 0] - 2 * X[:, 4]]),
+        4: np.column_stack([X[:, :4], X[:, :2] @ [1.0, 1.0]]),
+        3: X[:3],
+        0: np.zeros((40, 2)),
+    }
+    for rank, one in cases.items():
+        assert np.linalg.matrix_rank(scale * one) == rank
+        assert rank_of(scale * one) == rank
+    assert rank_of(np.empty((40, 0))) == 0

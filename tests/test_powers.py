@@ -224,8 +224,8 @@ def test_many_points_are_predicted_as_few(n_classes, size):
 
 @pytest.fixture
 def in_pieces(monkeypatch):
-    """Points are predicted and estimated seven at a time."""
-    monkeypatch.setattr(estimating, "CHUNK_ENTRIES", 100)
+    """Points are predicted and estimated a few at a time."""
+    monkeypatch.setattr(prediction, "MANY_ROWS", 100)
     monkeypatch.setattr(prediction, "ROWS_PER_TASK", 7)
     monkeypatch.setattr(prediction, "VALUES_PER_TASK", 1)
 
@@ -262,7 +262,9 @@ def test_several_outputs_in_pieces(in_pieces, monkeypatch):
     assert_array_equal(pieces.predicted_mean, whole.predicted_mean)
 
 
-@pytest.mark.parametrize(("rows", "most"), [(5, 7), (7, 7), (8, 7), (100, 7), (33, 2)])
+@pytest.mark.parametrize(
+    ("rows", "most"), [(100, 7), (33, 2), (2048, 2048), (2049, 2048), (100_001, 1000)]
+)
 def test_pieces_are_of_even_size(rows, most):
     size = prediction._even_size(rows, most)
     pieces = list(prediction._pieces(rows, size))
@@ -270,7 +272,9 @@ def test_pieces_are_of_even_size(rows, most):
     assert pieces[0][0] == 0
     assert pieces[-1][1] == rows
     assert size <= most
-    assert len(pieces) == 1 or len(pieces) % 4 in (0, 3)  # one row is never alone
+    assert len(pieces) >= prediction.TASKS
+    assert len(pieces) % 4 in (0, 3)  # rows do not always divide
+    assert all(stop - start > 1 for start, stop in pieces)
 
 
 def test_calls_among_others_take_one_thread(monkeypatch):

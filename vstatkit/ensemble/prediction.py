@@ -44,8 +44,11 @@ LEARNERS_PER_TASK = 16
 ROWS_PER_TASK = 256
 """Rows that one task predicts, with all learners, where only means are asked for."""
 
-MOST_ROWS_PER_TASK = 2048
-"""Most rows that one task predicts with standard errors, with all learners."""
+MANY_ROWS = 2048
+"""Rows from which tasks estimate standard errors, too, and most that one takes."""
+
+TASKS = 8
+"""Tasks that these are divided among at least."""
 
 VALUES_PER_TASK = 2_000_000
 """Values that one task estimates from; more, if these are few rows."""
@@ -140,17 +143,17 @@ class Predictor:
     def estimates(self, X: Floats, estimation: Estimation) -> Estimates:
         """Predict with standard errors, in parts of bounded memory.
 
-        Where no table of observations times points is needed, tasks estimate from the
-        values that they predict: these do not travel.
+        Of many rows tasks estimate from the values that they predict, if that needs no
+        table of observations times points: the values do not travel.
         """
         B, c = len(self.learners), self.kernel.n_outputs
-        estimation = estimation.of_many(B, len(X) * c)
-        if not estimation.without_table:
+        many = len(X) >= MANY_ROWS
+        estimation = estimation.of_many(B, len(X) * c) if many else estimation
+        if not (many and estimation.without_table):
             rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
             return join_estimates([estimation.of(h) for h in self.chunks(X, rows)])
-        rows = VALUES_PER_TASK // (B * c)
-        most = min(max(rows, ROWS_PER_TASK), MOST_ROWS_PER_TASK)
-        pieces = _pieces(len(X), _even_size(len(X), most))
+        most = max(VALUES_PER_TASK // (B * c), ROWS_PER_TASK)
+        pieces = _pieces(len(X), _even_size(len(X), min(most, MANY_ROWS)))
         return join_estimates(
             list(self._calls(_piece_estimates, pieces, X, estimation=estimation))
         )
@@ -269,8 +272,8 @@ def _pieces(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]
 
 def _even_size(n_rows: int, most: int) -> int:
     """Choose a number of rows such that a few workers get equally many pieces."""
-    pieces = -(-n_rows // most)
-    return most if pieces < 2 else -(-n_rows // (-(-pieces // 4) * 4))
+    pieces = max(TASKS, -(-n_rows // most))
+    return -(-n_rows // (-(-pieces // 4) * 4))
 
 
 def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:

@@ -25,10 +25,6 @@ WIDE_VALUES = 4_000_000
 """Values of learners taken at a time where that table is not made."""
 
 
-HELD_FROM = 8
-"""Number of chunks of query points from which counts are kept, not redrawn."""
-
-
 TABLELESS = (MomentEstimator, PresenceEstimator)
 """Estimators that need no table of observations times query points."""
 
@@ -131,7 +127,7 @@ def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> i
 
 
 def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
-    """Keep the counts of B learners, if many query points will need them.
+    """Keep the counts of B learners, as many query points will need them.
 
     Parameters
     ----------
@@ -148,10 +144,9 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
         A design with the same counts; the design itself where keeping them is not worth
         the memory, or where learners have groups or weights.
     """
-    chunks = n_values * design.n // CHUNK_ENTRIES
     entries = B * min(design.n, 2 * design.k)
     plain = design.groups(B) is None and design.weights(0, B) is None
-    if not plain or chunks < HELD_FROM or entries > HELD_ENTRIES:
+    if not plain or entries > HELD_ENTRIES:
         return design
     table = design.sparse_counts(0, B)  # as many values need them
     drawn = design.n, design.k, design.replace, design.seed

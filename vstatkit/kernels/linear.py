@@ -92,6 +92,9 @@ def fit_ols(X: Floats, y: Floats, weight: Floats) -> tuple[Floats, int]:
     return np.asarray(answer[0]), int(answer[2])
 
 
+RANK_ROWS = 65_536
+"""Rows of the design matrix that are read at a time to find its rank."""
+
 LOGIT_STEPS = 50
 """Newton steps after which a logit fit is abandoned."""
 
@@ -155,8 +158,30 @@ def linear_kernel(
                 "kernel='logit' needs a response of zeros and ones or of two classes; "
                 f"got numbers from {y.min():g} to {y.max():g}."
             )
-    rank = int(np.linalg.matrix_rank(X))
+    rank = rank_of(X)
     return LinearKernel(X, y, logit=name == "logit", weights=weights, rank=rank)
+
+
+def rank_of(X: Floats) -> int:
+    """Count the independent columns, as numpy's `matrix_rank` does.
+
+    In blocks of rows, since the data may not fit into memory: the triangular factor of
+    some rows stands for them beside the next ones.
+
+    Examples
+    --------
+    >>> rank_of(np.array([[1.0, 2.0, 3.0], [1.0, 4.0, 5.0], [1.0, 7.0, 8.0]]))
+    2
+    """
+    n, p = X.shape
+    triangle = np.empty((0, p))
+    for first in range(0, n, RANK_ROWS):
+        rows = np.concatenate([triangle, X[first : first + RANK_ROWS]])
+        triangle = np.asarray(np.linalg.qr(rows, mode="r"))
+    sizes = np.linalg.svd(triangle, compute_uv=False)
+    if not sizes.size:
+        return 0
+    return int(np.sum(sizes > sizes.max() * max(n, p) * np.finfo(np.float64).eps))
 
 
 def _pack(kernel: LinearKernel, learners: list[Floats]) -> tuple[Fields, Arrays]:
