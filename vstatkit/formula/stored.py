@@ -1,8 +1,9 @@
 """Columns on disk, with the summaries and the rows that are taken of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
 from vstatkit.formula.variables import HeldVariables
-from vstatkit.sources.store import ArrayFile, GrowingArray
+from vstatkit.sources.store import ArrayFile, Block, GrowingArray
 
 ORDERED_ROWS = 20_000_000
 """Rows up to which medians and quantiles are those of all rows."""
@@ -29,12 +30,14 @@ class ColumnWriter:
     ----------
     kind : dtype
         Kind of the column.
+    folder : Path, optional
+        Where its file is made.
     """
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Any, folder: Path | None = None) -> None:
         self._kind = kind
         self._coded = not isinstance(kind, np.dtype) or kind == np.object_
-        self._rows = GrowingArray(np.int32 if self._coded else kind)
+        self._rows = GrowingArray(np.int32 if self._coded else kind, None, folder)
         self._places: dict[Any, int] = {}
 
     def append(self, column: pd.Series) -> None:
@@ -43,14 +46,46 @@ class ColumnWriter:
             self._rows.append(column.to_numpy())
             return
         codes, found = pd.factorize(column)
+        self._rows.append(self._codes(found)[codes])
+
+    def _codes(self, found: Iterable[Any]) -> NDArray[np.int32]:
+        """Give the codes of values, new ones included; missing ones, -1, come last."""
         places = [self._places.setdefault(one, len(self._places)) for one in found]
-        # Missing ones have the code -1, which takes the last place.
-        self._rows.append(np.array([*places, -1], dtype=np.int32)[codes])
+        return np.array([*places, -1], dtype=np.int32)
+
+    def handed_over(self) -> "ColumnBlock":
+        """End the writing; the file is now somebody else's."""
+        return ColumnBlock(self._rows.handed_over(), list(self._places))
+
+    def take(self, rows: "ColumnBlock") -> None:
+        """Copy rows that another writer of this kind has written."""
+        codes = self._codes(rows.levels)
+        if not self._coded or (codes[:-1] == np.arange(codes.size - 1)).all():
+            self._rows.take(rows.block)
+            return
+        for chunk in rows.block.chunks(np.int32):
+            self._rows.append(codes[chunk])
+        rows.block.path.unlink()
 
     def stored(self) -> "StoredColumn":
         """End the writing."""
         levels = list(self._places) if self._coded else None
         return StoredColumn(self._rows.filed(), levels, self._kind)
+
+
+class ColumnBlock(NamedTuple):
+    """Rows of a column that another process may have written.
+
+    Attributes
+    ----------
+    block : Block
+        Values, or codes of levels, -1 where they are missing.
+    levels : list
+        What the codes stand for; nothing for numbers.
+    """
+
+    block: Block
+    levels: list[Any]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from vstatkit.formula.engine import Matrix
 from vstatkit.formula.frames import check_finite
 from vstatkit.formula.response import Response, response_values, settle_response
 from vstatkit.formula.stored import ColumnWriter, StoredFrame
-from vstatkit.formula.survey import HEAD, Survey
+from vstatkit.formula.summary import HEAD
+from vstatkit.formula.survey import Survey
 from vstatkit.formula.whole import with_whole_factors
 from vstatkit.sources.store import GrowingArray
 

@@ -8,8 +8,10 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,11 +22,27 @@ PREFIX = "vstatkit-"
 """What the names of all temporary files begin with."""
 
 
-def scratch_file(suffix: str) -> Path:
+COPIED_BYTES = 1 << 20
+"""Bytes that are held at a time where a file is copied."""
+
+
+def scratch_file(suffix: str, folder: Path | None = None) -> Path:
     """Make an empty temporary file."""
-    handle, name = tempfile.mkstemp(suffix, PREFIX)
+    handle, name = tempfile.mkstemp(suffix, PREFIX, folder)
     os.close(handle)
     return Path(name)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder for files of workers; all that is in it goes at the end."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        # A worker that was called off may just have made a file.
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_with(
@@ -50,13 +68,17 @@ class GrowingArray:
         Kind of its elements.
     width : int, optional
         Number of columns; without it the array has one dimension.
+    folder : Path, optional
+        Where its file is made.
     """
 
-    def __init__(self, kind: DTypeLike, width: int | None = None) -> None:
+    def __init__(
+        self, kind: DTypeLike, width: int | None = None, folder: Path | None = None
+    ) -> None:
         self._kind = np.dtype(kind)
         self._row: tuple[int, ...] = () if width is None else (width,)
         self._n_rows = 0
-        self._path = scratch_file(".rows")
+        self._path = scratch_file(".rows", folder)
         self._file = self._path.open("wb")
         self._removal = remove_with(self, self._path, self._file)
 
@@ -65,14 +87,32 @@ class GrowingArray:
         rows = np.ascontiguousarray(block, dtype=self._kind)
         if rows.shape[1:] != self._row:
             raise ValueError(f"rows must have shape {self._row}; got {rows.shape[1:]}.")
-        try:
+        with self._writing():
             rows.tofile(self._file)
+        self._n_rows += len(rows)
+
+    def take(self, block: "Block") -> None:
+        """Copy rows from the file of another array of this kind, and remove it."""
+        with self._writing(), block.path.open("rb") as file:
+            shutil.copyfileobj(file, self._file, COPIED_BYTES)
+        block.path.unlink()
+        self._n_rows += block.n_rows
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise DataError(
                 f"the rows cannot be written to {self._path.parent}: {error}. Let the "
                 "environment variable TMPDIR name a directory with more space."
             ) from error
-        self._n_rows += len(rows)
+
+    def handed_over(self) -> "Block":
+        """End the writing; the file is now somebody else's."""
+        self._file.close()
+        self._removal.detach()
+        return Block(self._path, self._n_rows)
 
     def filed(self) -> "ArrayFile":
         """End the writing; the rows are mapped each time they are read."""
@@ -94,6 +134,28 @@ class GrowingArray:
         self._removal.detach()
         remove_with(held, self._path)
         return np.asarray(held)
+
+
+class Block(NamedTuple):
+    """Rows in a file that another process may have written.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    n_rows : int
+        Number of rows.
+    """
+
+    path: Path
+    n_rows: int
+
+    def chunks(self, kind: DTypeLike) -> Iterator[NDArray[Any]]:
+        """Read an array of one dimension, some of it at a time."""
+        with self.path.open("rb") as file:
+            count = COPIED_BYTES // np.dtype(kind).itemsize
+            while (found := np.fromfile(file, kind, count)).size:
+                yield found
 
 
 class ArrayFile:
