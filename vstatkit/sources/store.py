@@ -93,7 +93,7 @@ class GrowingArray:
 
     def take(self, block: "Block") -> None:
         """Copy rows from the file of another array of this kind, and remove it."""
-        with self._writing(), block.path.open("rb") as file:
+        with block.path.open("rb") as file, self._writing():
             shutil.copyfileobj(file, self._file, COPIED_BYTES)
         block.path.unlink()
         self._n_rows += block.n_rows
