@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
 from vstatkit.formula.variables import HeldVariables
-from vstatkit.sources.store import ArrayFile, Block, GrowingArray
+from vstatkit.sources.store import ArrayFile, GrowingArray, Place
 
 ORDERED_ROWS = 20_000_000
 """Rows up to which medians and quantiles are those of all rows."""
@@ -23,6 +22,42 @@ CHUNK_ROWS = 1_000_000
 """Rows of a column that are held at a time where all of them count."""
 
 
+def is_coded(kind: Any) -> bool:
+    """Tell columns that are stored as codes of their values from numbers."""
+    return not isinstance(kind, np.dtype) or kind == np.object_
+
+
+class HeldRows:
+    """Rows that grow in memory."""
+
+    def __init__(self) -> None:
+        self._blocks: list[NDArray[Any]] = []
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Add rows below those that are there."""
+        self._blocks.append(block)
+
+    def handed_over(self) -> NDArray[Any]:
+        """Put the rows together."""
+        return np.concatenate([np.empty(0, np.int32), *self._blocks])
+
+
+class ColumnBlock(NamedTuple):
+    """Rows of a column that another process may have made.
+
+    Attributes
+    ----------
+    rows : Block or ndarray
+        Numbers, at their place in the file, or codes of levels, -1 where they are
+        missing: what a code stands for is known when all rows before are.
+    levels : list
+        What the codes stand for.
+    """
+
+    rows: Any
+    levels: list[Any]
+
+
 class ColumnWriter:
     """A column that grows on disk: numbers as they are, other values as codes.
 
@@ -30,14 +65,15 @@ class ColumnWriter:
     ----------
     kind : dtype
         Kind of the column.
-    folder : Path, optional
-        Where its file is made.
+    rows : GrowingArray, PlacedArray or HeldRows, optional
+        Where they are written; by default to a new file.
     """
 
-    def __init__(self, kind: Any, folder: Path | None = None) -> None:
+    def __init__(self, kind: Any, rows: Any = None) -> None:
         self._kind = kind
-        self._coded = not isinstance(kind, np.dtype) or kind == np.object_
-        self._rows = GrowingArray(np.int32 if self._coded else kind, None, folder)
+        self._coded = is_coded(kind)
+        new = np.int32 if self._coded else kind
+        self._rows: Any = GrowingArray(new) if rows is None else rows
         self._places: dict[Any, int] = {}
 
     def append(self, column: pd.Series) -> None:
@@ -53,39 +89,26 @@ class ColumnWriter:
         places = [self._places.setdefault(one, len(self._places)) for one in found]
         return np.array([*places, -1], dtype=np.int32)
 
-    def handed_over(self) -> "ColumnBlock":
-        """End the writing; the file is now somebody else's."""
+    def place(self, first: int) -> Place | None:
+        """Give the place of numbers from row `first` on; codes have none yet."""
+        place: Place | None = None if self._coded else self._rows.place(first)
+        return place
+
+    def handed_over(self) -> ColumnBlock:
+        """End the writing in another process."""
         return ColumnBlock(self._rows.handed_over(), list(self._places))
 
-    def take(self, rows: "ColumnBlock") -> None:
-        """Copy rows that another writer of this kind has written."""
-        codes = self._codes(rows.levels)
-        if not self._coded or (codes[:-1] == np.arange(codes.size - 1)).all():
-            self._rows.take(rows.block)
-            return
-        for chunk in rows.block.chunks(np.int32):
-            self._rows.append(codes[chunk])
-        rows.block.path.unlink()
+    def take(self, block: ColumnBlock) -> None:
+        """Add rows that another process has made."""
+        if self._coded:
+            self._rows.append(self._codes(block.levels)[block.rows])
+        else:
+            self._rows.take(block.rows)
 
     def stored(self) -> "StoredColumn":
         """End the writing."""
         levels = list(self._places) if self._coded else None
         return StoredColumn(self._rows.filed(), levels, self._kind)
-
-
-class ColumnBlock(NamedTuple):
-    """Rows of a column that another process may have written.
-
-    Attributes
-    ----------
-    block : Block
-        Values, or codes of levels, -1 where they are missing.
-    levels : list
-        What the codes stand for; nothing for numbers.
-    """
-
-    block: Block
-    levels: list[Any]
 
 
 @dataclass(frozen=True)

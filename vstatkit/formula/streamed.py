@@ -92,7 +92,9 @@ def parse_source(
     model = named.model(columns)
     used = variables(model.terms, columns)
     read = list(dict.fromkeys([*used, *beside]))
-    seen = survey(source, read, used, set(model.columns.values()), n_jobs)
+    needed = variables(model.left, columns) if missing == "pass" else used
+    bare = set(model.columns.values())
+    seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
     _check_outside(named, columns, seen.n_rows)
     reading = reading_of(named, seen.frame.reindex(columns=columns))
     plan = _plan(

@@ -27,6 +27,8 @@ class Summary:
     bare : container of str
         Those that stand by themselves in the formula: if they are not numbers, their
         levels are wanted.
+    needed : container of str
+        Those that a row is dropped for, where they are missing.
 
     Attributes
     ----------
@@ -34,22 +36,30 @@ class Summary:
         What was seen of each column.
     rows : list of DataFrame
         The first rows, and those in which levels come first; the index counts rows.
-    n_rows : int
-        Number of rows.
+    n_rows, n_complete : int
+        Number of rows, and of those that lack nothing that is needed.
     """
 
-    def __init__(self, names: Iterable[str], bare: Container[str]) -> None:
+    def __init__(
+        self, names: Iterable[str], bare: Container[str], needed: Container[str] = ()
+    ) -> None:
         self.columns = {name: Seen(name, name in bare) for name in names}
         self.rows: list[pd.DataFrame] = []
-        self.n_rows = 0
+        self.n_rows = self.n_complete = 0
+        self._needed = [name for name in self.columns if name in needed]
 
     def add(self, batch: pd.DataFrame) -> None:
         """Take the batch that follows."""
         frame, first = as_frame(batch), self.n_rows
+        before = sum(self.columns[name].n_missing for name in self._needed)
         self.n_rows += len(frame)
         new = set(range(first, min(HEAD, self.n_rows)))
         for name, seen in self.columns.items():
             new.update(seen.add(frame[name], first))
+        self.n_complete += len(frame)
+        if sum(self.columns[name].n_missing for name in self._needed) > before:
+            gaps = frame[self._needed].isna().to_numpy().any(axis=1)
+            self.n_complete -= int(gaps.sum())
         if new:
             places = np.array(sorted(new))
             self.rows.append(frame.iloc[places - first].set_axis(pd.Index(places)))
@@ -63,6 +73,7 @@ class Summary:
         """Take what was seen of the rows that follow, as if they had been added."""
         first = self.n_rows
         self.n_rows += later.n_rows
+        self.n_complete += later.n_complete
         new = set(range(first, min(HEAD, self.n_rows)))
         for name, seen in self.columns.items():
             new.update(seen.join(later.columns[name], first))

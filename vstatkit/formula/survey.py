@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,32 @@ from vstatkit.sources.source import Part, Source, parts_of
 from vstatkit.workers import go_on
 
 
+class Portion(NamedTuple):
+    """A part of the data.
+
+    Attributes
+    ----------
+    part : Part
+        Reads it.
+    first : int
+        Number of its first row.
+    complete : int
+        Rows before it that lack nothing that is needed.
+    """
+
+    part: Part
+    first: int
+    complete: int
+
+
 @dataclass(frozen=True)
 class Survey:
     """What one pass over the data tells.
 
     Attributes
     ----------
-    parts : tuple of (Part, int)
-        The data, and the number of the first row of every part.
+    parts : tuple of Portion
+        The data.
     kinds : dict
         Kind of every column that was read, as if it had been read at once.
     dates_with_gaps : tuple of str
@@ -34,7 +52,7 @@ class Survey:
         by themselves in the formula; the index is their place in the data.
     """
 
-    parts: tuple[tuple[Part, int], ...]
+    parts: tuple[Portion, ...]
     kinds: dict[str, Any]
     dates_with_gaps: tuple[str, ...]
     n_rows: int
@@ -42,8 +60,8 @@ class Survey:
 
     def batches(self) -> Iterator[pd.DataFrame]:
         """Read the data again, in these kinds; the index goes on counting."""
-        for part in self.parts:
-            yield from self.batches_of(*part)
+        for part, first, _ in self.parts:
+            yield from self.batches_of(part, first)
 
     def batches_of(self, part: Part, first: int) -> Iterator[pd.DataFrame]:
         """Read a part of the data again, in these kinds; the index counts on."""
@@ -70,7 +88,9 @@ def survey(
     columns: Sequence[str],
     finite: Sequence[str],
     bare: Container[str],
-    n_jobs: int | None = None,
+    *,
+    needed: Container[str],
+    n_jobs: int | None,
 ) -> Survey:
     """Read the data once.
 
@@ -85,18 +105,18 @@ def survey(
     bare : container of str
         Those that stand by themselves in the formula: if they are not numbers, their
         levels are wanted.
+    needed : container of str
+        Those that a row is dropped for, where they are missing.
     n_jobs : int or None
         Workers that read parts of the data; see `in_parallel`.
     """
-    seen, parts = Summary(columns, bare), parts_of(source)
+    how = (columns, bare, needed)
+    seen, parts = Summary(*how), parts_of(source)
     given = [(part,) for part in parts]
-    firsts = []
-    for part, found in zip(
-        parts,
-        by_parts(_summarised, given, shared=(columns, bare), n_jobs=n_jobs),
-        strict=True,
-    ):
-        firsts.append(seen.n_rows)
+    answers = by_parts(_summarised, given, shared=how, n_jobs=n_jobs)
+    portions = []
+    for part, found in zip(parts, answers, strict=True):
+        portions.append(Portion(part, seen.n_rows, seen.n_complete))
         if found is not None and seen.has_room(found):
             seen.join(found)
         else:
@@ -109,7 +129,7 @@ def survey(
     dates = [name for name, kind in kinds.items() if kind.kind in "mM"]
     gaps = tuple(name for name in dates if seen.columns[name].n_missing)
     return Survey(
-        parts=tuple(zip(parts, firsts, strict=True)),
+        parts=tuple(portions),
         kinds=kinds,
         dates_with_gaps=gaps,
         n_rows=seen.n_rows,
@@ -117,9 +137,11 @@ def survey(
     )
 
 
-def _summarised(columns: Sequence[str], bare: Container[str], part: Part) -> Summary:
+def _summarised(
+    columns: Sequence[str], bare: Container[str], needed: Container[str], part: Part
+) -> Summary:
     """Read a part of the data by itself."""
-    seen = Summary(columns, bare)
+    seen = Summary(columns, bare, needed)
     _read(part, columns, seen)
     return seen
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.exceptions import DataError
 from vstatkit.formula.batches import Level, Sides, first_levels, has_levels
 from vstatkit.formula.by_parts import by_parts
 from vstatkit.formula.engine import Matrix
@@ -21,12 +21,17 @@ from vstatkit.formula.response import (
     response_values,
     split_levels,
 )
-from vstatkit.formula.stored import ColumnBlock, ColumnWriter, StoredFrame
+from vstatkit.formula.stored import (
+    CHUNK_ROWS,
+    ColumnWriter,
+    HeldRows,
+    StoredFrame,
+)
 from vstatkit.formula.summary import HEAD
 from vstatkit.formula.survey import Survey
 from vstatkit.formula.whole import with_whole_factors
 from vstatkit.sources.source import Part
-from vstatkit.sources.store import Block, GrowingArray, scratch_folder
+from vstatkit.sources.store import GrowingArray, PlacedArray
 from vstatkit.workers import go_on
 
 RESPONSE = -1
@@ -113,43 +118,92 @@ def write_rows(plan: Plan, beside: Sequence[str], n_jobs: int | None = None) -> 
         Columns to keep beside the formula.
     n_jobs : int or None
         Workers that code parts of the data; see `in_parallel`.
+
+    Notes
+    -----
+    Workers write the rows of their parts to their place in the files. Where all
+    columns are plain the place is known: the survey has counted the rows that lack
+    nothing. The engine may drop others, so that rows of its parts are moved up.
     """
-    writer = RowWriter(plan, beside)
-    sent = replace(plan, seen=plan.seen.without_rows())
-    with scratch_folder() as folder:
-        answers = by_parts(
-            _coded,
-            plan.seen.parts,
-            shared=(sent, tuple(beside), folder),
-            n_jobs=n_jobs,
-            here=not plan.travels,
-        )
-        for part, found in zip(plan.seen.parts, answers, strict=True):
-            if found is None:
-                writer.read(*part)
-            else:
-                writer.take(found)
+    writer = RowWriter(plan, beside, new_files(plan, beside))
+    parts, travels = plan.seen.parts, plan.travels
+    firsts = [part.complete if travels else part.first for part in parts]
+    answers = by_parts(
+        _coded,
+        [
+            (part.part, part.first, writer.places(first))
+            for part, first in zip(parts, firsts, strict=True)
+        ],
+        shared=(replace(plan, seen=plan.seen.without_rows()), tuple(beside)),
+        n_jobs=n_jobs,
+        here=not travels,
+    )
+    for part, found in zip(parts, answers, strict=True):
+        if travels:
+            writer.check_count(part.complete)
+        if found is None:
+            writer.read(part.part, part.first)
+        else:
+            writer.take(found)
     return writer.written()
 
 
 def _coded(
-    plan: Plan, beside: Sequence[str], folder: Path, part: Part, first: int
+    plan: Plan, beside: Sequence[str], part: Part, first: int, places: "Files"
 ) -> "CodedPart":
     """Code a part of the data by itself."""
-    writer = RowWriter(plan, beside, folder)
+    writer = RowWriter(plan, beside, _placed(plan, beside, places))
     writer.read(part, first)
     return writer.handed_over()
 
 
-class CodedPart(NamedTuple):
-    """Rows of a part of the data, in files that another process may have written.
+class Files(NamedTuple):
+    """Where rows are written: files, places in them, or what was written there.
 
     Attributes
     ----------
-    X, y, rows : Block
+    X, y, rows : GrowingArray, PlacedArray, Place or Block
         Design matrix; numbers or levels of the response; places in the data.
-    columns : list of ColumnBlock
+    columns : list of ColumnWriter, ColumnBlock, Place or None
         Columns that the formula reads, and those beside it.
+    """
+
+    X: Any
+    y: Any
+    rows: Any
+    columns: list[Any]
+
+
+def new_files(plan: Plan, beside: Sequence[str]) -> Files:
+    """Make files."""
+    kinds = plan.seen.kinds
+    return Files(
+        GrowingArray(np.float64, plan.kept.size),
+        GrowingArray(np.float64),
+        GrowingArray(np.int64),
+        [ColumnWriter(kinds[name]) for name in (*plan.used, *beside)],
+    )
+
+
+def _placed(plan: Plan, beside: Sequence[str], places: Files) -> Files:
+    """Write to places in files that somebody else has made."""
+    columns = [
+        ColumnWriter(
+            plan.seen.kinds[name], HeldRows() if place is None else PlacedArray(place)
+        )
+        for name, place in zip((*plan.used, *beside), places.columns, strict=True)
+    ]
+    X, y, rows = map(PlacedArray, places[:3])
+    return Files(X, y, rows, columns)
+
+
+class CodedPart(NamedTuple):
+    """Rows of a part of the data that were coded by themselves.
+
+    Attributes
+    ----------
+    files : Files
+        What was written where.
     firsts : dict
         The row in which each level comes first.
     head : list of int
@@ -158,10 +212,7 @@ class CodedPart(NamedTuple):
         All these rows.
     """
 
-    X: Block
-    y: Block
-    rows: Block
-    columns: list[ColumnBlock]
+    files: Files
     firsts: dict[Level, int]
     head: list[int]
     examples: pd.DataFrame
@@ -176,21 +227,12 @@ class RowWriter:
         How they are coded.
     beside : sequence of str
         Columns to keep beside the formula.
-    folder : Path, optional
-        Where files are made.
+    files : Files
+        Where they are written.
     """
 
-    def __init__(
-        self, plan: Plan, beside: Sequence[str], folder: Path | None = None
-    ) -> None:
-        self._plan, self._used, self._beside = plan, plan.used, list(beside)
-        self._X = GrowingArray(np.float64, plan.kept.size, folder)
-        self._y = GrowingArray(np.float64, None, folder)
-        self._rows = GrowingArray(np.int64, None, folder)
-        self._columns = [
-            ColumnWriter(plan.seen.kinds[name], folder)
-            for name in (*self._used, *self._beside)
-        ]
+    def __init__(self, plan: Plan, beside: Sequence[str], files: Files) -> None:
+        self._plan, self._beside, self._files = plan, beside, files
         self._sides = plan.sides.left, plan.sides.right
         self._n_kept = 0
         self._firsts: dict[Level, int] = {}
@@ -218,16 +260,12 @@ class RowWriter:
         self._note(batch, firsts, right.rows[:HEAD].tolist())
         whole = len(right.rows) == len(batch)
         kept = batch if whole else batch.loc[right.rows]
-        self._X.append(X)
-        self._y.append(y)
-        self._rows.append(right.rows)
-        for name, column in zip(self._names, self._columns, strict=True):
+        for file, values in zip(self._files[:3], (X, y, right.rows), strict=True):
+            file.append(values)
+        names = (*plan.used, *self._beside)
+        for name, column in zip(names, self._files.columns, strict=True):
             column.append(kept[name])
         self._n_kept += len(X)
-
-    @property
-    def _names(self) -> list[str]:
-        return [*self._used, *self._beside]
 
     def _note(
         self, frame: pd.DataFrame, firsts: dict[Level, int], head: list[int]
@@ -240,42 +278,53 @@ class RowWriter:
         if new or first:
             self._examples.append(frame.loc[sorted({*new.values(), *first})])
 
+    def places(self, first: int) -> Files:
+        """Give the places of rows that somebody else writes, from row `first` on."""
+        X, y, rows = (file.place(first) for file in self._files[:3])
+        columns = [column.place(first) for column in self._files.columns]
+        return Files(X, y, rows, columns)
+
     def handed_over(self) -> CodedPart:
-        """End the writing; the files are now somebody else's."""
-        return CodedPart(
-            X=self._X.handed_over(),
-            y=self._y.handed_over(),
-            rows=self._rows.handed_over(),
-            columns=[column.handed_over() for column in self._columns],
-            firsts=self._firsts,
-            head=self._head,
-            examples=_distinct(self._examples),
-        )
+        """End the writing to places in somebody else's files."""
+        X, y, rows = (file.handed_over() for file in self._files[:3])
+        columns = [column.handed_over() for column in self._files.columns]
+        files = Files(X, y, rows, columns)
+        return CodedPart(files, self._firsts, self._head, _distinct(self._examples))
 
     def take(self, part: CodedPart) -> None:
-        """Write the rows of a part that was coded by itself, as if it was read."""
+        """Add the rows of a part that was coded by itself, as if it was read."""
         self._note(part.examples, part.firsts, part.head)
-        self._X.take(part.X)
-        self._y.take(part.y)
-        self._rows.take(part.rows)
-        for column, block in zip(self._columns, part.columns, strict=True):
+        for file, block in zip(self._files[:3], part.files[:3], strict=True):
+            file.take(block)
+        for column, block in zip(self._files.columns, part.files.columns, strict=True):
             column.take(block)
-        self._n_kept += part.X.n_rows
+        self._n_kept += part.files.X.n_rows
+
+    def check_count(self, n_kept: int) -> None:
+        """Refuse data of which other rows are kept than were counted."""
+        if self._n_kept != n_kept:
+            raise DataError(
+                f"{n_kept:,} complete rows were counted in parts of the data, where "
+                f"{self._n_kept:,} are found now. The files must not change while they "
+                "are read: fit again."
+            )
 
     def written(self) -> Written:
         """End the writing."""
-        n_rows = self._plan.seen.n_rows
+        plan, files = self._plan, self._files
+        n_rows = plan.seen.n_rows
         whole = self._n_kept == n_rows
-        rows = pd.RangeIndex(n_rows) if whole else self._rows.mapped()
+        rows = pd.RangeIndex(n_rows) if whole else files.rows.mapped()
         index = pd.Index(rows, copy=False)
-        stored = [column.stored() for column in self._columns]
-        columns = dict(zip(self._names, stored, strict=True))
+        stored = [column.stored() for column in files.columns]
+        used = dict(zip(plan.used, stored, strict=False))
+        beside = dict(zip(self._beside, stored[len(used) :], strict=True))
         return Written(
-            X=self._X.mapped(),
+            X=files.X.mapped(),
             response=self._response(),
             rows=rows,
-            data=StoredFrame({name: columns[name] for name in self._used}, index),
-            beside=StoredFrame({name: columns[name] for name in self._beside}, index),
+            data=StoredFrame(used, index),
+            beside=StoredFrame(beside, index),
             examples=_distinct(self._examples),
         )
 
@@ -283,17 +332,16 @@ class RowWriter:
         """Code the levels that occur; the numbers are mapped from a file."""
         levels = response_levels(self._plan.sides.left)
         if levels is None:
-            return Response(self._y.mapped(), None, ())
+            return Response(self._files.y.mapped(), None, ())
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
         classes, unused = split_levels(levels, occurs)
+        places, codes = self._files.y.mapped(), class_codes(occurs)
         if not unused:
-            return Response(self._y.mapped(), classes, unused)
-        places = self._y.handed_over()
-        y, codes = GrowingArray(np.float64), class_codes(occurs)
-        for chunk in places.chunks(np.float64):
-            y.append(codes[chunk.astype(np.int64)])
-        places.path.unlink()
+            return Response(places, classes, unused)
+        y = GrowingArray(np.float64)
+        for first in range(0, len(places), CHUNK_ROWS):
+            y.append(codes[places[first : first + CHUNK_ROWS].astype(np.int64)])
         return Response(y.mapped(), classes, unused)
 
 
