@@ -254,7 +254,7 @@ def test_what_cannot_be_divided_is_one_part(data, tmp_path):
 
 
 FAULTS = [
-    ("y ~ x", {"x": (500, np.inf), "z": (20, np.inf)}, {}),
+    ("y ~ x", {"x": ([500, 20, 320], np.inf), "z": (2, np.inf)}, {}),
     ("y ~ np.log(gap) + x", {"gap": (430, 0.0)}, {}),
     ("np.log(z) ~ word", {"z": (430, 0.0)}, {}),
     ("y ~ np.log(z) + word", {"z": (640, 0.0), "x": (3, 1.0)}, {}),
