@@ -5,6 +5,7 @@ import itertools
 import pickle
 import tempfile
 import threading
+import time
 
 import joblib
 import numpy as np
@@ -331,6 +332,39 @@ def test_what_a_worker_cannot_do_is_done_here(path, monkeypatch, crew, room):
     del found
     gc.collect()
     assert not list(room.iterdir())
+
+
+@pytest.mark.parametrize("stage", ["survey", "coding"])
+def test_after_an_error_nobody_works_on(stage, data, tmp_path, monkeypatch):
+    made = data.assign(word=data.word.mask(data.index == 3, "odd"))
+    path, _ = by_parquet(made, tmp_path)
+    module, name, fault = {
+        "survey": (survey, "_summarised", (summary.Summary, "add")),
+        "coding": (writing, "_coded", (writing.RowWriter, "add")),
+    }[stage]
+    function, under_way = getattr(module, name), []
+
+    def slow(*arguments):
+        under_way.append(1)
+        time.sleep(0.1)
+        try:
+            return function(*arguments)
+        finally:
+            under_way.pop()
+
+    def faulty(writer, batch):
+        if "odd" in set(batch["word"]):
+            raise FormulaError("odd")
+        return add(writer, batch)
+
+    add = getattr(*fault)
+    monkeypatch.setattr(module, name, slow)
+    monkeypatch.setattr(*fault, faulty)
+    with pytest.raises(FormulaError, match="odd") as caught:
+        parsed("y ~ word", path, monkeypatch, PARTS, 2)
+    begun = list(under_way)
+    assert caught.traceback  # holds whatever has not been ended
+    assert not begun
 
 
 def test_files_that_change_between_the_passes_are_refused(

@@ -1,6 +1,6 @@
 """Do something with every part of the data, side by side."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -16,8 +16,10 @@ def by_parts(
     shared: tuple[Any, ...],
     n_jobs: int | None,
     here: bool = False,
-) -> Iterator[Answer | None]:
+) -> Generator[Answer | None, None, None]:
     """Call a function for every part, and yield the answers in the order of the parts.
+
+    Close the iterator, or read it to its end: then no call is left running.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """A first pass over the data: the kinds of columns, their levels, a few rows."""
 
 from collections.abc import Container, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -115,12 +116,13 @@ def survey(
     given = [(part,) for part in parts]
     answers = by_parts(_summarised, given, shared=how, n_jobs=n_jobs)
     portions = []
-    for part, found in zip(parts, answers, strict=True):
-        portions.append(Portion(part, seen.n_rows, seen.n_complete))
-        if found is not None and seen.has_room(found):
-            seen.join(found)
-        else:
-            _read(part, columns, seen)
+    with closing(answers):
+        for part, found in zip(parts, answers, strict=True):
+            portions.append(Portion(part, seen.n_rows, seen.n_complete))
+            if found is not None and seen.has_room(found):
+                seen.join(found)
+            else:
+                _read(part, columns, seen)
     if seen.n_rows == 0:
         raise FormulaError("`data` has no rows.")
     for name in finite:

@@ -1,6 +1,7 @@
 """Code the data part by part, and write the rows that are kept to disk."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -138,13 +139,14 @@ def write_rows(plan: Plan, beside: Sequence[str], n_jobs: int | None = None) -> 
         n_jobs=n_jobs,
         here=not travels,
     )
-    for part, found in zip(parts, answers, strict=True):
-        if travels:
-            writer.check_count(part.complete)
-        if found is None:
-            writer.read(part.part, part.first)
-        else:
-            writer.take(found)
+    with closing(answers):
+        for part, found in zip(parts, answers, strict=True):
+            if travels:
+                writer.check_count(part.complete)
+            if found is None:
+                writer.read(part.part, part.first)
+            else:
+                writer.take(found)
     return writer.written()
 
 
