@@ -53,13 +53,15 @@ def report(what: str, start: float, **more: Any) -> None:
     )
 
 
-def code_only(path: Path) -> None:
+def code_only(path: Path, n_jobs: int) -> None:
     """Measure the passes over the file alone."""
     source = find_source(path)
     if source is None:
         raise ValueError(f"{path} is no file to read.")
     start = time.perf_counter()
-    made = parse_source("y ~ .", source, environment=None, intercept=False).parsed
+    made = parse_source(
+        "y ~ .", source, environment=None, intercept=False, n_jobs=n_jobs
+    ).parsed
     report("coding", start, rows=f"{len(made.y):,}")
     start = time.perf_counter()
     made.typical, made.coding.ranges(made.frame)
@@ -105,7 +107,7 @@ def main() -> None:
     parser.add_argument("--passes", action="store_true", help="stop after the coding")
     options = parser.parse_args()
     if options.passes:
-        code_only(options.path)
+        code_only(options.path, options.n_jobs)
         return
     with contextlib.ExitStack() as stack:
         if options.dask is not None:

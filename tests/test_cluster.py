@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -25,8 +26,15 @@ from vstatkit import workers
 from vstatkit.ensemble import evaluate as evaluation
 from vstatkit.ensemble import prediction
 from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.formula.engine import environment_of
+from vstatkit.formula.streamed import parse_source
+from vstatkit.formula.writing import RowWriter
 from vstatkit.kernels.trees import tree_kernel
 from vstatkit.sampling.registry import make_design
+from vstatkit.sources import arrow
+from vstatkit.sources.arrow import ParquetPart
+from vstatkit.sources.find import find_source
+from vstatkit.sources.store import BLOCK_BYTES, GrowingArray
 from vstatkit.workers import engine, on_dask
 from vstatkit.workers.parcels import Parcel, pack, sent
 
@@ -136,7 +144,60 @@ def covered(case, **options):
     return {"table": table.select_dtypes("number").to_numpy()}
 
 
+FILE_ROWS = 40_000
+
+CODED = {
+    "plain": ("y ~ x1 + x2 + x3 + word + gap", {"beside": ("word", "x4")}),
+    "classes": ("word ~ x1 + gap", {"missing": "pass"}),
+    "engine": ("y ~ np.log(x1) + x2:word + gap", {}),
+}
+
+
+@functools.cache
+def parquet_file():
+    """A file of twenty row groups; more than a block of every column goes to a part."""
+    folder = tempfile.TemporaryDirectory()
+    rng = np.random.default_rng(3)
+    frame = vs.datasets.mars(FILE_ROWS, rng=2)
+    places = np.arange(FILE_ROWS)
+    frame["word"] = np.where(places < 25_000, "late", rng.choice(["a", "b"], FILE_ROWS))
+    frame.loc[rng.integers(0, FILE_ROWS, 99), "word"] = None
+    frame["gap"] = np.where(rng.random(FILE_ROWS) < 0.1, np.nan, places)
+    path = Path(folder.name) / "data.parquet"
+    frame.to_parquet(path, row_group_size=FILE_ROWS // 20)
+    return path, folder  # which goes with the last who has it
+
+
+def coded(case, **options):
+    """What a Parquet file is coded to."""
+    formula, more = CODED[case]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow, "PART_ROWS", FILE_ROWS // 4)
+        made = parse_source(
+            formula,
+            find_source(parquet_file()[0]),
+            environment=environment_of({"np": np}),
+            intercept=True,
+            **more,
+            **options,
+        )
+    one = made.parsed
+    tables = {"data": one.data, "beside": made.beside}
+    return {
+        "X": one.X,
+        "y": one.y,
+        "rows": one.rows,
+        "names": one.names,
+        "classes": np.array(one.classes),
+        "examples": one.coding.recipe.frame.map(repr).to_numpy(),
+        **{name: two.held().map(repr).to_numpy() for name, two in tables.items()},
+    }
+
+
 JOBS = [
+    (coded, "plain"),
+    (coded, "classes"),
+    (coded, "engine"),
     (fitted, "forest"),
     (fitted, "ols"),
     (fitted, "function"),
@@ -184,6 +245,38 @@ def test_a_cluster_gives_the_numbers_of_one_thread(submitted, job, case):
     found = job(case)
     assert len(submitted) >= 4
     same(found, here(job, case))
+
+
+@pytest.mark.parametrize("case", ["plain", "classes"])
+def test_workers_read_and_code_the_row_groups(client, case, monkeypatch):
+    """This process neither reads the file nor writes the matrix, edges apart."""
+    expected = here(coded, case)
+    monkeypatch.setattr(ParquetPart, "batches", lambda *_: pytest.fail("read here"))
+    monkeypatch.setattr(RowWriter, "add", lambda *_: pytest.fail("coded here"))
+    edges, sizes = [], []
+    take = GrowingArray.take
+
+    def note(array, block):
+        edges.append(sum(len(edge) for _, edge in block.edges))
+        sizes.append(array._bytes(block.n_rows))
+        assert block.first == array._n_rows, "moved"
+        return take(array, block)
+
+    monkeypatch.setattr(GrowingArray, "take", note)
+    same(coded(case), expected)
+    assert max(edges) < 2 * BLOCK_BYTES
+    assert sum(edges) < 0.7 * sum(sizes)
+
+
+def test_a_fit_of_a_file_is_that_of_one_thread(submitted):
+    def both(**options):
+        path = parquet_file()[0]
+        res = vs.fit("y ~ x1 + word + gap", path, k=50, B=64, rng=1, **options)
+        return {"values": res.values, "bse": res.bse.to_numpy()}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow, "PART_ROWS", FILE_ROWS // 4)
+        same(both(), both(n_jobs=1))
 
 
 def deadly(folder, victims, *arguments):

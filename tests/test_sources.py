@@ -745,7 +745,7 @@ def test_the_labels_of_many_rows_take_no_room(tmp_path):
 
 
 def test_values_of_columns_within_functions_are_not_collected(data, monkeypatch):
-    monkeypatch.setattr("vstatkit.formula.survey.MAX_VALUES", 10)
+    monkeypatch.setattr("vstatkit.formula.summary.MAX_VALUES", 10)
     many = data.assign(
         name=[f"no. {j}" for j in range(ROWS)],
         time=pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(ROWS), unit="h"),

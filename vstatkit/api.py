@@ -186,6 +186,7 @@ def fit(
         whole_factors=keeps_factors(kernel, kernel_options),
         groups=groups,
         weights=weights,
+        n_jobs=n_jobs,
     )
     parsed, units = observed.parsed, observed.units
     _check_observations(parsed, k)
@@ -233,6 +234,7 @@ def _observe(
     *,
     groups: Any,
     weights: Any,
+    n_jobs: int | None,
     **how: Any,
 ) -> _Observed:
     """Apply the formula, and read the columns beside it; `how` is for `parse`."""
@@ -246,7 +248,8 @@ def _observe(
     else:
         for key, name in names.items():
             check_column(key, name, pd.Index(source.columns))
-        streamed = parse_source(formula, source, beside=tuple(names.values()), **how)
+        named = tuple(names.values())
+        streamed = parse_source(formula, source, beside=named, n_jobs=n_jobs, **how)
         parsed, beside = streamed.parsed, streamed.beside.held()
         index = pd.RangeIndex(streamed.n_rows)
     clusters, column = (

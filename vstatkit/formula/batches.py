@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Bools
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.engine import (
     Environment,
@@ -30,6 +29,10 @@ from vstatkit.formula.terms import Codes
 
 Batches = Callable[[], Iterator[pd.DataFrame]]
 """Reads the data from the beginning."""
+
+
+Level = tuple[int, str, int]
+"""A level of a factor: number of the side, code of the factor, place of the level."""
 
 
 @dataclass(frozen=True)
@@ -169,40 +172,26 @@ def _code(info: Learnt, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
     return Matrix(coded.values, coded.rows, info)
 
 
-class NewLevels:
-    """Finds rows in which a level of a factor comes for the first time.
+def has_levels(*sides: Learnt) -> bool:
+    """Whether the engine has learnt levels, which few rows need not show."""
+    return any(
+        levels is not None
+        for info in sides
+        if not isinstance(info, PlainInfo)
+        for levels in info.levels.values()
+    )
 
-    Parameters
-    ----------
-    sides : Learnt
-        What was learnt about each side.
-    """
 
-    def __init__(self, *sides: Learnt) -> None:
-        self._sides = sides
-        self._seen: set[tuple[int, str, int]] = set()
-
-    @property
-    def wanted(self) -> bool:
-        """Whether the engine has learnt levels, which other rows do not show."""
-        return any(
-            levels is not None
-            for info in self._sides
-            if not isinstance(info, PlainInfo)
-            for levels in info.levels.values()
-        )
-
-    def rows(self, batch: pd.DataFrame) -> Bools:
-        """Tell rows that have a level which no earlier row had."""
-        new = np.zeros(len(batch), dtype=bool)
-        if len(batch) == 0:
-            return new
-        for number, info in enumerate(self._sides):
-            for code, places in level_places(info, batch).items():
-                levels, firsts = np.unique(places, return_index=True)
-                for level, first in zip(levels.tolist(), firsts, strict=True):
-                    key = (number, code, level)
-                    if level >= 0 and key not in self._seen:
-                        self._seen.add(key)
-                        new[first] = True
-        return new
+def first_levels(sides: Sequence[Learnt], batch: pd.DataFrame) -> dict[Level, int]:
+    """Find the first row, by its label, of every level that the engine has learnt."""
+    found: dict[Level, int] = {}
+    if len(batch) == 0:
+        return found
+    labels = batch.index.to_numpy()
+    for number, info in enumerate(sides):
+        for code, places in level_places(info, batch).items():
+            levels, firsts = np.unique(places, return_index=True)
+            for level, row in zip(levels.tolist(), labels[firsts], strict=True):
+                if level >= 0:
+                    found[number, code, level] = int(row)
+    return found

@@ -30,6 +30,10 @@ class Model:
     columns: Mapping[str, str]
     origins: Mapping[str, Any]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out where factors stand: the engine's notes on it cannot be pickled."""
+        return {**self.__dict__, "origins": dict.fromkeys(self.origins)}
+
     @property
     def terms(self) -> tuple[Codes, ...]:
         """Terms of both sides."""

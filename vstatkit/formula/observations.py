@@ -14,7 +14,11 @@ from vstatkit.formula.parsed import ParsedFormula
 
 
 def take_column(
-    argument: str, given: Any, data: pd.DataFrame, rows: Ints, index: pd.Index
+    argument: str,
+    given: Any,
+    data: pd.DataFrame,
+    rows: Ints | pd.RangeIndex,
+    index: pd.Index,
 ) -> pd.Series | None:
     """Read `weights` or `groups`: a column's name, or one value for each row.
 
@@ -26,7 +30,7 @@ def take_column(
         What was given.
     data : DataFrame
         Rows that are used.
-    rows : ndarray of shape (n,)
+    rows : ndarray of shape (n,) or RangeIndex
         Their positions in the data as given.
     index : Index
         Index of the data as given; a Series must have the same.

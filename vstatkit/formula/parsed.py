@@ -28,7 +28,7 @@ class ParsedFormula:
         Levels of a categorical response, those that occur.
     unused_levels : tuple
         Levels of the response that no row has.
-    rows : ndarray of shape (n,)
+    rows : ndarray of shape (n,) or RangeIndex
         Positions in the data of the rows kept.
     n_dropped : int
         Rows dropped for missing values.
@@ -51,7 +51,7 @@ class ParsedFormula:
     response: str
     classes: tuple[Any, ...] | None
     unused_levels: tuple[Any, ...]
-    rows: Ints
+    rows: Ints | pd.RangeIndex
     n_dropped: int
     frame: Any
     data: Any

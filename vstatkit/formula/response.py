@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Bools, Floats
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.engine import Matrix
+from vstatkit.formula.engine import Learnt, Matrix
 from vstatkit.formula.frames import check_finite
 
 
@@ -42,9 +42,9 @@ def response_values(
 
     In messages rows are counted from `first`.
     """
-    factors, names = list(left.info.levels.values()), left.info.column_names
-    if len(factors) == 1 and factors[0] is not None:
-        return _level_places(left.values, factors[0]), factors[0]
+    levels, names = response_levels(left.info), left.info.column_names
+    if levels is not None:
+        return _level_places(left.values, levels), levels
     if len(names) != 1:
         raise FormulaError(
             "the left-hand side must be one response; it has the columns "
@@ -52,6 +52,12 @@ def response_values(
         )
     check_finite(left.values, names, first=first)
     return left.values[:, 0], None
+
+
+def response_levels(info: Learnt) -> tuple[Any, ...] | None:
+    """List all levels of the response; None for numbers."""
+    factors = list(info.levels.values())
+    return factors[0] if len(factors) == 1 else None
 
 
 def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
@@ -70,11 +76,22 @@ def settle_response(values: Floats, levels: tuple[Any, ...] | None) -> Response:
         return Response(values, None, ())
     places = values.astype(np.int64)
     occurs = np.bincount(places, minlength=len(levels)) > 0
+    return Response(class_codes(occurs)[places], *split_levels(levels, occurs))
+
+
+def split_levels(
+    levels: tuple[Any, ...], occurs: Bools
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """List the levels that occur, and those that do not; refuse fewer than two."""
     classes = tuple(level for level, kept in zip(levels, occurs, strict=True) if kept)
     unused = tuple(level for level in levels if level not in classes)
     if len(classes) < 2:
         raise FormulaError(
             f"a categorical response needs at least two levels; got {classes!r}."
         )
-    codes = (np.cumsum(occurs) - 1)[places]
-    return Response(codes.astype(np.float64), classes, unused)
+    return classes, unused
+
+
+def class_codes(occurs: Bools) -> Floats:
+    """Give the code of every level, by its place among all levels."""
+    return (np.cumsum(occurs) - 1).astype(np.float64)

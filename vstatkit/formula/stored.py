@@ -1,8 +1,8 @@
 """Columns on disk, with the summaries and the rows that are taken of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
 from vstatkit.formula.variables import HeldVariables
-from vstatkit.sources.store import ArrayFile, GrowingArray
+from vstatkit.sources.store import ArrayFile, GrowingArray, Place
 
 ORDERED_ROWS = 20_000_000
 """Rows up to which medians and quantiles are those of all rows."""
@@ -22,6 +22,42 @@ CHUNK_ROWS = 1_000_000
 """Rows of a column that are held at a time where all of them count."""
 
 
+def is_coded(kind: Any) -> bool:
+    """Tell columns that are stored as codes of their values from numbers."""
+    return not isinstance(kind, np.dtype) or kind == np.object_
+
+
+class HeldRows:
+    """Rows that grow in memory."""
+
+    def __init__(self) -> None:
+        self._blocks: list[NDArray[Any]] = []
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Add rows below those that are there."""
+        self._blocks.append(block)
+
+    def handed_over(self) -> NDArray[Any]:
+        """Put the rows together."""
+        return np.concatenate([np.empty(0, np.int32), *self._blocks])
+
+
+class ColumnBlock(NamedTuple):
+    """Rows of a column that another process may have made.
+
+    Attributes
+    ----------
+    rows : Block or ndarray
+        Numbers, at their place in the file, or codes of levels, -1 where they are
+        missing: what a code stands for is known when all rows before are.
+    levels : list
+        What the codes stand for.
+    """
+
+    rows: Any
+    levels: list[Any]
+
+
 class ColumnWriter:
     """A column that grows on disk: numbers as they are, other values as codes.
 
@@ -29,12 +65,15 @@ class ColumnWriter:
     ----------
     kind : dtype
         Kind of the column.
+    rows : GrowingArray, PlacedArray or HeldRows, optional
+        Where they are written; by default to a new file.
     """
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Any, rows: Any = None) -> None:
         self._kind = kind
-        self._coded = not isinstance(kind, np.dtype) or kind == np.object_
-        self._rows = GrowingArray(np.int32 if self._coded else kind)
+        self._coded = is_coded(kind)
+        new = np.int32 if self._coded else kind
+        self._rows: Any = GrowingArray(new) if rows is None else rows
         self._places: dict[Any, int] = {}
 
     def append(self, column: pd.Series) -> None:
@@ -43,9 +82,28 @@ class ColumnWriter:
             self._rows.append(column.to_numpy())
             return
         codes, found = pd.factorize(column)
+        self._rows.append(self._codes(found)[codes])
+
+    def _codes(self, found: Iterable[Any]) -> NDArray[np.int32]:
+        """Give the codes of values, new ones included; missing ones, -1, come last."""
         places = [self._places.setdefault(one, len(self._places)) for one in found]
-        # Missing ones have the code -1, which takes the last place.
-        self._rows.append(np.array([*places, -1], dtype=np.int32)[codes])
+        return np.array([*places, -1], dtype=np.int32)
+
+    def place(self, first: int) -> Place | None:
+        """Give the place of numbers from row `first` on; codes have none yet."""
+        place: Place | None = None if self._coded else self._rows.place(first)
+        return place
+
+    def handed_over(self) -> ColumnBlock:
+        """End the writing in another process."""
+        return ColumnBlock(self._rows.handed_over(), list(self._places))
+
+    def take(self, block: ColumnBlock) -> None:
+        """Add rows that another process has made."""
+        if self._coded:
+            self._rows.append(self._codes(block.levels)[block.rows])
+        else:
+            self._rows.take(block.rows)
 
     def stored(self) -> "StoredColumn":
         """End the writing."""

@@ -60,6 +60,7 @@ def parse_source(
     missing: Missing = "drop",
     beside: tuple[str, ...] = (),
     whole_factors: bool = False,
+    n_jobs: int | None = None,
 ) -> Streamed:
     """Apply a formula to data that are read batch after batch.
 
@@ -71,6 +72,8 @@ def parse_source(
         Data. Columns that neither the formula nor `beside` names are not read.
     beside : tuple of str
         Columns to keep beside the formula; `.` does not stand for them.
+    n_jobs : int or None
+        Workers that read parts of the data side by side; see `in_parallel`.
 
     Returns
     -------
@@ -80,8 +83,8 @@ def parse_source(
     -----
     A first pass finds the kinds of the columns, the levels of those that are not
     numbers, and what must be refused. Where the formula has more than plain columns,
-    further passes find the levels of its factors and what stateful transforms learn.
-    The last pass codes the rows, and writes them to disk.
+    further passes find the levels of its factors and what stateful transforms learn,
+    one batch after the other. The last pass codes the rows, and writes them to disk.
     """
     check_missing_option(missing)
     columns = pd.Index(source.columns, dtype=object)
@@ -89,7 +92,9 @@ def parse_source(
     model = named.model(columns)
     used = variables(model.terms, columns)
     read = list(dict.fromkeys([*used, *beside]))
-    seen = survey(source, read, used, set(model.columns.values()))
+    needed = variables(model.left, columns) if missing == "pass" else used
+    bare = set(model.columns.values())
+    seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
     _check_outside(named, columns, seen.n_rows)
     reading = reading_of(named, seen.frame.reindex(columns=columns))
     plan = _plan(
@@ -102,8 +107,8 @@ def parse_source(
     )
     if not named.trusted:
         _check_stranger(plan.sides.right)
-    check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 1))
-    written = write_rows(plan, beside)
+    check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 2))
+    written = write_rows(plan, beside, n_jobs)
     check_rows(written.rows.size, seen.n_rows, used)
     recipe = _recipe(reading, plan, written, intercept)
     parsed = _parsed(formula, plan, written, recipe)

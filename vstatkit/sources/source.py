@@ -35,6 +35,23 @@ class Source(Protocol):
         """
 
 
+class Part(Protocol):
+    """Rows of a source that follow each other, and can be read by themselves."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Read some of the columns; see `Source.batches`."""
+
+
+def parts_of(source: Source) -> Sequence[Part]:
+    """Divide a source into parts that can be read side by side.
+
+    A source that can be divided has a method `parts`, whose parts can be pickled, have
+    its rows in its order, and its very batches. Any other is one part.
+    """
+    divided = getattr(source, "parts", None)
+    return (source,) if divided is None else divided()
+
+
 def sliced(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Cut a frame into batches; its index is dropped."""
     for first in range(0, len(frame), BATCH_ROWS):

@@ -4,12 +4,15 @@ Files lie in the directory for temporary files, which the environment variable T
 names.
 """
 
+import math
 import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,6 +21,13 @@ from vstatkit.exceptions import DataError
 
 PREFIX = "vstatkit-"
 """What the names of all temporary files begin with."""
+
+
+BLOCK_BYTES = 65_536
+"""Blocks of a file that only one process writes to: as large as any page of memory."""
+
+MOVED_BYTES = 1 << 22
+"""Bytes that are held at a time where rows are moved within a file."""
 
 
 def scratch_file(suffix: str) -> Path:
@@ -57,26 +67,55 @@ class GrowingArray:
         self._row: tuple[int, ...] = () if width is None else (width,)
         self._n_rows = 0
         self._path = scratch_file(".rows")
-        self._file = self._path.open("wb")
+        self._file = self._path.open("w+b")
         self._removal = remove_with(self, self._path, self._file)
 
     def append(self, block: NDArray[Any]) -> None:
         """Write rows below those that are there."""
-        rows = np.ascontiguousarray(block, dtype=self._kind)
-        if rows.shape[1:] != self._row:
-            raise ValueError(f"rows must have shape {self._row}; got {rows.shape[1:]}.")
-        try:
+        rows = _rows(block, self._kind, self._row)
+        with self._writing():
             rows.tofile(self._file)
+        self._n_rows += len(rows)
+
+    def place(self, first: int) -> "Place":
+        """Give the place of rows that somebody else writes, from row `first` on."""
+        return Place(self._path, self._kind, self._row, first)
+
+    def take(self, block: "Block") -> None:
+        """Count rows that somebody else wrote, and move them up to those before."""
+        size = self._bytes(1)
+        with self._writing():
+            for at, edge in block.edges:
+                self._file.seek(at)
+                self._file.write(edge)
+            if block.first != self._n_rows:
+                here, there = self._bytes(self._n_rows), size * block.first
+                _move(self._file, there, here, size * block.n_rows)
+            self._n_rows += block.n_rows
+            self._file.seek(self._bytes(self._n_rows))
+
+    def _bytes(self, n_rows: int) -> int:
+        return n_rows * math.prod(self._row) * self._kind.itemsize
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise DataError(
                 f"the rows cannot be written to {self._path.parent}: {error}. Let the "
                 "environment variable TMPDIR name a directory with more space."
             ) from error
-        self._n_rows += len(rows)
+
+    def _close(self) -> None:
+        """End the writing; what lies behind the last row was left by moved ones."""
+        with self._writing():
+            self._file.truncate(self._bytes(self._n_rows))
+            self._file.close()
 
     def filed(self) -> "ArrayFile":
         """End the writing; the rows are mapped each time they are read."""
-        self._file.close()
+        self._close()
         self._removal.detach()
         return ArrayFile(self._path, self._kind, (self._n_rows, *self._row))
 
@@ -86,7 +125,7 @@ class GrowingArray:
         The file is removed when the array, and all that is made of its memory, is
         gone.
         """
-        self._file.close()
+        self._close()
         shape = (self._n_rows, *self._row)
         if 0 in shape:
             return np.empty(shape, self._kind)
@@ -94,6 +133,122 @@ class GrowingArray:
         self._removal.detach()
         remove_with(held, self._path)
         return np.asarray(held)
+
+
+def _rows(
+    block: NDArray[Any], kind: np.dtype[Any], row: tuple[int, ...]
+) -> NDArray[Any]:
+    """Bring rows to the kind and the order in which they are written."""
+    rows = np.ascontiguousarray(block, dtype=kind)
+    if rows.shape[1:] != row:
+        raise ValueError(f"rows must have shape {row}; got {rows.shape[1:]}.")
+    return rows
+
+
+def _move(file: BinaryIO, source: int, target: int, size: int) -> None:
+    """Move bytes towards the beginning of a file."""
+    for at in range(0, size, MOVED_BYTES):
+        file.seek(source + at)
+        held = file.read(min(MOVED_BYTES, size - at))
+        file.seek(target + at)
+        file.write(held)
+
+
+class Place(NamedTuple):
+    """Where rows are written in a file, beside others who write to it.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    kind : dtype
+        Kind of the elements.
+    row : tuple of int
+        Shape of a row.
+    first : int
+        Number of the first row.
+    """
+
+    path: Path
+    kind: np.dtype[Any]
+    row: tuple[int, ...]
+    first: int
+
+
+class Block(NamedTuple):
+    """Rows that were written to their place.
+
+    Attributes
+    ----------
+    first, n_rows : int
+        Number of the first row, and how many there are.
+    edges : list of (int, bytes)
+        What was not written, and the byte of the file where it belongs.
+    """
+
+    first: int
+    n_rows: int
+    edges: list[tuple[int, bytes]]
+
+
+class PlacedArray:
+    """Rows that grow at their place of a file, to which other processes write too.
+
+    Processes that write to one page of a file at a time may lose what others wrote,
+    where the file lies on another machine. Only whole blocks of `BLOCK_BYTES` are
+    therefore written; the edges are left to the process that made the file.
+
+    Parameters
+    ----------
+    place : Place
+        The place.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._n_rows = 0
+        size = math.prod(place.row) * place.kind.itemsize
+        self._at = size * place.first
+        self._edge = bytearray()
+        self._edges: list[tuple[int, bytes]] = []
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Write rows below those that are there."""
+        rows = _rows(block, self._place.kind, self._place.row)
+        self._n_rows += len(rows)
+        if rows.nbytes:
+            self._write(rows.reshape(-1).view(np.uint8).data)
+
+    def _write(self, data: memoryview) -> None:
+        """Write whole blocks; what follows the last one waits for more."""
+        low = -(-self._at // BLOCK_BYTES) * BLOCK_BYTES
+        high = (self._at + len(data)) // BLOCK_BYTES * BLOCK_BYTES
+        if high < low:
+            low = high = self._at + len(data)
+        low, high = low - self._at, high - self._at
+        self._edge += data[:low]
+        self._at += low
+        if self._at % BLOCK_BYTES == 0:
+            first = self._at - len(self._edge)
+            if first % BLOCK_BYTES:
+                self._end_edge()
+            # Open for this moment alone: there may be many columns.
+            with self._place.path.open("r+b") as file:
+                file.seek(first if self._edge else self._at)
+                file.write(self._edge)
+                file.write(data[low:high])
+            self._edge = bytearray(data[high:])
+            self._at += len(data) - low
+
+    def _end_edge(self) -> None:
+        if self._edge:
+            self._edges.append((self._at - len(self._edge), bytes(self._edge)))
+        self._edge.clear()
+
+    def handed_over(self) -> Block:
+        """End the writing."""
+        self._end_edge()
+        return Block(self._place.first, self._n_rows, self._edges)
 
 
 class ArrayFile:

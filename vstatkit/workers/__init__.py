@@ -6,6 +6,13 @@ from vstatkit.workers.calls import (
     go_on,
     others_at_work,
 )
-from vstatkit.workers.parallel import in_parallel
+from vstatkit.workers.parallel import in_parallel, one_at_a_time
 
-__all__ = ["CalledOffError", "current_stop", "go_on", "in_parallel", "others_at_work"]
+__all__ = [
+    "CalledOffError",
+    "current_stop",
+    "go_on",
+    "in_parallel",
+    "one_at_a_time",
+    "others_at_work",
+]

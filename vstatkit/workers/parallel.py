@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import joblib
 from joblib.parallel import get_active_backend
 
 from vstatkit.workers.engine import Arguments, Collector, Work
@@ -22,6 +23,7 @@ def in_parallel(
     ordered: bool = True,
     shared: Arguments = (),
     lasting: tuple[Any, ...] = (),
+    here: bool = False,
 ) -> Generator[Answer, None, None]:
     """Call a function with each tuple of arguments and yield the answers.
 
@@ -46,6 +48,9 @@ def in_parallel(
     lasting : tuple
         Objects within `shared` that later calls will share too. They stay with the
         workers as long as they live here, and must not change in that time.
+    here : bool
+        Make the calls in threads of this process whatever is active, since something
+        that they share cannot travel.
     """
     backend, configured = _asked_for()
     most = configured if n_jobs is None else n_jobs
@@ -53,8 +58,8 @@ def in_parallel(
     elsewhere = backend is not None and not getattr(
         backend, "supports_sharedmem", False
     )
-    alone = most == 1 or in_dask_worker()  # a worker's cluster is busy with such calls
-    if alone or (backend is not None and not elsewhere):
+    stays = here or most == 1 or in_dask_worker()  # its cluster is busy with such calls
+    if stays or (backend is not None and not elsewhere):
         return by_threads(work, arguments, ordered=ordered, elsewhere=elsewhere)
     engine = _cluster(backend, replace(work, n_jobs=most))
     if engine is not None:
@@ -63,6 +68,17 @@ def in_parallel(
         return by_threads(work, arguments, ordered=ordered, elsewhere=False)
     generates = bool(backend.supports_return_generator)
     return by_processes(work, arguments, ordered=ordered, generates=generates)
+
+
+def one_at_a_time(n_jobs: int | None, *, here: bool = False) -> bool:
+    """Say whether `in_parallel` makes one call after the other, in this process."""
+    backend, configured = _asked_for()
+    most = configured if n_jobs is None else n_jobs
+    if most == 1 or in_dask_worker():
+        return True
+    shared = backend is None or getattr(backend, "supports_sharedmem", False)
+    threads = here or (shared and not (backend is None and active_client()))
+    return threads and joblib.effective_n_jobs(most) == 1
 
 
 def _cluster(backend: Any, work: Work) -> Dask | Ray | None:

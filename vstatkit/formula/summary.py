@@ -1,0 +1,218 @@
+"""What is seen of the columns, batch after batch or part after part."""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit.exceptions import DataError, FormulaError
+from vstatkit.formula.frames import as_frame, is_number_kind
+
+HEAD = 8
+"""Rows at the beginning that are kept in any case."""
+
+MAX_VALUES = 1_000_000
+"""Different values of a column that is a category."""
+
+
+class Summary:
+    """What is seen of rows that follow each other.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Columns.
+    bare : container of str
+        Those that stand by themselves in the formula: if they are not numbers, their
+        levels are wanted.
+    needed : container of str
+        Those that a row is dropped for, where they are missing.
+
+    Attributes
+    ----------
+    columns : dict of str to Seen
+        What was seen of each column.
+    rows : list of DataFrame
+        The first rows, and those in which levels come first; the index counts rows.
+    n_rows, n_complete : int
+        Number of rows, and of those that lack nothing that is needed.
+    """
+
+    def __init__(
+        self, names: Iterable[str], bare: Container[str], needed: Container[str] = ()
+    ) -> None:
+        self.columns = {name: Seen(name, name in bare) for name in names}
+        self.rows: list[pd.DataFrame] = []
+        self.n_rows = self.n_complete = 0
+        self._needed = [name for name in self.columns if name in needed]
+
+    def add(self, batch: pd.DataFrame) -> None:
+        """Take the batch that follows."""
+        frame, first = as_frame(batch), self.n_rows
+        before = sum(self.columns[name].n_missing for name in self._needed)
+        self.n_rows += len(frame)
+        new = set(range(first, min(HEAD, self.n_rows)))
+        for name, seen in self.columns.items():
+            new.update(seen.add(frame[name], first))
+        self.n_complete += len(frame)
+        if sum(self.columns[name].n_missing for name in self._needed) > before:
+            gaps = frame[self._needed].isna().to_numpy().any(axis=1)
+            self.n_complete -= int(gaps.sum())
+        if new:
+            places = np.array(sorted(new))
+            self.rows.append(frame.iloc[places - first].set_axis(pd.Index(places)))
+
+    def has_room(self, later: "Summary") -> bool:
+        """Tell whether what was seen of the rows that follow can be joined."""
+        columns = self.columns.items()
+        return all(seen.has_room(later.columns[name]) for name, seen in columns)
+
+    def join(self, later: "Summary") -> None:
+        """Take what was seen of the rows that follow, as if they had been added."""
+        first = self.n_rows
+        self.n_rows += later.n_rows
+        self.n_complete += later.n_complete
+        new = set(range(first, min(HEAD, self.n_rows)))
+        for name, seen in self.columns.items():
+            new.update(seen.join(later.columns[name], first))
+        for frame in later.rows:
+            places = frame.index + first
+            kept = places.isin(list(new))
+            if kept.any():
+                self.rows.append(frame[kept].set_axis(places[kept]))
+
+
+@dataclass
+class Seen:
+    """What was seen of one column so far.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    collects : bool
+        Whether its levels are wanted, if it is not a number.
+    known, absent : list
+        Kinds of batches, in order; `absent` are those of batches without any value.
+    firsts : dict
+        The row in which each level comes first.
+    n_missing, n_infinite : int
+        Missing and infinite values.
+    first_infinite : int
+        The first row that is infinite.
+    """
+
+    name: str
+    collects: bool
+    known: list[Any] = field(default_factory=list)
+    absent: list[Any] = field(default_factory=list)
+    firsts: dict[Any, int] = field(default_factory=dict)
+    n_missing: int = 0
+    n_infinite: int = 0
+    first_infinite: int = 0
+
+    def add(self, column: pd.Series, first: int) -> list[int]:
+        """Take a batch, whose rows count from `first`; tell rows with new levels."""
+        kind = column.dtype
+        n_missing = int(column.isna().sum())
+        self.n_missing += n_missing
+        kinds = self.absent if n_missing == len(column) else self.known
+        if kind not in kinds:
+            kinds.append(kind)
+        if is_number_kind(kind):
+            self._count_infinite(column, first)
+        if not self.collects or is_number_kind(kind) or kind.kind in "mM":
+            return []
+        return self._new_levels(column, first)
+
+    def _count_infinite(self, column: pd.Series, first: int) -> None:
+        if column.dtype.kind != "f":
+            return
+        rows = np.flatnonzero(np.isinf(column.to_numpy()))
+        if rows.size and not self.n_infinite:
+            self.first_infinite = first + int(rows[0])
+        self.n_infinite += rows.size
+
+    def _new_levels(self, column: pd.Series, first: int) -> list[int]:
+        try:
+            codes, found = pd.factorize(column)
+        except TypeError:
+            raise DataError(
+                f"column {self.name!r} holds values that are no categories, such as "
+                "lists. Leave it out, or convert it."
+            ) from None
+        fresh = [place for place, one in enumerate(found) if one not in self.firsts]
+        if len(self.firsts) + len(fresh) > MAX_VALUES:
+            raise DataError(
+                f"column {self.name!r} is a category of more than {MAX_VALUES:,} "
+                "different values. Leave it out, or convert it to numbers."
+            )
+        if not fresh:
+            return []
+        # Codes count from 0 in the order in which they come; -1 is missing.
+        known, rows = np.unique(codes, return_index=True)
+        rows = first + rows[known >= 0]
+        return self._note({found[place]: int(rows[place]) for place in fresh})
+
+    def _note(self, firsts: dict[Any, int]) -> list[int]:
+        new = {one: row for one, row in firsts.items() if one not in self.firsts}
+        self.firsts.update(new)
+        return list(new.values())
+
+    def has_room(self, later: "Seen") -> bool:
+        """Tell whether the levels of later rows are not too many."""
+        more = sum(one not in self.firsts for one in later.firsts)
+        return len(self.firsts) + more <= MAX_VALUES
+
+    def join(self, later: "Seen", first: int) -> list[int]:
+        """Take what was seen of the rows from `first` on; tell rows with new levels."""
+        for kinds, more in ((self.known, later.known), (self.absent, later.absent)):
+            kinds.extend(kind for kind in more if kind not in kinds)
+        self.n_missing += later.n_missing
+        if later.n_infinite and not self.n_infinite:
+            self.first_infinite = first + later.first_infinite
+        self.n_infinite += later.n_infinite
+        return self._note({one: first + row for one, row in later.firsts.items()})
+
+    def check_finite(self) -> None:
+        """Refuse infinite values."""
+        if self.n_infinite:
+            raise FormulaError(
+                f"column {self.name!r} must be finite; {self.n_infinite} value(s) are "
+                f"infinite, the first in row {self.first_infinite}. Remove or replace "
+                "them."
+            )
+
+    def kind(self, source: str) -> Any:
+        """Give the kind that the column has when all batches are read at once."""
+        kinds = self.known or self.absent[:1]
+        if all(isinstance(one, pd.CategoricalDtype) for one in kinds):
+            return _joined_categories([*self.known, *self.absent])
+        if all(is_number_kind(one) for one in kinds):
+            joined = np.result_type(*kinds)
+            whole = joined.kind in "iu" and self.n_missing > 0
+            return np.dtype(np.float64) if whole else joined
+        if all(one == np.bool_ for one in kinds):
+            return np.dtype(object if self.n_missing else bool)
+        if len(kinds) == 1:
+            return kinds[0]
+        if all(one in (np.dtype(object), np.dtype(bool)) for one in kinds):
+            return np.dtype(object)
+        raise DataError(
+            f"column {self.name!r} of {source} is of several kinds: "
+            f"{', '.join(map(str, kinds))}. Numbers and text, for example, do not mix: "
+            "give the column one kind, as Parquet files do."
+        )
+
+
+def _joined_categories(kinds: list[Any]) -> pd.CategoricalDtype:
+    """Join categories in the order in which they first come."""
+    given = [kind for kind in kinds if isinstance(kind, pd.CategoricalDtype)]
+    if len(given) == 1:
+        return given[0]
+    joined = given[0].categories
+    for one in given[1:]:
+        joined = joined.append(one.categories.difference(joined, sort=False))
+    return pd.CategoricalDtype(joined, ordered=given[0].ordered)
