@@ -322,6 +322,28 @@ def test_data_that_are_lost_with_all_workers_are_sent_again(
     same(found, here(fitted, "forest"))
 
 
+@pytest.mark.parametrize("error", [KeyError, OSError])
+@pytest.mark.parametrize("times", [1, on_dask.ATTEMPTS])
+def test_data_lost_on_their_way_are_sent_again(client, monkeypatch, error, times):
+    """As they are when a worker dies while they are sent."""
+    scatter, failures = client.scatter, []
+
+    def fail(*arguments, **options):
+        if len(failures) < times:
+            failures.append(1)
+            raise error("a worker that is gone")
+        return scatter(*arguments, **options)
+
+    monkeypatch.setattr(client, "scatter", fail)
+    monkeypatch.setattr(on_dask, "SECONDS_BETWEEN_COUNTS", 0.01)
+    if times < on_dask.ATTEMPTS:
+        same(fitted("ols"), here(fitted, "ols"))
+    else:
+        with pytest.raises(vs.WorkerError, match="while data were sent"):
+            fit("ols")
+    assert len(failures) == times
+
+
 def test_work_that_is_lost_too_often_is_given_up(client, death, monkeypatch):
     everybody = tuple(client.run(os.getpid).values())
     monkeypatch.setattr(

@@ -117,6 +117,22 @@ class Dask:
         return known.places[place]
 
     def _scatter(self, parcel: Parcel) -> Any:
+        for _ in range(ATTEMPTS):
+            self._await_workers()
+            try:
+                return self._client.scatter(parcel, broadcast=True, hash=False)
+            except (KeyError, OSError) as error:
+                # A worker that was there when the sending began is gone; the
+                # scheduler takes a moment to forget it.
+                lost = error
+                time.sleep(SECONDS_BETWEEN_COUNTS)
+        raise WorkerError(
+            f"workers of the Dask cluster were lost {ATTEMPTS} times over while data "
+            "were sent to them. The cluster's log says why; too little memory is the "
+            "most frequent reason."
+        ) from lost
+
+    def _await_workers(self) -> None:
         try:
             self._client.wait_for_workers(1, timeout=WAIT)
         except TimeoutError as error:
@@ -124,7 +140,6 @@ class Dask:
                 f"the Dask cluster has had no worker for {WAIT} seconds. Start some, "
                 "or close the client to work in this process."
             ) from error
-        return self._client.scatter(parcel, broadcast=True, hash=False)
 
     def wait(self, pending: list[Any]) -> Any:
         """Wait until a call has ended."""
