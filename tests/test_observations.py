@@ -148,7 +148,7 @@ def test_a_new_cluster_is_covered_as_often_as_the_level_says():
 
 
 def test_the_spread_is_learnt_by_trees_that_did_not_see_the_unit(data, results):
-    errors = results.collected
+    errors = results.out_of_bag_errors
     seed = int(stream(3, 0, Purpose.SPREAD).integers(2**63))
     counts = IidDesign(120, math.ceil(120**0.8), True, seed).counts(0, N_TREES)
     trees = errors.spread.trees
@@ -167,7 +167,7 @@ def test_the_spread_is_learnt_by_trees_that_did_not_see_the_unit(data, results):
 
 def test_trees_of_the_spread_see_whole_clusters(data):
     res = vs.fit("y ~ x1 + x2", data, groups="cluster", B=40, rng=3)
-    errors = res.collected
+    errors = res.out_of_bag_errors
     assert_array_equal(errors.units, data["cluster"])
     assert_allclose(errors.masses, 0.5)
     seed = int(stream(3, 0, Purpose.SPREAD).integers(2**63))
@@ -286,7 +286,7 @@ def test_rows_that_were_never_out_of_bag_are_left_out(data):
     counts = res.design.counts(0, 6)
     known = np.flatnonzero((counts == 0).any(axis=0))
     assert 15 < known.size < 40
-    assert_array_equal(res.collected.units, known)
+    assert_array_equal(res.out_of_bag_errors.units, known)
     X, _ = res.predictor.rows(data.head(2))
     ones = np.ones(known.size)
     expected = literal_jackknife(res, X, known, ones, 0.2)
@@ -295,7 +295,7 @@ def test_rows_that_were_never_out_of_bag_are_left_out(data):
 
 
 def test_local_limits_are_scaled_residuals(data, results):
-    errors = results.collected
+    errors = results.out_of_bag_errors
     prediction = results.get_prediction(data)
     for alpha in (0.05, 0.1, 0.4):
         frame = prediction.summary_frame(alpha)
@@ -308,7 +308,7 @@ def test_local_limits_are_scaled_residuals(data, results):
 
 def test_weights_count_in_local_limits(data):
     res = vs.fit("y ~ x1 + x2", data, weights="w", B=40, rng=3)
-    errors = res.collected
+    errors = res.out_of_bag_errors
     assert_allclose(errors.masses, data["w"] / data["w"].mean())
     mean, sigma = np.array([1.0]), np.array([2.0])
     ratios = errors.sizes / errors.expected
@@ -368,9 +368,9 @@ def test_limits_are_found_when_they_are_asked_for(data):
     res = vs.fit("y ~ x1", data, B=20, rng=1)
     prediction = res.get_prediction(data.head())
     prediction.conf_int()
-    assert "collected" not in vars(res)
+    assert "out_of_bag_errors" not in vars(res)
     prediction.summary_frame()
-    assert "collected" in vars(res)
+    assert "out_of_bag_errors" in vars(res)
 
 
 def test_responses_that_are_missing_do_not_shift_residuals(data):
@@ -413,7 +413,7 @@ def test_other_kernels_have_local_limits(data):
 
 def test_factors_that_are_split_whole(data):
     res = vs.fit("y ~ three + x1", data, categorical_splits=True, B=40, rng=1)
-    assert res.collected.spread.kernel.levels == res.predictor.kernel.levels
+    assert res.out_of_bag_errors.spread.kernel.levels == res.predictor.kernel.levels
     frame = res.get_prediction(data).summary_frame()
     assert frame.attrs["obs_method"] == "local"
 
@@ -650,7 +650,7 @@ def test_limits_travel(formula, options, data, tmp_path):
 def test_errors_that_are_alike_travel(data, tmp_path):
     few = data.head(3).assign(y=[1.0, 2.0, 4.0])
     res = vs.fit("y ~ x1", few, k=2, B=60, rng=1)
-    assert res.collected.spread.trees == []
+    assert res.out_of_bag_errors.spread.trees == []
     res.save(tmp_path / "r.npz")
     first, second = (
         one.get_prediction(few).summary_frame(0.6)

@@ -92,7 +92,7 @@ def test_files_of_the_oldest_layout_are_read(data, tmp_path):
         del arrays[name]
     write_archive(path, document, arrays)
     old = vs.load(path)
-    assert old.collected is None
+    assert old.out_of_bag_errors is None
     frame = old.get_prediction(data).summary_frame()
     assert frame.attrs["obs_method"] == "residuals"
     assert str(old.summary()) == str(saved.summary())

@@ -94,7 +94,7 @@ class EnsembleResults(Views, Predicting):
         What was found there; None if the variance estimator does not use it.
     errors : Errors or None
         Out-of-bag errors of single observations, in results that were loaded;
-        `collected` finds them in others.
+        `out_of_bag_errors` finds them in others.
     recipe : Continuation or None
         How to grow more learners; None where the training data are not available.
     """
@@ -119,7 +119,7 @@ class EnsembleResults(Views, Predicting):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out of pickles: it holds the data, and any function."""
-        return {**self.__dict__, "errors": self.collected, "recipe": None}
+        return {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EnsembleResults":
         """Copy the recipe too: in this process the data are at hand."""
@@ -138,7 +138,7 @@ class EnsembleResults(Views, Predicting):
         return replace(found, null=null, support=self.support)
 
     @cached_property
-    def collected(self) -> Errors | None:
+    def out_of_bag_errors(self) -> Errors | None:
         """Out-of-bag errors of single observations, and how large they are where."""
         return collected_errors(self)
 

@@ -82,7 +82,7 @@ def observation_limits(
         if method is None:
             return None
         raise ValueError(_without_residuals(results))
-    errors = results.collected
+    errors = results.out_of_bag_errors
     if method is None:
         known = errors is not None and errors.spread is not None
         chosen = "local" if known else "residuals"
@@ -164,7 +164,7 @@ def class_sets(
             "sets of classes are for a response that has classes; this one is "
             "numeric. summary_frame(alpha) has the limits of a new observation."
         )
-    errors = results.collected
+    errors = results.out_of_bag_errors
     if errors is None or errors.codes is None:
         raise ValueError(
             "sets of classes need out-of-bag probabilities of single observations, and "

@@ -28,7 +28,7 @@ def pack_errors(results: EnsembleResults, arrays: Arrays) -> dict[str, Any] | No
 
     Of no use without learners, for which limits of new observations would be.
     """
-    errors = results.collected
+    errors = results.out_of_bag_errors
     if errors is None or (errors.codes is None and errors.spread is None):
         return None
     last = errors.expected if errors.codes is None else errors.codes
