@@ -100,6 +100,18 @@ def test_masses_are_added_up_to_the_level(alpha, rng):
         assert upper_quantile(values[:, 0], masses, alpha) == expected[0]
 
 
+@pytest.mark.parametrize("n", [3, 6, 9, 22, 48, 99, 102])
+def test_levels_that_are_whole_ranks_are_not_rounded_up(n):
+    """One minus j/(n + 1), times n + 1, is seldom n + 1 - j in floating point."""
+    values = np.arange(1.0, n + 1)
+    for j in range(1, n + 1):
+        assert upper_quantile(values, np.ones(n), j / (n + 1)) == n + 1 - j
+        assert upper_quantile(values, np.r_[0.5, np.ones(n - 2), 1.5], j / (n + 1)) in {
+            n + 1 - j,
+            n + 2 - j,
+        }
+
+
 def test_masses_of_ones_and_nearly_ones_agree(rng):
     values = rng.normal(size=(40, 3))
     nearly = np.ones(40)
@@ -515,7 +527,7 @@ def test_what_is_asked_for_is_checked(data, results):
     with pytest.raises(ValueError, match="class_sets"):
         classes.summary_frame(obs_method="local")
     for alpha in (0.0, 1.0, -0.1, math.nan):
-        with pytest.raises(ValueError, match="between 0 and 1"):
+        with pytest.raises(ValueError, match="strictly between 0 and 1"):
             classes.class_sets(alpha)
 
 

@@ -34,6 +34,7 @@ from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.beyond import measured_orders
+from vstatkit.results.checking import Checking
 from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.contrasts import contrasts, joint_test
 from vstatkit.results.effects import effect_estimates, effects_table
@@ -55,7 +56,7 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 
 @dataclass(frozen=True)
-class EnsembleResults(Views, Predicting):
+class EnsembleResults(Views, Predicting, Checking):
     """An ensemble's estimates with their uncertainty.
 
     Attributes

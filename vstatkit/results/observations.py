@@ -16,6 +16,7 @@ from vstatkit.ensemble.observations import (
 from vstatkit.ensemble.scores import Scores
 from vstatkit.ensemble.spread import Spread
 from vstatkit.inference.conformal import least_units
+from vstatkit.inference.estimates import check_alpha
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.learners import predictor_of
 
@@ -75,9 +76,8 @@ def observation_limits(
     None, if no method was asked for and there are no limits to give.
     """
     check_method(method)
+    check_alpha(alpha)
     results = prediction.results
-    if not 0 < alpha < 1:
-        raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
     if results.scores is None or results.scores.residuals.size == 0:
         if method is None:
             return None
@@ -154,8 +154,7 @@ def class_sets(
     prediction: "PredictionResults", alpha: float, *, by_class: bool
 ) -> pd.DataFrame:
     """Tabulate the classes that new observations may have; see `class_sets`."""
-    if not 0 < alpha < 1:
-        raise ValueError(f"`alpha` must lie between 0 and 1; got {alpha}.")
+    check_alpha(alpha)
     results = prediction.results
     predictor = predictor_of(results)
     K = predictor.kernel.n_classes

@@ -20,6 +20,7 @@ class Purpose(IntEnum):
     DEALING = 6
     OUT_OF_BAG = 7
     SPREAD = 8
+    BOOTSTRAP = 9
 
 
 def resolve_seed(rng: Seed) -> int:
