@@ -54,17 +54,17 @@ def simulated_tails(draw, n, critical, runs, seed):
 
 
 @pytest.mark.parametrize(
-    ("name", "draw", "skew", "excess", "n"),
+    ("draw", "skew", "excess", "n"),
     [
-        ("exponential", lambda g, s: g.exponential(size=s) - 1, 2, 6, 100),
-        ("chi2 8", lambda g, s: g.chisquare(8, size=s) - 8, 1, 1.5, 40),
-        ("minus chi2 8", lambda g, s: 8 - g.chisquare(8, size=s), -1, 1.5, 40),
-        ("uniform", lambda g, s: g.uniform(-1, 1, size=s), 0, -1.2, 12),
-        ("laplace", lambda g, s: g.laplace(size=s), 0, 3, 30),
+        (lambda g, s: g.exponential(size=s) - 1, 2, 6, 100),
+        (lambda g, s: g.chisquare(8, size=s) - 8, 1, 1.5, 40),
+        (lambda g, s: 8 - g.chisquare(8, size=s), -1, 1.5, 40),
+        (lambda g, s: g.uniform(-1, 1, size=s), 0, -1.2, 12),
+        (lambda g, s: g.laplace(size=s), 0, 3, 30),
     ],
 )
 @pytest.mark.parametrize("alpha", [0.05, 0.1])
-def test_tails_are_those_of_a_studentised_mean(name, draw, skew, excess, n, alpha):
+def test_tails_are_those_of_a_studentised_mean(draw, skew, excess, n, alpha):
     """Simulated with 200,000 means; the expansion leaves out orders beyond 1/n."""
     critical = stats.t.isf(alpha / 2, n - 1)
     found = studentised_tails(critical, skew / math.sqrt(n), excess / n, n)
@@ -124,8 +124,8 @@ def test_a_complete_mean_has_the_skewness_of_the_data(skewed):
 @pytest.mark.parametrize("replace", [True, False])
 def test_noise_is_taken_out_of_the_powers(skewed, replace):
     """On average over ensembles the sums are those of the complete one."""
-    n, k, B, runs = 40, 10, 40, 1500
-    x = skewed**2  # values of learners are skewed too
+    n, k, B, runs = 40, 10, 120, 1500
+    x = skewed
     centred = (x - x.mean()) / n * (1 if replace else (n - k) / (n - 1))
     rng = np.random.default_rng(3)
     found = []
@@ -144,7 +144,7 @@ def test_noise_is_taken_out_of_the_powers(skewed, replace):
         np.array(one).ravel() for one in zip(*found, strict=True)
     )
     noisy = n * variance.mean()
-    assert noisy > 0.4 * (centred**2).sum()
+    assert noisy > 0.25 * (centred**2).sum()
     error = 4 / math.sqrt(runs)
     assert (
         abs(squares.mean() - (centred**2).sum()) < error * squares.std() + 0.03 * noisy
@@ -215,8 +215,8 @@ def test_verdicts(skewed):
     assert check.frame["miss_below"].item() > 2 * check.frame["miss_above"].item()
     few = vs.statistic("mean", skewed, k=10, B=40, rng=1)
     assert few.normality_check().frame["verdict"].item() == UNKNOWN
-    x = np.random.default_rng(1).exponential(size=400)
-    much = vs.statistic("mean", x, k=40, B=8000, rng=1).normality_check()
+    x = -np.log(1 - (np.arange(180) + 0.5) / 180)  # quantiles of the exponential
+    much = vs.statistic("mean", x, k=30, B=6000, rng=1).normality_check()
     assert much.frame["verdict"].item() == LOPSIDED
     assert list(much.verdicts) == [LOPSIDED]
     single = vs.statistic("mean", np.r_[np.zeros(58), -1, 1], k=9, B=3000, rng=1)
@@ -332,7 +332,9 @@ def test_a_repetition_is_the_fit_to_the_resampled_rows(data):
 
 def test_forests_are_grown_on_what_was_drawn(data):
     """One leaf: the mean of a subsample of the resampled rows."""
-    res = vs.fit("y ~ x1 + x2", data, max_depth=0, k=15, B=30, rng=1, at=data.head(2))
+    res = vs.fit(
+        "y ~ x1 + x2", data, min_samples_leaf=99, k=15, B=30, rng=1, at=data.head(2)
+    )
     found = res.bootstrap(400, n_jobs=1)
     y = data["y"].to_numpy()
     truth = y.var() / 60 + y.var() * 59 / 60 / 15 / 30
@@ -341,9 +343,11 @@ def test_forests_are_grown_on_what_was_drawn(data):
 
 
 def test_clusters_are_drawn_whole(data):
-    """The mean of clusters of three rows that are alike: the variance of their means."""
+    """Clusters of three rows that are alike: the variance of their means."""
     alike = data.assign(y=np.repeat(np.arange(20.0), 3))
-    res = vs.fit("y ~ x1", alike, groups="cluster", max_depth=0, k=10, B=40, rng=1)
+    res = vs.fit(
+        "y ~ x1", alike, groups="cluster", min_samples_leaf=99, k=10, B=40, rng=1
+    )
     found = res.bootstrap(400, n_jobs=1)
     spread = np.arange(20.0).var()
     truth = spread / 20 + spread * 19 / 20 / 10 / 40
