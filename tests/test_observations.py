@@ -106,10 +106,8 @@ def test_levels_that_are_whole_ranks_are_not_rounded_up(n):
     values = np.arange(1.0, n + 1)
     for j in range(1, n + 1):
         assert upper_quantile(values, np.ones(n), j / (n + 1)) == n + 1 - j
-        assert upper_quantile(values, np.r_[0.5, np.ones(n - 2), 1.5], j / (n + 1)) in {
-            n + 1 - j,
-            n + 2 - j,
-        }
+        halves = upper_quantile(np.repeat(values, 2), np.full(2 * n, 0.5), j / (n + 1))
+        assert halves == n + 1 - j
 
 
 def test_masses_of_ones_and_nearly_ones_agree(rng):
@@ -621,6 +619,20 @@ def test_thresholds_count_clusters():
     # One cluster of the first class and a new one: 1 of 2 is reached at 0.2.
     found = class_thresholds(errors, 2, 0.5, by_class=True)
     assert_allclose(found, [0.8, 0.1])
+
+
+def test_a_class_has_a_mass_of_one_a_unit_whatever_its_weight():
+    """Three units of one class, together as heavy as twelve: the third of four."""
+    heavy = Errors(
+        np.array([0.1, 0.2, 0.3, 0.5]),
+        np.arange(4),
+        np.array([1.3, 1.3, 1.3, 0.1]),
+        np.array([0, 0, 0, 1]),
+    )
+    found = class_thresholds(heavy, 2, 0.25, by_class=True)
+    assert found[0] == pytest.approx(0.7)
+    assert np.isnan(found[1])
+    assert class_thresholds(heavy, 2, 0.2, by_class=True)[0] != found[0]
 
 
 # Files
