@@ -48,9 +48,9 @@ def studentised_tails(
 
     Examples
     --------
-    >>> above, below = studentised_tails(1.96, np.array([0.3]), np.array([0.1]), 1000)
+    >>> above, below = studentised_tails(1.96, np.array([0.1]), np.array([0.01]), 1000)
     >>> above.round(4), below.round(4)
-    (array([0.0044]), array([0.0548]))
+    (array([0.0178]), array([0.0348]))
     """
     x = np.asarray(critical, dtype=np.float64)
     first = skew / 6 * (2 * x**2 + 1)
