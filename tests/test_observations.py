@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble import observations
+from vstatkit.ensemble import observations, prediction
 from vstatkit.ensemble.errors import Errors, collect_errors
 from vstatkit.ensemble.observations import class_thresholds, local_limits
 from vstatkit.ensemble.scores import Scores, score_rows
@@ -277,6 +277,23 @@ def test_the_jackknife_is_the_literal_one(options, data, monkeypatch):
     monkeypatch.setattr(observations, "HELD_DRAWS", 0)
     again = res.get_prediction(new).summary_frame(0.1, "jackknife+")
     assert_array_equal(again["obs_ci_upper"], frame["obs_ci_upper"])
+
+
+def test_the_jackknife_takes_points_in_pieces(data, results, monkeypatch):
+    whole = results.get_prediction(data).summary_frame(0.1, "jackknife+")
+    sizes = []
+    means = observations._Seen.means_without
+
+    def watched(seen, values):
+        found = means(seen, values)
+        sizes.append(found.shape)
+        return found
+
+    monkeypatch.setattr(observations._Seen, "means_without", watched)
+    monkeypatch.setattr(prediction, "CHUNK_ENTRIES", 7 * (80 + 5 * 120))
+    pieces = results.get_prediction(data).summary_frame(0.1, "jackknife+")
+    assert sizes == [(120, 7)] * 17 + [(120, 1)]
+    assert_allclose(pieces, whole, rtol=1e-12)
 
 
 def test_the_jackknife_of_a_complete_ensemble(data):
