@@ -83,10 +83,10 @@ def test_normal_means_have_students_tails():
             assert side == pytest.approx(0.025, abs=0.5 / n**2 + 1e-9)
 
 
-def test_the_formula_is_halls():
-    """Written as in the book, with the variance over n: x**2 + 3 and another x."""
-    n, g, kappa, x = 50, 0.7, 1.1, 1.9
-    y = x * math.sqrt(n / (n - 1))
+@pytest.mark.parametrize("x", [0.8, 1.9, 2.8])
+def test_the_formula_is_halls(x):
+    """His variance has divisor n: x times the root of n/(n - 1), so x/(2 n) more."""
+    n, g, kappa = 50, 0.7, 1.1
 
     def q1(z):
         return g * (2 * z**2 + 1) / 6
@@ -97,13 +97,12 @@ def test_the_formula_is_halls():
         return z * (kurtosis - skewness - (z**2 + 3) / 4)
 
     def cdf(z):
-        terms = q1(z) / math.sqrt(n) + q2(z) / n
+        terms = q1(z) / math.sqrt(n) + (q2(z) + z / 2) / n
         return stats.norm.cdf(z) + terms * stats.norm.pdf(z)
 
     above, below = studentised_tails(x, g / math.sqrt(n), kappa / n, n)
-    # A factor of y in place of x in the terms themselves is of order n**-1.5.
-    assert above == pytest.approx(1 - cdf(y), abs=3e-4)
-    assert below == pytest.approx(cdf(-y), abs=3e-4)
+    assert above == pytest.approx(1 - cdf(x), abs=1e-14)
+    assert below == pytest.approx(cdf(-x), abs=1e-14)
 
 
 # Skewness and kurtosis of the estimates
