@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import vstatkit as vs
+from vstatkit.ensemble import bootstrap
 from vstatkit.ensemble.bootstrap import Repeating, repeat_fit
 from vstatkit.inference.edgeworth import studentised_tails
 from vstatkit.results.normality_check import (
@@ -365,6 +366,24 @@ def test_repetitions_do_not_depend_on_workers(data):
     other = res.bootstrap(8, n_jobs=1, rng=5)
     assert not np.array_equal(other.estimates, one.estimates)
     assert len({tuple(row) for row in one.estimates}) == 8
+
+
+def test_repetitions_draw_subsamples_of_their_own(data, monkeypatch):
+    """Else their trees would make the same random choices, and vary too little."""
+    seen = []
+    grow = bootstrap.evaluate
+
+    def watched(task, start, stop, **options):
+        seen.append((task.design.inner.seed, tuple(task.design.drawn)))
+        assert not task.keep
+        assert not task.oob
+        return grow(task, start, stop, **options)
+
+    monkeypatch.setattr(bootstrap, "evaluate", watched)
+    res = vs.fit("y ~ x1", data, B=10, rng=1)
+    res.bootstrap(8, n_jobs=1)
+    assert len({seed for seed, _ in seen}) == len({drawn for _, drawn in seen}) == 8
+    assert res.seed not in {seed for seed, _ in seen}
 
 
 def test_fewer_learners_can_be_asked_for(data):

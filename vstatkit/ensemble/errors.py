@@ -77,7 +77,8 @@ def collect_errors(
     rows = scores.rows
     if rows is None or rows.size == 0:
         return None
-    all_weights: Floats | None = getattr(kernel, "weights", None)
+    given = getattr(kernel, "weights", None)
+    all_weights: Floats | None = given if isinstance(given, np.ndarray) else None
     sizes = scores.residuals if scores.shares is None else 1 - scores.shares
     codes, weights = scores.codes, None
     if all_weights is not None:
