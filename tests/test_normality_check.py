@@ -1,5 +1,6 @@
 """Whether normal intervals can be relied on: what one fit, and a bootstrap, say."""
 
+import itertools
 import math
 
 import numpy as np
@@ -19,8 +20,11 @@ from vstatkit.results.normality_check import (
     UNKNOWN,
     check_normality,
 )
+from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.resampled import ResampledDesign
+from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.cumulants import InfluenceNoise, InfluencePowers, cumulants
 
 
@@ -328,6 +332,25 @@ def test_a_repetition_is_the_fit_to_the_resampled_rows(data):
     y = data["y"].to_numpy()
     assert_allclose(counts @ y, again["y"].to_numpy()[members].sum(axis=1))
     assert counts.max() > 1  # two places of one row
+
+
+def test_learners_are_weighed_and_grouped_as_without_resampling(skewed):
+    inner = CompleteDesign(6, 3, True, 0)
+    design = ResampledDesign.of(inner, np.array([0, 0, 1, 5, 5, 5]))
+    assert_array_equal(design.weights(0, 56), inner.weights(0, 56))
+    assert not design.grouped
+    shards = ShardsDesign(40, 5, True, 0, n_shards=4)
+    design = ResampledDesign.of(shards, np.arange(40))
+    assert design.grouped
+    assert_array_equal(design.groups(8), shards.groups(8))
+    # Weights are needed for the mean of all 512 draws of three out of eight.
+    x = skewed[:8]
+    found = vs.statistic("variance", x, k=3, B="complete", replace=True).bootstrap(9)
+    rng = stream(found.seed, 4, Purpose.BOOTSTRAP)
+    again = x[rng.integers(8, size=8)]
+    draws = itertools.product(again, repeat=3)
+    truth = np.mean([np.var(one, ddof=1) for one in draws])
+    assert found.estimates[4, 0] == pytest.approx(truth)
 
 
 def test_forests_are_grown_on_what_was_drawn(data):
