@@ -1,5 +1,6 @@
 """Whether normal intervals can be relied on: what one fit, and a bootstrap, say."""
 
+import dataclasses
 import itertools
 import math
 
@@ -18,6 +19,7 @@ from vstatkit.results.normality_check import (
     NOT_SAFE,
     SAFE,
     UNKNOWN,
+    _verdicts,
     check_normality,
 )
 from vstatkit.sampling.complete import CompleteDesign
@@ -229,6 +231,38 @@ def test_verdicts(skewed):
     assert row["verdict"] == NOT_SAFE
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "largest", "shift", "verdict"),
+    [
+        (0.025, 0.025, 0.1, 0.0, SAFE),
+        (0.03, 0.029, 0.1, 0.0, SAFE),
+        (0.031, 0.03, 0.1, 0.0, NOT_SAFE),
+        (0.019, 0.02, 0.1, 0.0, NOT_SAFE),
+        (0.013, 0.037, 0.1, 0.0, SAFE),
+        (0.012, 0.038, 0.1, 0.0, LOPSIDED),
+        (0.038, 0.012, 0.1, 0.0, LOPSIDED),
+        (-0.001, 0.051, 0.1, 0.0, NOT_SAFE),
+        (0.025, 0.025, 0.26, 0.0, NOT_SAFE),
+        (0.025, 0.025, 0.25, 0.0125, SAFE),
+        (0.04, 0.04, 0.1, 0.0126, UNKNOWN),
+    ],
+)
+def test_verdicts_have_stated_bounds(above, below, largest, shift, verdict):
+    row = {"miss_above": above, "miss_below": below, "largest_share": largest}
+    frame = pd.DataFrame([row | {"coverage": 1 - above - below}])
+    assert _verdicts(frame, np.array([shift]), 0.05) == [verdict]
+
+
+def test_shards_are_checked_by_their_influences(data):
+    res = vs.fit("y ~ x1", data, design="shards", n_shards=6, k=8, B=60, rng=1)
+    c = res.influence().to_numpy()[:, 0]
+    row = res.normality_check().frame.iloc[0]
+    squares = (c**2).sum()
+    assert row["skew"] == pytest.approx((c**3).sum() / squares**1.5)
+    assert row["kurtosis"] == pytest.approx(3 + (c**4).sum() / squares**2 - 3 / 6)
+    assert row["largest_share"] == pytest.approx((c**2).max() / squares)
+
+
 def test_a_check_prints_and_draws(skewed):
     check = vs.statistic("mean", skewed, k=10, B=3000, rng=1).normality_check(0.1)
     text = str(check)
@@ -244,7 +278,8 @@ def test_estimates_without_error_are_safe():
     res = vs.statistic("mean", np.ones(20), k=4, B=50, rng=1)
     row = res.normality_check().frame.iloc[0]
     assert row["skew"] == row["largest_share"] == row["zeta_ratio"] == 0
-    assert row["coverage"] == pytest.approx(0.95, abs=2e-3)
+    tails = studentised_tails(stats.t.isf(0.025, 19), 0.0, 0.0, 20)
+    assert row["coverage"] == pytest.approx(1 - sum(tails), abs=1e-12)
 
 
 def test_scale_and_offset_do_not_matter(skewed):
@@ -440,6 +475,15 @@ def test_the_frame_holds_both_standard_errors(skewed):
     kurtosis = stats.kurtosis(x, fisher=False)
     error = x.std(ddof=1) * math.sqrt((kurtosis - 1) / 240)
     assert row["bootstrap_se_error"] == pytest.approx(error)
+
+
+def test_whole_ranks_are_not_rounded_down(skewed):
+    """R + 1 times 2/(R + 1) is two, but not always in floating point."""
+    res = vs.statistic("mean", skewed, k=10, B=20, rng=1)
+    found = res.bootstrap(8, n_jobs=1)
+    for R in range(8, 200):
+        some = dataclasses.replace(found, estimates=np.arange(float(R))[:, None])
+        assert some.conf_int(2 / (R + 1)).iloc[0].tolist() == [0, R - 1]
 
 
 def test_a_bootstrap_prints_and_draws(data):
