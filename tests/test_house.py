@@ -33,7 +33,9 @@ Rooms of one line do not import from each other.
 """
 
 DOORS = {
+    ("vstatkit.results.bootstrap", "vstatkit.plots"),
     ("vstatkit.results.comparison", "vstatkit.plots"),
+    ("vstatkit.results.normality_check", "vstatkit.plots"),
     ("vstatkit.results.views", "vstatkit.storage.saving"),
 }
 """Methods of results that hand the results on, to be drawn or saved."""

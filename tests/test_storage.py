@@ -83,12 +83,18 @@ def test_files_of_the_oldest_layout_are_read(data, tmp_path):
     saved = vs.fit("y ~ x1", data, B=40, rng=1, variance="corrected")
     saved.save(path)
     document, arrays = read_archive(path, known_arrays())
-    assert document["format"] == 4
+    assert document["format"] == 5
     document["format"] = 2
     del document["kind"], document["info"]["growth"]["atol"], arrays["reference"]
-    del document["predictor"]["levels"]
+    del document["predictor"]["levels"], document["errors"]
+    of_errors = [name for name in arrays if name.startswith(("errors", "spread_"))]
+    for name in of_errors:
+        del arrays[name]
     write_archive(path, document, arrays)
     old = vs.load(path)
+    assert old.out_of_bag_errors is None
+    frame = old.get_prediction(data).summary_frame()
+    assert frame.attrs["obs_method"] == "residuals"
     assert str(old.summary()) == str(saved.summary())
     assert old.kind.name == "UNKNOWN"
     assert old.with_variance("auto").bse.iloc[0] > 0

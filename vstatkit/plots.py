@@ -10,8 +10,10 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimate import estimate
+from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.tables import label_texts
 
 POINT = "#0072B2"
@@ -19,6 +21,9 @@ BAND = "#56B4E9"
 ACCENT = "#D55E00"
 GREY = "#666666"
 """Colours of Okabe and Ito, which all readers can tell apart."""
+
+MOST_NAMED = 8
+"""Most estimates that a legend names."""
 
 
 def _axes(ax: Axes | None, rows: int = 8) -> Axes:
@@ -232,5 +237,46 @@ def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -
         f"{1 - comparison.alpha:.0%} confidence interval by each variance estimator "
         "(orange: in use)"
     )
+    _clean(ax)
+    return ax
+
+
+def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
+    """Draw how often intervals lie above and below the truth."""
+    frame, alpha = check.frame, check.alpha
+    ax = _axes(ax, len(frame))
+    places = np.arange(len(frame))[::-1]
+    ax.plot(frame["miss_above"], places, "o", color=POINT, label="above the truth")
+    ax.plot(frame["miss_below"], places, "s", color=ACCENT, label="below the truth")
+    ax.axvline(alpha / 2, color=GREY, linewidth=1)
+    ax.set_yticks(places, label_texts(frame.index))
+    ax.set_ylim(-0.6, len(frame) - 0.4)
+    ax.set_xlabel(f"Probability that the {1 - alpha:.0%} interval lies ...")
+    ax.legend(frameon=False)
+    _clean(ax)
+    return ax
+
+
+def plot_quantiles(found: Bootstrap, *, ax: Axes | None = None) -> Axes:
+    """Draw quantiles of the estimates on resampled data against normal ones.
+
+    Each estimate is centred and scaled by its own mean and standard deviation; normal
+    ones lie on the line.
+    """
+    ax = _axes(ax, 12)
+    places = (np.arange(1, found.R + 1) - 0.5) / found.R
+    normal = stats.norm.ppf(places)
+    spread = found.bse.to_numpy()
+    scale = np.where(spread > 0, spread, 1.0)
+    ordered = np.sort((found.estimates - found.estimates.mean(axis=0)) / scale, axis=0)
+    texts = label_texts(found.labels)
+    for label, column in zip(texts, ordered.T, strict=True):
+        ax.plot(normal, column, ".", markersize=4, label=label)
+    ax.plot(normal, normal, color=GREY, linewidth=1)
+    ax.set(
+        xlabel="Normal quantiles", ylabel="Estimates on resampled data, standardised"
+    )
+    if len(texts) <= MOST_NAMED:
+        ax.legend(frameon=False)
     _clean(ax)
     return ax

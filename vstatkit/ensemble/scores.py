@@ -1,10 +1,10 @@
 """Out-of-bag scores: how well the ensemble predicts what it has not seen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Floats, Ints
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import AnyKernel, Predictive
@@ -24,11 +24,20 @@ class Scores:
         bag left out; empty for classes.
     n_scored : int
         Observations that were predicted, and out of bag at least once.
+    rows : ndarray of shape (n_scored,) or None
+        These observations; None where it is not known.
+    codes : ndarray of shape (n_scored,) or None
+        Their classes, as codes.
+    shares : ndarray of shape (n_scored,) or None
+        Out-of-bag probabilities of these classes.
     """
 
     table: dict[str, float]
     residuals: Floats
     n_scored: int
+    rows: Ints | None = None
+    codes: Ints | None = None
+    shares: Floats | None = None
 
     def interval_offsets(self, alpha: float) -> tuple[float, float] | None:
         """Residual quantiles that enclose a new observation.
@@ -67,12 +76,15 @@ def score(y: Floats, predicted: Floats, n_classes: int | None) -> Scores:
     if not known.any():
         return Scores({}, np.empty(0), 0)
     y, predicted = y[known], predicted[known]
+    rows, count = np.flatnonzero(known), int(known.sum())
     if n_classes is None:
         residuals = y - predicted[:, 0]
-        return Scores(_regression(y, residuals), residuals, int(known.sum()))
+        return Scores(_regression(y, residuals), residuals, count, rows)
     if n_classes == 2:
         predicted = np.column_stack([1 - predicted, predicted])
-    return Scores(_classes(y, predicted), np.empty(0), int(known.sum()))
+    codes = y.astype(np.int64)
+    own = predicted[np.arange(codes.size), codes]
+    return Scores(_classes(codes, predicted), np.empty(0), count, rows, codes, own)
 
 
 def _regression(y: Floats, residuals: Floats) -> dict[str, float]:
@@ -89,8 +101,7 @@ def _regression(y: Floats, residuals: Floats) -> dict[str, float]:
     return table
 
 
-def _classes(y: Floats, shares: Floats) -> dict[str, float]:
-    codes = y.astype(np.int64)
+def _classes(codes: Ints, shares: Floats) -> dict[str, float]:
     own = shares[np.arange(codes.size), codes]
     floor = np.finfo(np.float64).eps  # as scikit-learn's log_loss bounds it
     return {
@@ -110,4 +121,7 @@ def out_of_bag_scores(
 
 def score_rows(y: Floats, oob: OutOfBag, n_classes: int | None) -> Scores:
     """Score the observations that out-of-bag predictions were made for."""
-    return score(oob.of(y), oob.mean, n_classes)
+    scores = score(oob.of(y), oob.mean, n_classes)
+    if oob.rows is None or scores.rows is None:
+        return scores
+    return replace(scores, rows=oob.rows[scores.rows])

@@ -10,6 +10,7 @@ from vstatkit.inference.normality import moment_tests, normality_tests
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.by_shards import shard_influence
+from vstatkit.variance.cumulants import InfluencePowers
 from vstatkit.variance.moments import influence_values
 from vstatkit.variance.powers import is_wide, plain, sum_powers
 from vstatkit.variance.sums import sum_ensemble
@@ -28,6 +29,13 @@ def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats
         block = values[:, first : first + step]
         unit = value_units(block)
         yield influence_values(sum_ensemble(design, block / unit)) * unit
+
+
+def influence_powers(design: SubsampleDesign, values: Floats) -> InfluencePowers:
+    """Sum powers of the influences on every estimate."""
+    return InfluencePowers.join(
+        [InfluencePowers.of(one) for one in influence_blocks(design, values)]
+    )
 
 
 def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame:

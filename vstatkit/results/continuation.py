@@ -127,6 +127,7 @@ def rebuilt(
         effect_values=moves,
         predictor=predictor,
         scores=scores,
+        errors=None,
         recipe=replace(recipe, oob=oob),
         orders=None,
     )

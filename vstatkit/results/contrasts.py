@@ -33,6 +33,7 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
         effect_values=None,
         predictor=None,
         scores=None,
+        errors=None,
         recipe=None,
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Labels, Restrictions
+from vstatkit.ensemble.errors import Errors
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import (
     COVARIANCES,
@@ -33,10 +34,12 @@ from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.beyond import measured_orders
+from vstatkit.results.checking import Checking
 from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.contrasts import contrasts, joint_test
 from vstatkit.results.effects import effect_estimates, effects_table
 from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.results.observations import collected_errors
 from vstatkit.results.predicting import Predicting
 from vstatkit.results.tables import (
     diagnostics_frame,
@@ -53,7 +56,7 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 
 @dataclass(frozen=True)
-class EnsembleResults(Views, Predicting):
+class EnsembleResults(Views, Predicting, Checking):
     """An ensemble's estimates with their uncertainty.
 
     Attributes
@@ -90,6 +93,9 @@ class EnsembleResults(Views, Predicting):
         the first order; None to compare the values themselves.
     orders : HigherOrders or None
         What was found there; None if the variance estimator does not use it.
+    errors : Errors or None
+        Out-of-bag errors of single observations, in results that were loaded;
+        `out_of_bag_errors` finds them in others.
     recipe : Continuation or None
         How to grow more learners; None where the training data are not available.
     """
@@ -109,11 +115,12 @@ class EnsembleResults(Views, Predicting):
     kind: KernelKind = KernelKind.UNKNOWN
     reference: Any = None
     orders: HigherOrders | None = None
+    errors: Errors | None = field(default=None, repr=False, compare=False)
     recipe: Continuation | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out of pickles: it holds the data, and any function."""
-        return {**self.__dict__, "recipe": None}
+        return {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EnsembleResults":
         """Copy the recipe too: in this process the data are at hand."""
@@ -130,6 +137,11 @@ class EnsembleResults(Views, Predicting):
         )
         null = 0.0 if self.null is None else self.null
         return replace(found, null=null, support=self.support)
+
+    @cached_property
+    def out_of_bag_errors(self) -> Errors | None:
+        """Out-of-bag errors of single observations, and how large they are where."""
+        return collected_errors(self)
 
     @property
     def nobs(self) -> int:

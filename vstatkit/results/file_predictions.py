@@ -12,7 +12,7 @@ import pandas as pd
 from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula.frames import as_frame, nearest
-from vstatkit.results.prediction_results import predictor_of
+from vstatkit.results.learners import predictor_of
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.sources.source import Source, required, sliced
 

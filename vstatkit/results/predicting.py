@@ -61,12 +61,22 @@ class Predicting:
 
     @overload
     def get_prediction(
-        self, data: DataLike, *, out: None = None, alpha: float = 0.05
+        self,
+        data: DataLike,
+        *,
+        out: None = None,
+        alpha: float = 0.05,
+        obs_method: str | None = None,
     ) -> PredictionResults: ...
 
     @overload
     def get_prediction(
-        self, data: DataLike, *, out: str | PathLike[str], alpha: float = 0.05
+        self,
+        data: DataLike,
+        *,
+        out: str | PathLike[str],
+        alpha: float = 0.05,
+        obs_method: str | None = None,
     ) -> Path: ...
 
     def get_prediction(
@@ -75,6 +85,7 @@ class Predicting:
         *,
         out: str | PathLike[str] | None = None,
         alpha: float = 0.05,
+        obs_method: str | None = None,
     ) -> PredictionResults | Path:
         """Predict new data, with standard errors and intervals.
 
@@ -87,6 +98,14 @@ class Predicting:
             batch, for data that do not fit into memory.
         alpha : float
             One minus the coverage of the intervals that are written.
+        obs_method : {"local", "residuals", "jackknife+"}, optional
+            How a new observation is bounded, from out-of-bag residuals. "local", the
+            default, scales them by what a small forest has learnt about their size:
+            limits are narrow where residuals are small. "residuals" gives all points
+            the same width. "jackknife+" is the jackknife+ after bootstrap, which
+            covers with probability `1 - 2 alpha` at least, and `1 - alpha` as a rule.
+            Results for which "local" is not available (fitted in R, or saved by an
+            earlier version) use "residuals" by default.
 
         Returns
         -------
@@ -96,7 +115,10 @@ class Predicting:
         """
         results = _results(self)
         if out is None:
-            return predicted(results, held_data(results, data))
+            return predicted(results, held_data(results, data), obs_method)
         return write_predictions(
-            results, data, out, lambda one: predicted(results, one).summary_frame(alpha)
+            results,
+            data,
+            out,
+            lambda one: predicted(results, one, obs_method).summary_frame(alpha),
         )

@@ -8,10 +8,15 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
-from vstatkit.ensemble.prediction import Predictor
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support
+from vstatkit.results.learners import predictor_of
+from vstatkit.results.observations import (
+    check_method,
+    class_sets,
+    observation_limits,
+)
 from vstatkit.results.tables import mean_frame
 from vstatkit.variance.components import VarianceComponents
 
@@ -34,12 +39,15 @@ class PredictionResults:
         Row, or row and class, of every prediction.
     estimates : Estimates
         Estimates as arrays, with stabilised variances.
+    obs_method : str or None
+        How new observations are bounded, unless `summary_frame` is told otherwise.
     """
 
     results: "EnsembleResults"
     X: Floats
     labels: Labels
     estimates: Estimates
+    obs_method: str | None = None
 
     @property
     def predicted_mean(self) -> pd.Series:
@@ -56,8 +64,18 @@ class PredictionResults:
         """Raw variance components, as arrays; negative estimates are kept."""
         return self.estimates.components
 
-    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+    def summary_frame(
+        self, alpha: float = 0.05, obs_method: str | None = None
+    ) -> pd.DataFrame:
         """Tabulate the predictions.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage of the intervals.
+        obs_method : {"local", "residuals", "jackknife+"}, optional
+            How a new observation is bounded, by default as `get_prediction` was told.
+            See there.
 
         Returns
         -------
@@ -65,23 +83,78 @@ class PredictionResults:
             `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric
             response `obs_ci_lower`, `obs_ci_upper`, the bounds of a new
             observation from out-of-bag residuals (left out where there are too
-            few of them for the level); and `mc_se`, the Monte Carlo standard
-            error of the raw total variance.
+            few of them for the level and no method was asked for); and `mc_se`, the
+            Monte Carlo standard error of the raw total variance.
+            `attrs["obs_method"]` names the method.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+        >>> frame = res.get_prediction(data.head(2)).summary_frame(alpha=0.1)
+        >>> frame.attrs["obs_method"]
+        'local'
         """
         frame = mean_frame(self.estimates, self.labels, alpha)
-        scores = self.results.scores
-        offsets = None if scores is None else scores.interval_offsets(alpha)
-        if offsets is not None:
-            frame.insert(4, "obs_ci_lower", frame["mean"] + offsets[0])
-            frame.insert(5, "obs_ci_upper", frame["mean"] + offsets[1])
+        method = self.obs_method if obs_method is None else obs_method
+        found = observation_limits(self, alpha, method)
+        if found is not None:
+            used, (lower, upper) = found
+            frame.insert(4, "obs_ci_lower", lower)
+            frame.insert(5, "obs_ci_upper", upper)
+            frame.attrs["obs_method"] = used
         return frame
+
+    def class_sets(
+        self, alpha: float = 0.05, *, by_class: bool = False
+    ) -> pd.DataFrame:
+        """Say which classes a new observation may have.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage: a new observation's class is in its set with
+            probability 1 - alpha, over points like those of the fit.
+        by_class : bool
+            Whether that must hold for the observations of every class, not only for
+            all of them together.
+
+        Returns
+        -------
+        DataFrame
+            A row for each point and a column for each class: whether it is in the
+            set. A set may hold several classes, or none where no class is as
+            probable as the observed ones were. `attrs["least_probability"]` has the
+            probability from which a class is in a set.
+
+        Notes
+        -----
+        A class is in the set where it is at least as probable as all but a share
+        alpha of the observed classes were, out of bag. See "New observations".
+
+        References
+        ----------
+        Sadinle, Lei and Wasserman (2019), Journal of the American Statistical
+        Association 114, doi:10.1080/01621459.2017.1395341.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.iris()
+        >>> res = vs.fit("species ~ petal_length", data, B=200, rng=1)
+        >>> sets = res.get_prediction({"petal_length": [1.4, 4.9]}).class_sets(0.05)
+        >>> sets.sum(axis=1).to_list()
+        [1, 2]
+        """
+        return class_sets(self, alpha, by_class=by_class)
 
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
         """Confidence intervals of the means, one by one or all at once."""
         if simultaneous:
             return self._joint.conf_int(alpha, simultaneous=True)
-        frame = self.summary_frame(alpha)[["mean_ci_lower", "mean_ci_upper"]]
-        return frame.set_axis(["lower", "upper"], axis=1)
+        bounds = np.column_stack(self.estimates.interval(alpha))
+        return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
 
     def cov(self) -> pd.DataFrame:
         """Covariance matrix of the predictions, positive semi-definite."""
@@ -107,23 +180,6 @@ class PredictionResults:
         )
 
 
-def predictor_of(results: "EnsembleResults") -> Predictor:
-    """Give what predicts, or say why nothing does."""
-    if results.predictor is None:
-        raise ValueError(
-            f"these results hold no learners that predict: {results.info.kernel!r} is "
-            "a statistic, or they were saved without learners. The estimates are "
-            "in `params` and `summary()`."
-        )
-    if len(results.predictor.learners) < results.B:
-        raise ValueError(
-            f"of {results.B:,} learners only {len(results.predictor.learners):,} were "
-            "kept, so these results do not predict. Give the query points to `fit` as "
-            "`at`, or fit with keep_learners=True."
-        )
-    return results.predictor
-
-
 def predicted_means(
     results: "EnsembleResults", data: DataLike
 ) -> pd.Series | pd.DataFrame:
@@ -137,8 +193,11 @@ def predicted_means(
     return pd.Series(mean, index, name=results.info.response)
 
 
-def predicted(results: "EnsembleResults", data: DataLike) -> PredictionResults:
+def predicted(
+    results: "EnsembleResults", data: DataLike, obs_method: str | None = None
+) -> PredictionResults:
     """Predict new data with standard errors, chunk after chunk."""
+    check_method(obs_method)
     predictor = predictor_of(results)
     X, index = predictor.rows(data)
     labels = predictor.labels(index)
@@ -148,4 +207,4 @@ def predicted(results: "EnsembleResults", data: DataLike) -> PredictionResults:
     )
     support = prediction_support(predictor.kernel, results.nobs)
     found = replace(found, support=support)
-    return PredictionResults(results, X, labels, found)
+    return PredictionResults(results, X, labels, found, obs_method)

@@ -124,9 +124,11 @@ def estimates_section(results: EnsembleResults, alpha: float) -> Section:
             "ci_lower": bounds["lower"],
             "ci_upper": bounds["upper"],
         }
-    ).iloc[_shown(results.labels)]
+    ).iloc[shown_rows(results.labels)]
     cells = _test_cells(frame)
-    cells.insert(2, "df", results.df.iloc[_shown(results.labels)].map("{:.1f}".format))
+    cells.insert(
+        2, "df", results.df.iloc[shown_rows(results.labels)].map("{:.1f}".format)
+    )
     coefficients = results.info.coefficients
     headers = ["coef" if coefficients else "mean", "std err", "df", "z", "P>|z|"]
     name = "" if coefficients else "Estimates"
@@ -134,7 +136,7 @@ def estimates_section(results: EnsembleResults, alpha: float) -> Section:
     return Section(name, headers, cells, cut=_is_cut(results.labels))
 
 
-def _shown(labels: Labels) -> Ints:
+def shown_rows(labels: Labels) -> Ints:
     """Places of the rows that are printed: all, or the first and the last."""
     places = np.arange(len(labels))
     if not _is_cut(labels):
@@ -153,7 +155,7 @@ def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
     if frame is None:
         return None
     labels = frame.index
-    frame = frame.iloc[_shown(labels)]
+    frame = frame.iloc[shown_rows(labels)]
     cells = _test_cells(frame)
     cells.insert(0, "from", frame["from"].map(_setting))
     cells.insert(1, "to", frame["to"].map(_setting))
@@ -164,7 +166,7 @@ def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
 
 def components_section(results: EnsembleResults) -> Section:
     """Tabulate the variance components."""
-    shown = _shown(results.labels)
+    shown = shown_rows(results.labels)
     frame = results.components.to_frame(results.labels)[list(COMPONENTS)].iloc[shown]
     share = results.diagnostics["monte_carlo_share"].iloc[shown]
     cells = frame.map(number_text)
@@ -178,7 +180,7 @@ def normality_section(results: EnsembleResults) -> Section | None:
     """Tabulate the normality tests, where there are enough units for them."""
     if len(influential(results.design, results.units)) < MIN_OBSERVATIONS:
         return None
-    shown = _shown(results.labels)
+    shown = shown_rows(results.labels)
     found = influence_normality(results.design, results.values[:, shown])
     frame = found.set_axis(results.labels[shown])
     cells = frame.map("{:.3f}".format)

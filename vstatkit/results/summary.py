@@ -10,8 +10,10 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
+from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.notes import summary_notes
 from vstatkit.results.sections import (
     Section,
@@ -22,6 +24,7 @@ from vstatkit.results.sections import (
     normality_section,
     number_text,
     percent_text,
+    shown_rows,
 )
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -167,6 +170,50 @@ def _comparison_notes(comparison: VarianceComparison, n_hidden: int) -> list[str
     if n_hidden:
         notes.append(f"{n_hidden:,} estimates are not shown; `frame` holds all.")
     return notes
+
+
+def checked(check: NormalityCheck) -> Summary:
+    """Compose the table of a check of normality."""
+    frame = check.frame.iloc[shown_rows(check.frame.index)]
+    cells = frame[["skew", "kurtosis", "largest_share", "zeta_ratio"]].map(number_text)
+    for name in ("miss_above", "miss_below", "coverage"):
+        cells[name] = frame[name].map("{:.1%}".format)
+    cells["verdict"] = frame["verdict"]
+    headers = ["skew", "kurtosis", "largest", "zeta_k/(n zeta_1)"]
+    headers += ["above", "below", "coverage", "verdict"]
+    cut = len(frame) < len(check.frame)
+    section = Section("", headers, cells, cut=cut)
+    notes = [
+        f"above, below: how often a {1 - check.alpha:.0%} interval lies above or below "
+        f"the truth, by Edgeworth's expansion; {check.alpha / 2:.1%} each if the "
+        "estimate is normal.",
+        "largest: the largest share of the variance that one unit has.",
+        *(f"{verdict}: {meaning}" for verdict, meaning in check.verdicts.items()),
+    ]
+    return _composed([section], "Normality of the estimates", notes)
+
+
+def resampled(found: Bootstrap, alpha: float) -> Summary:
+    """Compose the table of a bootstrap."""
+    whole = found.summary_frame(alpha)
+    frame = whole.iloc[shown_rows(whole.index)]
+    names = ["estimate", "se", "bootstrap_se", "ci_lower", "ci_upper"]
+    names += ["bootstrap_ci_lower", "bootstrap_ci_upper"]
+    cells = frame[names].map(number_text)
+    for name in ("omnibus_p", "jarque_bera_p", "shapiro_p"):
+        cells[name] = frame[name].map("{:.3f}".format)
+    ends = interval_headers(alpha)
+    headers = ["estimate", "std err", "bootstrap", *ends, *ends]
+    headers += ["omnibus", "JB", "Shapiro"]
+    section = Section("", headers, cells, cut=len(frame) < len(whole))
+    error = (frame["bootstrap_se_error"] / frame["bootstrap_se"]).max()
+    notes = [
+        f"bootstrap: the standard error over {found.R:,} resampled data sets, known to "
+        f"{percent_text(float(error))}. The second interval has its percentiles.",
+        "omnibus, JB (Jarque-Bera), Shapiro: p-values of tests that the estimates on "
+        "resampled data are normal.",
+    ]
+    return _composed([section], "Bootstrap", notes)
 
 
 def _header(results: EnsembleResults) -> tuple[list[tuple[str, str]], ...]:

@@ -37,6 +37,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.storage.archive import Arrays, read_archive
 from vstatkit.storage.designs import unpack_design
+from vstatkit.storage.errors import ERROR_ARRAYS, unpack_errors
 from vstatkit.storage.saving import FORMAT
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import resolved
@@ -46,6 +47,7 @@ ARRAYS = (
     *("reference", "orders"),
     *("typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
+    *ERROR_ARRAYS,
 )
 """Arrays that any file may hold; those of the learners are their codecs'."""
 
@@ -54,7 +56,7 @@ OLDEST = 2
 
 FIELDS = (
     *("format", "variance", "kind", "labels", "units", "info", "design"),
-    *("effects", "scores", "predictor"),
+    *("effects", "scores", "predictor", "errors"),
 )
 
 
@@ -135,6 +137,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         reference=_unpack_reference(arrays, predictor),
         orders=_unpack_orders(arrays),
         support=_unpack_support(arrays, m, info, predictor),
+        errors=unpack_errors(document["errors"], arrays, design.n, predictor),
     )
     check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
     return made
@@ -143,6 +146,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
 def _bring_up_to_date(document: Any) -> None:
     """Fill in what older layouts did not say."""
     document.setdefault("kind", KernelKind.UNKNOWN.name)
+    document.setdefault("errors", None)
     growth = take(take(document, "info", dict), "growth", dict)
     growth.setdefault("atol", None)
     predictor = document.get("predictor")

@@ -19,9 +19,11 @@ from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.storage.archive import Arrays, write_archive
+from vstatkit.storage.errors import pack_errors
 
-FORMAT = 4
-"""Version of the file layout; 2 had nothing beyond the first order, 3 no levels."""
+FORMAT = 5
+"""Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
+out-of-bag errors of single observations."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
@@ -45,6 +47,7 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         arrays["reference"] = results.reference
     if results.orders is not None:
         arrays["orders"] = np.array(dataclasses.astuple(results.orders))
+    predictor = _pack_predictor(kept_predictor(results), arrays)
     document = {
         "format": FORMAT,
         "variance": results.variance,
@@ -55,7 +58,8 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         "design": _pack_design(results.design, arrays),
         "effects": _pack_effects(results.effect_values, arrays),
         "scores": _pack_scores(results.scores, arrays),
-        "predictor": _pack_predictor(kept_predictor(results), arrays),
+        "predictor": predictor,
+        "errors": None if predictor is None else pack_errors(results, arrays),
     }
     write_archive(path, document, arrays)
 

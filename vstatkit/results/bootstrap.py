@@ -1,0 +1,199 @@
+"""Estimates of a fit that was repeated on resampled data."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from vstatkit._typing import Floats, Labels, Seed
+from vstatkit.ensemble.bootstrap import Repeating, repeat_fit
+from vstatkit.inference.estimates import check_alpha
+from vstatkit.inference.normality import MIN_OBSERVATIONS, normality_tests
+from vstatkit.sampling.streams import Purpose, resolve_seed, stream
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+MOST_FOR_SHAPIRO = 5000
+"""Repetitions for which the p-value of Shapiro and Wilk's test is accurate."""
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Estimates on resampled data sets, beside those of the fit.
+
+    Attributes
+    ----------
+    results : EnsembleResults
+        The fit.
+    estimates : ndarray of shape (R, m)
+        Estimates on each resampled data set.
+    seed : int
+        Seed of the resampling.
+    """
+
+    results: "EnsembleResults"
+    estimates: Floats
+    seed: int
+
+    @property
+    def R(self) -> int:  # noqa: N802
+        """Number of resampled data sets."""
+        return len(self.estimates)
+
+    @property
+    def labels(self) -> Labels:
+        """Names of the estimates."""
+        return self.results.labels
+
+    @property
+    def bse(self) -> pd.Series:
+        """Bootstrap standard errors: the spread of the estimates, divisor R - 1."""
+        spread = self.estimates.std(axis=0, ddof=1)
+        return pd.Series(spread, self.labels, name="bootstrap_se")
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Percentile intervals: order statistics of the estimates.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage; at least `2 / (R + 1)`.
+        """
+        check_alpha(alpha)
+        rank = int(np.floor((self.R + 1) * alpha / 2 + 1e-9))
+        if rank < 1:
+            needed = int(np.ceil(2 / alpha - 1e-9)) - 1
+            raise ValueError(
+                f"percentile intervals at alpha={alpha:g} need {needed:,} resampled "
+                f"data sets or more; there are {self.R:,}. Use a larger `alpha`, or "
+                "a larger `R`."
+            )
+        ordered = np.sort(self.estimates, axis=0)
+        bounds = np.column_stack([ordered[rank - 1], ordered[self.R - rank]])
+        return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
+
+    @property
+    def normality(self) -> pd.DataFrame:
+        """Normality tests of the estimates, one row for each.
+
+        Those of `normality_tests`, and Shapiro and Wilk's (`shapiro`, `shapiro_p`),
+        of up to 5,000 estimates.
+        """
+        table = normality_tests(self.estimates).set_axis(self.labels)
+        for name, column in zip(("shapiro", "shapiro_p"), self._shapiro(), strict=True):
+            table[name] = column
+        return table
+
+    def _shapiro(self) -> tuple[list[float], list[float]]:
+        """Test every column; one that does not vary is as normal as can be."""
+        found = []
+        for column in self.estimates[:MOST_FOR_SHAPIRO].T:
+            spread = np.ptp(column)
+            if spread > 1e-12 * np.abs(column).max():
+                test = stats.shapiro((column - column.mean()) / spread)
+                found.append((float(test.statistic), float(test.pvalue)))
+            else:
+                found.append((1.0, 1.0))
+        statistics, pvalues = zip(*found, strict=True)
+        return list(statistics), list(pvalues)
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Tabulate standard errors and intervals beside those of the fit.
+
+        Returns
+        -------
+        DataFrame
+            `estimate`; `se` and `ci_lower`, `ci_upper` of the fit; `bootstrap_se`,
+            its Monte Carlo standard error `bootstrap_se_error`, and the percentile
+            interval `bootstrap_ci_lower`, `bootstrap_ci_upper`; `omnibus_p`,
+            `jarque_bera_p` and `shapiro_p` of the estimates on resampled data.
+        """
+        ours, theirs = self.results.conf_int(alpha), self.conf_int(alpha)
+        tests = self.normality
+        excess = np.maximum(tests["kurtosis"] - 1, 0)
+        return pd.DataFrame(
+            {
+                "estimate": self.results.params,
+                "se": self.results.bse,
+                "ci_lower": ours["lower"],
+                "ci_upper": ours["upper"],
+                "bootstrap_se": self.bse,
+                "bootstrap_se_error": self.bse * np.sqrt(excess / (4 * self.R)),
+                "bootstrap_ci_lower": theirs["lower"],
+                "bootstrap_ci_upper": theirs["upper"],
+                "omnibus_p": tests["omnibus_p"],
+                "jarque_bera_p": tests["jarque_bera_p"],
+                "shapiro_p": tests["shapiro_p"],
+            },
+            self.labels,
+        )
+
+    def summary(self, alpha: float = 0.05) -> "Summary":
+        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        from vstatkit.results.summary import resampled  # noqa: PLC0415 slow import
+
+        return resampled(self, alpha)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the quantiles of the estimates against those of a normal variable."""
+        from vstatkit import plots  # noqa: PLC0415 matplotlib loads on demand
+
+        return plots.plot_quantiles(self, ax=ax)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def __repr__(self) -> str:
+        return f"<Bootstrap: {len(self.labels)} estimates, R={self.R}>"
+
+
+def bootstrapped(
+    results: "EnsembleResults",
+    R: int,
+    *,
+    B: int | None,
+    rng: Seed,
+    n_jobs: int | None,
+    progress: bool | None,
+) -> Bootstrap:
+    """Repeat a fit on resampled data; see `EnsembleResults.bootstrap`."""
+    if isinstance(R, bool) or not isinstance(R, int | np.integer):
+        raise TypeError(f"`R` must be a whole number; got {R!r}.")
+    if R < MIN_OBSERVATIONS:
+        raise ValueError(
+            f"`R` must be at least {MIN_OBSERVATIONS}, for tests of normality; got {R}."
+        )
+    recipe = results.recipe
+    if recipe is None:
+        raise ValueError(
+            "the bootstrap fits again, and these results hold no training data: they "
+            "were loaded from a file or a pickle, made of learners that were fitted "
+            "elsewhere, or are combinations of other results. Fit with `fit` or "
+            "`statistic`, and call it there."
+        )
+    design, size = results.design, results.B if B is None else int(B)
+    if design.complete and size != results.B:
+        raise ValueError(
+            f"a complete ensemble has {results.B:,} learners; got B={B}. Leave it out."
+        )
+    design = design.sized(size) if size != results.B else design
+    own = stream(results.seed, 0, Purpose.BOOTSTRAP).integers(2**63)
+    seed = int(own) if rng is None else resolve_seed(rng)
+    task = replace(recipe.task, design=design)
+    points = task.at
+    if points is not None:  # the settings of the effects are not needed
+        outputs = getattr(task.kernel, "n_outputs", 1)
+        task = replace(task, at=points[: len(results.labels) // outputs])
+    estimates = repeat_fit(
+        Repeating(task, size, len(results.labels), seed),
+        int(R),
+        n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
+        progress=recipe.progress if progress is None else progress,
+    )
+    return Bootstrap(results, estimates, seed)

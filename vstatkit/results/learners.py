@@ -1,0 +1,25 @@
+"""The learners of results, where they are."""
+
+from typing import TYPE_CHECKING
+
+from vstatkit.ensemble.prediction import Predictor
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def predictor_of(results: "EnsembleResults") -> Predictor:
+    """Give what predicts, or say why nothing does."""
+    if results.predictor is None:
+        raise ValueError(
+            f"these results hold no learners that predict: {results.info.kernel!r} is "
+            "a statistic, or they were saved without learners. The estimates are "
+            "in `params` and `summary()`."
+        )
+    if len(results.predictor.learners) < results.B:
+        raise ValueError(
+            f"of {results.B:,} learners only {len(results.predictor.learners):,} were "
+            "kept, so these results do not predict. Give the query points to `fit` as "
+            "`at`, or fit with keep_learners=True."
+        )
+    return results.predictor
