@@ -162,6 +162,20 @@ def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
     return Section("Effects", headers, cells, cut=_is_cut(labels))
 
 
+def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
+    """Tabulate averages: settings first, then estimates, tests and intervals."""
+    labels = frame.index
+    frame = frame.iloc[_shown(labels)]
+    cells = _test_cells(frame)
+    cells.insert(2, "df", frame["df"].map("{:.1f}".format))
+    settings = list(frame.columns[: list(frame.columns).index("estimate")])
+    for place, column in enumerate(settings):
+        cells.insert(place, column, frame[column].map(_setting))
+    headers = [*settings, "estimate", "std err", "df", "z", "P>|z|"]
+    headers = [*headers, *interval_headers(alpha)]
+    return Section(name, headers, cells, cut=_is_cut(labels))
+
+
 def components_section(results: EnsembleResults) -> Section:
     """Tabulate the variance components."""
     shown = _shown(results.labels)

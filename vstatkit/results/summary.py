@@ -103,10 +103,10 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     ]
     shown = [section for section in sections if section is not None]
     header = _header(results)
-    return _composed(shown, results.info.title, summary_notes(results, alpha), header)
+    return composed(shown, results.info.title, summary_notes(results, alpha), header)
 
 
-def _composed(
+def composed(
     sections: "Sequence[Section]",
     title: str,
     notes: Sequence[str],
@@ -139,7 +139,7 @@ def compared(comparison: VarianceComparison) -> Summary:
         for table in tables
     ]
     notes = _comparison_notes(comparison, len(comparison.labels) - len(tables))
-    return _composed(sections, "Variance estimators", notes)
+    return composed(sections, "Variance estimators", notes)
 
 
 def _comparison_section(

@@ -19,6 +19,7 @@ class Purpose(IntEnum):
     REFERENCE = 5
     DEALING = 6
     OUT_OF_BAG = 7
+    AVERAGES = 8
 
 
 def resolve_seed(rng: Seed) -> int:

@@ -1,0 +1,148 @@
+"""Which rows averages are taken over, and what their standard errors rest on."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats, Ints, Labels
+from vstatkit.ensemble.averages import Averager, Sample, training_places
+from vstatkit.formula.frames import as_frame
+from vstatkit.inference.intervals import Support, prediction_support
+from vstatkit.inference.population import RowInfluence
+from vstatkit.results.file_predictions import held_data
+from vstatkit.results.prediction_results import predictor_of
+from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.variance.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+Kind = Literal["sample", "population"]
+
+MOST_ROWS = 20_000
+"""Most rows that averages are taken over; more are drawn from by the seed."""
+
+
+def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
+    """Return the training rows, as the predictor takes them, where they are held."""
+    predictor = results.predictor
+    if results.recipe is not None:
+        return results.recipe.data
+    X = getattr(getattr(predictor, "kernel", None), "X", None)
+    if predictor is None or predictor.coding is not None or X is None or not len(X):
+        return None
+    names = list(range(X.shape[1])) if predictor.columns is None else predictor.columns
+    index = results.units if len(results.units) == len(X) else None
+    return pd.DataFrame(np.asarray(X), index, list(names))
+
+
+def sample_of(
+    results: "EnsembleResults", data: DataLike | None, most: int | None = MOST_ROWS
+) -> Sample:
+    """Take the training rows, or those given; at most so many, drawn by the seed."""
+    predictor, training = predictor_of(results), training_frame(results)
+    if data is None:
+        if training is None:
+            raise ValueError(
+                "these results hold no training data (they were loaded from a file or "
+                "a pickle, or fitted to data on disk), so there are no rows to average "
+                "over. Give rows as `data`."
+            )
+        sample = Sample(training, np.arange(len(training)), len(training))
+    else:
+        held = held_data(results, data)
+        if predictor.coding is None and not isinstance(held, pd.DataFrame):
+            held = pd.DataFrame(predictor.rows(held)[0], columns=predictor.columns)
+        frame = as_frame(held)
+        sample = Sample(frame, training_places(training, frame), len(frame))
+    if most is None or len(sample) <= most:
+        return sample
+    rng = stream(results.seed, 0, Purpose.AVERAGES)
+    rows = np.sort(rng.choice(len(sample), most, replace=False, shuffle=False))
+    return sample.only(rows)
+
+
+def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager:
+    """Get ready to average over a sample, for one kind of standard error."""
+    if se not in ("sample", "population"):
+        raise ValueError(
+            "`se` must be 'sample' (for these rows as they are) or 'population' (for "
+            f"the population that they were drawn from); got {se!r}."
+        )
+    units = None if sample.places is None else _units(results, sample.places)
+    presence = ESTIMATORS[results.variance].source == "presence"
+    return Averager(
+        predictor=predictor_of(results),
+        design=results.design,
+        sample=sample,
+        units=units,
+        population=se == "population",
+        out_of_bag=presence and units is not None,
+    )
+
+
+def _units(results: "EnsembleResults", places: Ints) -> Ints:
+    """Find the unit of every training row: itself, or its cluster."""
+    recipe = results.recipe
+    members = None if recipe is None else recipe.task.rows
+    return places if members is None else np.asarray(members)[places]
+
+
+def averaged_results(
+    results: "EnsembleResults",
+    values: Floats,
+    labels: Labels,
+    title: str,
+    *,
+    points: RowInfluence | None,
+    differences: Floats | float | None = None,
+) -> "EnsembleResults":
+    """Make results of averages: labelled, with joint covariances and tests.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        What was averaged.
+    values : ndarray of shape (B, m)
+        Averages by every learner.
+    labels : Index of length m
+        Their names.
+    title : str
+        Title of a summary.
+    points : RowInfluence or None
+        Influence of the rows, for the population.
+    differences : ndarray of shape (m,), float or None
+        What differences of predictions were divided by; None for predictions.
+    """
+    predictor = predictor_of(results)
+    limit = None if results.limit is None else float(np.max(results.limit))
+    support = prediction_support(predictor.kernel, results.nobs)
+    bound: Any = limit
+    if differences is not None:
+        steps = np.broadcast_to(np.asarray(differences, dtype=np.float64), len(labels))
+        bound = None if limit is None else 2 * limit / steps
+        if support is not None:
+            support = Support(-1 / steps, 1 / steps, results.nobs)
+    # Averages have less beyond the first order than predictions, and pairs of learners
+    # do not tell how much: the jackknife leaves them out, on the safe side.
+    method = results.variance
+    beyond = ESTIMATORS[method].beyond
+    return replace(
+        results,
+        variance="jackknife" if beyond else method,
+        orders=None,
+        values=values,
+        labels=labels,
+        info=replace(results.info, title=title, coefficients=True),
+        limit=bound,
+        support=support,
+        points=points,
+        effect_values=None,
+        predictor=None,
+        scores=None,
+        recipe=None,
+        reference=None,
+        null=None,
+    )
