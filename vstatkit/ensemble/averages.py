@@ -103,8 +103,6 @@ class Division:
 
     def __init__(self, frame: pd.DataFrame, by: str | None) -> None:
         rows = len(frame)
-        if rows == 0:
-            raise ValueError("an average needs at least one row; the data have none.")
         codes = np.zeros(rows, dtype=np.int64)
         self.levels: list[Any] = []
         if by is not None:

@@ -216,8 +216,6 @@ class Predictor:
         own : OwnLearners, optional
             Learners that are averaged row by row besides.
         """
-        if len(X) == 0:
-            raise ValueError("an average needs at least one row; the data have none.")
         shares = sparse.csr_array(shares)
         weights = None if own is None else own.design.weights(0, len(self.learners))
         lasting = (self.kernel, self._kept)

@@ -20,6 +20,9 @@ MATTERS = 0.05
 """Difference of one-sided slopes that counts, relative to the standard error."""
 
 
+NEAR = "a point near the estimates"
+
+
 class Gradient(NamedTuple):
     """A function at the estimates, and its first derivatives.
 
@@ -31,7 +34,8 @@ class Gradient(NamedTuple):
         Its derivatives.
     bend : ndarray of shape (r,)
         How much it departs from a line one standard error away, relative to what
-        the line changes by; zero for linear functions.
+        the line changes by; zero for linear functions. Estimates move one by one, and
+        together.
     """
 
     value: Floats
@@ -82,10 +86,7 @@ def gradient(
         for place, step in enumerate((STEP, STEP / 2)):
             h = step * errors[j]
             up, down = (
-                _finite(
-                    function(_moved(at, int(j), move)), "a point near the estimates"
-                )
-                for move in (h, -h)
+                _finite(function(_moved(at, int(j), move)), NEAR) for move in (h, -h)
             )
             # What floating point made of the step, not what was asked for.
             above = (at[j] + h) - at[j]
@@ -95,10 +96,23 @@ def gradient(
             apart[place, :, j] = np.abs(right - left) * errors[j]
         slopes[:, j] = (4 * central[1] - central[0]) / 3
         bend = np.maximum(bend, apart[0, :, j] / (2 * STEP))
+    for signs in _directions(at.size):
+        h = STEP * signs * errors
+        up, down = (_finite(function(at + one), NEAR) for one in (h, -h))
+        bend = np.maximum(bend, np.abs(up + down - 2 * value) / (2 * STEP**2))
     scale = np.abs(slopes * errors).max(axis=1, initial=0.0)
     _check_smooth(apart, np.where(scale > 0, scale, apart[0].max(axis=1, initial=0.0)))
     safe = np.where(scale > 0, scale, 1.0)
     return Gradient(value, slopes, np.where(scale > 0, bend / safe, 0.0))
+
+
+def _directions(m: int) -> list[Floats]:
+    """List directions in which any two estimates move once alike, once apart."""
+    places = np.arange(m)
+    signs = [np.ones(m)]
+    for bit in range(max(m - 1, 0).bit_length()):
+        signs.append(np.where((places >> bit) & 1, -1.0, 1.0))
+    return signs
 
 
 def _moved(at: Floats, j: int, h: float) -> Floats:

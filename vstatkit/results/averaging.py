@@ -1,12 +1,12 @@
 """Methods of results that average over rows, and what they compute."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.averages import (
     Averaged,
     Averager,
@@ -14,11 +14,15 @@ from vstatkit.ensemble.averages import (
     Sample,
     joined_influence,
 )
-from vstatkit.ensemble.effects import QUANTILES, moves_of
-from vstatkit.ensemble.prediction import Predictor
-from vstatkit.formula.frames import nearest
-from vstatkit.formula.variables import variables_of
 from vstatkit.inference.population import RowInfluence
+from vstatkit.results.moves import (
+    Variables,
+    asked_variables,
+    effect_moves,
+    is_factor,
+    output_index,
+    slope_steps,
+)
 from vstatkit.results.prediction_results import predictor_of
 from vstatkit.results.rows import (
     averaged_results,
@@ -33,107 +37,10 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
     from vstatkit.results.transforming import Function, Transformed
 
-Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
-
 
 def _results(averaging: "Averaging") -> "EnsembleResults":
     """Tell the type checker what has these methods."""
     return cast("EnsembleResults", averaging)
-
-
-class Move(NamedTuple):
-    """A predictor that is set to one value, and to another."""
-
-    name: str
-    start: Any
-    end: Any
-
-
-def predictor_names(predictor: Predictor, frame: pd.DataFrame) -> list[Any]:
-    """List what can be moved: the variables of the formula, or all columns."""
-    if predictor.coding is not None:
-        return list(predictor.coding.variables)
-    return list(frame.columns if predictor.columns is None else predictor.columns)
-
-
-def check_variable(name: Any, names: Sequence[Any]) -> None:
-    """Refuse what is not a predictor."""
-    if name not in names:
-        listed = ", ".join(map(str, names))
-        near = nearest(str(name), [str(one) for one in names])
-        raise ValueError(
-            f"`variables` must be predictors of the model, some of {listed}; got "
-            f"{name!r}{near}"
-        )
-
-
-def is_factor(predictor: Predictor, name: Any) -> bool:
-    """Whether a predictor is a category."""
-    return predictor.coding is not None and name in predictor.coding.categorical
-
-
-def asked_variables(
-    variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
-) -> list[Any]:
-    """List the predictors asked for; all of them by default."""
-    names = predictor_names(predictor, frame)
-    if variables is None:
-        return names
-    asked = [variables] if isinstance(variables, str | int) else list(variables)
-    for name in asked:
-        check_variable(name, names)
-    if not asked:
-        raise ValueError("`variables` must name at least one predictor; got none.")
-    return asked
-
-
-def effect_moves(
-    variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
-) -> list[Move]:
-    """Move as the effects table does: between quantiles, or from the first level."""
-    if isinstance(variables, Mapping):
-        asked_variables(list(variables), predictor, frame)
-        return [Move(name, *ends) for name, ends in variables.items()]
-    moves: list[Move] = []
-    for name in asked_variables(variables, predictor, frame):
-        known = variables_of(frame)
-        factor = is_factor(predictor, name)
-        ends = None if factor else known.quantiles([name], QUANTILES)[name]
-        moves += [Move(name, *one) for one in moves_of(known, name, ends)]
-    if not moves:
-        raise ValueError("there is nothing to move: no predictor asked for varies.")
-    return moves
-
-
-def slope_steps(
-    asked: Sequence[Any], predictor: Predictor, frame: pd.DataFrame, step: Any
-) -> dict[Any, float]:
-    """Choose how far a numeric predictor moves; one standard deviation by default."""
-    steps: dict[Any, float] = {}
-    for name in asked:
-        given = step.get(name) if isinstance(step, Mapping) else step
-        width = float(frame[name].std()) if given is None else float(given)
-        if not (np.isfinite(width) and width > 0):
-            where = (
-                "it does not vary in the data" if given is None else f"got {given!r}"
-            )
-            raise ValueError(
-                f"the step of {name!r} must be a positive number; {where}. Give `step`."
-            )
-        steps[name] = width
-    return steps
-
-
-def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
-    """Add the classes to labels where there are several columns of predictions."""
-    if classes is None or len(classes) == 2:
-        return index
-    tuples = [
-        (*(one if isinstance(one, tuple) else (one,)), c)
-        for one in index
-        for c in classes
-    ]
-    return pd.MultiIndex.from_tuples(tuples, names=[*index.names, "class"])
 
 
 class Averaging:

@@ -20,13 +20,13 @@ from vstatkit.ensemble.curves import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.variables import variables_of
-from vstatkit.results.averaging import (
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.moves import (
     check_variable,
     is_factor,
     output_index,
     predictor_names,
 )
-from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.prediction_results import predictor_of
 from vstatkit.results.rows import (
     MOST_ROWS,
