@@ -2,7 +2,7 @@
 
     python benchmarks/averages.py [data sets] [law ...]
 
-Of every law data sets of 200 rows or so are drawn, and a forest of 1,000 trees is
+Of every law data sets of 200 rows or so are drawn, and a forest of 500 trees is
 fitted to each. The mean estimated variance is divided by the true one, over data
 sets, of
 
@@ -30,7 +30,7 @@ from vstatkit.studies import law_parts as parts
 from vstatkit.studies.law import Law
 from vstatkit.studies.laws import LAWS
 
-B, N, POINTS = 1000, 200, 50
+B, N, POINTS = 500, 200, 50
 
 LINE = Law(
     "line",

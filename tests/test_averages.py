@@ -43,6 +43,14 @@ def learner_values(res, frame):
     return res.predictor.values(res.predictor.rows(frame)[0])
 
 
+def literal_estimates(res, values, limit):
+    """Estimates with half the rho of predictions, known to half of that."""
+    rho, error = res.orders.rho / 2, np.hypot(res.orders.error / 2, res.orders.rho / 4)
+    mc_error = res.orders.mc_error / 2
+    orders = replace(res.orders, rho=rho, error=error, mc_error=mc_error)
+    return estimate(res.design, values, "hoeffding", limit, orders)
+
+
 # The sums themselves
 
 
@@ -92,7 +100,7 @@ def test_an_offset_costs_no_digits(data):
 def test_average_predictions_are_estimates_of_averages(res, data):
     found = res.avg_predictions().frame
     H = learner_values(res, data).mean(axis=1, keepdims=True)
-    literal = estimate(res.design, H, "jackknife", res.limit)
+    literal = literal_estimates(res, H, res.limit)
     assert np.isclose(found["estimate"].item(), res.predict(data).mean(), rtol=1e-12)
     assert np.isclose(found["std_error"].item(), literal.bse.item(), rtol=1e-10)
     assert np.isclose(found["df"].item(), literal.df.item(), rtol=1e-8)
@@ -103,7 +111,7 @@ def test_levels_are_averaged_by_themselves(res, data):
     found = res.avg_predictions(by="h").frame
     H = learner_values(res, data)
     means = [H[:, (data["h"] == level).to_numpy()].mean(axis=1) for level in "pqr"]
-    literal = estimate(res.design, np.column_stack(means), "jackknife", res.limit)
+    literal = literal_estimates(res, np.column_stack(means), res.limit)
     assert list(found.index) == ["p", "q", "r"]
     assert found.index.name == "h"
     assert np.allclose(found["estimate"], literal.estimate, rtol=1e-12)
@@ -124,7 +132,7 @@ def test_average_effects_move_one_predictor_row_by_row(res, data):
         for i in range(len(data)):
             total += up[:, i] - down[:, i]
         columns.append(total / len(data))
-    literal = estimate(res.design, np.column_stack(columns), "jackknife", 2 * res.limit)
+    literal = literal_estimates(res, np.column_stack(columns), 2 * res.limit)
     assert np.allclose(found["estimate"], literal.estimate, rtol=1e-10)
     assert np.allclose(found["std_error"], literal.bse, rtol=1e-8)
 
@@ -214,6 +222,7 @@ def literal_population(res, H, W, units, own):
     some = len({u for i, u in enumerate(units) if W[i]})
     g *= np.sqrt(some / (some - 1))
     V = np.sum(c**2) - n * (1 - q) / q * spread * (B - 1) / B / B
+    V /= 1 + res.orders.rho / 2
     cross = 2 * np.sum(c * g) + 2 * (1 - q) / q * spread / B
     return V, np.sum(g**2), cross, spread / B
 

@@ -69,6 +69,13 @@ def _notes(results: "EnsembleResults") -> list[str]:
         f"{results.B:,} learners of {results.k:,} {results.info.units}; variance: "
         f"{label}; Monte Carlo error of the standard errors: {error} at most."
     ]
+    orders = results.orders
+    if orders is not None and ESTIMATORS[results.variance].beyond:
+        notes.append(
+            f"The sampling variance is the jackknife's over 1 + rho, rho = "
+            f"{orders.rho:.2f} (standard error {orders.error:.2f}): for averages half "
+            "of what it is for predictions."
+        )
     if len(results.labels) > MAX_ROWS:
         hidden = len(results.labels) - MAX_ROWS
         notes.append(f"{hidden:,} rows are not shown; `frame` holds all.")

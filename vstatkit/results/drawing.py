@@ -16,9 +16,9 @@ PLOTS: dict[str, Draw | str] = {
     "effects": "plot_effects",
     "profile": "plot_profile",
     "influence": "plot_influence",
-    "convergence": "plot_convergence",
     "average effects": "vstatkit.results.pictures:plot_average_effects",
     "partial dependence": "vstatkit.results.pictures:plot_partial_dependence",
+    "convergence": "plot_convergence",
 }
 """Pictures by the name that `EnsembleResults.plot` takes.
 

@@ -14,6 +14,7 @@ from vstatkit.inference.population import RowInfluence
 from vstatkit.results.file_predictions import held_data
 from vstatkit.results.prediction_results import predictor_of
 from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:
@@ -90,6 +91,22 @@ def _units(results: "EnsembleResults", places: Ints) -> Ints:
     return places if members is None else np.asarray(members)[places]
 
 
+def average_orders(orders: HigherOrders) -> HigherOrders:
+    """Say what is known of averages beyond the first order: half of predictions' rho.
+
+    Pairs of learners do not tell the rho of a single average, there being no points to
+    pool. Averages of predictions have a smaller one than predictions, averages of
+    effects have the same (measured in docs/averages.md); one rule for both keeps
+    contrasts of averages consistent with averages of contrasts.
+    """
+    return replace(
+        orders,
+        rho=orders.rho / 2,
+        error=float(np.hypot(orders.error / 2, orders.rho / 4)),
+        mc_error=orders.mc_error / 2,
+    )
+
+
 def averaged_results(
     results: "EnsembleResults",
     values: Floats,
@@ -125,14 +142,9 @@ def averaged_results(
         bound = None if limit is None else 2 * limit / steps
         if support is not None:
             support = Support(-1 / steps, 1 / steps, results.nobs)
-    # Averages have less beyond the first order than predictions, and pairs of learners
-    # do not tell how much: the jackknife leaves them out, on the safe side.
-    method = results.variance
-    beyond = ESTIMATORS[method].beyond
     return replace(
         results,
-        variance="jackknife" if beyond else method,
-        orders=None,
+        orders=None if results.orders is None else average_orders(results.orders),
         values=values,
         labels=labels,
         info=replace(results.info, title=title, coefficients=True),
