@@ -489,6 +489,21 @@ def test_adopted_forests_average_over_their_training_rows(data):
     assert np.isclose(effect.params.item(), moved[1] - moved[0], rtol=1e-9)
 
 
+def test_adopted_forests_without_names_number_their_columns(data):
+    X, y = data[["x1", "x4"]].to_numpy(), data["y"]
+    forest = RandomForestRegressor(40, max_samples=30, random_state=1).fit(X, y)
+    res = vs.from_sklearn(forest, X, y, X[:2])
+    found = res.avg_effects()
+    assert found.params.index.to_list() == ["x0", "x1"]
+    moved = [X.copy() for _ in range(2)]
+    for one, share in zip(moved, (0.1, 0.9), strict=True):
+        one[:, 1] = np.quantile(X[:, 1], share)
+    change = forest.predict(moved[1]).mean() - forest.predict(moved[0]).mean()
+    assert np.isclose(found.params["x1"], change, rtol=1e-9)
+    assert res.avg_predictions(X).rows == "60 training rows"
+    assert res.avg_predictions(X[:7] + 0.1).rows == "7 other rows"
+
+
 def test_enumerated_row_influence():
     p, w = np.array([1.0, 4.0, 2.0, 7.0]), np.array([0.1, 0.4, 0.2, 0.3])
     units = np.array([0, 1, 0, 2])

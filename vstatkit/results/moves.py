@@ -28,7 +28,8 @@ def predictor_names(predictor: Predictor, frame: pd.DataFrame) -> list[Any]:
     """List what can be moved: the variables of the formula, or all columns."""
     if predictor.coding is not None:
         return list(predictor.coding.variables)
-    return list(frame.columns if predictor.columns is None else predictor.columns)
+    known = predictor.columns
+    return list(frame.columns) if known is None else list(known)
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:

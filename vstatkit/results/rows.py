@@ -8,6 +8,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.averages import Averager, Sample, training_places
+from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import as_frame
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.inference.population import RowInfluence
@@ -34,9 +35,15 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
     X = getattr(getattr(predictor, "kernel", None), "X", None)
     if predictor is None or predictor.coding is not None or X is None or not len(X):
         return None
-    names = list(range(X.shape[1])) if predictor.columns is None else predictor.columns
     index = results.units if len(results.units) == len(X) else None
-    return pd.DataFrame(np.asarray(X), index, list(names))
+    return pd.DataFrame(np.asarray(X), index, column_names(predictor))
+
+
+def column_names(predictor: Predictor) -> list[str]:
+    """Name the columns of learners without a formula: x0, x1, ... without names."""
+    if predictor.columns is not None:
+        return list(predictor.columns)
+    return [f"x{j}" for j in range(predictor.kernel.n_features)]
 
 
 def sample_of(
@@ -54,8 +61,9 @@ def sample_of(
         sample = Sample(training, np.arange(len(training)), len(training))
     else:
         held = held_data(results, data)
-        if predictor.coding is None and not isinstance(held, pd.DataFrame):
-            held = pd.DataFrame(predictor.rows(held)[0], columns=predictor.columns)
+        if predictor.coding is None and predictor.columns is None:
+            X, index = predictor.rows(held)
+            held = pd.DataFrame(X, index, column_names(predictor))
         frame = as_frame(held)
         sample = Sample(frame, training_places(training, frame), len(frame))
     if most is None or len(sample) <= most:
