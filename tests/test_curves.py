@@ -311,6 +311,7 @@ def test_curves_print_and_plot(res):
     text = str(curve)
     assert "Averages over 60 training rows" in text
     assert "se='sample'" in text
+    assert f"{curve.grid['x4'].iloc[0]:.4f} " in text
     assert "Curve: Partial dependence on x4, 4 points" in repr(curve)
     ax = curve.plot()
     assert len(ax.collections) == 2

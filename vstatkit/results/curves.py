@@ -147,11 +147,11 @@ class Curve:
         >>> curve.contrast(0.9, 0.1).params.index.to_list()
         ['x4: 0.1 → 0.9']
         """
-        outputs = len(self.results.labels) // self._n_points
-        places = range(self._n_points) if to is None else [self._place(to)]
-        mean = np.full(self._n_points, 1 / self._n_points)
-        base = mean if start is None else np.eye(self._n_points)[self._place(start)]
-        rows = np.stack([np.eye(self._n_points)[place] - base for place in places])
+        outputs = len(self.results.labels) // self.n_points
+        places = range(self.n_points) if to is None else [self._place(to)]
+        mean = np.full(self.n_points, 1 / self.n_points)
+        base = mean if start is None else np.eye(self.n_points)[self._place(start)]
+        rows = np.stack([np.eye(self.n_points)[place] - base for place in places])
         made = self.results.t_test(np.kron(rows, np.eye(outputs)))
         name = ", ".join(map(str, self.variables))
         origin = "mean" if start is None else self._text(self._place(start))
@@ -163,7 +163,8 @@ class Curve:
         return _relabelled(made, texts)
 
     @property
-    def _n_points(self) -> int:
+    def n_points(self) -> int:
+        """Points on the grid; several classes share them."""
         return len(self.grid.drop_duplicates())
 
     @property
@@ -184,7 +185,7 @@ class Curve:
                 f"a point has a value of each of {', '.join(self.variables)}; got "
                 f"{value!r}."
             )
-        distance = np.zeros(self._n_points)
+        distance = np.zeros(self.n_points)
         for name, factor, one in zip(self.variables, self.factors, wanted, strict=True):
             column = self._points[name]
             if factor:
@@ -223,7 +224,7 @@ class Curve:
 
     def __repr__(self) -> str:
         names = ", ".join(map(str, self.variables))
-        text = f"{self.title} on {names}, {self._n_points} points, se={self.se!r}"
+        text = f"{self.title} on {names}, {self.n_points} points, se={self.se!r}"
         return textwrap.shorten(f"<Curve: {text}", 90) + ">"
 
     def _repr_html_(self) -> str:
