@@ -30,11 +30,14 @@ class Sample:
         Which of the training rows they are; None for rows of another sample.
     n_all : int
         Rows that they were drawn from.
+    variables : tuple of str
+        Columns that are needed to predict.
     """
 
     frame: pd.DataFrame
     places: Ints | None
     n_all: int
+    variables: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -49,7 +52,7 @@ class Sample:
         made = {
             name: _column(self.frame[name], value) for name, value in settings.items()
         }
-        return self.frame.assign(**made)
+        return self.frame[list(self.variables)].assign(**made)
 
     def __str__(self) -> str:
         kind = "other rows" if self.places is None else "training rows"

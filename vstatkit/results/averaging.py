@@ -192,7 +192,7 @@ class Averaging:
         sample, predictor = sample_of(results, data), predictor_of(results)
         known = training_frame(results)
         frame = sample.frame if known is None else known
-        asked = asked_variables(variables, predictor, frame)
+        asked = asked_variables(variables, predictor)
         numeric = [name for name in asked if not is_factor(predictor, name)]
         if len(numeric) < len(asked) and variables is not None:
             factors = ", ".join(str(one) for one in asked if one not in numeric)

@@ -25,13 +25,13 @@ from vstatkit.results.moves import (
     check_variable,
     is_factor,
     output_index,
-    predictor_names,
 )
 from vstatkit.results.prediction_results import predictor_of
 from vstatkit.results.rows import (
     MOST_ROWS,
     averaged_results,
     averager_of,
+    predictor_names,
     sample_of,
     training_frame,
 )
@@ -235,15 +235,13 @@ def _relabelled(results: EnsembleResults, texts: list[str]) -> EnsembleResults:
     return replace(results, labels=pd.Index(texts))
 
 
-def _checked(
-    variables: Sequence[str], predictor: Predictor, frame: pd.DataFrame, most: int = 2
-) -> None:
-    if not 1 <= len(variables) <= most or len(set(variables)) < len(variables):
+def _checked(variables: Sequence[str], predictor: Predictor) -> None:
+    if not 1 <= len(variables) <= 2 or len(set(variables)) < len(variables):
         raise ValueError(
             f"give one predictor, or two different ones; got {list(variables)}."
         )
     for name in variables:
-        check_variable(name, predictor_names(predictor, frame))
+        check_variable(name, predictor_names(predictor))
 
 
 def _grid_of(
@@ -277,7 +275,7 @@ def dependence(
     """Partial dependence; see `EnsembleResults.partial_dependence`."""
     predictor, d = predictor_of(results), len(variables)
     everything = sample_of(results, data, None)
-    _checked(variables, predictor, everything.frame)
+    _checked(variables, predictor)
     if d == 2 and grid is not None and not isinstance(grid, Mapping):
         raise ValueError("`grid` must be a dict of points by name for two predictors.")
     sample = sample_of(results, data, CURVE_ROWS[d])
@@ -345,7 +343,7 @@ def accumulated(
     """Accumulated local effects; see `EnsembleResults.accumulated_effects`."""
     predictor, d = predictor_of(results), len(variables)
     sample = sample_of(results, data, MOST_ROWS)
-    _checked(variables, predictor, sample.frame)
+    _checked(variables, predictor)
     for name in variables:
         if is_factor(predictor, name):
             raise ValueError(

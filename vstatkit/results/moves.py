@@ -11,6 +11,7 @@ from vstatkit.ensemble.effects import QUANTILES, moves_of
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import nearest
 from vstatkit.formula.variables import variables_of
+from vstatkit.results.rows import predictor_names
 
 Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
 """Predictors that move; a mapping says from where to where."""
@@ -22,14 +23,6 @@ class Move(NamedTuple):
     name: str
     start: Any
     end: Any
-
-
-def predictor_names(predictor: Predictor, frame: pd.DataFrame) -> list[Any]:
-    """List what can be moved: the variables of the formula, or all columns."""
-    if predictor.coding is not None:
-        return list(predictor.coding.variables)
-    known = predictor.columns
-    return list(frame.columns) if known is None else list(known)
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
@@ -48,13 +41,11 @@ def is_factor(predictor: Predictor, name: Any) -> bool:
     return predictor.coding is not None and name in predictor.coding.categorical
 
 
-def asked_variables(
-    variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
-) -> list[Any]:
+def asked_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
     """List the predictors asked for; all of them by default."""
-    names = predictor_names(predictor, frame)
+    names = predictor_names(predictor)
     if variables is None:
-        return names
+        return list(names)
     asked = [variables] if isinstance(variables, str | int) else list(variables)
     for name in asked:
         check_variable(name, names)
@@ -68,10 +59,10 @@ def effect_moves(
 ) -> list[Move]:
     """Move as the effects table does: between quantiles, or from the first level."""
     if isinstance(variables, Mapping):
-        asked_variables(list(variables), predictor, frame)
+        asked_variables(list(variables), predictor)
         return [Move(name, *ends) for name, ends in variables.items()]
     moves: list[Move] = []
-    for name in asked_variables(variables, predictor, frame):
+    for name in asked_variables(variables, predictor):
         known = variables_of(frame)
         factor = is_factor(predictor, name)
         ends = None if factor else known.quantiles([name], QUANTILES)[name]

@@ -39,6 +39,13 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
     return pd.DataFrame(np.asarray(X), index, column_names(predictor))
 
 
+def predictor_names(predictor: Predictor) -> tuple[str, ...]:
+    """List what can be moved: the variables of the formula, or all columns."""
+    if predictor.coding is not None:
+        return predictor.coding.variables
+    return tuple(column_names(predictor))
+
+
 def column_names(predictor: Predictor) -> list[str]:
     """Name the columns of learners without a formula: x0, x1, ... without names."""
     if predictor.columns is not None:
@@ -51,6 +58,7 @@ def sample_of(
 ) -> Sample:
     """Take the training rows, or those given; at most so many, drawn by the seed."""
     predictor, training = predictor_of(results), training_frame(results)
+    places: Ints | None
     if data is None:
         if training is None:
             raise ValueError(
@@ -58,14 +66,16 @@ def sample_of(
                 "a pickle, or fitted to data on disk), so there are no rows to average "
                 "over. Give rows as `data`."
             )
-        sample = Sample(training, np.arange(len(training)), len(training))
+        frame, places = training, np.arange(len(training))
     else:
         held = held_data(results, data)
         if predictor.coding is None and predictor.columns is None:
             X, index = predictor.rows(held)
             held = pd.DataFrame(X, index, column_names(predictor))
         frame = as_frame(held)
-        sample = Sample(frame, training_places(training, frame), len(frame))
+        places = training_places(training, frame)
+    predictor.rows(frame.iloc[:1])  # says what is missing
+    sample = Sample(frame, places, len(frame), predictor_names(predictor))
     if most is None or len(sample) <= most:
         return sample
     rng = stream(results.seed, 0, Purpose.AVERAGES)
