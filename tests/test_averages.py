@@ -384,6 +384,28 @@ def test_without_replacement_influences_are_scaled(data):
     assert np.allclose(joined.learners[:, 0], 60 / 40 * c)
 
 
+def test_complete_ensembles_weight_their_learners(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=5)}).assign(y=lambda d: d["x"] ** 2)
+    res = vs.fit("y ~ x", frame, k=2, B="complete", variance="jackknife")
+    weights = res.design.weights(0, res.B)
+    assert len(set(weights)) > 1
+    X = res.predictor.rows(frame)[0]
+    found = res.predictor.sums(X, np.full((1, 5), 0.2), OwnLearners(res.design, None))
+    assert np.allclose(found.own[:, 0], res.predict(frame), rtol=1e-12)
+    absent = res.predictor.sums(
+        X, np.full((1, 5), 0.2), OwnLearners(res.design, np.arange(5))
+    )
+    H, counts = res.predictor.values(X), res.design.counts(0, res.B)
+    literal = [
+        np.average(H[counts[:, i] == 0, i], weights=weights[counts[:, i] == 0])
+        for i in range(5)
+    ]
+    assert np.allclose(absent.own[:, 0], literal, rtol=1e-12)
+    average = res.avg_predictions(se="population")
+    assert np.isclose(average.params.item(), res.predict(frame).mean(), rtol=1e-12)
+    assert average.results.components.monte_carlo.item() == 0
+
+
 # What cannot be had is refused
 
 
