@@ -15,6 +15,7 @@ from vstatkit.ensemble.prediction import OwnLearners
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.population import RowInfluence, joint_influence, row_influence
 from vstatkit.sampling.given import given_ensemble
+from vstatkit.variance.estimate import estimate_covariance
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
@@ -287,6 +288,13 @@ def test_covariances_have_the_variances_on_their_diagonal(res, data):
     both = joined.added(joint=True)
     assert np.allclose(both, both.T)
     assert np.allclose(np.diag(both), joined.added())
+    results = found.results
+    parts = estimate_covariance("hoeffding", res.design, results.values, results.orders)
+    matrix = sum(parts) + both
+    scale = np.sqrt(np.diag(matrix))
+    assert np.linalg.eigvalsh(matrix).min() > 0
+    correlation = matrix / np.outer(scale, scale)
+    assert np.allclose(results.covariances.correlation, correlation, rtol=1e-8)
     mine = np.array([1.0, -1.0, 0.0])
     one = joint_influence(res.design, difference.values, "jackknife", difference.points)
     assert np.isclose(one.added()[0], mine @ both @ mine, rtol=1e-9)
