@@ -12,7 +12,7 @@ sets, of
 * averages over 100 fresh rows, for the population,
 
 each of predictions and of the effect of a predictor. Bands of a partial dependence
-are checked jointly, over 50 points for 100 rows that never change, and over 10 points
+are checked jointly, over 50 points for 50 rows that never change, and over 10 points
 for the population of the training rows. `jumps` was set aside until all was settled.
 """
 
@@ -98,7 +98,7 @@ class Setting:
             tables["population, fresh rows"] = other
         curves = {
             "curve, sample": res.partial_dependence(
-                "x1", data=self.fixed.iloc[::2], grid=self.grid
+                "x1", data=self.fixed.iloc[::4], grid=self.grid
             ),
             "curve, population": res.partial_dependence(
                 "x1", grid=self.grid[::5], se="population"

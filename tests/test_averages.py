@@ -158,6 +158,8 @@ def test_slopes_are_differences_over_the_step(res, data):
     x = data["x4"]
     rise = res.predict(data.assign(x4=x + 0.2)) - res.predict(data.assign(x4=x - 0.2))
     assert np.isclose(found["estimate"].item(), rise.mean() / 0.4, rtol=1e-10)
+    assert np.allclose(res.avg_slopes("x4", step=0.4).results.limit, 5 * res.limit)
+    assert np.allclose(res.avg_effects("x4").results.limit, 2 * res.limit)
     default = res.avg_slopes().frame
     assert list(default.index) == ["x1", "x4"]
     assert np.allclose(default["step"], data[["x1", "x4"]].std(), rtol=1e-12)

@@ -323,18 +323,19 @@ def _block_shares(
     whole = shares.sum(axis=1)[:, None]
     values, total = [], np.zeros((rows, reading.kernel.n_outputs))
     times = np.zeros((rows, 1))
-    for b, learner in enumerate(learners, first):
+    absent = None
+    if own is not None and own.units is not None:
+        counts = dense(own.design.counts(first, first + len(learners)))
+        absent = (counts[:, own.units] == 0).astype(np.float64)
+    for b, learner in enumerate(learners):
         predicted = reading.predict(learner).reshape(rows, -1)
         origin = predicted[:1]  # an offset of all rows costs no digits
         values.append((shares @ (predicted - origin) + whole * origin).ravel())
         if own is None:
             continue
-        weight = np.ones((rows, 1))
-        if own.units is not None:
-            counts = dense(own.design.counts(b, b + 1))[0]
-            weight = (counts[own.units] == 0).astype(np.float64)[:, None]
+        weight = np.ones((rows, 1)) if absent is None else absent[b][:, None]
         if reading.weights is not None:
-            weight = weight * reading.weights[b]
+            weight = weight * reading.weights[first + b]
         total += weight * predicted
         times = times + weight
     if own is None:
