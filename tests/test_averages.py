@@ -147,6 +147,14 @@ def test_effects_by_levels_and_between_given_ends(res, data):
     assert found["rows"].to_list() == data["g"].value_counts().sort_index().to_list()
 
 
+def test_columns_set_after_the_fit_change_nothing(data):
+    mine = data.copy()
+    res = vs.fit("y ~ x1 + x4", mine, B=50, k=20, rng=1)
+    before = res.avg_predictions().params.item()
+    mine["x1"] = 0.0
+    assert res.avg_predictions().params.item() == before
+
+
 def test_other_rows_may_be_given(res, other):
     found = res.avg_predictions(other)
     assert found.rows == "25 other rows"
@@ -345,7 +353,7 @@ def test_linear_models_against_the_delta_method(se):
     frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
     frame["y"] = frame["a"] * (1 + frame["b"]) + rng.normal(size=n)
     res = vs.fit("y ~ a * b", frame, kernel="ols", k=n, B=4000, rng=1)
-    found = res.avg_slopes("a", step=1.0, se=se).frame
+    found = res.avg_slopes("a", step=2.0, se=se).frame
     fit = smf.ols("y ~ a * b", frame).fit()
     X, e = fit.model.exog, fit.resid.to_numpy()
     mean = frame["b"].mean()
