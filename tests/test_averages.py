@@ -16,6 +16,7 @@ from vstatkit.inference.estimate import estimate
 from vstatkit.inference.population import RowInfluence, joint_influence, row_influence
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.estimate import estimate_covariance
+from vstatkit.variance.influence import influence_concentration
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
@@ -261,6 +262,21 @@ def test_population_of_clusters_sums_rows_within_them(data):
     V, rows, cross, _ = literal_population(res, H, W, data["c"], own)
     assert found.design.n == 15
     assert np.isclose(found.components.sampling[0], V + rows + cross, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_degrees_of_freedom_see_both_influences(res, data, other, shared):
+    found = res.avg_predictions(None if shared else other, se="population").results
+    joined = joint_influence(res.design, found.values, "jackknife", found.points)
+    c, g = joined.learners[:, 0], joined.rows[:, 0]
+    all_of_them = c + g if shared else np.concatenate([c, g])
+    q = (res.design.counts(0, res.B) == 0).mean()
+    noise = (1 - q) / q * found.components.monte_carlo
+    squares, fourths = (np.array([np.sum(all_of_them**j)]) for j in (2, 4))
+    literal = influence_concentration(squares, fourths, noise, 60)
+    assert np.allclose(found.estimates.scaled.concentration, literal, rtol=1e-9)
+    alone = res.avg_predictions(None if shared else other).results
+    assert found.df.item() != alone.df.item()
 
 
 def test_other_rows_add_their_own_variance_alone(res, other):

@@ -1,5 +1,6 @@
 """Curves of averages: against scikit-learn, literal loops and known functions."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,12 @@ import pytest
 from sklearn.inspection import partial_dependence
 
 import vstatkit as vs
-from vstatkit.ensemble.curves import Intervals, quantile_edges, quantile_grid
+from vstatkit.ensemble.curves import (
+    Intervals,
+    _nearest_cells,
+    quantile_edges,
+    quantile_grid,
+)
 from vstatkit.inference.bands import band_critical_values
 from vstatkit.inference.estimate import estimate
 
@@ -271,6 +277,16 @@ def test_cells_without_rows_take_the_nearest(rng):
     res = vs.fit("y ~ a * b", frame, kernel="ols", B=20, k=20, rng=1)
     found = res.accumulated_effects("a", "b", points=4)
     assert np.isfinite(found.params).all()
+
+
+def test_the_nearest_cell_is_found_by_ranks():
+    counts = np.array([[3, 0, 0], [0, 0, 0], [0, 0, 2]])
+    full = [(0, 0), (2, 2)]
+    nearest = _nearest_cells(counts)
+    for k, m in itertools.product(range(3), repeat=2):
+        gaps = [(k - a) ** 2 + (m - b) ** 2 for a, b in full]
+        a, b = full[int(np.argmin(gaps))]
+        assert nearest[3 * k + m] == 3 * a + b
 
 
 def test_intervals_hold_their_upper_edges():
