@@ -217,11 +217,12 @@ def _with_learners(
     """Add what a formula gives: effects, predictions and their scores."""
     recipe = recipe_of(results)
     kernel = recipe.task.kernel
+    held = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
     return changed(
         results,
         effect_values=effect_values(query, evaluation, parsed.classes),
         predictor=build_predictor(kernel, evaluation, parsed, recipe.n_jobs),
         scores=out_of_bag_scores(kernel, evaluation, parsed),
         reference=build_reference(kernel, parsed, results.seed),
-        recipe=changed(recipe, oob=evaluation.oob, y=parsed.y),
+        recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=held),
     )

@@ -1,8 +1,5 @@
 """Pictures of results; each takes results and axes, and returns the axes."""
 
-from typing import Any
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,39 +11,20 @@ from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.normality_check import NormalityCheck
+from vstatkit.results.pictures import (
+    ACCENT,
+    BAND,
+    GREY,
+    POINT,
+    clean,
+    draw_intervals,
+    new_axes,
+    short,
+)
 from vstatkit.results.tables import label_texts
-
-POINT = "#0072B2"
-BAND = "#56B4E9"
-ACCENT = "#D55E00"
-GREY = "#666666"
-"""Colours of Okabe and Ito, which all readers can tell apart."""
 
 MOST_NAMED = 8
 """Most estimates that a legend names."""
-
-
-def _axes(ax: Axes | None, rows: int = 8) -> Axes:
-    if ax is not None:
-        return ax
-    height = float(np.clip(1.2 + 0.32 * rows, 3.2, 12))
-    return plt.subplots(figsize=(7.2, height), layout="constrained")[1]
-
-
-def _intervals(ax: Axes, labels: list[str], centre: Any, low: Any, high: Any) -> None:
-    """Draw one horizontal interval per row, with the first row on top."""
-    places = np.arange(len(labels))[::-1]
-    ax.hlines(places, low, high, color=POINT, linewidth=2)
-    ax.plot(centre, places, "o", color=POINT, markersize=5)
-    ax.set_yticks(places, labels)
-    ax.set_ylim(-0.6, len(labels) - 0.4)
-    _clean(ax)
-
-
-def _clean(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="x", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
 
 
 def plot_estimates(
@@ -54,9 +32,9 @@ def plot_estimates(
 ) -> Axes:
     """Draw the estimates with their intervals."""
     bounds = results.conf_int(alpha)
-    ax = _axes(ax, len(bounds))
+    ax = new_axes(ax, len(bounds))
     labels = label_texts(results.labels)
-    _intervals(ax, labels, results.params, bounds["lower"], bounds["upper"])
+    draw_intervals(ax, labels, results.params, bounds["lower"], bounds["upper"])
     info = results.info
     coefficients = info.coefficients and info.formula is not None
     if coefficients:
@@ -73,23 +51,19 @@ def plot_effects(
     frame = results.effects_frame(alpha)
     if frame is None:
         raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
-    ax = _axes(ax, len(frame))
+    ax = new_axes(ax, len(frame))
     labels = [
-        f"{label}: {_short(start)} → {_short(end)}"
+        f"{label}: {short(start)} → {short(end)}"
         for label, start, end in zip(
             label_texts(frame.index), frame["from"], frame["to"], strict=True
         )
     ]
     ax.axvline(0, color=GREY, linewidth=1)
-    _intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
+    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
     several = isinstance(frame.index, pd.MultiIndex)
     what = "probability" if several else results.info.response
     ax.set_xlabel(f"Change in {what}, {1 - alpha:.0%} interval")
     return ax
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def plot_profile(
@@ -131,7 +105,7 @@ def plot_profile(
     prediction = results.get_prediction(rows)
     if len(prediction.labels) != n_points:
         raise ValueError("a profile needs one column of predictions.")
-    ax = _axes(ax)
+    ax = new_axes(ax)
     all_at_once = prediction.conf_int(alpha, simultaneous=True)
     each = prediction.conf_int(alpha)
     level = f"{1 - alpha:.0%}"
@@ -157,21 +131,21 @@ def plot_profile(
     ax.set_xlabel(f"{variable}, others at typical values")
     ax.set_ylabel(results.info.response)
     ax.legend(frameon=False)
-    _clean(ax)
+    clean(ax)
     return ax
 
 
 def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
     """Draw the influence values of the first estimate against normal quantiles."""
     influence = results.influence().iloc[:, 0]
-    ax = _axes(ax)
+    ax = new_axes(ax)
     (theory, ordered), (slope, start, _) = stats.probplot(influence)
     ax.plot(theory, ordered, "o", color=POINT, markersize=3.5, alpha=0.7)
     ends = np.array([theory[0], theory[-1]])
     ax.plot(ends, start + slope * ends, color=ACCENT, linewidth=1.5)
     ax.set_xlabel("Normal quantile")
     ax.set_ylabel(f"Influence on {label_texts(results.labels)[0]}")
-    _clean(ax)
+    clean(ax)
     return ax
 
 
@@ -189,7 +163,7 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     ]
     bse = np.array([look.bse[0] for look in looks])
     error: Floats = bse * np.array([look.relative_mc_error[0] for look in looks])
-    ax = _axes(ax)
+    ax = new_axes(ax)
     ax.fill_between(sizes, bse - error, bse + error, color=BAND, alpha=0.5, linewidth=0)
     ax.plot(sizes, bse, "o-", color=POINT, markersize=4)
     ax.set_xscale("log")
@@ -197,7 +171,7 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     ax.set_ylabel(
         f"Std err of {label_texts(results.labels)[0]} ± its Monte Carlo error"
     )
-    _clean(ax)
+    clean(ax)
     return ax
 
 
@@ -218,7 +192,7 @@ def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -
     """
     shown = comparison.shown_tables()
     step = len(comparison.estimators) + 1  # a row for the estimate's label
-    ax = _axes(ax, step * len(shown))
+    ax = new_axes(ax, step * len(shown))
     ticks: list[str] = []
     for group, (label, frame) in enumerate(shown):
         places = -(group * step + 1 + np.arange(len(frame)))
@@ -237,14 +211,14 @@ def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -
         f"{1 - comparison.alpha:.0%} confidence interval by each variance estimator "
         "(orange: in use)"
     )
-    _clean(ax)
+    clean(ax)
     return ax
 
 
 def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
     """Draw how often intervals lie above and below the truth."""
     frame, alpha = check.frame, check.alpha
-    ax = _axes(ax, len(frame))
+    ax = new_axes(ax, len(frame))
     places = np.arange(len(frame))[::-1]
     ax.plot(frame["miss_above"], places, "o", color=POINT, label="above the truth")
     ax.plot(frame["miss_below"], places, "s", color=ACCENT, label="below the truth")
@@ -253,7 +227,7 @@ def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(-0.6, len(frame) - 0.4)
     ax.set_xlabel(f"Probability that the {1 - alpha:.0%} interval lies ...")
     ax.legend(frameon=False)
-    _clean(ax)
+    clean(ax)
     return ax
 
 
@@ -263,7 +237,7 @@ def plot_quantiles(found: Bootstrap, *, ax: Axes | None = None) -> Axes:
     Each estimate is centred and scaled by its own mean and standard deviation; normal
     ones lie on the line.
     """
-    ax = _axes(ax, 12)
+    ax = new_axes(ax, 12)
     places = (np.arange(1, found.R + 1) - 0.5) / found.R
     normal = stats.norm.ppf(places)
     spread = found.bse.to_numpy()
@@ -278,5 +252,5 @@ def plot_quantiles(found: Bootstrap, *, ax: Axes | None = None) -> Axes:
     )
     if len(texts) <= MOST_NAMED:
         ax.legend(frameon=False)
-    _clean(ax)
+    clean(ax)
     return ax

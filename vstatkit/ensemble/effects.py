@@ -65,7 +65,7 @@ def effect_settings(
     variables = variables_of(frame)
     quantiles = variables.quantiles(coding.numeric, QUANTILES)
     for name in coding.variables:
-        found = _moves(variables, name, quantiles.get(name))
+        found = moves_of(variables, name, quantiles.get(name))
         if moves and len(moves) + len(found) > room:
             break
         moves += [(name, start, end) for start, end in found]
@@ -91,7 +91,7 @@ def effect_settings(
     )
 
 
-def _moves(
+def moves_of(
     variables: Variables, name: str, ends: list[float] | None
 ) -> list[tuple[Any, Any]]:
     """List the moves of a predictor: between quantiles, or from the first level."""

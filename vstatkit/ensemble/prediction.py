@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
-from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.memory import (
     FLOAT,
     POINTS,
@@ -30,6 +31,7 @@ from vstatkit.inference.estimate import (
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.workers import go_on, in_parallel
 
@@ -52,6 +54,51 @@ TASKS = 8
 
 VALUES_PER_TASK = 2_000_000
 """Values that one task estimates from; more, if these are few rows."""
+
+
+class OwnLearners(NamedTuple):
+    """Which learners predict a row that they may have been fitted to.
+
+    Attributes
+    ----------
+    design : SubsampleDesign
+        Which units each learner saw.
+    units : ndarray of shape (rows,) or None
+        Unit of every row: learners that saw it are left out. None for all learners.
+    """
+
+    design: SubsampleDesign
+    units: Ints | None
+
+
+class LearnerSums(NamedTuple):
+    """Sums over rows for every learner, and over learners for every row.
+
+    Attributes
+    ----------
+    values : ndarray of shape (B, g * outputs)
+        Weighted sums over rows.
+    total : ndarray of shape (rows, outputs) or float
+        Sums over the learners asked for; zero if there are none.
+    times : ndarray of shape (rows, 1) or float
+        Number (in a complete design: weight) of these learners.
+    """
+
+    values: Floats
+    total: Floats | float
+    times: Floats | float
+
+    @property
+    def own(self) -> Floats:
+        """Mean of the learners asked for, shape (rows, outputs)."""
+        times = np.asarray(self.times)
+        if not times.all():
+            raise ValueError(
+                f"{int((times == 0).sum()):,} of {len(times):,} rows are in the "
+                "subsample of every learner, so nothing predicts them out of bag. Use "
+                "more learners or a smaller `k`, or ask for se='sample'."
+            )
+        return np.asarray(self.total / times)
 
 
 @dataclass(frozen=True)
@@ -158,6 +205,39 @@ class Predictor:
             list(self._calls(_piece_estimates, pieces, X, estimation=estimation))
         )
 
+    def sums(
+        self, X: Floats, shares: Any, own: OwnLearners | None = None
+    ) -> LearnerSums:
+        """Weighted sums over rows, learner by learner; B x rows is never held.
+
+        Parameters
+        ----------
+        X : ndarray of shape (rows, p)
+            Coded rows.
+        shares : sparse array of shape (g, rows)
+            Weights of the rows in each of g sums.
+        own : OwnLearners, optional
+            Learners that are averaged row by row besides.
+        """
+        shares = sparse.csr_array(shares)
+        weights = None if own is None else own.design.weights(0, len(self.learners))
+        lasting = (self.kernel, self._kept)
+        reading = _Reading(self.kernel, self._kept, np.ascontiguousarray(X), weights)
+        parts = in_parallel(
+            _block_shares,
+            self._starts,
+            n_jobs=self.n_jobs,
+            shared=(reading, shares, own),
+            lasting=lasting,
+        )
+        values: list[Floats] = []
+        total: Floats | float = 0.0
+        times: Floats | float = 0.0
+        for found in parts:
+            values.append(found.values)
+            total, times = total + found.total, times + found.times
+        return LearnerSums(np.concatenate(values), total, times)
+
     @property
     def _starts(self) -> Iterator[tuple[int]]:
         starts = range(0, len(self.learners), LEARNERS_PER_TASK)
@@ -236,6 +316,34 @@ def _block_sum(reading: _Reading, first: int, origin: Floats) -> Floats:
     for learner in reading.block(first):
         total += reading.predict(learner) - origin
     return total
+
+
+def _block_shares(
+    reading: _Reading, shares: Any, own: OwnLearners | None, first: int
+) -> LearnerSums:
+    """Sum the predictions of some learners where they are made."""
+    learners, rows = reading.block(first), len(reading.X)
+    whole = shares.sum(axis=1)[:, None]
+    values, total = [], np.zeros((rows, reading.kernel.n_outputs))
+    times = np.zeros((rows, 1))
+    absent = None
+    if own is not None and own.units is not None:
+        counts = dense(own.design.counts(first, first + len(learners)))
+        absent = (counts[:, own.units] == 0).astype(np.float64)
+    for b, learner in enumerate(learners):
+        predicted = reading.predict(learner).reshape(rows, -1)
+        origin = predicted[:1]  # an offset of all rows costs no digits
+        values.append((shares @ (predicted - origin) + whole * origin).ravel())
+        if own is None:
+            continue
+        weight = np.ones((rows, 1)) if absent is None else absent[b][:, None]
+        if reading.weights is not None:
+            weight = weight * reading.weights[first + b]
+        total += weight * predicted
+        times = times + weight
+    if own is None:
+        return LearnerSums(np.stack(values), 0.0, 0.0)
+    return LearnerSums(np.stack(values), total, times)
 
 
 def _piece_mean(reading: _Reading, start: int, stop: int) -> Floats:

@@ -1,11 +1,12 @@
 """Covariances of the estimates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.population import RowInfluence, joint_influence
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.estimate import estimate_covariance
 
@@ -38,18 +39,27 @@ class Covariance:
 
 
 def covariance(
-    design: SubsampleDesign, values: Floats, estimates: Estimates
+    design: SubsampleDesign,
+    values: Floats,
+    estimates: Estimates,
+    points: RowInfluence | None = None,
 ) -> Covariance:
     """Estimate the joint covariance of an ensemble's estimates.
 
     The repair is made on the correlation scale, so that it does not depend on
-    the units of the estimates.
+    the units of the estimates. `points` adds the sampling of the rows averaged over.
     """
     parts = estimates.scaled
     scaled = values / estimates.unit
     sampling, monte_carlo = estimate_covariance(
         parts.method, design, scaled, parts.orders
     )
+    if points is not None:
+        rows = points.values / estimates.unit
+        joined = joint_influence(
+            design, scaled, parts.method, replace(points, values=rows)
+        )
+        sampling = sampling + joined.added(joint=True)
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)
     correlation = (sampling + monte_carlo) / np.outer(scale, scale)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task
@@ -37,6 +38,8 @@ class Continuation:
         Workers.
     progress : bool or None
         Whether to show a progress bar.
+    data : DataFrame or None
+        The rows that were used, all columns; None where they are not held.
     """
 
     task: Task
@@ -44,6 +47,7 @@ class Continuation:
     y: Floats | None = None
     n_jobs: int | None = None
     progress: bool | None = None
+    data: pd.DataFrame | None = None
 
 
 def recipe_of(results: "EnsembleResults") -> Continuation:

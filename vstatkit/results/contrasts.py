@@ -22,8 +22,10 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
         results.info, title="Linear combinations of estimates", coefficients=True
     )
     support = None if results.support is None else results.support.combined(coefs)
+    points = None if results.points is None else results.points.combined(coefs)
     return replace(
         results,
+        points=points,
         values=_combined(results.values, coefs),
         limit=_combined_limit(results, coefs),
         support=support,

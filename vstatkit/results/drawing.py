@@ -16,11 +16,14 @@ PLOTS: dict[str, Draw | str] = {
     "effects": "plot_effects",
     "profile": "plot_profile",
     "influence": "plot_influence",
+    "average effects": "vstatkit.results.pictures:plot_average_effects",
+    "partial dependence": "vstatkit.results.pictures:plot_partial_dependence",
     "convergence": "plot_convergence",
 }
 """Pictures by the name that `EnsembleResults.plot` takes.
 
-Texts are functions of `vstatkit.plots`, which is imported on demand.
+Texts are functions of `vstatkit.plots`, or of the module before the colon, which is
+imported on demand.
 """
 
 
@@ -53,6 +56,7 @@ def draw(
         raise ValueError(f"`kind` must be one of {names}; got {kind!r}.")
     found = PLOTS[kind]
     if isinstance(found, str):
-        found = getattr(importlib.import_module("vstatkit.plots"), found)
+        module, _, function = found.rpartition(":")
+        found = getattr(importlib.import_module(module or "vstatkit.plots"), function)
     axes: Axes = found(results, ax=ax, **options)
     return axes

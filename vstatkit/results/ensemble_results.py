@@ -30,9 +30,11 @@ from vstatkit.inference.influence import (
     influential,
 )
 from vstatkit.inference.intervals import Support
+from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.results.averaging import Averaging
 from vstatkit.results.beyond import measured_orders
 from vstatkit.results.checking import Checking
 from vstatkit.results.continuation import Continuation, continued
@@ -56,7 +58,7 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 
 @dataclass(frozen=True)
-class EnsembleResults(Views, Predicting, Checking):
+class EnsembleResults(Views, Predicting, Averaging, Checking):
     """An ensemble's estimates with their uncertainty.
 
     Attributes
@@ -98,6 +100,9 @@ class EnsembleResults(Views, Predicting, Checking):
         `out_of_bag_errors` finds them in others.
     recipe : Continuation or None
         How to grow more learners; None where the training data are not available.
+    points : RowInfluence or None
+        Influence of the rows that were averaged over, for standard errors of averages
+        that are about the population of these rows.
     """
 
     design: SubsampleDesign
@@ -117,6 +122,7 @@ class EnsembleResults(Views, Predicting, Checking):
     orders: HigherOrders | None = None
     errors: Errors | None = field(default=None, repr=False, compare=False)
     recipe: Continuation | None = field(default=None, repr=False, compare=False)
+    points: RowInfluence | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out of pickles: it holds the data, and any function."""
@@ -136,7 +142,12 @@ class EnsembleResults(Views, Predicting, Checking):
             self.design, self.values, self.variance, self.limit, self.orders
         )
         null = 0.0 if self.null is None else self.null
-        return replace(found, null=null, support=self.support)
+        found = replace(found, null=null, support=self.support)
+        if self.points is None:
+            return found
+        return population_estimates(
+            found, self.design, self.values, self.points, self.limit
+        )
 
     @cached_property
     def out_of_bag_errors(self) -> Errors | None:
@@ -221,18 +232,20 @@ class EnsembleResults(Views, Predicting, Checking):
         DataFrame
             Columns `lower` and `upper`. Those of probabilities lie inside [0, 1].
         """
-        est, critical = self.estimates, None
-        if simultaneous:
-            correlation = self.covariances.correlation
-            critical = band_critical_values(correlation, alpha, est.df, self.seed)
-        bounds = np.column_stack(est.interval(alpha, critical))
+        critical = self.band_values(alpha) if simultaneous else None
+        bounds = np.column_stack(self.estimates.interval(alpha, critical))
         return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
+
+    def band_values(self, alpha: float = 0.05) -> Floats:
+        """Multiples of the standard errors that make all intervals hold at once."""
+        correlation, df = self.covariances.correlation, self.estimates.df
+        return band_critical_values(correlation, alpha, df, self.seed)
 
     @cached_property
     def covariances(self) -> Covariance:
         """Covariances of the estimates, as arrays."""
         check_memory({COVARIANCES: covariance_bytes(len(self.labels))})
-        return covariance(self.design, self.values, self.estimates)
+        return covariance(self.design, self.values, self.estimates, self.points)
 
     def cov_params(self) -> pd.DataFrame:
         """Covariance matrix of the estimates, positive semi-definite.

@@ -23,6 +23,7 @@ from vstatkit.variance.components import VarianceComponents
 if TYPE_CHECKING:
     from vstatkit.results.comparison import VarianceComparison
     from vstatkit.results.ensemble_results import EnsembleResults
+    from vstatkit.results.transforming import Function, Transformed
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,10 @@ class PredictionResults:
     def influence(self) -> pd.DataFrame:
         """Influence of every observation on every prediction, shape (n, m)."""
         return self._joint.influence()
+
+    def transform(self, f: "Function") -> "Transformed":
+        """Estimate a function of the predictions; see `EnsembleResults.transform`."""
+        return self._joint.transform(f)
 
     @cached_property
     def _joint(self) -> "EnsembleResults":

@@ -85,7 +85,8 @@ def number_text(value: float) -> str:
     return f"{value:.{min(decimals, 4)}f}"
 
 
-def _setting(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """Write a setting of a predictor: a number, or a level."""
     return number_text(float(value)) if isinstance(value, float) else str(value)
 
 
@@ -157,11 +158,25 @@ def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
     labels = frame.index
     frame = frame.iloc[shown_rows(labels)]
     cells = _test_cells(frame)
-    cells.insert(0, "from", frame["from"].map(_setting))
-    cells.insert(1, "to", frame["to"].map(_setting))
+    cells.insert(0, "from", frame["from"].map(setting_text))
+    cells.insert(1, "to", frame["to"].map(setting_text))
     headers = ["from", "to", "change", "std err", "z", "P>|z|"]
     headers = [*headers, *interval_headers(alpha)]
     return Section("Effects", headers, cells, cut=_is_cut(labels))
+
+
+def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
+    """Tabulate averages: settings first, then estimates, tests and intervals."""
+    labels = frame.index
+    frame = frame.iloc[shown_rows(labels)]
+    cells = _test_cells(frame)
+    cells.insert(2, "df", frame["df"].map("{:.1f}".format))
+    settings = list(frame.columns[: list(frame.columns).index("estimate")])
+    for place, column in enumerate(settings):
+        cells.insert(place, column, frame[column].map(setting_text))
+    headers = [*settings, "estimate", "std err", "df", "z", "P>|z|"]
+    headers = [*headers, *interval_headers(alpha)]
+    return Section(name, headers, cells, cut=_is_cut(labels))
 
 
 def components_section(results: EnsembleResults) -> Section:

@@ -106,10 +106,10 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     ]
     shown = [section for section in sections if section is not None]
     header = _header(results)
-    return _composed(shown, results.info.title, summary_notes(results, alpha), header)
+    return composed(shown, results.info.title, summary_notes(results, alpha), header)
 
 
-def _composed(
+def composed(
     sections: "Sequence[Section]",
     title: str,
     notes: Sequence[str],
@@ -142,7 +142,7 @@ def compared(comparison: VarianceComparison) -> Summary:
         for table in tables
     ]
     notes = _comparison_notes(comparison, len(comparison.labels) - len(tables))
-    return _composed(sections, "Variance estimators", notes)
+    return composed(sections, "Variance estimators", notes)
 
 
 def _comparison_section(
@@ -190,7 +190,7 @@ def checked(check: NormalityCheck) -> Summary:
         "largest: the largest share of the variance that one unit has.",
         *(f"{verdict}: {meaning}" for verdict, meaning in check.verdicts.items()),
     ]
-    return _composed([section], "Normality of the estimates", notes)
+    return composed([section], "Normality of the estimates", notes)
 
 
 def resampled(found: Bootstrap, alpha: float) -> Summary:
@@ -213,7 +213,7 @@ def resampled(found: Bootstrap, alpha: float) -> Summary:
         "omnibus, JB (Jarque-Bera), Shapiro: p-values of tests that the estimates on "
         "resampled data are normal.",
     ]
-    return _composed([section], "Bootstrap", notes)
+    return composed([section], "Bootstrap", notes)
 
 
 def _header(results: EnsembleResults) -> tuple[list[tuple[str, str]], ...]:

@@ -67,10 +67,12 @@ class Views:
         ----------
         ax : Axes, optional
             Where to draw.
-        kind : {"estimates", "effects", "profile", "influence", "convergence"}, optional
-            Another picture, or one added by `vstatkit.register_plot`.
+        kind : str, optional
+            Another picture: "estimates", "effects", "average effects", "profile",
+            "partial dependence", "influence", "convergence", or one added by
+            `vstatkit.register_plot`.
         **options
-            Of the picture; see `vstatkit.plots`.
+            Of the picture; see `vstatkit.plots` and `vstatkit.results.pictures`.
         """
         return draw(_results(self), kind, ax, options)
 

@@ -21,6 +21,7 @@ class Purpose(IntEnum):
     OUT_OF_BAG = 7
     SPREAD = 8
     BOOTSTRAP = 9
+    AVERAGES = 10
 
 
 def resolve_seed(rng: Seed) -> int:

@@ -35,6 +35,12 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     that the formula reads; other learners are left out, with a warning. If this is
     killed or out of space, an old file of the same name stays as it was.
     """
+    if results.points is not None:
+        raise ValueError(
+            "standard errors for a population rest on the rows that were averaged, "
+            "which files of results do not hold. Save the table (`frame.to_csv(...)`) "
+            "or the results that were averaged."
+        )
     arrays: Arrays = {"values": results.values}
     if results.null is not None:
         arrays["null"] = np.asarray(results.null, dtype=np.float64)

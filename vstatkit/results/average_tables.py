@@ -1,0 +1,96 @@
+"""Show averages, curves and functions of estimates in statsmodels' tables."""
+
+from typing import TYPE_CHECKING
+
+from statsmodels.iolib.summary import Summary
+
+from vstatkit.results.averages import Averages
+from vstatkit.results.sections import (
+    MAX_ROWS,
+    averages_section,
+    percent_text,
+    setting_text,
+)
+from vstatkit.results.summary import composed
+from vstatkit.results.transforming import BENT, Transformed
+from vstatkit.variance.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from vstatkit.results.curves import Curve
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+KINDS = {
+    "sample": "for these rows as they are",
+    "population": "for the population that these rows were drawn from",
+}
+"""What each kind of standard error is about."""
+
+
+HALF = ": for averages half of what it is for predictions."
+
+
+def summarise(averages: Averages, alpha: float) -> Summary:
+    """Compose the table of averages."""
+    frame = averages.summary_frame(alpha)
+    notes = [
+        f"Averages over {averages.rows}; standard errors {KINDS[averages.se]} "
+        f"(se={averages.se!r}).",
+        *_notes(averages.results, HALF),
+    ]
+    if "step" in frame:
+        notes.append("Slopes are differences of predictions over the step shown.")
+    return composed(
+        [averages_section("", frame, alpha)], averages.what.capitalize(), notes
+    )
+
+
+def summarise_curve(curve: "Curve", alpha: float) -> Summary:
+    """Compose the table of a curve."""
+    notes = [
+        f"{curve.rows}; standard errors {KINDS[curve.se]} (se={curve.se!r}).",
+        *_notes(curve.results, HALF),
+    ]
+    frame = curve.summary_frame(alpha).drop(columns=list(curve.variables))
+    texts = [", ".join(map(setting_text, row)) for row in curve.grid.to_numpy(object)]
+    outputs = len(texts) // curve.n_points
+    if outputs > 1:
+        classes = frame.index.get_level_values("class")
+        texts = [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
+    name = ", ".join(map(str, curve.variables))
+    section = averages_section(name, frame.set_axis(texts), alpha)
+    return composed([section], curve.title, notes)
+
+
+def summarise_transformed(made: Transformed, alpha: float) -> Summary:
+    """Compose the table of functions of estimates."""
+    notes = ["Standard errors by the delta method.", *_notes(made.linear)]
+    bent = made.bend[made.bend > BENT]
+    if bent.size:
+        notes.append(
+            f"{bent.size} function(s) depart from a line by up to "
+            f"{percent_text(float(bent.max()))} of its change within one standard "
+            "error: the delta method may not hold there."
+        )
+    frame = made.summary_frame(alpha)
+    title = "Functions of estimates"
+    return composed([averages_section("", frame, alpha)], title, notes)
+
+
+def _notes(results: "EnsembleResults", about: str = ".") -> list[str]:
+    """Say what the numbers rest on."""
+    error = percent_text(float(results.estimates.relative_mc_error.max()))
+    label = ESTIMATORS[results.variance].label
+    notes = [
+        f"{results.B:,} learners of {results.k:,} {results.info.units}; variance: "
+        f"{label}; Monte Carlo error of the standard errors: {error} at most."
+    ]
+    orders = results.orders
+    if orders is not None and ESTIMATORS[results.variance].beyond:
+        notes.append(
+            f"The sampling variance is the jackknife's over 1 + rho, rho = "
+            f"{orders.rho:.2f} (standard error {orders.error:.2f}){about}"
+        )
+    if len(results.labels) > MAX_ROWS:
+        hidden = len(results.labels) - MAX_ROWS
+        notes.append(f"{hidden:,} rows are not shown; `frame` holds all.")
+    return notes

@@ -1,0 +1,397 @@
+"""Methods of results that average over rows, and what they compute."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats
+from vstatkit.ensemble.averages import (
+    Averaged,
+    Averager,
+    Division,
+    Sample,
+    joined_influence,
+)
+from vstatkit.inference.population import RowInfluence
+from vstatkit.results.learners import predictor_of
+from vstatkit.results.moves import (
+    Variables,
+    asked_variables,
+    effect_moves,
+    is_factor,
+    output_index,
+    slope_steps,
+)
+from vstatkit.results.rows import (
+    averaged_results,
+    averager_of,
+    sample_of,
+    training_frame,
+)
+
+if TYPE_CHECKING:
+    from vstatkit.results.averages import Averages
+    from vstatkit.results.curves import Curve
+    from vstatkit.results.ensemble_results import EnsembleResults
+    from vstatkit.results.transforming import Function, Transformed
+
+
+def _results(averaging: "Averaging") -> "EnsembleResults":
+    """Tell the type checker what has these methods."""
+    return cast("EnsembleResults", averaging)
+
+
+class Averaging:
+    """Methods of results that average over rows."""
+
+    def avg_predictions(
+        self, data: DataLike | None = None, by: str | None = None, se: str = "sample"
+    ) -> "Averages":
+        """Average the predictions over rows, with standard errors.
+
+        Parameters
+        ----------
+        data : DataFrame, optional
+            Rows to average over; the training rows by default (of more than 20,000
+            rows so many, drawn by the seed).
+        by : str, optional
+            A column: one average for each of its levels.
+        se : {"sample", "population"}
+            Standard errors for these rows as they are, or for the population that
+            they were drawn from, which includes the sampling of the rows. Rows of
+            `data` that are training rows (the same labels and values) are known as
+            such; others are taken as independent of the training data.
+
+        Returns
+        -------
+        Averages
+
+        Notes
+        -----
+        The average of a learner's predictions is a kernel, so that its standard error
+        comes from the learners as that of a prediction does; see
+        `vstatkit.inference.population.population_estimates` for the population.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> res.avg_predictions(se="population").frame.index.to_list()
+        ['average']
+        """
+        results = _results(self)
+        sample = sample_of(results, data)
+        averager, division = (
+            averager_of(results, sample, se),
+            Division(sample.frame, by),
+        )
+        found = averager.averages(sample.frame, division.shares)
+        points = averager.influence(found.own, division.shares)
+        labels = (
+            pd.Index(["average"]) if by is None else pd.Index(division.levels, name=by)
+        )
+        table = pd.DataFrame({"rows": division.counts}, labels)
+        return _made(
+            results,
+            averager,
+            [found.values],
+            table,
+            ("average predictions", se),
+            points=points,
+        )
+
+    def avg_effects(
+        self,
+        variables: Variables | None = None,
+        data: DataLike | None = None,
+        by: str | None = None,
+        se: str = "sample",
+    ) -> "Averages":
+        """Average over rows what changes when one predictor moves.
+
+        Parameters
+        ----------
+        variables : str, list of str or dict, optional
+            Predictors that move, one at a time; all by default. Numbers move from
+            their 10 % to their 90 % quantile, categories from the first level to
+            each other one, as in `effects`; a dict gives both ends.
+        data, by, se
+            See `avg_predictions`.
+
+        Returns
+        -------
+        Averages
+            All other predictors stay as they were observed, row by row.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> table = res.avg_effects({"x4": (0.2, 0.8)}).frame
+        >>> table[["from", "to"]].iloc[0].to_list()
+        [0.2, 0.8]
+        """
+        results = _results(self)
+        sample, predictor = sample_of(results, data), predictor_of(results)
+        known = training_frame(results)
+        moves = effect_moves(
+            variables, predictor, sample.frame if known is None else known
+        )
+        settings = [
+            ({move.name: move.start}, {move.name: move.end}, 1.0) for move in moves
+        ]
+        table = pd.DataFrame(
+            [[move.start, move.end] for move in moves],
+            index=pd.Index([move.name for move in moves], name="predictor"),
+            columns=["from", "to"],
+            dtype=object,
+        )
+        return _moved(
+            results, sample, settings, table, by=by, words=("average effects", se)
+        )
+
+    def avg_slopes(
+        self,
+        variables: Variables | None = None,
+        data: DataLike | None = None,
+        by: str | None = None,
+        step: float | Mapping[str, float] | None = None,
+        se: str = "sample",
+    ) -> "Averages":
+        """Average over rows the slope of the predictions along one predictor.
+
+        Parameters
+        ----------
+        variables : str or list of str, optional
+            Numeric predictors; all by default.
+        data, by, se
+            See `avg_predictions`.
+        step : float or dict, optional
+            How far the predictor moves, half of it to each side of every row: one
+            standard deviation by default. Trees are step functions: a short step
+            crosses few of their splits, and its slope is mostly noise.
+
+        Returns
+        -------
+        Averages
+            Differences of predictions over the `step`, which the table shows.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> res.avg_slopes("x4", step=0.5).frame["step"].to_list()
+        [0.5]
+        """
+        results = _results(self)
+        sample, predictor = sample_of(results, data), predictor_of(results)
+        known = training_frame(results)
+        frame = sample.frame if known is None else known
+        asked = asked_variables(variables, predictor)
+        numeric = [name for name in asked if not is_factor(predictor, name)]
+        if len(numeric) < len(asked) and variables is not None:
+            factors = ", ".join(str(one) for one in asked if one not in numeric)
+            raise ValueError(
+                f"slopes are for numeric predictors; {factors} has levels. Use "
+                "avg_effects."
+            )
+        if not numeric:
+            raise ValueError("the model has no numeric predictor; use avg_effects.")
+        steps = slope_steps(numeric, predictor, frame, step)
+        settings = []
+        for name, width in steps.items():
+            x = sample.frame[name].to_numpy(dtype=np.float64)
+            settings.append(({name: x - width / 2}, {name: x + width / 2}, width))
+        table = pd.DataFrame(
+            {"step": list(steps.values())}, pd.Index(list(steps), name="predictor")
+        )
+        return _moved(
+            results, sample, settings, table, by=by, words=("average slopes", se)
+        )
+
+    def partial_dependence(
+        self,
+        *variables: str,
+        data: DataLike | None = None,
+        points: int | None = None,
+        grid: Any = None,
+        se: str = "sample",
+    ) -> "Curve":
+        """Average the predictions over rows, with one or two predictors set.
+
+        Parameters
+        ----------
+        *variables : str
+            One predictor, or two.
+        data : DataFrame, optional
+            Rows to average over; by default the training rows: at most 2,000 (500
+            with two predictors), drawn by the seed.
+        points : int, optional
+            Points on the grid of a numeric predictor: quantiles from 5 % to 95 %; 30
+            by default, 10 with two predictors. Factors have all their levels.
+        grid : array-like or dict, optional
+            The points themselves; a dict of them by name for two predictors.
+        se : {"sample", "population"}
+            See `avg_predictions`.
+
+        Returns
+        -------
+        Curve
+
+        References
+        ----------
+        Friedman (2001), Greedy function approximation: a gradient boosting machine,
+        Annals of Statistics 29. doi:10.1214/aos/1013203451
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> curve = res.partial_dependence("x4", points=5)
+        >>> curve.frame.shape[0], curve.conf_int(simultaneous=True).shape
+        (5, (5, 2))
+        """
+        from vstatkit.results.curves import dependence  # noqa: PLC0415 takes results
+
+        return dependence(
+            _results(self), variables, data, points=points, grid=grid, se=se
+        )
+
+    def accumulated_effects(
+        self,
+        *variables: str,
+        data: DataLike | None = None,
+        points: int | None = None,
+    ) -> "Curve":
+        """Accumulate local effects of one numeric predictor, or of two together.
+
+        Parameters
+        ----------
+        *variables : str
+            One numeric predictor, or two: then what they do together, beyond what
+            each does by itself.
+        data : DataFrame, optional
+            Rows; by default the training rows, at most 20,000 drawn by the seed.
+        points : int, optional
+            Intervals of the grid, between quantiles; 20 by default, 8 with two
+            predictors.
+
+        Returns
+        -------
+        Curve
+            It has a mean of zero over the rows. Standard errors are for these rows and
+            this grid as they are.
+
+        References
+        ----------
+        Apley and Zhu (2020), Visualizing the effects of predictor variables in black
+        box supervised learning models, Journal of the Royal Statistical Society B 82.
+        doi:10.1111/rssb.12377
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> len(res.accumulated_effects("x4", points=5).frame)
+        6
+        """
+        from vstatkit.results.curves import accumulated  # noqa: PLC0415 takes results
+
+        return accumulated(_results(self), variables, data, points)
+
+    def transform(self, f: "Function") -> "Transformed":
+        """Estimate a function of the estimates, by the delta method.
+
+        Parameters
+        ----------
+        f : callable
+            Takes the estimates, an array that also knows their names, and returns a
+            number, an array, a dict or a Series.
+
+        Returns
+        -------
+        Transformed
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1, kernel="ols")
+        >>> ratio = res.transform(lambda p: {"ratio": p["x1"] / p["x4"]})
+        >>> ratio.params.index.to_list()
+        ['ratio']
+        """
+        from vstatkit.results.transforming import transformed  # noqa: PLC0415
+
+        return transformed(_results(self), f)
+
+
+def _moved(
+    results: "EnsembleResults",
+    sample: Sample,
+    settings: Sequence[tuple[dict[Any, Any], dict[Any, Any], float]],
+    table: pd.DataFrame,
+    *,
+    by: str | None,
+    words: tuple[str, str],
+) -> "Averages":
+    """Average differences between two settings of the rows, over a divisor."""
+    averager, division = (
+        averager_of(results, sample, words[1]),
+        Division(sample.frame, by),
+    )
+    shares = division.shares
+    found: list[Averaged] = []
+    for start, end, divisor in settings:
+        before = averager.averages(sample.at(start), shares)
+        found.append(averager.averages(sample.at(end), shares).less(before, divisor))
+    points = joined_influence([averager.influence(one.own, shares) for one in found])
+    g = len(division.counts)
+    places = np.repeat(np.arange(len(table)), g)
+    index = table.index
+    if by is not None:
+        pairs = [(name, level) for name in index for level in division.levels]
+        index = pd.MultiIndex.from_tuples(pairs, names=["predictor", by])
+    table = table.iloc[places].set_axis(index)
+    table = table.assign(rows=np.tile(division.counts, len(settings)))
+    divisors = np.repeat([divisor for _, _, divisor in settings], g)
+    values = [one.values for one in found]
+    return _made(
+        results, averager, values, table, words, points=points, divisors=divisors
+    )
+
+
+def _made(
+    results: "EnsembleResults",
+    averager: Averager,
+    values: Sequence[Floats],
+    table: pd.DataFrame,
+    words: tuple[str, str],
+    *,
+    points: RowInfluence | None,
+    divisors: Floats | None = None,
+) -> "Averages":
+    """Label averages, every output of each, and put the table together."""
+    from vstatkit.results.averages import Averages  # noqa: PLC0415 takes results
+
+    predictor = averager.predictor
+    what, se = words
+    index = output_index(table.index, predictor.classes)
+    repeats = len(index) // len(table)
+    settings = table.iloc[np.repeat(np.arange(len(table)), repeats)].set_axis(index)
+    made = averaged_results(
+        results,
+        np.concatenate(values, axis=1),
+        index,
+        what.capitalize(),
+        points=points,
+        differences=None if divisors is None else np.repeat(divisors, repeats),
+    )
+    return Averages(made, settings, what, str(averager.sample), se)

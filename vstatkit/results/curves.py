@@ -1,0 +1,385 @@
+"""Curves and maps of averages, with bands."""
+
+import itertools
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats, Restrictions
+from vstatkit.ensemble.averages import Averager, Sample
+from vstatkit.ensemble.curves import (
+    Intervals,
+    accumulated_line,
+    accumulated_map,
+    quantile_grid,
+    set_averages,
+)
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.formula.variables import variables_of
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.learners import predictor_of
+from vstatkit.results.moves import (
+    check_variable,
+    is_factor,
+    output_index,
+)
+from vstatkit.results.rows import (
+    MOST_ROWS,
+    averaged_results,
+    averager_of,
+    predictor_names,
+    sample_of,
+    training_frame,
+)
+from vstatkit.results.tables import estimates_frame, label_texts
+from vstatkit.results.transforming import Function, Transformed, transformed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+CURVE_ROWS = {1: 2000, 2: 500}
+"""Most rows that a partial dependence averages over, for one and two predictors."""
+
+CURVE_POINTS = {1: 30, 2: 10}
+"""Points on the grid of every numeric predictor."""
+
+CURVE_INTERVALS = {1: 20, 2: 8}
+"""Intervals of every predictor of accumulated effects."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An average along one predictor, or over the plane of two, with its uncertainty.
+
+    Attributes
+    ----------
+    results : EnsembleResults
+        The points as estimates, with their joint covariance.
+    grid : DataFrame
+        The predictors at every point, indexed as the estimates.
+    variables : tuple of str
+        The predictors, one or two.
+    factors : tuple of bool
+        Which of them are categories.
+    title, rows : str
+        What it is, and which rows were averaged over, in words.
+    se : str
+        Kind of standard error, "sample" or "population".
+    rug : tuple of ndarray
+        Values of every predictor in the rows, for the picture.
+    """
+
+    results: EnsembleResults
+    grid: pd.DataFrame
+    variables: tuple[str, ...]
+    factors: tuple[bool, ...]
+    title: str
+    rows: str
+    se: str
+    rug: tuple[Any, ...]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All numbers, with intervals and bands of 95 %."""
+        return self.summary_frame()
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Tabulate the points with tests and intervals of coverage 1 - alpha."""
+        found = estimates_frame(self.results.estimates, self.grid.index, alpha)
+        return pd.concat([self.grid, found], axis=1)
+
+    @property
+    def params(self) -> pd.Series:
+        """Averages."""
+        return self.results.params
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors."""
+        return self.results.bse
+
+    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
+        """Confidence intervals of the points, or a band that holds at all of them."""
+        return self.results.conf_int(alpha, simultaneous)
+
+    def cov(self) -> pd.DataFrame:
+        """Covariance matrix of the points, positive semi-definite."""
+        return self.results.cov_params()
+
+    def t_test(self, R: Restrictions) -> EnsembleResults:
+        """Test linear combinations of the points, one by one."""
+        return self.results.t_test(R)
+
+    def transform(self, f: Function) -> Transformed:
+        """Estimate a function of the points; see `EnsembleResults.transform`."""
+        return transformed(self.results, f)
+
+    def contrast(self, to: Any = None, start: Any = None) -> EnsembleResults:
+        """Compare points of the curve with each other, or with its mean.
+
+        Parameters
+        ----------
+        to : value of the predictor, optional
+            A point (of several numbers the nearest on the grid; a pair for two
+            predictors); all points by default.
+        start : value of the predictor, optional
+            The point to compare with; the mean over the points of the grid by
+            default.
+
+        Returns
+        -------
+        EnsembleResults
+            Differences with standard errors from the same learners; `summary()`,
+            `conf_int()` and tests as of any results. With several classes there is a
+            difference for each of them.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> curve = res.partial_dependence("x4", grid=[0.1, 0.5, 0.9])
+        >>> curve.contrast(0.9, 0.1).params.index.to_list()
+        ['x4: 0.1 → 0.9']
+        """
+        outputs = len(self.results.labels) // self.n_points
+        places = range(self.n_points) if to is None else [self._place(to)]
+        mean = np.full(self.n_points, 1 / self.n_points)
+        base = mean if start is None else np.eye(self.n_points)[self._place(start)]
+        rows = np.stack([np.eye(self.n_points)[place] - base for place in places])
+        made = self.results.t_test(np.kron(rows, np.eye(outputs)))
+        name = ", ".join(map(str, self.variables))
+        origin = "mean" if start is None else self._text(self._place(start))
+        texts = [f"{name}: {origin} → {self._text(place)}" for place in places]
+        if outputs > 1:
+            classes = label_texts(self.results.labels)[:outputs]
+            ends = [one[one.rindex("[") :] for one in classes]
+            texts = [f"{text} {end}" for text in texts for end in ends]
+        return _relabelled(made, texts)
+
+    @property
+    def n_points(self) -> int:
+        """Points on the grid; several classes share them."""
+        return len(self.grid.drop_duplicates())
+
+    @property
+    def _points(self) -> pd.DataFrame:
+        return self.grid.drop_duplicates().reset_index(drop=True)
+
+    def _text(self, place: int) -> str:
+        row = self._points.iloc[place]
+        return ", ".join(
+            f"{one:.4g}" if isinstance(one, float) else str(one) for one in row
+        )
+
+    def _place(self, value: Any) -> int:
+        """Find the point nearest to a value; levels must be met exactly."""
+        wanted = value if isinstance(value, tuple) else (value,)
+        if len(wanted) != len(self.variables):
+            raise ValueError(
+                f"a point has a value of each of {', '.join(self.variables)}; got "
+                f"{value!r}."
+            )
+        distance = np.zeros(self.n_points)
+        for name, factor, one in zip(self.variables, self.factors, wanted, strict=True):
+            column = self._points[name]
+            if factor:
+                gap = np.where(column == one, 0.0, np.inf)
+            else:
+                unit = float(column.max() - column.min()) or 1.0
+                gap = np.abs(column.to_numpy(dtype=np.float64) - float(one)) / unit
+            distance = distance + gap
+        place = int(np.argmin(distance))
+        if not np.isfinite(distance[place]):
+            raise ValueError(f"{value!r} is not a point of the curve.")
+        return place
+
+    def summary(self, alpha: float = 0.05) -> "Summary":
+        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        from vstatkit.results.average_tables import (  # noqa: PLC0415 slow import
+            summarise_curve,
+        )
+
+        return summarise_curve(self, alpha)
+
+    def plot(self, ax: Any = None, *, alpha: float = 0.05) -> "Axes | Any":
+        """Draw the curve with its intervals (dark) and band (light), and a rug.
+
+        Of two predictors a map of the estimate and one of its standard error are
+        drawn, on the two axes given as `ax` or on new ones; both are returned.
+        """
+        from vstatkit.results import pictures  # noqa: PLC0415 loads on demand
+
+        if len(self.variables) == 2:
+            return pictures.plot_map(self, axes=ax)
+        return pictures.plot_curve(self, alpha=alpha, ax=ax)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(str, self.variables))
+        text = f"{self.title} on {names}, {self.n_points} points, se={self.se!r}"
+        return textwrap.shorten(f"<Curve: {text}", 90) + ">"
+
+    def _repr_html_(self) -> str:
+        return str(self.summary().as_html())
+
+
+def _relabelled(results: EnsembleResults, texts: list[str]) -> EnsembleResults:
+    return replace(results, labels=pd.Index(texts))
+
+
+def _checked(variables: Sequence[str], predictor: Predictor) -> None:
+    if not 1 <= len(variables) <= 2 or len(set(variables)) < len(variables):
+        raise ValueError(
+            f"give one predictor, or two different ones; got {list(variables)}."
+        )
+    for name in variables:
+        check_variable(name, predictor_names(predictor))
+
+
+def _grid_of(
+    name: str, predictor: Predictor, frame: pd.DataFrame, points: int, grid: Any
+) -> list[Any]:
+    """List the points of one predictor: those given, its levels or its quantiles."""
+    if isinstance(grid, Mapping):
+        grid = grid.get(name)
+    factor = is_factor(predictor, name)
+    if grid is not None:
+        found = list(grid) if factor else [float(one) for one in np.unique(grid)]
+    elif factor:
+        found = variables_of(frame).levels(name)
+    else:
+        column = frame[name].to_numpy(dtype=np.float64)
+        found = [float(one) for one in quantile_grid(column, points)]
+    if not found:
+        raise ValueError(f"the grid of {name!r} must have at least one point.")
+    return found
+
+
+def dependence(
+    results: EnsembleResults,
+    variables: Sequence[str],
+    data: DataLike | None,
+    *,
+    points: int | None,
+    grid: Any,
+    se: str,
+) -> Curve:
+    """Partial dependence; see `EnsembleResults.partial_dependence`."""
+    predictor, d = predictor_of(results), len(variables)
+    everything = sample_of(results, data, None)
+    _checked(variables, predictor)
+    if d == 2 and grid is not None and not isinstance(grid, Mapping):
+        raise ValueError("`grid` must be a dict of points by name for two predictors.")
+    sample = sample_of(results, data, CURVE_ROWS[d])
+    known = training_frame(results)
+    frame = everything.frame if known is None else known
+    n_points = CURVE_POINTS[d] if points is None else points
+    if n_points < 2:
+        raise ValueError(f"`points` must be at least 2; got {n_points}.")
+    axes = [_grid_of(name, predictor, frame, n_points, grid) for name in variables]
+    settings = [
+        dict(zip(variables, one, strict=True)) for one in itertools.product(*axes)
+    ]
+    averager = averager_of(results, sample, se)
+    values, influence = set_averages(averager, settings)
+    table = pd.DataFrame(settings)
+    index, grid_table = _labelled(table, variables, predictor)
+    made = averaged_results(
+        results, values, index, "Partial dependence", points=influence
+    )
+    return _curve(made, grid_table, averager, variables, title=made.info.title, se=se)
+
+
+def _labelled(
+    table: pd.DataFrame, variables: Sequence[str], predictor: Predictor
+) -> tuple[pd.Index, pd.DataFrame]:
+    """Label points, every output of each."""
+    if len(variables) == 1:
+        index = pd.Index(table[variables[0]], name=variables[0])
+    else:
+        index = pd.MultiIndex.from_frame(table)
+    index = output_index(index, predictor.classes)
+    repeats = len(index) // len(table)
+    places = np.repeat(np.arange(len(table)), repeats)
+    return index, table.iloc[places].set_axis(index)
+
+
+def _curve(
+    made: EnsembleResults,
+    grid: pd.DataFrame,
+    averager: Averager,
+    variables: Sequence[str],
+    *,
+    title: str,
+    se: str,
+) -> Curve:
+    sample = averager.sample
+    return Curve(
+        results=made,
+        grid=grid,
+        variables=tuple(variables),
+        factors=tuple(is_factor(averager.predictor, name) for name in variables),
+        title=title,
+        rows=f"Averages over {sample}",
+        se=se,
+        rug=tuple(sample.frame[name].to_numpy() for name in variables),
+    )
+
+
+def accumulated(
+    results: EnsembleResults,
+    variables: Sequence[str],
+    data: DataLike | None,
+    points: int | None,
+) -> Curve:
+    """Accumulated local effects; see `EnsembleResults.accumulated_effects`."""
+    predictor, d = predictor_of(results), len(variables)
+    sample = sample_of(results, data, MOST_ROWS)
+    _checked(variables, predictor)
+    for name in variables:
+        if is_factor(predictor, name):
+            raise ValueError(
+                f"accumulated effects are for numeric predictors, whose values have an "
+                f"order and distances; {name!r} has levels. Use partial_dependence."
+            )
+    n = CURVE_INTERVALS[d] if points is None else points
+    if n < 1:
+        raise ValueError(f"`points` must be at least 1; got {n}.")
+    averager = averager_of(results, sample, "sample")
+    cuts = [_cut(sample, name, n) for name in variables]
+    title = "Accumulated local effects"
+    if d == 1:
+        values = accumulated_line(averager, cuts[0])
+        table = pd.DataFrame({variables[0]: cuts[0].edges})
+    else:
+        values, _ = accumulated_map(averager, *cuts)
+        edges = itertools.product(cuts[0].edges, cuts[1].edges)
+        table = pd.DataFrame(list(edges), columns=list(variables))
+    index, grid = _labelled(table, variables, predictor)
+    # Sums of many differences have no bound but their number.
+    made = averaged_results(
+        results,
+        values.reshape(len(values), -1),
+        index,
+        title,
+        points=None,
+        differences=1.0,
+    )
+    return _curve(_unbounded(made), grid, averager, variables, title=title, se="sample")
+
+
+def _unbounded(results: EnsembleResults) -> EnsembleResults:
+    return replace(results, limit=None, support=None)
+
+
+def _cut(sample: Sample, name: str, intervals: int) -> Intervals:
+    column: Floats = sample.frame[name].to_numpy(dtype=np.float64)
+    return Intervals.of(name, column, intervals)

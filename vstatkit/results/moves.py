@@ -1,0 +1,103 @@
+"""Which predictors move, how far, and what the averages of it are called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Labels
+from vstatkit.ensemble.effects import QUANTILES, moves_of
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.formula.frames import nearest
+from vstatkit.formula.variables import variables_of
+from vstatkit.results.rows import predictor_names
+
+Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
+"""Predictors that move; a mapping says from where to where."""
+
+
+class Move(NamedTuple):
+    """A predictor that is set to one value, and to another."""
+
+    name: str
+    start: Any
+    end: Any
+
+
+def check_variable(name: Any, names: Sequence[Any]) -> None:
+    """Refuse what is not a predictor."""
+    if name not in names:
+        listed = ", ".join(map(str, names))
+        near = nearest(str(name), [str(one) for one in names])
+        raise ValueError(
+            f"`variables` must be predictors of the model, some of {listed}; got "
+            f"{name!r}{near}"
+        )
+
+
+def is_factor(predictor: Predictor, name: Any) -> bool:
+    """Whether a predictor is a category."""
+    return predictor.coding is not None and name in predictor.coding.categorical
+
+
+def asked_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
+    """List the predictors asked for; all of them by default."""
+    names = predictor_names(predictor)
+    if variables is None:
+        return list(names)
+    asked = [variables] if isinstance(variables, str | int) else list(variables)
+    for name in asked:
+        check_variable(name, names)
+    if not asked:
+        raise ValueError("`variables` must name at least one predictor; got none.")
+    return asked
+
+
+def effect_moves(
+    variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
+) -> list[Move]:
+    """Move as the effects table does: between quantiles, or from the first level."""
+    if isinstance(variables, Mapping):
+        asked_variables(list(variables), predictor)
+        return [Move(name, *ends) for name, ends in variables.items()]
+    moves: list[Move] = []
+    for name in asked_variables(variables, predictor):
+        known = variables_of(frame)
+        factor = is_factor(predictor, name)
+        ends = None if factor else known.quantiles([name], QUANTILES)[name]
+        moves += [Move(name, *one) for one in moves_of(known, name, ends)]
+    if not moves:
+        raise ValueError("there is nothing to move: no predictor asked for varies.")
+    return moves
+
+
+def slope_steps(
+    asked: Sequence[Any], predictor: Predictor, frame: pd.DataFrame, step: Any
+) -> dict[Any, float]:
+    """Choose how far a numeric predictor moves; one standard deviation by default."""
+    steps: dict[Any, float] = {}
+    for name in asked:
+        given = step.get(name) if isinstance(step, Mapping) else step
+        width = float(frame[name].std()) if given is None else float(given)
+        if not (np.isfinite(width) and width > 0):
+            where = (
+                "it does not vary in the data" if given is None else f"got {given!r}"
+            )
+            raise ValueError(
+                f"the step of {name!r} must be a positive number; {where}. Give `step`."
+            )
+        steps[name] = width
+    return steps
+
+
+def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
+    """Add the classes to labels where there are several columns of predictions."""
+    if classes is None or len(classes) == 2:
+        return index
+    tuples = [
+        (*(one if isinstance(one, tuple) else (one,)), c)
+        for one in index
+        for c in classes
+    ]
+    return pd.MultiIndex.from_tuples(tuples, names=[*index.names, "class"])

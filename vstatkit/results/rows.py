@@ -1,0 +1,178 @@
+"""Which rows averages are taken over, and what their standard errors rest on."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats, Ints, Labels
+from vstatkit.ensemble.averages import Averager, Sample, training_places
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.formula.frames import as_frame
+from vstatkit.inference.intervals import Support, prediction_support
+from vstatkit.inference.population import RowInfluence
+from vstatkit.results.file_predictions import held_data
+from vstatkit.results.learners import predictor_of
+from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+Kind = Literal["sample", "population"]
+
+MOST_ROWS = 20_000
+"""Most rows that averages are taken over; more are drawn from by the seed."""
+
+
+def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
+    """Return the training rows, as the predictor takes them, where they are held."""
+    predictor = results.predictor
+    if results.recipe is not None:
+        return results.recipe.data
+    X = getattr(getattr(predictor, "kernel", None), "X", None)
+    if predictor is None or predictor.coding is not None or X is None or not len(X):
+        return None
+    index = results.units if len(results.units) == len(X) else None
+    return pd.DataFrame(np.asarray(X), index, column_names(predictor))
+
+
+def predictor_names(predictor: Predictor) -> tuple[str, ...]:
+    """List what can be moved: the variables of the formula, or all columns."""
+    if predictor.coding is not None:
+        return predictor.coding.variables
+    return tuple(column_names(predictor))
+
+
+def column_names(predictor: Predictor) -> list[str]:
+    """Name the columns of learners without a formula: x0, x1, ... without names."""
+    if predictor.columns is not None:
+        return list(predictor.columns)
+    return [f"x{j}" for j in range(predictor.kernel.n_features)]
+
+
+def sample_of(
+    results: "EnsembleResults", data: DataLike | None, most: int | None = MOST_ROWS
+) -> Sample:
+    """Take the training rows, or those given; at most so many, drawn by the seed."""
+    predictor, training = predictor_of(results), training_frame(results)
+    places: Ints | None
+    if data is None:
+        if training is None:
+            raise ValueError(
+                "these results hold no training data (they were loaded from a file or "
+                "a pickle, or fitted to data on disk), so there are no rows to average "
+                "over. Give rows as `data`."
+            )
+        frame, places = training, np.arange(len(training))
+    else:
+        held = held_data(results, data)
+        if predictor.coding is None and predictor.columns is None:
+            X, index = predictor.rows(held)
+            held = pd.DataFrame(X, index, column_names(predictor))
+        frame = as_frame(held)
+        places = training_places(training, frame)
+    predictor.rows(frame.iloc[:1])  # says what is missing
+    sample = Sample(frame, places, len(frame), predictor_names(predictor))
+    if most is None or len(sample) <= most:
+        return sample
+    rng = stream(results.seed, 0, Purpose.AVERAGES)
+    rows = np.sort(rng.choice(len(sample), most, replace=False, shuffle=False))
+    return sample.only(rows)
+
+
+def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager:
+    """Get ready to average over a sample, for one kind of standard error."""
+    if se not in ("sample", "population"):
+        raise ValueError(
+            "`se` must be 'sample' (for these rows as they are) or 'population' (for "
+            f"the population that they were drawn from); got {se!r}."
+        )
+    units = None if sample.places is None else _units(results, sample.places)
+    presence = ESTIMATORS[results.variance].source == "presence"
+    return Averager(
+        predictor=predictor_of(results),
+        design=results.design,
+        sample=sample,
+        units=units,
+        population=se == "population",
+        out_of_bag=presence and units is not None,
+    )
+
+
+def _units(results: "EnsembleResults", places: Ints) -> Ints:
+    """Find the unit of every training row: itself, or its cluster."""
+    recipe = results.recipe
+    members = None if recipe is None else recipe.task.rows
+    return places if members is None else np.asarray(members)[places]
+
+
+def average_orders(orders: HigherOrders) -> HigherOrders:
+    """Say what is known of averages beyond the first order: half of predictions' rho.
+
+    Pairs of learners do not tell the rho of a single average, there being no points to
+    pool. Averages of predictions have a smaller one than predictions, averages of
+    effects have the same (measured in docs/averages.md); one rule for both keeps
+    contrasts of averages consistent with averages of contrasts.
+    """
+    return replace(
+        orders,
+        rho=orders.rho / 2,
+        error=float(np.hypot(orders.error / 2, orders.rho / 4)),
+        mc_error=orders.mc_error / 2,
+    )
+
+
+def averaged_results(
+    results: "EnsembleResults",
+    values: Floats,
+    labels: Labels,
+    title: str,
+    *,
+    points: RowInfluence | None,
+    differences: Floats | float | None = None,
+) -> "EnsembleResults":
+    """Make results of averages: labelled, with joint covariances and tests.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        What was averaged.
+    values : ndarray of shape (B, m)
+        Averages by every learner.
+    labels : Index of length m
+        Their names.
+    title : str
+        Title of a summary.
+    points : RowInfluence or None
+        Influence of the rows, for the population.
+    differences : ndarray of shape (m,), float or None
+        What differences of predictions were divided by; None for predictions.
+    """
+    predictor = predictor_of(results)
+    limit = None if results.limit is None else float(np.max(results.limit))
+    support = prediction_support(predictor.kernel, results.nobs)
+    bound: Any = limit
+    if differences is not None:
+        steps = np.broadcast_to(np.asarray(differences, dtype=np.float64), len(labels))
+        bound = None if limit is None else 2 * limit / steps
+        if support is not None:
+            support = Support(-1 / steps, 1 / steps, results.nobs)
+    return replace(
+        results,
+        orders=None if results.orders is None else average_orders(results.orders),
+        values=values,
+        labels=labels,
+        info=replace(results.info, title=title, coefficients=True),
+        limit=bound,
+        support=support,
+        points=points,
+        effect_values=None,
+        predictor=None,
+        scores=None,
+        recipe=None,
+        reference=None,
+        null=None,
+    )
