@@ -1,7 +1,7 @@
 """Continue a fit: grow the learners that are missing, and only those."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Continuation:
         Workers.
     progress : bool or None
         Whether to show a progress bar.
+    frame : DataFrame, or what is known of the variables, or None
+        The variables of the right-hand side, one row for each of the kernel's.
     """
 
     task: Task
@@ -44,6 +46,7 @@ class Continuation:
     y: Floats | None = None
     n_jobs: int | None = None
     progress: bool | None = None
+    frame: Any = None
 
 
 def recipe_of(results: "EnsembleResults") -> Continuation:

@@ -19,6 +19,8 @@ class Purpose(IntEnum):
     REFERENCE = 5
     DEALING = 6
     OUT_OF_BAG = 7
+    COPY = 8
+    QUESTION = 9
 
 
 def resolve_seed(rng: Seed) -> int:
