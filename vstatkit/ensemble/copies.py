@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.ensemble.explained import Explained, explain
+from vstatkit.ensemble.explained import Explained, Others, explain
 from vstatkit.formula.frames import is_number
 from vstatkit.sampling.streams import Purpose, stream
 
@@ -95,11 +95,9 @@ class Copier:
             members = np.unique(members, return_inverse=True)[1]
             if _constant_within(frame[names], members):
                 frame, spread, members = _per_cluster(frame, members), members, None
-        others = frame[rest] if how == "conditional" else frame[[]]
-        found = {
-            name: explain(frame[name], others, rng, members, self.n_jobs)
-            for name in names
-        }
+        known = frame[rest] if how == "conditional" else frame[[]]
+        others = Others(known, members, self.n_jobs)
+        found = {name: explain(frame[name], others, rng) for name in names}
         return _Known(found, members, spread)
 
 
@@ -166,8 +164,8 @@ def shuffled(
 
 def _constant_within(columns: pd.DataFrame, members: Ints) -> bool:
     """Whether columns have one value in each cluster."""
-    grouped = columns.groupby(members, observed=True)
-    return bool((grouped.nunique() <= 1).all(axis=None))
+    values = columns.groupby(members, observed=True).nunique()
+    return int(values.to_numpy().max()) <= 1
 
 
 def _per_cluster(frame: pd.DataFrame, members: Ints) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,8 @@ from scipy import stats
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.formula.frames import is_number
-from vstatkit.native._engine import MOST_LEVELS
 from vstatkit.kernels.trees import tree_kernel
+from vstatkit.native._engine import MOST_LEVELS
 from vstatkit.sampling.iid import IidDesign
 
 TREES = 100
@@ -61,9 +61,10 @@ class Explained:
         """
         if self.levels is None:
             order = np.argsort(self.centre + residual, kind="stable")
-            made = np.empty(len(order), dtype=self.column.dtype)
-            made[order] = np.sort(self.column.to_numpy())
-            return pd.Series(made, self.column.index)
+            values = np.sort(self.column.to_numpy())
+            copy = np.empty_like(values)
+            copy[order] = values
+            return pd.Series(copy, self.column.index)
         place = stats.norm.cdf(residual)[:, None]
         codes = (place > self.cumulated[:, :-1]).sum(axis=1)
         made = self.levels.take(codes)
@@ -75,27 +76,35 @@ class Explained:
         return np.asarray(self.centre.cumsum(axis=1))
 
 
-def explain(
-    column: pd.Series,
-    others: pd.DataFrame,
-    rng: np.random.Generator,
-    members: Ints | None = None,
-    n_jobs: int | None = None,
-) -> Explained:
+class Others(NamedTuple):
+    """What a predictor is predicted from.
+
+    Attributes
+    ----------
+    frame : DataFrame with n rows
+        The other predictors; without columns, nothing explains the predictor.
+    members : ndarray of shape (n,) or None
+        Cluster of every row.
+    n_jobs : int or None
+        Workers.
+    """
+
+    frame: pd.DataFrame
+    members: Ints | None = None
+    n_jobs: int | None = None
+
+
+def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Explained:
     """Predict a predictor from the others, each row by trees that have not seen it.
 
     Parameters
     ----------
     column : Series of length n
         The predictor, no value missing.
-    others : DataFrame with n rows
-        The other predictors; without columns, nothing explains the predictor.
+    others : Others
+        What it is predicted from.
     rng : Generator
         Draws the trees' seed, and the scores of levels.
-    members : ndarray of shape (n,), optional
-        Cluster of every row.
-    n_jobs : int, optional
-        Workers.
 
     Notes
     -----
@@ -111,12 +120,12 @@ def explain(
     levels = _levels(column)
     if levels is None:
         x = column.to_numpy(dtype=np.float64)
-        guesses = _guesses(x, others, rng, members, n_jobs)
+        guesses = _guesses(x, others, rng)
         fitted = np.column_stack([np.ones(len(x)), *guesses])
         centre = fitted @ np.linalg.lstsq(fitted, x, rcond=None)[0]
         return Explained(column, centre, None, x - centre)
     codes = levels.get_indexer(pd.Index(column))
-    shares = _shares(codes, len(levels), others, rng, members, n_jobs)
+    shares = _shares(codes, len(levels), others, rng)
     top = shares.cumsum(axis=1)[np.arange(len(codes)), codes]
     own = shares[np.arange(len(codes)), codes]
     place = top - own * (1 - rng.random(len(codes)))
@@ -128,22 +137,16 @@ def _levels(column: pd.Series) -> pd.Index | None:
     """List the levels that occur; None for numbers of many values."""
     if is_number(column) and column.nunique() > FEW_VALUES:
         return None
-    used = pd.Categorical(column).remove_unused_categories()
-    return pd.Index(used.categories)
+    used: pd.Index = pd.Categorical(column).remove_unused_categories().categories
+    return used
 
 
-def _guesses(
-    x: Floats,
-    others: pd.DataFrame,
-    rng: np.random.Generator,
-    members: Ints | None,
-    n_jobs: int | None,
-) -> list[Floats]:
+def _guesses(x: Floats, others: Others, rng: np.random.Generator) -> list[Floats]:
     """Predict a number from the others: by least squares, and by a forest."""
-    if others.shape[1] == 0:
+    if others.frame.shape[1] == 0:
         return []
-    seen = _out_of_bag(x, None, others, rng, members, n_jobs)[:, 0]
-    return [_left_out(x, others), np.where(np.isnan(seen), x.mean(), seen)]
+    seen = _out_of_bag(x, None, others, rng)[:, 0]
+    return [_left_out(x, others.frame), np.where(np.isnan(seen), x.mean(), seen)]
 
 
 def _left_out(x: Floats, others: pd.DataFrame) -> Floats:
@@ -163,19 +166,14 @@ def _left_out(x: Floats, others: pd.DataFrame) -> Floats:
 
 
 def _shares(
-    codes: Ints,
-    n_levels: int,
-    others: pd.DataFrame,
-    rng: np.random.Generator,
-    members: Ints | None,
-    n_jobs: int | None,
+    codes: Ints, n_levels: int, others: Others, rng: np.random.Generator
 ) -> Floats:
     """Predict the shares of levels."""
     overall = np.bincount(codes, minlength=n_levels) / len(codes)
     plain = np.broadcast_to(overall, (len(codes), n_levels))
-    if others.shape[1] == 0 or n_levels < 2:
+    if others.frame.shape[1] == 0 or n_levels < 2:
         return plain
-    seen = _out_of_bag(codes.astype(float), n_levels, others, rng, members, n_jobs)
+    seen = _out_of_bag(codes.astype(np.float64), n_levels, others, rng)
     if n_levels == 2:
         seen = np.column_stack([1 - seen, seen])
     seen = np.where(np.isnan(seen), plain, seen)
@@ -187,28 +185,30 @@ def _shares(
 
 
 def _out_of_bag(
-    y: Floats,
-    n_classes: int | None,
-    others: pd.DataFrame,
-    rng: np.random.Generator,
-    members: Ints | None,
-    n_jobs: int | None,
+    y: Floats, n_classes: int | None, others: Others, rng: np.random.Generator
 ) -> Floats:
     """Predict by trees that have not seen the row (nor its cluster)."""
-    W, levels = _coded(others)
+    W, levels = _coded(others.frame)
+    members = others.members
     options: dict[str, Any] = {
         "max_features": -(-W.shape[1] // 2),
         "min_samples_leaf": LEAF,
     }
     kernel = tree_kernel(
-        "forest", W, y, n_classes=n_classes, weights=None, options=options, levels=levels
+        "forest",
+        W,
+        y,
+        n_classes=n_classes,
+        weights=None,
+        options=options,
+        levels=levels,
     )
     units = len(y) if members is None else int(members.max()) + 1
     k = int(np.clip(SHARE * units, 1, units - 1))
     design = IidDesign(units, k, replace=False, seed=int(rng.integers(2**63)))
     at = np.empty((0, W.shape[1]))
     task = Task(kernel, design, at, members, keep=False, most_oob=None)
-    oob = evaluate(task, 0, TREES, n_jobs=n_jobs, progress=False).oob
+    oob = evaluate(task, 0, TREES, n_jobs=others.n_jobs, progress=False).oob
     assert oob is not None
     return oob.mean
 

@@ -1,6 +1,5 @@
 """The same learners on other predictors, and learners asked about other rows."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,41 +48,47 @@ def refitted_outside(task: Task, L: int, n_jobs: int | None) -> OutOfBag:
     return oob
 
 
-def outside(
-    task: Task, learners: Sequence[Any], tables: Sequence[Floats], n_jobs: int | None
-) -> list[OutOfBag]:
-    """Predict rows of several tables by the learners that do not hold the row.
+@dataclass(frozen=True)
+class Reader:
+    """Learners, and rows that they are asked about.
 
-    Parameters
+    Attributes
     ----------
     task : Task
         What the learners were fitted by.
-    learners : sequence
+    learners : list
         The first of them.
-    tables : sequence of ndarray of shape (n, p)
+    tables : tuple of ndarray of shape (n, p)
         Predictors of the rows: those that the learners were fitted to, or others.
     n_jobs : int or None
         Workers.
-
-    Returns
-    -------
-    list of OutOfBag
-        One for each table.
     """
-    kernel: Any = task.kernel
-    n = len(kernel.X)
-    some = task.oob_rows(n)
-    rows = np.arange(n) if some is None else some
-    # One row after the other in memory, the tables of a row side by side.
-    stacked = np.stack([table[rows] for table in tables], axis=1)
-    reading = _Reading(replace(task, at=None), list(learners), rows, stacked)
-    starts = ((first,) for first in range(0, len(learners), LEARNERS_PER_TASK))
-    shape = len(rows), len(tables), kernel.n_outputs
-    total, times = np.zeros(shape), np.zeros(len(rows))
-    for part, often in in_parallel(_block, starts, n_jobs=n_jobs, shared=(reading,)):
-        total += part
-        times += often
-    return [OutOfBag(total[:, j], times, some) for j in range(len(tables))]
+
+    task: Task
+    learners: list[Any]
+    tables: tuple[Floats, ...]
+    n_jobs: int | None = None
+
+    def outside(self, rows: Ints) -> tuple[Floats, Floats]:
+        """Predict rows, learner by learner, where a learner does not hold them.
+
+        Returns
+        -------
+        values : ndarray of shape (L, r, tables, c)
+            Predictions times the learner's weight; zero where it holds the row.
+        weights : ndarray of shape (L, r)
+            The learner's weight, one in most designs; zero where it holds the row.
+        """
+        kernel: Any = self.task.kernel
+        size = len(self.learners) * len(rows) * len(self.tables) * kernel.n_outputs
+        check_memory({PREDICTIONS: 4 * FLOAT * size})
+        # The tables of a row side by side: one call predicts all of them.
+        stacked = np.stack([table[rows] for table in self.tables], axis=1)
+        reading = _Reading(replace(self.task, at=None), self.learners, rows, stacked)
+        starts = ((b,) for b in range(0, len(self.learners), LEARNERS_PER_TASK))
+        parts = list(in_parallel(_block, starts, n_jobs=self.n_jobs, shared=(reading,)))
+        values, weights = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(weights)
 
 
 @dataclass(frozen=True)
@@ -102,17 +107,26 @@ def _block(reading: _Reading, first: int) -> tuple[Floats, Floats]:
     learners = reading.learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
     drawn = Drawn(task.design.counts(first, last), task.rows, task.index)
-    weights = task.design.weights(first, last)
+    given = task.design.weights(first, last)
     n_rows = task.design.n if task.rows is None else task.rows.size
-    total = np.zeros((*stacked.shape[:2], task.kernel.n_outputs))
-    times = np.zeros(len(stacked))
+    values = np.zeros((len(learners), *stacked.shape[:2], task.kernel.n_outputs))
+    weights = np.zeros((len(learners), len(stacked)))
     for b, learner in enumerate(learners):
         go_on()
         out = np.flatnonzero(~RowDraw(*drawn.rows(b), n_rows).holds(reading.rows))
-        weight = 1.0 if weights is None else float(weights[b])
+        if not len(out):
+            continue
         points = stacked[out].reshape(-1, stacked.shape[2])
-        if len(out):
-            found = task.kernel.predict(at_hand(learner), points)
-            total[out] += weight * found.reshape(len(out), -1, task.kernel.n_outputs)
-            times[out] += weight
-    return total, times
+        found = task.kernel.predict(at_hand(learner), points)
+        weight = 1.0 if given is None else float(given[b])
+        values[b, out] = weight * found.reshape(len(out), *values.shape[2:])
+        weights[b, out] = weight
+    return values, weights
+
+
+def grown(task: Task, L: int, n_jobs: int | None) -> list[Any]:
+    """Fit the first L learners of a task again, and keep them."""
+    kernel: Any = task.kernel
+    at = None if kernel.coefficients else np.empty((0, kernel.n_features))
+    bare = replace(task, at=at, keep=True, oob=False, keep_bytes=None)
+    return evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).learners

@@ -28,4 +28,5 @@ def with_design(kernel: Any, X: Floats) -> Any:
     changes: dict[str, Any] = {"X": X}
     if "rank" in known:  # linear kernels compare it with that of each subsample
         changes["rank"] = int(np.linalg.matrix_rank(X))
-    return replace(kernel, **changes)
+    same: Any = kernel
+    return replace(same, **changes)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -10,11 +10,10 @@ import pandas as pd
 from vstatkit._typing import Floats, Labels
 from vstatkit.ensemble.copies import Copier
 from vstatkit.ensemble.evaluate import Task
-from vstatkit.ensemble.refitted import refitted_values
+from vstatkit.ensemble.refitted import Reader, grown, refitted_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import nearest
 from vstatkit.results.continuation import Continuation
-from vstatkit.results.prediction_results import predictor_of
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -117,14 +116,25 @@ class Asked:
             return refitted_values(self.task, at, L, self.n_jobs)
         return replace(predictor, learners=predictor.learners[:L]).values(at)
 
+    @property
+    def design_matrix(self) -> Floats:
+        """The predictors, coded."""
+        return np.asarray(getattr(self.task.kernel, "X"))  # noqa: B009 not in a protocol
+
+    def reader(self, tables: Sequence[Floats]) -> Reader:
+        """Get ready to ask the learners about rows of some tables."""
+        predictor, L = self.results.predictor, self.n_learners
+        assert predictor is not None
+        learners = predictor.learners[:L]
+        if len(learners) < L:
+            learners = grown(self.task, L, self.n_jobs)
+        return Reader(self.task, learners, tuple(tables), self.n_jobs)
+
     def labels(self, index: Labels) -> Labels:
         """Label predictions: the row, or the row and the class."""
-        return predictor_of_kind(self.results).labels(index)
-
-
-def predictor_of_kind(results: "EnsembleResults") -> Any:
-    """Give the predictor, whether or not all learners were kept."""
-    return predictor_of(results) if results.predictor is None else results.predictor
+        predictor = self.results.predictor
+        assert predictor is not None
+        return predictor.labels(index)
 
 
 def _count(results: "EnsembleResults", learners: int | None) -> int:
@@ -132,7 +142,9 @@ def _count(results: "EnsembleResults", learners: int | None) -> int:
     if learners is not None and not (
         isinstance(learners, int | np.integer) and learners >= 2
     ):
-        raise ValueError(f"`learners` must be a whole number from 2 on; got {learners}.")
+        raise ValueError(
+            f"`learners` must be a whole number from 2 on; got {learners!r}."
+        )
     if results.design.name != "iid":
         return results.B
     return min(results.B, MOST_LEARNERS if learners is None else int(learners))

@@ -11,12 +11,21 @@ if TYPE_CHECKING:
 
 Draw = Callable[..., Any]
 
+
+def draw_importance(
+    results: "EnsembleResults", *, ax: "Axes | None" = None, **options: Any
+) -> "Axes":
+    """Draw what each predictor saves; options are those of `importance`."""
+    return results.importance(**options).plot(ax)
+
+
 PLOTS: dict[str, Draw | str] = {
     "estimates": "plot_estimates",
     "effects": "plot_effects",
     "profile": "plot_profile",
     "influence": "plot_influence",
     "convergence": "plot_convergence",
+    "importance": draw_importance,
 }
 """Pictures by the name that `EnsembleResults.plot` takes.
 

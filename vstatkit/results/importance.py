@@ -1,20 +1,19 @@
 """What each predictor saves of the out-of-bag loss."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Ints
 from vstatkit.ensemble.copies import How, check_how
-from vstatkit.ensemble.losses import mean_and_error, row_losses
-from vstatkit.ensemble.refitted import on_design, outside, refitted_outside
+from vstatkit.ensemble.losses import Saved, mean_saved, saved_losses
+from vstatkit.ensemble.refitted import Reader, grown, on_design
 from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.multiple import benjamini_hochberg, holm
-from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.results.asked import Asked
 from vstatkit.results.feature_tests import check_number
 
@@ -23,8 +22,11 @@ if TYPE_CHECKING:
 
     from vstatkit.results.ensemble_results import EnsembleResults
 
-COPIES = 5
-"""Copies of a predictor that losses are averaged over."""
+LEARNERS = 500
+"""Learners that are asked, unless told otherwise."""
+
+THROUGH = ("iid", "balanced", "complete")
+"""Designs in which what units do through learners is seen in those without them."""
 
 
 @dataclass(frozen=True)
@@ -89,72 +91,64 @@ def importance(
     """Compare losses; see `Asking.importance`."""
     check_how(how)
     check_number("copies", copies)
-    asked = Asked.of(results, learners, "importance")
+    asked = Asked.of(results, LEARNERS if learners is None else learners, "importance")
     names = asked.names(asked.coding.variables if variables is None else variables)
-    own = _own(asked)
-    base = _losses(asked, own)
-    known = np.isfinite(base)
-    if not known.any():
-        raise ValueError(
-            "importance needs rows that some learners have not seen; every learner "
-            "has seen every row. Use a smaller `k`."
-        )
-    members = asked.task.rows
-    units = None if members is None else own.of(members)[known]
-    rows, df = {}, 0
+    rows, found = {}, None
     for name in names:
-        saved = (_copied(asked, name, how, copies) - base)[known]
-        mean, error, df, pvalue = mean_and_error(saved, units)
-        share = mean / base[known].mean() if base[known].any() else 0.0
-        rows[name] = {
-            "importance": mean,
-            "std_error": error,
-            "share": share,
-            "pvalue": pvalue,
-        }
+        found = _saved(asked, name, how, copies)
+        if not np.isfinite(found.base).any():
+            raise ValueError(
+                "importance needs rows that some learners have not seen; every learner "
+                "has seen every row. Use a smaller `k`."
+            )
+        rows[name] = _row(asked, found)
+    assert found is not None
+    base = found.base[np.isfinite(found.base)]
     frame = pd.DataFrame.from_dict(rows, orient="index")
     frame["holm"] = holm(frame["pvalue"].to_numpy())
     frame["bh"] = benjamini_hochberg(frame["pvalue"].to_numpy())
     frame.index.name = "predictor"
-    return Importance(frame, float(base[known].mean()), how, df, int(known.sum()))
+    n_units = len(np.unique(_units(asked)[np.isfinite(found.base)]))
+    return Importance(frame, float(base.mean()), how, n_units - 1, len(base))
 
 
-def _learners(asked: Asked) -> list[Any]:
-    predictor = asked.results.predictor
-    assert predictor is not None
-    if len(predictor.learners) < asked.n_learners:
-        raise ValueError(
-            f"of {asked.n_learners:,} learners only {len(predictor.learners):,} were "
-            "kept. Fit with keep_learners=True, ask for fewer `learners`, or use "
-            "how='drop', which fits them again."
-        )
-    return predictor.learners[: asked.n_learners]
+def _rows(asked: Asked) -> Ints:
+    """Choose the rows that are predicted out of bag."""
+    n = len(asked.frame)
+    some = asked.task.oob_rows(n)
+    return np.arange(n) if some is None else some
 
 
-def _own(asked: Asked) -> OutOfBag:
-    """Predict every row by the learners that have not seen it."""
-    predictor, kernel = asked.results.predictor, asked.task.kernel
-    assert predictor is not None
-    if len(predictor.learners) < asked.n_learners:
-        return refitted_outside(asked.task, asked.n_learners, asked.n_jobs)
-    X = getattr(kernel, "X")  # noqa: B009 kernels that were fitted have it
-    return outside(asked.task, _learners(asked), [X], asked.n_jobs)[0]
+def _units(asked: Asked) -> Ints:
+    """Give the unit of every row that is predicted."""
+    rows, members = _rows(asked), asked.task.rows
+    return rows if members is None else members[rows]
 
 
-def _losses(asked: Asked, oob: OutOfBag) -> Floats:
-    kernel: Any = asked.task.kernel
-    y = asked.recipe.y
-    assert y is not None
-    return row_losses(oob.of(y), oob.mean, kernel.n_classes)
-
-
-def _copied(asked: Asked, name: str, how: How, copies: int) -> Floats:
-    """Losses with copies of one predictor, averaged over the copies."""
+def _saved(asked: Asked, name: str, how: How, copies: int) -> Saved:
+    """Compare losses with those that copies of one predictor leave."""
     made = asked.copier().copies([name], how, copies)
     tables = [asked.coding.matrix(one) for one in made]
+    full = asked.reader([asked.design_matrix])
     if how == "drop":
         task = on_design(asked.task, tables[0])
-        found = [refitted_outside(task, asked.n_learners, asked.n_jobs)]
+        learners = grown(task, asked.n_learners, asked.n_jobs)
+        reduced = Reader(task, learners, tuple(tables), asked.n_jobs)
     else:
-        found = outside(asked.task, _learners(asked), tables, asked.n_jobs)
-    return np.asarray(np.mean([_losses(asked, one) for one in found], axis=0))
+        reduced = replace(full, tables=tuple(tables))
+    kernel: Any = asked.task.kernel
+    assert asked.recipe.y is not None
+    return saved_losses(full, reduced, asked.recipe.y, _rows(asked), kernel.n_classes)
+
+
+def _row(asked: Asked, found: Saved) -> dict[str, float]:
+    design = asked.results.design
+    through = design.name in THROUGH
+    one = mean_saved(found, design, _units(asked), through=through)
+    loss = float(np.nanmean(found.base))
+    return {
+        "importance": one.mean,
+        "std_error": one.error,
+        "share": one.mean / loss if loss > 0 else 0.0,
+        "pvalue": one.pvalue,
+    }
