@@ -97,7 +97,9 @@ def test_predictors_of_clusters_stay_constant_within_them(rng, frame):
     made = one(frame, ["c"], members=members)
     assert (made.groupby(members)["c"].nunique() == 1).all()
     assert_array_equal(np.sort(made["c"]), np.sort(frame["c"]))
-    assert one(frame, ["x1"], members=members)["x1"].groupby(members).nunique().min() > 1
+    assert (
+        one(frame, ["x1"], members=members)["x1"].groupby(members).nunique().min() > 1
+    )
 
 
 @pytest.mark.parametrize("name", ["x2", "g", "few"])

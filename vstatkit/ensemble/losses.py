@@ -162,18 +162,21 @@ def mean_saved(
 
     Notes
     -----
-    Leaving unit j out changes the mean in two ways: its rows are gone, and so are the
-    learners that saw it. With :math:`g_b` the part of learner b,
+    Let :math:`r_j = \sum_{i \in j} (d_i - \bar d) / r` be what the rows of unit j do to
+    the mean, and :math:`t_j = -\bar g_{(-j)}` what it does through the learners that
+    saw it, :math:`\bar g_{(-j)}` being the mean part of those that did not. Then
 
     .. math::
 
-        u_j = \frac{1}{r} \sum_{i \in j} (d_i - \bar d) - \bar g_{(-j)}, \qquad
-        \operatorname{var} = \frac{n}{n - 1} \sum_j u_j^2 - n s^2 + \zeta_g / L,
+        \operatorname{var} = \frac{n}{n - 1} \sum_j (r_j^2 + r_j t_j) + \zeta_g / L .
 
-    :math:`\bar g_{(-j)}` being the mean over learners without unit j, :math:`\zeta_g`
-    the variance of the parts and :math:`s^2 = (1 - q) / q \cdot \zeta_g / L` its Monte
-    Carlo noise, q the share of learners without a unit. The standard error is never
-    below that of the rows by themselves.
+    The first term is the variance that the rows have if the learners are given. Under
+    the null :math:`d_i` is nearly a sum over the rows j that learners of row i saw, of
+    products of the errors of i and j. The same product is in :math:`d_j`, and the sum
+    of their covariances is the second term: the jackknife :math:`\sum_j (r_j + t_j)^2`
+    would count it twice. :math:`\zeta_g` is the variance of the parts, so that the last
+    term is what other learners would change. The standard error is never below that of
+    the rows by themselves.
     """
     known = np.isfinite(found.saved)
     saved, units = found.saved[known], units[known]
@@ -185,21 +188,17 @@ def mean_saved(
     own = factor * float(rows @ rows)
     variance = own
     if through:
-        absent, noise = _left_out(found.by_learner, design)
-        both = rows - absent
         g = found.by_learner
-        variance = factor * float(both @ both) - n * noise + g.var(ddof=1) / len(g)
+        both = rows - _left_out(g, design)
+        variance = factor * float(rows @ both) + float(g.var(ddof=1)) / len(g)
     error = float(np.sqrt(max(variance, own)))
     return MeanSaved(mean, error, float(np.sqrt(own)), there - 1)
 
 
-def _left_out(g: Floats, design: SubsampleDesign) -> tuple[Floats, float]:
-    """Mean over the learners without each unit, shape (n,), and its noise."""
+def _left_out(g: Floats, design: SubsampleDesign) -> Floats:
+    """Mean over the learners without each unit, shape (n,); zero if there are none."""
     L = len(g)
     present = design.sparse_counts(0, L) > 0
     absent = L - np.asarray(present.sum(axis=0)).ravel()
     missing = g.sum() - present.T.astype(np.float64) @ g
-    mean = np.divide(missing, absent, out=np.zeros(design.n), where=absent > 0)
-    q = float(absent.mean()) / L
-    noise = (1 - q) / q * float(g.var(ddof=1)) / L if q > 0 else 0.0
-    return np.asarray(mean), noise
+    return np.divide(missing, absent, out=np.zeros(design.n), where=absent > 0)

@@ -141,10 +141,12 @@ class Asking:
 
         Notes
         -----
-        The standard error counts what an observation does to the mean in two ways: by
-        its own loss, and through the learners that saw it, by the jackknife after
-        bootstrap; see `mean_saved`. p-values are one-sided. `holm` keeps the chance of
-        any false discovery, `bh` the expected share of false ones.
+        The standard error is that of the rows' differences, what pairs of rows have in
+        common through the learners that saw one of them, and what other learners would
+        change; see `mean_saved`. It is made for the question whether a predictor saves
+        anything. That another training set would give another ensemble, in which a
+        real predictor saves more or less, is not in it. p-values are one-sided. `holm`
+        keeps the chance of any false discovery, `bh` the expected share of false ones.
 
         References
         ----------
