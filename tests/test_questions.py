@@ -46,7 +46,7 @@ def copier_of(res, data):
 
 def literal_pooled(design, h, method, orders):
     """Write the test out, sum by sum."""
-    B, m = h.shape
+    m = h.shape[1]
     V, M = estimate_covariance(method, design, h, orders)
     parts = estimate_components(method, design, h, orders)
     S = M * (parts.noise[0] / parts.monte_carlo[0])
@@ -148,7 +148,7 @@ def by_hand(res, data, name, copies, points):
 
 
 def test_a_feature_test_compares_fits_to_copies(res, data):
-    found = res.feature_test("x2", points=15, copies=2)
+    found = res.feature_test("x2", points=15, copies=2, learners=200)
     h, spare = by_hand(res, data, "x2", 2, found.points)
     assert_allclose(found.differences.values, h, atol=1e-12)
     expected = pooled_test(res.design, h, res.variance, res.orders)
@@ -163,14 +163,14 @@ def test_all_terms_of_a_variable_are_made_again():
     formula = "y ~ a + a:b + C(g) + bs(b, df=4)"
     res = vs.fit(formula, data, B=40, rng=3)
     points = data.drop(columns="y").head(5)
-    found = res.feature_test("b", copies=1, at=points)
+    found = res.feature_test("b", copies=1, at=points, learners=40)
     frame = data[list(res.predictor.coding.variables)]
     copy = next(Copier(frame, res.typical, 3).copies(["b"], "conditional", 1))
     fit = vs.fit(formula, copy.assign(y=data["y"]), B=40, rng=3, at=points)
     h = res.get_prediction(points).predicted_mean - fit.params
     # The copy has the same values, so that knots and codes are the same too.
     assert_allclose(found.differences.params, h, atol=1e-12)
-    assert 0 < res.feature_test("g", copies=1).pvalue <= 1
+    assert 0 < res.feature_test("g", copies=1, learners=40).pvalue <= 1
 
 
 def test_real_predictors_and_shadows_are_told_apart(res):
@@ -178,7 +178,7 @@ def test_real_predictors_and_shadows_are_told_apart(res):
     assert res.feature_test("x6").pvalue > 0.1
     assert res.feature_test("x2").pvalue > 0.05
     frame = res.importance(["x1", "x2", "x4", "x6"]).frame
-    assert (frame.loc[["x1", "x4"], "pvalue"] < 1e-3).all()
+    assert (frame.loc[["x1", "x4"], "pvalue"] < 0.05).all()
     assert (frame.loc[["x2", "x6"], "pvalue"] > 0.05).all()
     plain = res.importance(["x2"], how="permute").frame
     assert plain["pvalue"].item() < 1e-3  # a proxy counts as real there
@@ -187,6 +187,11 @@ def test_real_predictors_and_shadows_are_told_apart(res):
 def test_fewer_learners_and_learners_that_were_not_kept(data, res):
     few = res.feature_test("x2", learners=50, points=10)
     assert few.frame["learners"].item() == 50
+    more = res.feature_test("x2", points=10)
+    assert more.frame["learners"].item() == 1000
+    grown = res.more(1000).with_variance("jackknife")  # orders are of 200 learners
+    other = res.with_variance("jackknife").feature_test("x2", points=10)
+    assert_allclose(grown.feature_test("x2", points=10).pvalue, other.pvalue)
     none = vs.fit("y ~ .", data, B=200, rng=3, keep_learners=False, variance="ij_u")
     kept = res.with_variance("ij_u")
     one, two = (each.feature_test("x2", points=10) for each in (none, kept))
@@ -232,7 +237,7 @@ def test_all_kinds_of_data_are_asked(name):
 def test_weights_are_kept(data):
     weights = np.linspace(0.5, 2, len(data))
     res = vs.fit("y ~ x1 + x2", data, B=20, rng=1, weights=weights)
-    found = res.feature_test("x2", points=5, copies=1)
+    found = res.feature_test("x2", points=5, copies=1, learners=20)
     frame = data[["x1", "x2"]]
     copy = next(Copier(frame, res.typical, 1).copies(["x2"], "conditional", 1))
     fit = vs.fit(
@@ -262,7 +267,7 @@ def res_learner(res, b):
 
 
 def test_importance_is_the_loss_with_copies_less_the_loss(res, data):
-    found = res.importance(["x1", "x2"], copies=2)
+    found = res.importance(["x1", "x2"], copies=2, learners=200)
     y = data["y"].to_numpy()
     X = res.recipe.task.kernel.X
     own = np.nanmean([out_of_bag(res, X, b)[0] for b in range(200)], axis=0)
@@ -360,7 +365,7 @@ def test_losses_of_classes():
 
 def test_dropping_fits_again(data):
     res = vs.fit("y ~ x1 + x4 + x6", data, B=100, rng=3)
-    found = res.importance(["x4"], how="drop")
+    found = res.importance(["x4"], how="drop", learners=100)
     typical = data.assign(x4=data["x4"].median())
     fit = vs.fit("y ~ x1 + x4 + x6", typical, B=100, rng=3)
     expected = fit.scores.table["OOB RMSE"] ** 2 - res.scores.table["OOB RMSE"] ** 2

@@ -201,4 +201,5 @@ def _left_out(g: Floats, design: SubsampleDesign) -> Floats:
     present = design.sparse_counts(0, L) > 0
     absent = L - np.asarray(present.sum(axis=0)).ravel()
     missing = g.sum() - present.T.astype(np.float64) @ g
-    return np.divide(missing, absent, out=np.zeros(design.n), where=absent > 0)
+    mean = np.divide(missing, absent, out=np.zeros(design.n), where=absent > 0)
+    return np.asarray(mean)

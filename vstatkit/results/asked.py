@@ -13,12 +13,13 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.refitted import Reader, grown, refitted_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import nearest
+from vstatkit.kernels.protocol import BatchKernel
 from vstatkit.results.continuation import Continuation
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
-MOST_LEARNERS = 2000
+USUAL_LEARNERS = 1000
 """Learners that answer a question, unless told otherwise."""
 
 
@@ -47,7 +48,13 @@ class Asked:
     n_learners: int
 
     @classmethod
-    def of(cls, results: "EnsembleResults", learners: int | None, what: str) -> "Asked":
+    def of(
+        cls,
+        results: "EnsembleResults",
+        learners: int | None,
+        what: str,
+        usual: int = USUAL_LEARNERS,
+    ) -> "Asked":
         """Take what is needed from results, or say what is missing."""
         recipe, coding = results.recipe, None
         if results.predictor is not None:
@@ -72,7 +79,7 @@ class Asked:
             )
         if reason is not None or recipe is None or coding is None:
             raise ValueError(f"{what} needs {reason}.")
-        used = _count(results, learners)
+        used = _count(results, learners, usual)
         return cls(results, recipe, coding, recipe.frame, used)
 
     @property
@@ -137,8 +144,12 @@ class Asked:
         return predictor.labels(index)
 
 
-def _count(results: "EnsembleResults", learners: int | None) -> int:
-    """Count the learners that are used; the first ones of iid designs are like all."""
+def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
+    """Count the learners that are used.
+
+    Those of an iid design are a beginning of more: where they are grown in a moment,
+    missing ones are. Other designs are used as they are.
+    """
     if learners is not None and not (
         isinstance(learners, int | np.integer) and learners >= 2
     ):
@@ -147,7 +158,11 @@ def _count(results: "EnsembleResults", learners: int | None) -> int:
         )
     if results.design.name != "iid":
         return results.B
-    return min(results.B, MOST_LEARNERS if learners is None else int(learners))
+    if learners is not None:
+        return int(learners)
+    assert results.recipe is not None
+    quick = isinstance(results.recipe.task.kernel, BatchKernel)
+    return usual if quick else min(results.B, usual)
 
 
 def differences(

@@ -61,8 +61,9 @@ class Asking:
         copies : int
             Copies, each with a fit, that the reduced predictions are averaged over.
         learners : int, optional
-            Learners that are used: 2000 by default, or all there are. Designs other
-            than "iid" use all.
+            Learners that are used: 1000 trees by default, of which those that the fit
+            does not have are grown; of other kernels at most those of the fit. Designs
+            other than "iid" use all of the fit's.
 
         Returns
         -------
@@ -131,7 +132,7 @@ class Asking:
         copies : int
             Copies that losses are averaged over.
         learners : int, optional
-            Learners that are used: 500 by default, or all there are.
+            Learners that are used, see `feature_test`; 500 by default.
 
         Returns
         -------
@@ -192,7 +193,7 @@ class Asking:
         permutations : int, optional
             How many; 99 copies or 999 swaps by default.
         learners : int, optional
-            Learners of each fit: 500 by default, or all there are.
+            Learners of each fit, see `feature_test`; 500 by default.
 
         Returns
         -------
@@ -261,7 +262,7 @@ class Asking:
             Rows of the data, drawn by the seed, from which the other predictors are
             taken; contrasts are averaged over them.
         learners : int, optional
-            Learners that are used: 500 by default, or all there are.
+            Learners that are used, see `feature_test`.
 
         Returns
         -------

@@ -91,7 +91,7 @@ def importance(
     """Compare losses; see `Asking.importance`."""
     check_how(how)
     check_number("copies", copies)
-    asked = Asked.of(results, LEARNERS if learners is None else learners, "importance")
+    asked = Asked.of(results, learners, "importance", LEARNERS)
     names = asked.names(asked.coding.variables if variables is None else variables)
     rows, found = {}, None
     for name in names:

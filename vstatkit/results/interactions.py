@@ -17,9 +17,6 @@ from vstatkit.sampling.streams import Purpose, stream
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
-LEARNERS = 500
-"""Learners that are used, unless told otherwise."""
-
 
 def interaction_test(
     results: "EnsembleResults",
@@ -31,7 +28,7 @@ def interaction_test(
     learners: int | None,
 ) -> InteractionTest:
     """Test one pair of predictors; see `Asking.interaction_test`."""
-    asked = _asked(results, learners, "interaction_test")
+    asked = Asked.of(results, learners, "interaction_test")
     if first == second:
         raise ValueError(f"an interaction is of two predictors; got {first!r} twice.")
     asked.names([first, second])
@@ -49,17 +46,13 @@ def additivity_test(
     learners: int | None,
 ) -> InteractionTest:
     """Test all pairs of predictors at once; see `Asking.additivity_test`."""
-    asked = _asked(results, learners, "additivity_test")
+    asked = Asked.of(results, learners, "additivity_test")
     names = asked.names(asked.coding.variables if variables is None else variables)
     if len(names) < 2:
         raise ValueError("additivity is of two or more predictors; there is one.")
     null = f"Null: {', '.join(names)} add up in the mean of the fit"
     pairs = list(combinations(names, 2))
     return _tested(asked, pairs, ("all pairs", null), grid=grid, rows=rows)
-
-
-def _asked(results: "EnsembleResults", learners: int | None, what: str) -> Asked:
-    return Asked.of(results, LEARNERS if learners is None else learners, what)
 
 
 def _tested(

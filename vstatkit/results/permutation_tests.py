@@ -111,8 +111,7 @@ def permutation_test(
         )
     count = (99 if swap == "copies" else 999) if permutations is None else permutations
     check_number("permutations", count)
-    least = LEARNERS if learners is None else learners
-    asked = Asked.of(results, least, "permutation_test")
+    asked = Asked.of(results, learners, "permutation_test", LEARNERS)
     names = asked.names(variables)
     compare = _swap_copies if swap == "copies" else _swap_trees
     statistic, others, n_rows = compare(asked, names, how, count)
