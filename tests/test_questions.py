@@ -203,7 +203,7 @@ def test_fewer_learners_and_learners_that_were_not_kept(data, res):
 
 @pytest.mark.parametrize("how", ["conditional", "permute", "drop"])
 def test_answers_print_as_a_line(res, how):
-    found = res.feature_test("x2", how=how, points=8)
+    found = res.feature_test("x2", how=how, points=8, learners=60)
     assert str(found).splitlines()[-1].split()[-4:-2] == [
         how,
         "1" if how == "drop" else "2",
@@ -225,13 +225,15 @@ def test_all_kinds_of_data_are_asked(name):
         "y ~ .", drawn(name), B=60, rng=1, groups=law.groups, missing=law.missing
     )
     names = list(res.predictor.coding.variables)
-    assert 0 < res.feature_test(names[0], points=10).pvalue <= 1
-    frame = res.importance(copies=2).frame
+    assert 0 < res.feature_test(names[0], points=10, learners=60).pvalue <= 1
+    frame = res.importance(copies=2, learners=60).frame
     assert list(frame.index) == names
     assert (frame["std_error"] > 0).all()
-    assert 0 < res.permutation_test(names[0], permutations=3).pvalue <= 1
-    assert 0 < res.permutation_test(names[0], swap="trees").pvalue <= 1
-    assert 0 <= res.interaction_test(names[0], names[1], rows=5).pvalue <= 1
+    few = {"permutations": 3, "learners": 60}
+    assert 0 < res.permutation_test(names[0], **few).pvalue <= 1
+    assert 0 < res.permutation_test(names[0], swap="trees", **few).pvalue <= 1
+    found = res.interaction_test(names[0], names[1], rows=5, learners=60)
+    assert 0 <= found.pvalue <= 1
 
 
 def test_weights_are_kept(data):
