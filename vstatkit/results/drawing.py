@@ -23,9 +23,9 @@ PLOTS: dict[str, Draw | str] = {
     "estimates": "plot_estimates",
     "effects": "plot_effects",
     "profile": "plot_profile",
+    "importance": draw_importance,
     "influence": "plot_influence",
     "convergence": "plot_convergence",
-    "importance": draw_importance,
 }
 """Pictures by the name that `EnsembleResults.plot` takes.
 

@@ -67,8 +67,8 @@ class Views:
         ----------
         ax : Axes, optional
             Where to draw.
-        kind : {"estimates", "effects", "profile", "influence", "convergence",
-            "importance"}, optional
+        kind : {"estimates", "effects", "profile", "importance", "influence",
+            "convergence"}, optional
             Another picture, or one added by `vstatkit.register_plot`.
         **options
             Of the picture; see `vstatkit.plots`.
