@@ -31,7 +31,7 @@ class Asking:
         how: "How" = "conditional",
         at: DataLike | None = None,
         points: int = 200,
-        copies: int = 2,
+        copies: int = 1,
         learners: int | None = None,
     ) -> "FeatureTest":
         r"""Test whether predictors tell anything of the response.
@@ -116,7 +116,7 @@ class Asking:
         variables: Sequence[str] | None = None,
         *,
         how: "How" = "conditional",
-        copies: int = 5,
+        copies: int = 3,
         learners: int | None = None,
     ) -> "Importance":
         """Say what each predictor saves of the out-of-bag loss.

@@ -18,22 +18,16 @@ from vstatkit.sampling.streams import Purpose, stream
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
-POINTS = 200
-"""Points at which full and reduced fits are compared."""
-
-COPIES = 2
-"""Copies of a predictor that the reduced fits are averaged over."""
-
 
 def feature_test(
     results: "EnsembleResults",
     variables: str | Sequence[str],
     *,
-    how: How = "conditional",
-    at: DataLike | None = None,
-    points: int = POINTS,
-    copies: int = COPIES,
-    learners: int | None = None,
+    how: How,
+    at: DataLike | None,
+    points: int,
+    copies: int,
+    learners: int | None,
 ) -> FeatureTest:
     """Test whether predictors matter; see `Asking.feature_test`."""
     check_how(how)

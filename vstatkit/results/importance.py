@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from vstatkit._typing import Ints
+from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.copies import How, check_how
 from vstatkit.ensemble.losses import Saved, mean_saved, saved_losses
 from vstatkit.ensemble.refitted import Reader, grown, on_design
@@ -93,9 +93,10 @@ def importance(
     check_number("copies", copies)
     asked = Asked.of(results, learners, "importance", LEARNERS)
     names = asked.names(asked.coding.variables if variables is None else variables)
+    full = asked.reader([asked.design_matrix])
     rows, found = {}, None
     for name in names:
-        found = _saved(asked, name, how, copies)
+        found = _saved(asked, full, _tables(asked, name, how, copies), how)
         if not np.isfinite(found.base).any():
             raise ValueError(
                 "importance needs rows that some learners have not seen; every learner "
@@ -125,11 +126,14 @@ def _units(asked: Asked) -> Ints:
     return rows if members is None else members[rows]
 
 
-def _saved(asked: Asked, name: str, how: How, copies: int) -> Saved:
-    """Compare losses with those that copies of one predictor leave."""
+def _tables(asked: Asked, name: str, how: How, copies: int) -> list[Floats]:
+    """Code the data with copies of one predictor."""
     made = asked.copier().copies([name], how, copies)
-    tables = [asked.coding.matrix(one) for one in made]
-    full = asked.reader([asked.design_matrix])
+    return [asked.coding.matrix(one) for one in made]
+
+
+def _saved(asked: Asked, full: Reader, tables: list[Floats], how: How) -> Saved:
+    """Compare losses with those that copies of one predictor leave."""
     if how == "drop":
         task = on_design(asked.task, tables[0])
         learners = grown(task, asked.n_learners, asked.n_jobs)
