@@ -110,6 +110,8 @@ def test_shards_are_replicates():
     square = ((C**2).sum() - np.trace(C) ** 2 / 19) * 19**2 / (18 * 21)
     assert_allclose(found.df_num, np.trace(C) ** 2 / square)
     assert 0 < res.feature_test("x1").pvalue <= 1
+    saved = res.importance(["x1"]).frame
+    assert 0 < saved["pvalue"].item() < 1
 
 
 def test_learners_that_agree_leave_no_doubt():

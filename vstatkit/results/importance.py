@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 LEARNERS = 500
 """Learners that are asked, unless told otherwise."""
 
-THROUGH = ("iid", "balanced", "complete")
-"""Designs in which what units do through learners is seen in those without them."""
+THROUGH = ("iid", "balanced")
+"""Designs in which what units do through learners is seen in those without them.
+
+Of others the standard errors are those of the rows by themselves.
+"""
 
 
 @dataclass(frozen=True)
