@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import Ridge
 
 import vstatkit as vs
 from vstatkit.ensemble.copies import Copier
@@ -258,6 +259,43 @@ def test_data_that_are_not_in_memory_say_so(tmp_path, data):
 def test_bad_questions_are_refused(res, ask, message):
     with pytest.raises(ValueError, match=message):
         ask(res)
+
+
+def test_other_kernels_are_asked(data):
+    res = vs.fit("y ~ x1 + x6", data, B=40, rng=1, kernel=Ridge())
+    assert res.feature_test("x1").frame["learners"].item() == 40  # not grown further
+    assert res.feature_test("x1").pvalue < 1e-6
+    assert res.importance().frame["importance"].idxmax() == "x1"
+    assert res.importance(how="drop").frame["importance"].idxmax() == "x1"
+    assert res.permutation_test("x1", permutations=4).pvalue == 0.2
+
+
+@pytest.mark.parametrize("design", ["balanced", "little-bags", "two-level"])
+def test_other_designs_are_asked_as_they_are(data, design):
+    B = "auto" if design == "two-level" else 100
+    res = vs.fit("y ~ x1 + x6", data, B=B, k=30, rng=1, design=design, max_B=1000)
+    found = res.feature_test("x1", points=5, learners=10)
+    assert found.frame["learners"].item() == res.B
+    assert 0 <= found.pvalue <= 1
+    assert res.importance(["x1"]).frame["pvalue"].item() < 1e-4
+
+
+def test_columns_of_all_kinds_are_copied():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {
+            "a": rng.normal(size=90).astype("float32"),
+            "b": rng.random(90) > 0.5,
+            "s": rng.choice(list("uvw"), 90),
+            "i": pd.array(rng.integers(0, 40, 90), dtype="Int64"),
+            "m": rng.integers(1, 13, 90),
+        }
+    ).assign(y=rng.normal(size=90))
+    res = vs.fit("y ~ a + b + s + i + C(m)", data, B=20, rng=1)
+    for how in ("conditional", "permute", "drop"):
+        for name in ("a", "b", "s", "i", "m", ["a", "s", "m"]):
+            found = res.feature_test(name, how=how, learners=20, points=5)
+            assert 0 <= found.pvalue <= 1
 
 
 def test_rows_that_all_learners_saw_say_so():

@@ -40,9 +40,7 @@ def refitted_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Float
 
 def refitted_outside(task: Task, L: int, n_jobs: int | None) -> OutOfBag:
     """Predict every row by those of L learners, fitted again, that do not hold it."""
-    kernel: Any = task.kernel
-    at = None if kernel.coefficients else np.empty((0, kernel.n_features))
-    bare = replace(task, at=at, keep=False, oob=True, keep_bytes=None)
+    bare = replace(task, at=_least(task), keep=False, oob=True, keep_bytes=None)
     oob = evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).oob
     assert oob is not None
     return oob
@@ -126,7 +124,11 @@ def _block(reading: _Reading, first: int) -> tuple[Floats, Floats]:
 
 def grown(task: Task, L: int, n_jobs: int | None) -> list[Any]:
     """Fit the first L learners of a task again, and keep them."""
-    kernel: Any = task.kernel
-    at = None if kernel.coefficients else np.empty((0, kernel.n_features))
-    bare = replace(task, at=at, keep=True, oob=False, keep_bytes=None)
+    bare = replace(task, at=_least(task), keep=True, oob=False, keep_bytes=None)
     return evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).learners
+
+
+def _least(task: Task) -> Floats | None:
+    """Give one query point, where kernels need any and none matters."""
+    kernel: Any = task.kernel
+    return None if kernel.coefficients else np.asarray(kernel.X[:1])
