@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from vstatkit.ensemble.copies import Copier, shuffled
-from vstatkit.ensemble.explained import Others, _left_out, explain
+from vstatkit.ensemble.explained import Others, _curves, _left_out, explain
 
 
 @pytest.fixture
@@ -130,14 +130,31 @@ def test_shares_are_of_normal_scores(frame, rng):
 
 def test_least_squares_leaves_each_row_out(frame):
     frame = frame.head(40)
-    x, others = frame["x2"].to_numpy(), frame[["x1", "x3", "g"]]
+    x = frame["x2"].to_numpy()
     dummies = (frame["g"] == "up").to_numpy(dtype=float)
     W = np.column_stack([np.ones(40), frame["x1"], frame["x3"], dummies])
     expected = [
         W[i] @ np.linalg.lstsq(np.delete(W, i, 0), np.delete(x, i), rcond=None)[0]
         for i in range(40)
     ]
-    assert_allclose(_left_out(x, others), expected, rtol=1e-8)
+    assert_allclose(_left_out(x, W[:, 1:]), expected, rtol=1e-8)
+    assert_array_equal(_left_out(x, np.ones((40, 9))), np.full(40, x.mean()))
+
+
+def test_curves_are_squares_and_hinges(rng):
+    W = np.column_stack([rng.normal(size=50), np.arange(50) % 2])
+    z = (W[:, 0] - W[:, 0].mean()) / W[:, 0].std()
+    low, middle, high = np.quantile(z, [0.25, 0.5, 0.75])
+    expected = [z**2, *(np.where(z > q, z - q, 0) for q in (low, middle, high))]
+    assert_allclose(_curves(W), np.column_stack([W, *expected]))
+
+
+def test_curved_relations_are_copied(rng):
+    x1 = rng.normal(size=300)
+    frame = pd.DataFrame({"x1": x1, "x2": x1**2 + 0.5 * rng.normal(size=300)})
+    made = one(frame, ["x2"])
+    now, then = (np.corrcoef(x1**2, each)[0, 1] for each in (made["x2"], frame["x2"]))
+    assert abs(now - then) < 0.02
 
 
 def test_shuffling_moves_rows_together(rng):

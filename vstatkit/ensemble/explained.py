@@ -108,8 +108,9 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
 
     Notes
     -----
-    A number is regressed on the leave-one-out prediction of least squares and the
-    out-of-bag prediction of a small forest. So the residual is uncorrelated with the
+    A number is regressed on three predictions: of least squares in the others, and in
+    squares and hinges of them too, each leaving the row out, and of a small forest, out
+    of bag. So the residual is uncorrelated with the
     prediction, and a residual of another row on top of it gives back the variance:
     out-of-bag predictions by themselves are noisy where there is little to predict,
     and a copy made from them would spread more than the predictor does.
@@ -146,14 +147,26 @@ def _guesses(x: Floats, others: Others, rng: np.random.Generator) -> list[Floats
     if others.frame.shape[1] == 0:
         return []
     seen = _out_of_bag(x, None, others, rng)[:, 0]
-    return [_left_out(x, others.frame), np.where(np.isnan(seen), x.mean(), seen)]
-
-
-def _left_out(x: Floats, others: pd.DataFrame) -> Floats:
-    """Predict every value by least squares on the other rows."""
-    table = pd.get_dummies(others, drop_first=True, dtype=np.float64)
+    table = pd.get_dummies(others.frame, drop_first=True, dtype=np.float64)
     W = table.to_numpy(dtype=np.float64)
     W = np.where(np.isnan(W), np.nanmedian(W, axis=0), W)
+    fits = [_left_out(x, one) for one in (W, _curves(W))]
+    return [*fits, np.where(np.isnan(seen), x.mean(), seen)]
+
+
+def _curves(W: Floats) -> Floats:
+    """Add squares, and hinges at the quartiles, of columns with many values."""
+    many = [j for j in range(W.shape[1]) if len(np.unique(W[:, j])) > FEW_VALUES]
+    numbers = W[:, many]
+    spread = numbers.std(axis=0)
+    scaled = (numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    knots = np.quantile(scaled, [0.25, 0.5, 0.75], axis=0)
+    hinges = [np.maximum(scaled - knot, 0.0) for knot in knots]
+    return np.column_stack([W, scaled**2, *hinges])
+
+
+def _left_out(x: Floats, W: Floats) -> Floats:
+    """Predict every value by least squares on the other rows."""
     W = (W - W.mean(axis=0)) / np.where(W.std(axis=0) > 0, W.std(axis=0), 1.0)
     if W.shape[1] > len(x) // 5:  # too many to be fitted without noise
         return np.full(len(x), x.mean())
