@@ -173,6 +173,8 @@ def test_shuffling_of_clusters_keeps_means_and_deviations(rng):
     assert all(len(set(nearest[members == j])) == 1 for j in range(5))
     assert_array_equal(np.sort(nearest), np.sort(means[members]))
     assert_allclose(np.sort(moved - nearest), np.sort(away))
+    assert not np.array_equal(nearest, means[members])
+    assert not np.array_equal(np.round(moved - nearest), away)
 
 
 def test_other_ways_are_refused(frame):
