@@ -20,6 +20,7 @@ from vstatkit.inference.normality import normality_tests
 from vstatkit.kernels.registry import register_kernel
 from vstatkit.results.drawing import register_plot
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.fit_comparison import compare
 from vstatkit.results.prediction_results import PredictionResults
 from vstatkit.sampling.registry import register_design
 from vstatkit.storage.loading import load
@@ -46,6 +47,7 @@ __all__ = [
     "WorkerError",
     "__version__",
     "classical",
+    "compare",
     "datasets",
     "exact",
     "fit",

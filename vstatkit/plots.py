@@ -11,7 +11,7 @@ from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.normality_check import NormalityCheck
-from vstatkit.results.pictures import (
+from vstatkit.results.strokes import (
     ACCENT,
     BAND,
     GREY,

@@ -11,10 +11,19 @@ if TYPE_CHECKING:
 
 Draw = Callable[..., Any]
 
+
+def draw_importance(
+    results: "EnsembleResults", *, ax: "Axes | None" = None, **options: Any
+) -> "Axes":
+    """Draw what each predictor saves; options are those of `importance`."""
+    return results.importance(**options).plot(ax)
+
+
 PLOTS: dict[str, Draw | str] = {
     "estimates": "plot_estimates",
     "effects": "plot_effects",
     "profile": "plot_profile",
+    "importance": draw_importance,
     "influence": "plot_influence",
     "average effects": "vstatkit.results.pictures:plot_average_effects",
     "partial dependence": "vstatkit.results.pictures:plot_partial_dependence",

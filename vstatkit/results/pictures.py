@@ -1,4 +1,4 @@
-"""Pictures of averages and curves, and the strokes that all pictures share."""
+"""Pictures of averages and curves."""
 
 from typing import Any
 
@@ -10,45 +10,16 @@ from matplotlib.axes import Axes
 from vstatkit.results.averages import Averages
 from vstatkit.results.curves import Curve
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.strokes import (
+    BAND,
+    GREY,
+    POINT,
+    clean,
+    draw_intervals,
+    new_axes,
+    short,
+)
 from vstatkit.results.tables import label_texts
-
-POINT = "#0072B2"
-BAND = "#56B4E9"
-ACCENT = "#D55E00"
-GREY = "#666666"
-"""Colours of Okabe and Ito, which all readers can tell apart."""
-
-
-def new_axes(ax: Axes | None, rows: int = 8) -> Axes:
-    """Take the axes given, or make some that are high enough for so many rows."""
-    if ax is not None:
-        return ax
-    height = float(np.clip(1.2 + 0.32 * rows, 3.2, 12))
-    return plt.subplots(figsize=(7.2, height), layout="constrained")[1]
-
-
-def draw_intervals(
-    ax: Axes, labels: list[str], centre: Any, low: Any, high: Any
-) -> None:
-    """Draw one horizontal interval per row, with the first row on top."""
-    places = np.arange(len(labels))[::-1]
-    ax.hlines(places, low, high, color=POINT, linewidth=2)
-    ax.plot(centre, places, "o", color=POINT, markersize=5)
-    ax.set_yticks(places, labels)
-    ax.set_ylim(-0.6, len(labels) - 0.4)
-    clean(ax)
-
-
-def clean(ax: Axes) -> None:
-    """Leave away what says nothing."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="x", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
-
-
-def short(value: Any) -> str:
-    """Write a setting in a few letters."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def plot_averages(

@@ -19,9 +19,11 @@ class Purpose(IntEnum):
     REFERENCE = 5
     DEALING = 6
     OUT_OF_BAG = 7
-    SPREAD = 8
-    BOOTSTRAP = 9
-    AVERAGES = 10
+    COPY = 8
+    QUESTION = 9
+    SPREAD = 10
+    BOOTSTRAP = 11
+    AVERAGES = 12
 
 
 def resolve_seed(rng: Seed) -> int:

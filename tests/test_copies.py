@@ -1,0 +1,182 @@
+"""Copies of predictors: alike given the others, and made from data and seed alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from vstatkit.ensemble.copies import Copier, shuffled
+from vstatkit.ensemble.explained import Others, _curves, _left_out, explain
+
+
+@pytest.fixture
+def frame(rng):
+    n = 300
+    x1 = rng.normal(size=n)
+    g = np.where(x1 + 0.3 * rng.normal(size=n) > 0, "up", "down")
+    return pd.DataFrame(
+        {
+            "x1": x1,
+            "x2": 0.95 * x1 + np.sqrt(1 - 0.95**2) * rng.normal(size=n),
+            "x3": rng.uniform(size=n),
+            "g": pd.Categorical(g, categories=["down", "up", "never"]),
+            "few": rng.integers(3, size=n),
+        }
+    )
+
+
+def copier(frame, seed=1, **options):
+    return Copier(frame, frame.iloc[[0]], seed, **options)
+
+
+def one(frame, names, how="conditional", seed=1, **options):
+    return next(copier(frame, seed, **options).copies(names, how, 1))
+
+
+def test_only_the_predictor_changes_and_keeps_its_values(frame):
+    made = one(frame, ["x2"])
+    assert_array_equal(np.sort(made["x2"]), np.sort(frame["x2"]))
+    assert not np.array_equal(made["x2"], frame["x2"])
+    pd.testing.assert_frame_equal(made.drop(columns="x2"), frame.drop(columns="x2"))
+
+
+def test_copies_depend_on_data_and_seed_alone(frame):
+    first, second = copier(frame).copies(["x2"], "conditional", 2)
+    again = one(frame, ["x2"])
+    pd.testing.assert_frame_equal(first, again)
+    assert not np.array_equal(first["x2"], second["x2"])
+    assert not np.array_equal(first["x2"], one(frame, ["x2"], seed=2)["x2"])
+
+
+def test_a_conditional_copy_is_related_to_the_others_as_the_predictor_is(frame):
+    made = one(frame, ["x2"])
+    expected = np.corrcoef(frame["x1"], frame["x2"])[0, 1]
+    assert abs(np.corrcoef(frame["x1"], made["x2"])[0, 1] - expected) < 0.03
+    # Given x1, the copy says nothing of the predictor itself: 0.95**2 is left.
+    assert abs(np.corrcoef(frame["x2"], made["x2"])[0, 1] - 0.95**2) < 0.06
+    moved = one(frame, ["x2"], "permute")
+    assert abs(np.corrcoef(frame["x1"], moved["x2"])[0, 1]) < 0.2
+
+
+@pytest.mark.parametrize("name", ["g", "few"])
+def test_levels_are_drawn_from_their_shares(frame, name):
+    made = one(frame, [name])
+    assert made[name].dtype == frame[name].dtype
+    assert set(made[name]) == set(frame[name])
+    agree = (made[name] == frame[name]).mean()
+    assert agree > 0.75 if name == "g" else agree < 0.5
+    assert (one(frame, ["g"], "permute")["g"] == frame["g"]).mean() < 0.65
+
+
+def test_drop_sets_the_typical_value(frame):
+    made = one(frame, ["x2", "g"], "drop")
+    assert set(made["x2"]) == {frame["x2"].iloc[0]}
+    assert set(made["g"]) == {frame["g"].iloc[0]}
+    assert made["g"].dtype == frame["g"].dtype
+
+
+def test_several_predictors_come_from_the_same_row(rng, frame):
+    frame = frame.assign(x4=frame["x3"] + 0.01 * rng.normal(size=len(frame)))
+    together = one(frame, ["x3", "x4"])
+    assert np.corrcoef(together["x3"], together["x4"])[0, 1] > 0.95
+    apart = one(frame, ["x3"]).assign(x4=one(frame, ["x4"], "permute")["x4"])
+    assert abs(np.corrcoef(apart["x3"], apart["x4"])[0, 1]) < 0.3
+
+
+def test_missing_values_stay_where_they_are(frame):
+    holes = frame.assign(x2=frame["x2"].mask(frame.index % 5 == 0))
+    made = one(holes, ["x2"])
+    assert_array_equal(made["x2"].isna(), holes["x2"].isna())
+    assert_array_equal(np.sort(made["x2"].dropna()), np.sort(holes["x2"].dropna()))
+    assert one(holes, ["x1"])["x1"].notna().all()  # others may be missing
+
+
+def test_predictors_of_clusters_stay_constant_within_them(rng, frame):
+    members = np.arange(len(frame)) // 6
+    frame = frame.assign(c=rng.normal(size=50)[members])
+    made = one(frame, ["c"], members=members)
+    assert all(len(set(made["c"][members == j])) == 1 for j in range(50))
+    assert_array_equal(np.sort(made["c"]), np.sort(frame["c"]))
+    assert (
+        one(frame, ["x1"], members=members)["x1"].groupby(members).nunique().min() > 1
+    )
+
+
+@pytest.mark.parametrize("name", ["x2", "g", "few"])
+def test_own_residuals_give_the_predictor_back(frame, rng, name):
+    found = explain(frame[name], Others(frame.drop(columns=name)), rng)
+    back = found.redrawn(found.residual)
+    assert_array_equal(back.to_numpy(), frame[name].to_numpy())
+
+
+def test_residuals_of_numbers_are_uncorrelated_with_predictions(frame, rng):
+    found = explain(frame["x2"], Others(frame.drop(columns="x2")), rng)
+    assert abs(found.centre @ found.residual) < 1e-8
+    assert abs(found.residual.sum()) < 1e-8
+    assert_allclose(found.centre + found.residual, frame["x2"])
+    left = 1 - found.residual.var() / frame["x2"].var()
+    assert abs(left - 0.95**2) < 0.05
+    alone = explain(frame["x2"], Others(frame[[]]), rng)
+    assert_allclose(alone.centre, frame["x2"].mean())
+
+
+def test_shares_are_of_normal_scores(frame, rng):
+    found = explain(frame["g"], Others(frame.drop(columns="g")), rng)
+    assert_allclose(found.centre.sum(axis=1), 1)
+    assert list(found.levels) == ["down", "up"]  # not the level that never occurs
+    assert abs(found.residual.mean()) < 0.2
+    assert 0.8 < found.residual.std() < 1.2
+
+
+def test_least_squares_leaves_each_row_out(frame):
+    frame = frame.head(40)
+    x = frame["x2"].to_numpy()
+    dummies = (frame["g"] == "up").to_numpy(dtype=float)
+    W = np.column_stack([np.ones(40), frame["x1"], frame["x3"], dummies])
+    expected = [
+        W[i] @ np.linalg.lstsq(np.delete(W, i, 0), np.delete(x, i), rcond=None)[0]
+        for i in range(40)
+    ]
+    assert_allclose(_left_out(x, W[:, 1:]), expected, rtol=1e-8)
+    assert_array_equal(_left_out(x, np.ones((40, 9))), np.full(40, x.mean()))
+
+
+def test_curves_are_squares_and_hinges(rng):
+    W = np.column_stack([rng.normal(size=50), np.arange(50) % 2])
+    z = (W[:, 0] - W[:, 0].mean()) / W[:, 0].std()
+    low, middle, high = np.quantile(z, [0.25, 0.5, 0.75])
+    expected = [z**2, *(np.where(z > q, z - q, 0) for q in (low, middle, high))]
+    assert_allclose(_curves(W), np.column_stack([W, *expected]))
+
+
+def test_curved_relations_are_copied(rng):
+    x1 = rng.normal(size=300)
+    frame = pd.DataFrame({"x1": x1, "x2": x1**2 + 0.5 * rng.normal(size=300)})
+    made = one(frame, ["x2"])
+    now, then = (np.corrcoef(x1**2, each)[0, 1] for each in (made["x2"], frame["x2"]))
+    assert abs(now - then) < 0.02
+
+
+def test_shuffling_moves_rows_together(rng):
+    table = np.column_stack([np.arange(20.0), np.arange(20.0) ** 2])
+    moved = shuffled(table, None, rng)
+    assert_array_equal(moved[:, 1], moved[:, 0] ** 2)
+    assert_array_equal(np.sort(moved[:, 0]), table[:, 0])
+
+
+def test_shuffling_of_clusters_keeps_means_and_deviations(rng):
+    members = np.repeat(np.arange(5), 4)
+    means = 100.0 * np.arange(5)
+    away = np.tile([-3.0, -1.0, 1.0, 3.0], 5)
+    moved = shuffled((means[members] + away)[:, None], members, rng)[:, 0]
+    nearest = np.round(moved / 100) * 100
+    assert all(len(set(nearest[members == j])) == 1 for j in range(5))
+    assert_array_equal(np.sort(nearest), np.sort(means[members]))
+    assert_allclose(np.sort(moved - nearest), np.sort(away))
+    assert not np.array_equal(nearest, means[members])
+    assert not np.array_equal(np.round(moved - nearest), away)
+
+
+def test_other_ways_are_refused(frame):
+    with pytest.raises(ValueError, match="`how` must be one of 'conditional'"):
+        one(frame, ["x1"], "shuffle")

@@ -1,0 +1,395 @@
+"""Questions about predictors, against the same numbers made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+import vstatkit as vs
+from vstatkit.ensemble.copies import Copier
+from vstatkit.ensemble.losses import mean_saved, row_losses, saved_losses
+from vstatkit.ensemble.refitted import Reader, on_design, refitted_values
+from vstatkit.inference.multiple import benjamini_hochberg, holm
+from vstatkit.inference.pooled import pooled_test
+from vstatkit.kernels.redesign import with_design
+from vstatkit.sampling.iid import IidDesign
+from vstatkit.studies.laws import LAWS
+from vstatkit.variance.estimate import estimate_components, estimate_covariance
+
+pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
+
+
+def drawn(name, seed=1):
+    return LAWS[name](np.random.default_rng(seed))
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Return a chain of correlated predictors; x2 does nothing, given x1 and x3."""
+    return drawn("correlated")
+
+
+@pytest.fixture(scope="module")
+def res(data):
+    return vs.fit("y ~ .", data, B=200, rng=3)
+
+
+def copier_of(res, data):
+    frame = data.drop(columns="y")
+    return Copier(frame, res.typical, res.seed)
+
+
+# The joint test
+
+
+def literal_pooled(design, h, method, orders):
+    """Write the test out, sum by sum."""
+    m = h.shape[1]
+    V, M = estimate_covariance(method, design, h, orders)
+    parts = estimate_components(method, design, h, orders)
+    S = M * (parts.noise[0] / parts.monte_carlo[0])
+    n = design.n
+    tr = sum(S[j, j] for j in range(m))
+    tr_2 = sum(S[j, i] ** 2 for j in range(m) for i in range(m))
+    cross = sum(S[j, i] * V[j, i] for j in range(m) for i in range(m))
+    error = np.sqrt(2 * n * tr_2 + 4 * cross)
+    z = np.trace(V) / error
+    positive = np.trace(V) + error * stats.norm.pdf(z) / stats.norm.cdf(z)
+    trace = positive + np.trace(M)
+    square = ((V + M) ** 2).sum()
+    square -= n * (tr**2 + tr_2) + 2 * np.trace(V) * tr + 2 * cross
+    unknown = 0 if orders is None else orders.relative_error * positive
+    df_denom = 2 * trace**2 / (error**2 + unknown**2)
+    return (h.mean(axis=0) ** 2).sum() / trace, trace**2 / square, df_denom
+
+
+@pytest.mark.parametrize("method", ["hoeffding", "jackknife", "ij_u", "corrected_v"])
+def test_the_joint_test_is_its_formula(res, data, method):
+    h = res.predictor.values(res.recipe.task.kernel.X[:12])
+    h = h - h.mean() + 0.5
+    orders = res.orders if method == "hoeffding" else None
+    found = pooled_test(res.design, h, method, orders)
+    statistic, df_num, df_denom = literal_pooled(res.design, h, method, orders)
+    assert_allclose(found.statistic, statistic, rtol=1e-9)
+    assert 1 < df_num < 12
+    assert_allclose(found.df_num, df_num, rtol=1e-9)
+    assert_allclose(found.df_denom, df_denom, rtol=1e-9)
+    assert_allclose(found.pvalue, stats.f.sf(statistic, df_num, df_denom), rtol=1e-9)
+    other = pooled_test(res.design, 1e-150 * h, method, orders)
+    assert_allclose(other.pvalue, found.pvalue)
+
+
+def test_the_joint_test_holds_its_size_for_means():
+    """Subsample means of independent normal vectors; 400 data sets, error 1.1 %."""
+    rng = np.random.default_rng(5)
+    mix = rng.normal(size=(8, 8))
+    pvalues = []
+    for seed in range(400):
+        design = IidDesign(60, 20, replace=True, seed=seed)
+        z = rng.normal(size=(60, 8)) @ mix
+        h = design.counts(0, 150) @ z / 20
+        pvalues.append(pooled_test(design, h, "corrected_v").pvalue)
+    assert 0.02 < np.mean(np.array(pvalues) < 0.05) < 0.085
+    assert 0.40 < np.mean(pvalues) < 0.60
+
+
+def test_shards_are_replicates():
+    rng = np.random.default_rng(6)
+    data = pd.DataFrame(rng.normal(size=(400, 3)), columns=["x1", "x2", "y"])
+    res = vs.fit("y ~ x1 + x2", data, design="shards", n_shards=20, B=200, k=15, rng=1)
+    h = res.predictor.values(res.recipe.task.kernel.X[:6])
+    found = pooled_test(res.design, h, res.variance)
+    means = h.reshape(20, -1, 6).mean(axis=1)
+    groups = res.design.groups(200)
+    means = np.stack([h[groups == g].mean(axis=0) for g in range(20)])
+    C = np.cov(means.T) / 20
+    assert_allclose(found.statistic, (h.mean(axis=0) ** 2).sum() / np.trace(C))
+    assert found.df_denom == 19
+    square = ((C**2).sum() - np.trace(C) ** 2 / 19) * 19**2 / (18 * 21)
+    assert_allclose(found.df_num, np.trace(C) ** 2 / square)
+    assert 0 < res.feature_test("x1").pvalue <= 1
+    saved = res.importance(["x1"]).frame
+    assert 0 < saved["pvalue"].item() < 1
+
+
+def test_learners_that_agree_leave_no_doubt():
+    design = IidDesign(10, 5, replace=True, seed=1)
+    assert pooled_test(design, np.zeros((20, 3)), "ij_u").pvalue == 1
+    assert pooled_test(design, np.ones((20, 3)), "ij_u").pvalue == 0
+
+
+# Fits to other predictors
+
+
+@pytest.mark.parametrize("kernel", ["forest", "ols"])
+def test_the_same_predictors_give_the_same_learners(data, kernel):
+    res = vs.fit("y ~ .", data, B=30, rng=3, kernel=kernel)
+    task, X = res.recipe.task, res.recipe.task.kernel.X
+    again = refitted_values(on_design(task, X.copy()), X[:5], 20, None)
+    assert_array_equal(again, res.predictor.values(X[:5])[:20])
+
+
+def test_kernels_without_a_design_are_refused():
+    with pytest.raises(ValueError, match="cannot be fitted to other predictors"):
+        with_design(object(), np.zeros((2, 2)))
+
+
+def by_hand(res, data, name, copies, points):
+    """Fit `fit` to copies, and compare learner by learner."""
+    made = list(copier_of(res, data).copies([name], "conditional", copies + 1))
+    fits = [
+        vs.fit(
+            res.info.formula, one.assign(y=data["y"]), B=res.B, rng=res.seed, at=points
+        )
+        for one in made[:copies]
+    ]
+    full = res.predictor.values(res.predictor.coding.matrix(points))
+    return full - sum(fit.values for fit in fits) / copies, made[-1]
+
+
+def test_a_feature_test_compares_fits_to_copies(res, data):
+    found = res.feature_test("x2", points=15, copies=2, learners=200)
+    h, spare = by_hand(res, data, "x2", 2, found.points)
+    assert_allclose(found.differences.values, h, atol=1e-12)
+    expected = pooled_test(res.design, h, res.variance, res.orders)
+    assert_allclose(found.pvalue, expected.pvalue)
+    assert_allclose(found.differences.params, h.mean(axis=0))
+    # Points are rows of the data, with a copy that no fit has seen.
+    pd.testing.assert_frame_equal(found.points, spare.loc[found.points.index])
+
+
+def test_all_terms_of_a_variable_are_made_again():
+    data = drawn("levels").rename(columns={"x1": "a", "x2": "b"})
+    formula = "y ~ a + a:b + C(g) + bs(b, df=4)"
+    res = vs.fit(formula, data, B=40, rng=3)
+    points = data.drop(columns="y").head(5)
+    found = res.feature_test("b", copies=1, at=points, learners=40)
+    frame = data[list(res.predictor.coding.variables)]
+    copy = next(Copier(frame, res.typical, 3).copies(["b"], "conditional", 1))
+    fit = vs.fit(formula, copy.assign(y=data["y"]), B=40, rng=3, at=points)
+    h = res.get_prediction(points).predicted_mean - fit.params
+    # The copy has the same values, so that knots and codes are the same too.
+    assert_allclose(found.differences.params, h, atol=1e-12)
+    assert 0 < res.feature_test("g", copies=1, learners=40).pvalue <= 1
+
+
+def test_real_predictors_and_shadows_are_told_apart(res):
+    assert res.feature_test(["x1", "x4"]).pvalue < 0.02
+    assert res.feature_test("x6").pvalue > 0.1
+    assert res.feature_test("x2").pvalue > 0.05
+    frame = res.importance(["x1", "x2", "x4", "x6"]).frame
+    assert (frame.loc[["x1", "x4"], "pvalue"] < 0.05).all()
+    assert (frame.loc[["x2", "x6"], "pvalue"] > 0.05).all()
+    plain = res.importance(["x2"], how="permute").frame
+    assert plain["pvalue"].item() < 1e-3  # a proxy counts as real there
+
+
+def test_fewer_learners_and_learners_that_were_not_kept(data, res):
+    few = res.feature_test("x2", learners=50, points=10)
+    assert few.frame["learners"].item() == 50
+    more = res.feature_test("x2", points=10)
+    assert more.frame["learners"].item() == 1000
+    grown = res.more(1000).with_variance("jackknife")  # orders are of 200 learners
+    other = res.with_variance("jackknife").feature_test("x2", points=10)
+    assert_allclose(grown.feature_test("x2", points=10).pvalue, other.pvalue)
+    none = vs.fit("y ~ .", data, B=200, rng=3, keep_learners=False, variance="ij_u")
+    kept = res.with_variance("ij_u")
+    one, two = (each.feature_test("x2", points=10) for each in (none, kept))
+    assert_allclose(one.pvalue, two.pvalue)
+    pd.testing.assert_frame_equal(
+        none.importance(["x2"]).frame, kept.importance(["x2"]).frame
+    )
+
+
+@pytest.mark.parametrize("how", ["conditional", "permute", "drop"])
+def test_answers_print_as_a_line(res, how):
+    found = res.feature_test("x2", how=how, points=8, learners=60)
+    assert str(found).splitlines()[-1].split()[-4:] == [how, "1", "8", "60"]
+    assert found.frame["pvalue"].item() == found.pvalue
+    assert found.frame["statistic"].item() == found.statistic
+    assert (found.df_num, found.df_denom) == tuple(
+        found.frame[["df_num", "df_denom"]].iloc[0]
+    )
+    assert len(found.table()) == 8
+    assert "p = " in found.plot().get_title()
+    assert "<table" in found._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["three", "binary", "clusters", "missing", "levels"])
+def test_all_kinds_of_data_are_asked(name):
+    law = LAWS[name]
+    res = vs.fit(
+        "y ~ .", drawn(name), B=60, rng=1, groups=law.groups, missing=law.missing
+    )
+    names = list(res.predictor.coding.variables)
+    assert 0 < res.feature_test(names[0], points=10, learners=60).pvalue <= 1
+    frame = res.importance(copies=2, learners=60).frame
+    assert list(frame.index) == names
+    assert (frame["std_error"] > 0).all()
+    few = {"permutations": 3, "learners": 60}
+    assert 0 < res.permutation_test(names[0], **few).pvalue <= 1
+    assert 0 < res.permutation_test(names[0], swap="trees", **few).pvalue <= 1
+    found = res.interaction_test(names[0], names[1], rows=5, learners=60)
+    assert 0 <= found.pvalue <= 1
+
+
+def test_weights_are_kept(data):
+    weights = np.linspace(0.5, 2, len(data))
+    res = vs.fit("y ~ x1 + x2", data, B=20, rng=1, weights=weights)
+    found = res.feature_test("x2", points=5, copies=1, learners=20)
+    frame = data[["x1", "x2"]]
+    copy = next(Copier(frame, res.typical, 1).copies(["x2"], "conditional", 1))
+    fit = vs.fit(
+        "y ~ x1 + x2",
+        copy.assign(y=data["y"]),
+        B=20,
+        rng=1,
+        weights=weights,
+        at=found.points,
+    )
+    full = res.get_prediction(found.points).predicted_mean
+    assert_allclose(found.differences.params, full - fit.params, atol=1e-12)
+
+
+# Importance
+
+
+def out_of_bag(res, X, b):
+    held = res.design.counts(b, b + 1)[0] > 0
+    return np.where(
+        held, np.nan, res.predictor.kernel.predict(res_learner(res, b), X).T
+    )
+
+
+def res_learner(res, b):
+    return res.predictor.learners[b]
+
+
+def test_importance_is_the_loss_with_copies_less_the_loss(res, data):
+    found = res.importance(["x1", "x2"], copies=2, learners=200)
+    y = data["y"].to_numpy()
+    X = res.recipe.task.kernel.X
+    own = np.nanmean([out_of_bag(res, X, b)[0] for b in range(200)], axis=0)
+    assert_allclose(found.loss, np.mean((y - own) ** 2))
+    assert_allclose(found.loss, res.scores.table["OOB RMSE"] ** 2)
+    losses = []
+    for one in copier_of(res, data).copies(["x2"], "conditional", 2):
+        Z = res.predictor.coding.matrix(one)
+        with_copy = np.nanmean([out_of_bag(res, Z, b)[0] for b in range(200)], axis=0)
+        losses.append((y - with_copy) ** 2)
+    saved = np.mean(losses, axis=0) - (y - own) ** 2
+    row = found.frame.loc["x2"]
+    assert_allclose(row["importance"], saved.mean())
+    assert_allclose(row["share"], saved.mean() / found.loss)
+    assert row["std_error"] >= saved.std(ddof=1) / np.sqrt(200)
+    assert_allclose(
+        row["pvalue"], stats.t.sf(row["importance"] / row["std_error"], 199)
+    )
+
+
+def literal_error(saved, g, counts):
+    """Leave units out one by one: their rows, and the learners that saw them."""
+    n = counts.shape[1]
+    total = 0.0
+    for j in range(n):
+        rows = (saved[j] - saved.mean()) / n
+        through = -g[counts[:, j] == 0].mean()
+        total += rows**2 + rows * through
+    return np.sqrt(n / (n - 1) * total + g.var(ddof=1) / len(g))
+
+
+def readers(res, data, L=200):
+    X, task = res.recipe.task.kernel.X, res.recipe.task
+    copy = next(copier_of(res, data).copies(["x1"], "conditional", 1))
+    Z = res.predictor.coding.matrix(copy)
+    learners = res.predictor.learners[:L]
+    return Reader(task, learners, (X,)), Reader(task, learners, (Z,))
+
+
+def test_errors_of_importance_count_rows_and_learners(res, data):
+    full, reduced = readers(res, data)
+    y, rows = data["y"].to_numpy(), np.arange(200)
+    found = saved_losses(full, reduced, y, rows, None)
+    assert abs(found.by_learner.mean()) < 1e-12
+    one = mean_saved(found, res.design, rows)
+    expected = literal_error(found.saved, found.by_learner, res.design.counts(0, 200))
+    assert expected > one.own
+    assert_allclose(one.error, expected)
+    assert_allclose(one.own, found.saved.std(ddof=1) / np.sqrt(200))
+    alone = mean_saved(found, res.design, rows, through=False)
+    assert alone.error == alone.own == one.own
+    clusters = mean_saved(found, IidDesign(50, 20, True, 1), rows // 4, through=False)
+    sums = (found.saved - found.saved.mean()).reshape(50, 4).sum(axis=1)
+    assert_allclose(clusters.error, np.sqrt(50 / 49 * np.sum(sums**2)) / 200)
+    assert clusters.df == 49
+
+
+def test_a_learners_part_is_a_derivative(res, data):
+    full, reduced = readers(res, data, 20)
+    y, rows = data["y"].to_numpy(), np.arange(200)
+    found = saved_losses(full, reduced, y, rows, None)
+    own, weights = (
+        one[..., 0, 0] if one.ndim == 4 else one for one in full.outside(rows)
+    )
+    other = reduced.outside(rows)[0][..., 0, 0]
+
+    def mean(weight):
+        """Mean saved when learner 7 counts `weight` times."""
+        w = np.ones(20)
+        w[7] = weight
+        times = w @ weights
+        losses = [(y - w @ h / times) ** 2 for h in (own, other)]
+        known = times > 0
+        return np.mean((losses[1] - losses[0])[known])
+
+    slope = (mean(1 + 1e-6) - mean(1 - 1e-6)) / 2e-6
+    assert_allclose(found.by_learner[7], 20 * slope, rtol=1e-4)
+
+
+def test_readers_predict_what_was_left_out(res):
+    X, rows = res.recipe.task.kernel.X, np.arange(200)
+    values, weights = Reader(res.recipe.task, res.predictor.learners, (X,)).outside(
+        rows
+    )
+    assert_array_equal(weights.sum(axis=0), res.recipe.oob.times)
+    assert_allclose(values.sum(axis=0)[:, 0], res.recipe.oob.total)
+    assert_array_equal(weights, res.design.counts(0, 200) == 0)
+
+
+def test_losses_of_classes():
+    shares = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])
+    assert_allclose(row_losses(np.array([0.0, 1.0]), shares, 3), [0.375, 0.0])
+    assert_allclose(row_losses(np.array([3.0]), np.array([[1.0]]), None), [4.0])
+
+
+def test_dropping_fits_again(data):
+    res = vs.fit("y ~ x1 + x4 + x6", data, B=100, rng=3)
+    found = res.importance(["x4"], how="drop", learners=100)
+    typical = data.assign(x4=data["x4"].median())
+    fit = vs.fit("y ~ x1 + x4 + x6", typical, B=100, rng=3)
+    expected = fit.scores.table["OOB RMSE"] ** 2 - res.scores.table["OOB RMSE"] ** 2
+    assert_allclose(found.frame["importance"].item(), expected)
+
+
+def test_adjusted_pvalues_agree_with_statsmodels(rng):
+    p = rng.uniform(size=12) ** 3
+    assert_allclose(holm(p), multipletests(p, method="holm")[1])
+    assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1])
+
+
+def test_importance_prints_and_draws(res):
+    found = res.importance(copies=1, learners=60)
+    assert_allclose(found.frame["holm"], holm(found.frame["pvalue"].to_numpy()))
+    assert_allclose(
+        found.frame["bh"], benjamini_hochberg(found.frame["pvalue"].to_numpy())
+    )
+    assert "x7" in str(found)
+    assert "how='conditional'" in str(found)
+    bounds = found.conf_int(0.1)
+    half = stats.t.isf(0.05, 199) * found.frame["std_error"]
+    assert_allclose(bounds["upper"] - bounds["lower"], 2 * half)
+    best = found.frame["importance"].idxmax()
+    assert found.plot().get_yticklabels()[0].get_text() == best
+    assert res.plot(kind="importance", copies=1, learners=20) is not None
