@@ -79,9 +79,9 @@ class Asking:
         already, and nothing is to be added for it. See `pooled_test` for the test.
 
         A copy is what the other predictors say of the predictor (least squares, curves
-        and a small forest, out of bag) plus what they leave unexplained, taken from another
-        row; it has the values of the predictor in another order. Levels are drawn from
-        out-of-bag shares. Weights play no part in the copies.
+        and a small forest, out of bag) plus what they leave unexplained, taken from
+        another row; it has the values of the predictor in another order. Levels are
+        drawn from out-of-bag shares. Weights play no part in the copies.
 
         References
         ----------
