@@ -48,6 +48,7 @@ def test_fits_are_compared_learner_by_learner(res, line):
     means = means - line.get_prediction(found.points).predicted_mean
     assert_allclose(found.table()["estimate"], means)
     assert found.differences.variance == res.variance
+    assert found.differences.limit == 2 * res.limit  # of a difference
     assert found.question == "forest - ols"
     assert not found.frame["refitted"].item()
     # Either way round, what goes beyond the first order leads.
@@ -197,7 +198,7 @@ def test_regressions_have_the_interactions_that_they_are_given(data):
 
 
 def test_all_pairs_are_tested_at_once(res):
-    found = res.additivity_test(rows=5, learners=60)
+    found = res.additivity_test(rows=5, grid=2, learners=60)
     assert len(found.points) == 3
     assert set(zip(found.points["first"], found.points["second"], strict=True)) == {
         ("x1", "x4"),

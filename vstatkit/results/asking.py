@@ -301,7 +301,7 @@ class Asking:
         self,
         variables: Sequence[str] | None = None,
         *,
-        grid: int = 2,
+        grid: int = 3,
         rows: int = 50,
         learners: int | None = None,
     ) -> "InteractionTest":
@@ -325,7 +325,7 @@ class Asking:
         >>> data = vs.datasets.mars(200, rng=1)
         >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
         >>> len(res.additivity_test().table())
-        3
+        12
         """
         from vstatkit.results.interactions import additivity_test  # noqa: PLC0415
 
