@@ -231,5 +231,12 @@ def with_stages(kernel: TreeKernel, options: Mapping[str, Any]) -> TreeKernel:
             "`trend` needs columns of numbers; leave `categorical_splits` out, so that "
             "factors become indicator columns."
         )
-    same = {one.name: getattr(kernel, one.name) for one in fields(kernel)}
+    return restaged(kernel, stages)
+
+
+def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
+    """Grow learners of other stages with the options of a kernel of trees."""
+    if not any(stages):
+        return kernel
+    same = {one.name: getattr(kernel, one.name) for one in fields(TreeKernel)}
     return StagedKernel(**same, stages=stages)

@@ -32,6 +32,7 @@ from vstatkit.inference.intervals import Support
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.results.aiming import Aiming
 from vstatkit.results.beyond import measured_orders
 from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.contrasts import contrasts, joint_test
@@ -53,7 +54,7 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 
 @dataclass(frozen=True)
-class EnsembleResults(Views, Predicting):
+class EnsembleResults(Views, Predicting, Aiming):
     """An ensemble's estimates with their uncertainty.
 
     Attributes

@@ -15,6 +15,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.notes import summary_notes
 from vstatkit.results.sections import (
     Section,
+    bias_section,
     components_section,
     effects_section,
     estimates_section,
@@ -97,6 +98,7 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     """
     sections = [
         estimates_section(results, alpha),
+        bias_section(results),
         effects_section(results, alpha),
         components_section(results),
         normality_section(results),

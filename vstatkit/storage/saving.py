@@ -20,7 +20,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.storage.archive import Arrays, write_archive
 
-FORMAT = 4
+FORMAT = 5
 """Version of the file layout; 2 had nothing beyond the first order, 3 no levels."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
