@@ -40,7 +40,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "trend": {"trend": "linear"},
     "boost": {"boost": 1},
     "both": {"trend": "linear", "boost": 1},
-    "truth": {"target": "truth"},
 }
 B, SEED = int(os.environ.get("VSTATKIT_TRUTH_B", "1000")), 20_261
 
@@ -51,6 +50,17 @@ def fitted(name: str, number: int, methods: dict[str, dict[str, Any]]) -> pd.Dat
     frame = law(np.random.default_rng([SEED, number]))
     size = os.environ.get("VSTATKIT_TRUTH_K")
     parts = []
+    chosen = vs.fit(
+        law.formula,
+        frame,
+        groups=law.groups,
+        k=None if size is None else float(size),
+        B=20,
+        rng=number,
+        n_jobs=1,
+        oob=False,
+        target="truth",
+    ).info.aim
     for method, options in methods.items():
         start = time.process_time()
         res = vs.fit(

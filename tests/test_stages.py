@@ -259,3 +259,39 @@ def test_levels_have_no_slope(data):
         vs.fit("y ~ x1 + g", frame, B=5, trend="linear", categorical_splits=True)
     res = vs.fit("y ~ x1 + g", frame, B=30, boost=1, categorical_splits=True, rng=1)
     assert np.isfinite(frames(res, frame.iloc[:4])["mean"]).all()
+
+
+@pytest.mark.parametrize("options", ALL, ids=named)
+def test_the_forest_of_scikit_learns_kind(data, options):
+    X, y = data[["x1", "x2", "x4"]], data["y"]
+    forest = vs.ForestRegressor(
+        400,
+        max_samples=47,
+        max_features=2,
+        random_state=1,
+        oob_score=True,
+        **options,
+    )
+    mean, std = forest.fit(X, y).predict(X.head(3), return_std=True)
+    res = vs.fit(
+        FORMULA,
+        data,
+        at=data.head(3),
+        kernel="tree",
+        max_features=2,
+        k=47,
+        B=400,
+        rng=forest.design_.seed,
+        **options,
+    )
+    assert_allclose(mean, res.params, rtol=1e-12)
+    assert_allclose(std, res.bse, rtol=1e-9)
+    assert forest.oob_score_ == pytest.approx(res.scores.table["OOB R-squared"])
+    assert forest.feature_importances_.sum() == pytest.approx(1)
+    assert forest.get_params()["boost"] == options.get("boost", 0)
+    copied = pickle.loads(pickle.dumps(forest))
+    assert_array_equal(copied.predict(X), forest.predict(X))
+
+
+def test_classes_have_no_stages():
+    assert not {"trend", "boost"} & set(vs.ForestClassifier().get_params())

@@ -1,7 +1,6 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace as changed
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
@@ -44,9 +43,9 @@ from vstatkit.kernels.staged import STAGE_OPTIONS
 from vstatkit.kernels.training import Training
 from vstatkit.options import check_options, split_options
 from vstatkit.pipeline import Drawing, Growing, evaluated, settle
-from vstatkit.results.aiming import aim_of, aimed
+from vstatkit.results.aiming import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import design_options
 from vstatkit.sampling.sizes import warn_of_single_rows
@@ -214,18 +213,13 @@ def fit(
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
     asked = {"formula": formula, "kernel": describe(kernel), "options": options}
-    if choice is not None:
-        asked["target"] = target
+    asked |= {} if choice is None else {"target": target}
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
-    info = changed(
-        _model_info(formula, kernel, observed, query), aim=aim_of(built, choice)
-    )
-    return aimed(
-        evaluated(
-            task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
-        )
+    info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
+    return evaluated(
+        task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
 
 
@@ -348,6 +342,7 @@ def _model_info(
     kernel: KernelLike,
     observed: _Observed,
     query: Query,
+    aim: Aim | None,
 ) -> ModelInfo:
     """Say what the header of a fit's summary says."""
     parsed = observed.parsed
@@ -363,6 +358,7 @@ def _model_info(
         typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
+        aim=aim,
     )
 
 

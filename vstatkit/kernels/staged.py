@@ -240,3 +240,12 @@ def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
         return kernel
     same = {one.name: getattr(kernel, one.name) for one in fields(TreeKernel)}
     return StagedKernel(**same, stages=stages)
+
+
+def stored(kernel: TreeKernel) -> StoredTreeKernel:
+    """Predict with the learners of a kernel, without its data."""
+    kind = StoredStagedKernel if isinstance(kernel, StagedKernel) else StoredTreeKernel
+    return kind(
+        *(kernel.n_features, kernel.n_classes, kernel.centre, kernel.scale),
+        levels=kernel.levels,
+    )
