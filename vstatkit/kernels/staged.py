@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels.tree_options import LOSSES
 from vstatkit.kernels.trees import StoredTreeKernel, Tree, TreeKernel, TreeOutput
-from vstatkit.native._engine import (
-    GrowingStages,
-    add_line_at,
-    predict_tree_at,
-    refuse_beyond,
-)
+from vstatkit.native._engine import GrowingStages, predict_stages_at, refuse_beyond
 from vstatkit.workers import current_stop
 
 STAGE_OPTIONS = ("trend", "boost")
@@ -110,17 +105,17 @@ class StoredStagedKernel(StoredTreeKernel):
         """Add up the stages."""
         refuse_beyond("query points", len(X))
         points = np.ascontiguousarray(X, dtype=np.float64)
-        total, part = np.zeros((len(points), 1)), np.empty((len(points), 1))
-        ends = np.cumsum(learner.sizes)
-        by_levels = self.levels is not None
-        for size, end in zip(learner.sizes, ends, strict=True):
-            nodes = learner.nodes[end - size : end]
-            stop = current_stop()
-            predict_tree_at(nodes, _NO_SHARES, 0, points, part, stop, by_levels)
-            total += part
-        if learner.line.size:
-            add_line_at(learner.line, points, total)
-        return self.centre + self.scale * total
+        out = np.empty((len(points), 1))
+        predict_stages_at(
+            learner.nodes,
+            learner.sizes,
+            learner.line,
+            points,
+            out,
+            current_stop(),
+            self.levels is not None,
+        )
+        return self.centre + self.scale * out
 
 
 @dataclass(frozen=True)

@@ -591,14 +591,36 @@ cdef class GrowingStages:
         return self._learners()
 
 
-def add_line_at(const double[::1] line, const double[:, ::1] points,
-                double[:, ::1] out):
-    """Add a linear trend at row-major points to predictions of one column."""
-    cdef Py_ssize_t q
-    cdef int p = points.shape[1]
-    with nogil:
-        for q in range(points.shape[0]):
-            out[q, 0] += on_line(&line[0], &points[q, 0], p)
+def predict_stages_at(nodes, const int64_t[::1] sizes, const double[::1] line,
+                      const double[:, ::1] points, double[:, ::1] out, Stop stop=None,
+                      bint by_levels=False):
+    """Predict at row-major points with a stored learner of several stages.
+
+    `sizes` counts the nodes of each of its trees; `line` is empty without a trend.
+    """
+    cdef const char[::1] view = nodes.view(np.int8)
+    cdef const Node* first = <const Node*> &view[0]
+    cdef int n_points = points.shape[0], p = points.shape[1]
+    cdef Py_ssize_t q, t
+    cdef vector[double] part
+    if n_points == 0:
+        return
+    part.resize(n_points)
+    cdef Watch* watch = _watch(stop)
+    try:
+        with nogil:
+            out[:, 0] = 0
+            for t in range(sizes.shape[0]):
+                predict_tree(first, sizes[t], NULL, 0, by_levels, &points[0, 0],
+                             n_points, p, part.data(), watch[0])
+                first += sizes[t]
+                for q in range(n_points):
+                    out[q, 0] += part[q]
+            if line.shape[0]:
+                for q in range(n_points):
+                    out[q, 0] += on_line(&line[0], &points[q, 0], p)
+    finally:
+        del watch
 
 
 cdef size_t _rows_of(const double[:, ::1] weights):
