@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 import vstatkit as vs
 from vstatkit.studies.law import Law
@@ -110,7 +111,10 @@ def cells(found: pd.DataFrame) -> pd.DataFrame:
         seconds=("seconds", "mean"),
         data_sets=("data", "size"),
     )
-    return cell.assign(rmse=np.sqrt(cell["rmse"]))
+    shift = cell["bias"] / cell["sd"]
+    known = stats.norm.cdf(1.96 - shift) - stats.norm.cdf(-1.96 - shift)
+    # What normal intervals would cover if the standard deviation were known.
+    return cell.assign(rmse=np.sqrt(cell["rmse"]), known_sd=known)
 
 
 def by_law(cell: pd.DataFrame) -> pd.DataFrame:
@@ -119,6 +123,7 @@ def by_law(cell: pd.DataFrame) -> pd.DataFrame:
     table = by.agg(
         coverage=("coverage", "mean"),
         least=("coverage", "min"),
+        known_sd=("known_sd", "mean"),
         rmse=("rmse", lambda one: np.sqrt(np.mean(one**2))),
         width=("width", "mean"),
         seconds=("seconds", "mean"),

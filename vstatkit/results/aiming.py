@@ -53,9 +53,9 @@ class Aiming:
         ...     res = vs.fit("y ~ .", data, at=at, B=500, rng=1, trend=trend)
         ...     print(res.bias_left().round(1).to_string(index=False))
          bias  std_error  share
-         -3.0        0.5   -3.5
+         -2.2        0.5   -2.2
          bias  std_error  share
-          0.3        0.4    0.3
+          0.2        0.5    0.2
         """
         results = cast("EnsembleResults", self)
         if data is None:
