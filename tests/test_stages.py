@@ -9,10 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from tests import slow_stages
+from vstatkit.ensemble import memory
+from vstatkit.ensemble.keeping import filed
+from vstatkit.exceptions import FileError
 from vstatkit.kernels.drawn import Drawn, UnitRows
 from vstatkit.kernels.staged import Stages, with_stages
 from vstatkit.kernels.trees import tree_kernel
 from vstatkit.sampling.streams import learner_keys
+from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.loading import known_arrays
 
 ALL = [
     {"trend": "linear"},
@@ -295,3 +300,59 @@ def test_the_forest_of_scikit_learns_kind(data, options):
 
 def test_classes_have_no_stages():
     assert not {"trend", "boost"} & set(vs.ForestClassifier().get_params())
+
+
+@pytest.mark.parametrize("options", ALL, ids=named)
+def test_kernels_and_learners_travel(rng, options):
+    X, y, counts = draw(rng)
+    keys = learner_keys(3, 0, len(counts))
+    kernel = staged(X, y, **options)
+    sent = pickle.loads(pickle.dumps(kernel))
+    here, there = (one.grow(counts, keys, X, keep=True) for one in (kernel, sent))
+    assert_array_equal(here.values, there.values)
+    moved = filed(here.learners)
+    for one, other in zip(moved, there.learners, strict=True):
+        assert not one.nodes.flags.owndata  # a part of a file
+        assert_array_equal(kernel.predict(one, X), sent.predict(other, X))
+
+
+@pytest.mark.parametrize("options", [{}, *ALL], ids=named)
+def test_memory_is_foreseen(options):
+    frame = vs.datasets.mars(300, rng=1)
+    res = vs.fit("y ~ .", frame, B=40, rng=1, **options)
+    kernel = res.recipe.task.kernel
+    sizes = [one.nbytes for one in res.predictor.learners]
+    expected = memory.learner_bytes(kernel, res.design, 300) - memory.OBJECT_BYTES
+    assert expected == pytest.approx(np.mean(sizes), rel=0.05)
+
+
+def test_gains_come_back_from_a_file(data, tmp_path):
+    res = vs.fit(FORMULA, data, B=10, rng=2, boost=1)
+    res.save(tmp_path / "res.npz")
+    loaded = vs.load(tmp_path / "res.npz").predictor.learners
+    for one, other in zip(loaded, res.predictor.learners, strict=True):
+        assert_array_equal(one.gains, other.gains)
+        assert_array_equal(one.sizes, other.sizes)
+
+
+DAMAGES = {
+    "lines": lambda arrays: arrays.update(stage_lines=arrays["stage_lines"][:, 1:]),
+    "not finite": lambda arrays: arrays["stage_lines"].fill(np.nan),
+    "no trees": lambda arrays: arrays["stage_trees"].fill(0),
+    "more trees": lambda arrays: arrays["stage_trees"].fill(4),
+    "fewer": lambda arrays: arrays.update(stage_trees=arrays["stage_trees"][1:]),
+    "sizes": lambda arrays: arrays["tree_sizes"].__iadd__(1),
+    "none": lambda arrays: arrays.pop("stage_trees"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_learners_are_refused(data, tmp_path, damage):
+    path = tmp_path / "res.npz"
+    vs.fit(FORMULA, data, B=5, rng=2, boost=1, trend="linear").save(path)
+    document, arrays = read_archive(path, known_arrays())
+    arrays = {name: one.copy() for name, one in arrays.items()}
+    DAMAGES[damage](arrays)
+    write_archive(path, document, arrays)
+    with pytest.raises(FileError):
+        vs.load(path)
