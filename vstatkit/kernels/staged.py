@@ -178,7 +178,7 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
         call = GrowingStages(
             self.y,
             keys,
-            np.ascontiguousarray(points, dtype=np.float64),
+            np.asfortranarray(points, dtype=np.float64),
             len(at),
             out.values,
             out.gains,

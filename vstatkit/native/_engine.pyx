@@ -110,6 +110,7 @@ cdef extern from "stages.hpp" namespace "vstatkit" nogil:
 
     struct StagedSink:
         const double* points
+        int n_points
         int n_at
         double* out
         const int32_t* oob_rows
@@ -456,7 +457,7 @@ cdef class GrowingStages:
     ----------
     y, seeds, out, gains, oob, options, keep, stop, levels
         See `Growing`; of regression, so that predictions have one column.
-    points : ndarray of shape (n_at + r, p), row-major
+    points : ndarray of shape (n_at + r, p), column-major
         Points to predict: `n_at` query points, then the rows `oob_rows`.
     lines : ndarray of shape (L, 2 p + 1)
         The linear trends: intercept, centres, slopes; left alone without `trend`.
@@ -474,7 +475,7 @@ cdef class GrowingStages:
     cdef Stop stop
     cdef const double[::1] y
     cdef const uint64_t[::1] seeds
-    cdef const double[:, ::1] points
+    cdef const double[::1, :] points
     cdef double[:, ::1] out, gains, lines, total
     cdef double[::1] times
     cdef const int32_t[::1] rows, levels, units
@@ -499,6 +500,7 @@ cdef class GrowingStages:
             self.units = units
             self.stages.units = &self.units[0]
         self.sink.points = &self.points[0, 0] if self.points.shape[0] else NULL
+        self.sink.n_points = self.points.shape[0]
         self.sink.n_at = n_at
         self.sink.nodes, self.sink.ends = &self.nodes, &self.ends
         self.sink.oob = self.sink.times = NULL

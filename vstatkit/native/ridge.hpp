@@ -127,11 +127,15 @@ class Ridge {
   public:
     explicit Ridge(int n_features) : p_(n_features) {}
 
-    // Fit a line to `m` rows of points (m, p) and responses, with weights, and write it
-    // to `line` (2 p + 1).
-    void fit(const double* points, const double* response, const double* weight, int m,
-             double* line) {
-        standardise(points, response, weight, m, line);
+    // Fit a line to `m` rows of points, whose columns are `step` numbers apart, and
+    // responses, with weights, and write it to `line` (2 p + 1).
+    void fit(const double* points, size_t step, const double* response,
+             const double* weight, int m, double* line) {
+        standardise(response, weight, m, line);
+        for (int f = 0; f < p_; ++f) {
+            line[1 + f] = line[1 + p_ + f] = 0;
+            standardise_column(points + f * step, f, m, line[1 + f]);
+        }
         if (m < 4) return;
         gram(m);
         const double spread = product(response_.data(), response_.data(), m);
@@ -165,9 +169,8 @@ class Ridge {
         return std::max(0.0, spread - explained);
     }
 
-    // Columns and the response, centred and scaled inside the subsample.
-    void standardise(const double* points, const double* response, const double* weight,
-                     int m, double* line) {
+    // Centre the response inside the subsample.
+    void standardise(const double* response, const double* weight, int m, double* line) {
         share_.assign(weight, weight + m);
         double total = 0;
         for (int j = 0; j < m; ++j) total += weight[j];
@@ -178,10 +181,6 @@ class Ridge {
         for (int j = 0; j < m; ++j) response_[j] = response[j] - line[0];
         columns_.resize(static_cast<size_t>(p_) * m);
         unit_.assign(p_, 0.0);
-        for (int f = 0; f < p_; ++f) {
-            line[1 + f] = line[1 + p_ + f] = 0;
-            standardise_column(points + f, f, m, line[1 + f]);
-        }
     }
 
     // A column whose known values are all equal is left at zero.
@@ -189,7 +188,7 @@ class Ridge {
         double* z = columns_.data() + static_cast<size_t>(f) * m;
         double least = INFINITY, most = -INFINITY, known = 0, sum = 0, squares = 0;
         for (int j = 0; j < m; ++j) {
-            z[j] = x[static_cast<size_t>(j) * p_];
+            z[j] = x[j];
             least = std::min(least, std::isnan(z[j]) ? INFINITY : z[j]);
             most = std::max(most, std::isnan(z[j]) ? -INFINITY : z[j]);
         }
