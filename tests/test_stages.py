@@ -324,6 +324,8 @@ def test_memory_is_foreseen(options):
     sizes = [one.nbytes for one in res.predictor.learners]
     expected = memory.learner_bytes(kernel, res.design, 300) - memory.OBJECT_BYTES
     assert expected == pytest.approx(np.mean(sizes), rel=0.05)
+    lines = {getattr(one, "line", np.empty(0)).size for one in res.predictor.learners}
+    assert lines == {kernel.n_line}
 
 
 def test_gains_come_back_from_a_file(data, tmp_path):
