@@ -1,6 +1,6 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
+from vstatkit.ensemble.aiming import Choice, checked_trees, choose_stages
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.keeping import keep_budget
@@ -38,11 +39,13 @@ from vstatkit.kernels.registry import (
     kernel_name,
     kernel_title,
 )
+from vstatkit.kernels.staged import STAGE_OPTIONS
 from vstatkit.kernels.training import Training
 from vstatkit.options import check_options, split_options
 from vstatkit.pipeline import Drawing, Growing, evaluated, settle
+from vstatkit.results.aiming import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import design_options
 from vstatkit.sampling.sizes import warn_of_single_rows
@@ -50,6 +53,9 @@ from vstatkit.sampling.units import check_units, unit_codes
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.fingerprints import describe
 from vstatkit.storage.kept import Checkpoint, kept_seed
+
+TARGETS = ("mean", "truth")
+"""What intervals may aim at."""
 
 
 def fit(
@@ -77,6 +83,7 @@ def fit(
     oob: bool = True,
     keep_learners: bool | Literal["auto"] = "auto",
     eval_env: int | Literal["restricted"] = 0,
+    target: Literal["mean", "truth"] = "mean",
     **kernel_options: Any,
 ) -> EnsembleResults:
     """Fit an ensemble of base learners, with standard errors.
@@ -156,11 +163,18 @@ def fit(
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
         columns, patsy's built-ins and numpy's elementwise functions evaluate.
+    target : "mean" or "truth"
+        What intervals aim at: the mean of a learner fitted to k observations; or, for
+        trees and a numeric response, E[y|x] itself. "truth" chooses among plain trees,
+        `trend`, `boost` and both by the out-of-bag error of small pilot ensembles; the
+        summary says what was chosen, and what bias is left.
     **kernel_options
         Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,
         `max_depth`, `criterion` ("squared_error", "poisson", "absolute_error"),
         `splitter` ("best", "random"), `honest` (split with one half of the
-        subsample, estimate with the other) and `categorical_splits` (split the
+        subsample, estimate with the other), `trend` ("linear": a ridge regression on
+        the subsample first, and the tree on what it leaves), `boost` (1: a second tree
+        on residuals that the first did not see) and `categorical_splits` (split the
         levels of unordered factors, up to 64, without indicator columns). Also the
         options of the design.
 
@@ -195,16 +209,40 @@ def fit(
     built = build_kernel(kernel, training, options)
     drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
+    choice = _choice(target, built, options, scheme.design, observed.members, n_jobs)
+    built = built if choice is None else choice.kernel
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
     asked = {"formula": formula, "kernel": describe(kernel), "options": options}
+    asked |= {} if choice is None else {"target": target}
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
-    info = _model_info(formula, kernel, observed, query)
+    info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
     return evaluated(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
+
+
+def _choice(
+    target: str,
+    kernel: AnyKernel,
+    options: Mapping[str, Any],
+    *drawn: Any,
+) -> Choice | None:
+    """Choose what learners are made of, if intervals are to aim at E[y|x]."""
+    if target not in TARGETS:
+        names = " or ".join(map(repr, TARGETS))
+        raise ValueError(f"`target` must be {names}; got {target!r}.")
+    if target == "mean":
+        return None
+    given = [name for name in STAGE_OPTIONS if name in options]
+    if given:
+        raise ValueError(
+            f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
+            "out, or use target='mean'."
+        )
+    return choose_stages(checked_trees(kernel), *drawn)
 
 
 class _Observed(NamedTuple):
@@ -307,6 +345,7 @@ def _model_info(
     kernel: KernelLike,
     observed: _Observed,
     query: Query,
+    aim: Aim | None,
 ) -> ModelInfo:
     """Say what the header of a fit's summary says."""
     parsed = observed.parsed
@@ -322,6 +361,7 @@ def _model_info(
         typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
+        aim=aim,
     )
 
 

@@ -26,8 +26,9 @@ from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support, value_limit
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.levels import Factors
+from vstatkit.kernels.staged import STAGE_OPTIONS, stored, with_stages
 from vstatkit.kernels.tree_options import TREE_OPTIONS
-from vstatkit.kernels.trees import StoredTreeKernel, TreeKernel, tree_kernel
+from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.kernels.weights import row_weights
 from vstatkit.sampling.design import check_size
 from vstatkit.sampling.iid import IidDesign
@@ -61,6 +62,8 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
         honest: bool = False,
+        trend: str | None = None,
+        boost: int = 0,
         categorical_features: Any = None,
         oob_score: bool = False,
         variance: str = "auto",
@@ -77,6 +80,8 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = max_depth
         self.honest = honest
+        self.trend = trend
+        self.boost = boost
         self.categorical_features = categorical_features
         self.oob_score = oob_score
         self.variance = variance
@@ -97,15 +102,11 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         size = self._subsample_size(n)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.design_ = IidDesign(n, size, bool(self.bootstrap), seed)
-        kernel = tree_kernel(
-            "tree",
-            X,
-            y,
-            n_classes=n_classes,
-            weights=weights,
-            options={name: getattr(self, name) for name in TREE_OPTIONS},
-            levels=self._factors.levels(X),
-        )
+        names = (*TREE_OPTIONS, *STAGE_OPTIONS)
+        options = {name: getattr(self, name) for name in names}
+        how: dict[str, Any] = {"n_classes": n_classes, "weights": weights}
+        how |= {"options": options, "levels": self._factors.levels(X)}
+        kernel = with_stages(tree_kernel("tree", X, y, **how), options)
         self._limit = value_limit(kernel)
         self._reference = reference_rows(X, seed, kernel.n_outputs)
         self._orders: HigherOrders | None = None
@@ -113,10 +114,7 @@ class _Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.estimators_ = grown.learners
         self.n_estimators_ = len(grown.learners)
         self._told = False
-        self._kernel = StoredTreeKernel(
-            *(X.shape[1], n_classes, kernel.centre, kernel.scale),
-            levels=kernel.levels,
-        )
+        self._kernel = stored(kernel)
         if self.oob_score and grown.oob is not None:
             self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
 
@@ -267,6 +265,8 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
         Largest depth of a tree.
     honest : bool
         Split with one half of the subsample and estimate with the other.
+    trend, boost : "linear" or None, 1 or 0
+        Stages that reduce the bias of a tree; see `fit`.
     categorical_features : array-like, "from_dtype" or None
         Columns that are unordered factors of up to 64 levels: a mask, places or names,
         or all that have pandas' categorical dtype. Other columns must hold codes from
@@ -282,7 +282,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
 
     Attributes
     ----------
-    estimators_ : list of Tree
+    estimators_ : list of Tree or StagedTree
         Fitted trees.
     n_estimators_ : int
         Number of fitted trees.
@@ -293,7 +293,7 @@ class ForestRegressor(RegressorMixin, _Forest):  # type: ignore[misc]
     oob_prediction_ : ndarray of shape (n,)
         Out-of-bag predictions, if asked for.
     feature_importances_ : ndarray of shape (p,)
-        Impurity-based importances.
+        Impurity-based importances; of the trees alone, where there is a trend.
 
     Examples
     --------

@@ -23,6 +23,7 @@ from vstatkit.inference.precision import TOL
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import kind_of
+from vstatkit.results.aiming import aimed
 from vstatkit.results.continuation import Continuation, recipe_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
@@ -170,7 +171,7 @@ def evaluated(
     )
     if parsed is not None:
         results = _with_learners(results, evaluation, query, parsed)
-    return results.with_variance(scheme.method)
+    return aimed(results.with_variance(scheme.method))
 
 
 def room_for(

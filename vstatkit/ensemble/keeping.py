@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.staged import StagedTree
 from vstatkit.kernels.trees import Tree
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sources.store import GrowingArray, check_space
@@ -99,7 +100,7 @@ class Collector:
 
 def filed(learners: list[Any]) -> list[Any]:
     """Move the nodes of trees to a temporary file; other learners stay as they are."""
-    if not learners or not isinstance(learners[0], Tree):
+    if not learners or not isinstance(learners[0], Tree | StagedTree):
         return learners
     sizes = [tree.nodes.size for tree in learners]
     check_space(sum(tree.nodes.nbytes for tree in learners))

@@ -197,8 +197,9 @@ def learner_bytes(kernel: Any, design: SubsampleDesign, n_rows: int) -> float:
     if isinstance(kernel, TreeKernel):
         per_unit = n_rows / design.n
         distinct = (design.n - design.n_absent) * per_unit
-        leaves = _leaves(kernel, design.k * per_unit, distinct)
-        return 2 * leaves * NODE_BYTES + FLOAT * kernel.n_features + OBJECT_BYTES
+        leaves = _leaves(kernel, design.k * per_unit, distinct) * kernel.n_whole_trees
+        numbers = kernel.n_features + kernel.n_line
+        return 2 * leaves * NODE_BYTES + FLOAT * numbers + OBJECT_BYTES
     if isinstance(kernel, Predictive) and kernel.coefficients:
         return float(FLOAT * kernel.n_features + OBJECT_BYTES / 4)
     return 0.0

@@ -14,6 +14,8 @@ from vstatkit.kernels.function import FunctionKernel, n_positional
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
 from vstatkit.kernels.protocol import AnyKernel
 from vstatkit.kernels.scikit import estimator_kernel
+from vstatkit.kernels.staged import STAGE_OPTIONS, with_stages
+from vstatkit.kernels.stored_stages import STAGED_CODEC
 from vstatkit.kernels.stored_trees import TREE_CODEC
 from vstatkit.kernels.training import Training
 from vstatkit.kernels.tree_options import TREE_OPTIONS
@@ -96,7 +98,7 @@ def register_kernel(kernel: NamedKernel) -> None:
 
 def _trees(name: str, title: str) -> NamedKernel:
     def build(training: Training, options: Mapping[str, Any]) -> AnyKernel:
-        return tree_kernel(
+        trees = tree_kernel(
             name,
             training.X,
             training.y,
@@ -105,12 +107,13 @@ def _trees(name: str, title: str) -> NamedKernel:
             options=options,
             levels=training.levels,
         )
+        return with_stages(trees, options)
 
     return NamedKernel(
         name,
         build,
         title,
-        (*TREE_OPTIONS, WHOLE_FACTORS),
+        (*TREE_OPTIONS, *STAGE_OPTIONS, WHOLE_FACTORS),
         takes_missing=True,
         codec=TREE_CODEC,
     )
@@ -138,12 +141,14 @@ for _kernel in (
     _regression("logit", "Bagged Logit Results"),
 ):
     register_kernel(_kernel)
+CODECS[STAGED_CODEC.name] = STAGED_CODEC
 
 
 def codec_of(kernel: Any) -> KernelCodec | None:
     """Find what writes the learners of a kernel to a file."""
-    fitting = (one for one in CODECS.values() if isinstance(kernel, one.kernel))
-    return next(fitting, None)
+    fitting = [one for one in CODECS.values() if isinstance(kernel, one.kernel)]
+    # A class below another one has learners of its own kind.
+    return max(fitting, key=lambda one: len(one.kernel.__mro__), default=None)
 
 
 def is_function(kernel: KernelLike) -> bool:

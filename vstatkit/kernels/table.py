@@ -1,5 +1,6 @@
-"""Features in ranked form, computed once and shared by all trees."""
+"""Features in ranked form and the response, prepared once and shared by all trees."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,3 +49,34 @@ class RankedTable:
             rank=rank,
             n_known=np.count_nonzero(~np.isnan(rows), axis=0).astype(np.int32),
         )
+
+
+def standardised(y: Floats) -> tuple[Floats, float, float]:
+    """Centre y and scale it by a power of two near its spread, which is exact.
+
+    Returns
+    -------
+    scaled : ndarray of shape (n,)
+        `(y - centre) / scale`.
+    centre, scale : float
+        Mean, and power of two.
+
+    Notes
+    -----
+    A power of two near the largest number is taken out first: squares of huge
+    and of tiny numbers would leave the range of floating point.
+
+    Examples
+    --------
+    >>> standardised(np.array([2e200, 4e200, 6e200]))[1] == 4e200
+    True
+    """
+    largest = float(np.abs(y).max())
+    exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
+    unit = np.ldexp(y, -exponent)
+    middle = float(unit.mean())
+    spread = float(np.std(unit))
+    shift = int(np.round(np.log2(spread))) if spread > 0 else -exponent
+    shift = min(shift, 1023 - exponent)  # the largest power of two that there is
+    scaled = np.ascontiguousarray(np.ldexp(unit - middle, -shift), dtype=np.float64)
+    return scaled, math.ldexp(middle, exponent), math.ldexp(1.0, shift + exponent)

@@ -1,6 +1,5 @@
 """Fitted trees as plain arrays, and kernels that grow or only read them."""
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.levels import checked_levels
 from vstatkit.kernels.protocol import output_columns
-from vstatkit.kernels.table import RankedTable
+from vstatkit.kernels.table import RankedTable, standardised
 from vstatkit.kernels.tree_options import LOSSES, check_counts, grower_options, loss_of
 from vstatkit.native._engine import (
     LEVELS_FLAG,
@@ -206,7 +205,17 @@ class TreeKernel(StoredTreeKernel):
             return known
 
     @property
-    def limit(self) -> float:
+    def n_whole_trees(self) -> int:
+        """Trees of a learner, in units of one that is grown on the whole subsample."""
+        return 1
+
+    @property
+    def n_line(self) -> int:
+        """Numbers of a learner beside its trees."""
+        return 0
+
+    @property
+    def limit(self) -> float | None:
         """Half the range of the response, which no leaf leaves."""
         return self.scale * float(np.ptp(self.y)) / 2
 
@@ -219,6 +228,7 @@ class TreeKernel(StoredTreeKernel):
         oob: bool = False,
         keep: bool = False,
         oob_rows: Ints | None = None,
+        units: Ints | None = None,
     ) -> Evaluation:
         """Grow a tree on each subsample and evaluate it at the query points.
 
@@ -237,6 +247,8 @@ class TreeKernel(StoredTreeKernel):
             nodes on the paths of the query points are grown.
         oob_rows : ndarray, optional
             Observations to predict, in ascending order; all by default.
+        units : ndarray of shape (n,), optional
+            Unit of every row where units are clusters; for learners that divide them.
         """
         rows = None
         if oob:
@@ -245,7 +257,7 @@ class TreeKernel(StoredTreeKernel):
         weights = np.ascontiguousarray(counts, dtype=np.float64)
         if self.weights is not None:
             weights = weights * self.weights
-        call, out = self._call(keys, at, rows, keep)
+        call, out = self._call(keys, at, rows, keep, units)
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
         return self._evaluation(out, call.on_counts(*ranks, weights))
@@ -275,11 +287,16 @@ class TreeKernel(StoredTreeKernel):
             leaves them out.
         """
         if not self._few(drawn):
-            oob = oob_rows is not None
             return self.grow(
-                drawn.dense, keys, at, oob=oob, keep=keep, oob_rows=oob_rows
+                drawn.dense,
+                keys,
+                at,
+                oob=oob_rows is not None,
+                keep=keep,
+                oob_rows=oob_rows,
+                units=drawn.codes,
             )
-        call, out = self._call(keys, at, oob_rows, keep)
+        call, out = self._call(keys, at, oob_rows, keep, drawn.codes)
         counts = sparse.csr_array(drawn.counts)
         trees = call.on_rows(
             self.X,
@@ -305,18 +322,34 @@ class TreeKernel(StoredTreeKernel):
         few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
         return few or n_rows >= NEVER_RANKED_FROM
 
+    def _points(
+        self, at: Floats, rows: Ints | None
+    ) -> tuple[Floats, tuple[NDArray[np.int32], Floats, Floats] | None]:
+        """Put query points and rows to predict together; and room for their sums."""
+        if rows is None:
+            return at, None
+        refuse_beyond("query points and rows to predict", len(at) + len(rows))
+        total, times = np.zeros((len(rows), self.n_outputs)), np.zeros(len(rows))
+        oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
+        return np.concatenate([at, self.X[rows]]), oob
+
+    @property
+    def _grower_levels(self) -> NDArray[np.int32] | None:
+        return None if self.levels is None else np.array(self.levels, dtype=np.int32)
+
     def _call(
-        self, keys: NDArray[np.uint64], at: Floats, rows: Ints | None, keep: bool
-    ) -> tuple[Growing, "_Output"]:
+        self,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        rows: Ints | None,
+        keep: bool,
+        units: Ints | None,
+    ) -> tuple[Any, "TreeOutput"]:
         """Prepare a call of the grower, and the arrays that it fills."""
-        L, c = len(keys), self.n_outputs
-        oob, points = None, at
-        if rows is not None:
-            refuse_beyond("query points and rows to predict", len(at) + len(rows))
-            total, times = np.zeros((len(rows), c)), np.zeros(len(rows))
-            oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
-            points = np.concatenate([at, self.X[rows]])
-        out = _Output(np.empty((L, len(at) * c)), np.zeros((L, self.n_features)), oob)
+        L = len(keys)
+        points, oob = self._points(at, rows)
+        values = np.empty((L, len(at) * self.n_outputs))
+        out = TreeOutput(values, np.zeros((L, self.n_features)), oob)
         call = Growing(
             self.y,
             keys,
@@ -328,16 +361,18 @@ class TreeKernel(StoredTreeKernel):
             dict(self.options),
             keep,
             current_stop(),
-            None if self.levels is None else np.array(self.levels, dtype=np.int32),
+            self._grower_levels,
         )
         return call, out
 
-    def _evaluation(self, out: "_Output", kept: list[Any] | None) -> Evaluation:
+    def _learners(self, out: "TreeOutput", kept: Sequence[Any]) -> list[Any]:
+        """Put trees together."""
+        pairs = zip(kept, out.gains, strict=True)
+        return [Tree(nodes, shares, gain) for (nodes, shares), gain in pairs]
+
+    def _evaluation(self, out: "TreeOutput", kept: list[Any] | None) -> Evaluation:
         """Put trees together, in the unit of the response."""
-        trees = [
-            Tree(nodes, shares, gain)
-            for (nodes, shares), gain in zip(kept or [], out.gains, strict=False)
-        ]
+        trees = [] if kept is None else self._learners(out, kept)
         whole = bool(self.n_classes)
         values = out.values if whole else self.centre + self.scale * out.values
         if out.oob is None:
@@ -349,43 +384,13 @@ class TreeKernel(StoredTreeKernel):
         return Evaluation(values, trees, OutOfBag(total, times, some))
 
 
-class _Output(NamedTuple):
-    """Arrays that the grower fills; see `Growing`."""
+class TreeOutput(NamedTuple):
+    """Arrays that the grower fills; see `Growing` and `GrowingStages`."""
 
     values: Floats
     gains: Floats
     oob: tuple[NDArray[np.int32], Floats, Floats] | None
-
-
-def standardised(y: Floats) -> tuple[Floats, float, float]:
-    """Centre y and scale it by a power of two near its spread, which is exact.
-
-    Returns
-    -------
-    scaled : ndarray of shape (n,)
-        `(y - centre) / scale`.
-    centre, scale : float
-        Mean, and power of two.
-
-    Notes
-    -----
-    A power of two near the largest number is taken out first: squares of huge
-    and of tiny numbers would leave the range of floating point.
-
-    Examples
-    --------
-    >>> standardised(np.array([2e200, 4e200, 6e200]))[1] == 4e200
-    True
-    """
-    largest = float(np.abs(y).max())
-    exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
-    unit = np.ldexp(y, -exponent)
-    middle = float(unit.mean())
-    spread = float(np.std(unit))
-    shift = int(np.round(np.log2(spread))) if spread > 0 else -exponent
-    shift = min(shift, 1023 - exponent)  # the largest power of two that there is
-    scaled = np.ascontiguousarray(np.ldexp(unit - middle, -shift), dtype=np.float64)
-    return scaled, math.ldexp(middle, exponent), math.ldexp(1.0, shift + exponent)
+    lines: Floats | None = None
 
 
 def tree_kernel(

@@ -102,6 +102,35 @@ cdef extern from "growers.hpp" namespace "vstatkit" nogil:
     AnyGrower* make_grower(const Table&, const double*, const Options&) except +
 
 
+cdef extern from "stages.hpp" namespace "vstatkit" nogil:
+    struct Stages:
+        cbool trend
+        cbool boost
+        const int32_t* units
+
+    struct StagedSink:
+        const double* points
+        int n_points
+        int n_at
+        double* out
+        const int32_t* oob_rows
+        int n_oob
+        double* oob
+        double* times
+        double* gains
+        double* line
+        vector[Node]* nodes
+        vector[size_t]* ends
+        Watch* watch
+
+    cdef cppclass StagedGrower:
+        StagedGrower(const Table&, const double*, const Options&, const Stages&) except +
+        void grow(const double*, uint64_t, const StagedSink&) except +
+        void grow(const vector[Member]&, uint64_t, const StagedSink&) except +
+
+    double on_line(const double*, const double*, int)
+
+
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
     void predict_tree(const Node*, size_t, const double*, int, cbool, const double*,
                       int, int, double*, Watch&) except +
@@ -210,6 +239,20 @@ cdef Watch* _watch(Stop stop) except NULL:
     return new Watch(_flag(stop), NULL)
 
 
+cdef Options _chosen(dict options, bint only_queried) except *:
+    cdef Options choice
+    choice.max_features = options["max_features"]
+    choice.min_samples_split = options["min_samples_split"]
+    choice.min_samples_leaf = options["min_samples_leaf"]
+    choice.max_depth = options["max_depth"]
+    choice.n_classes = options["n_classes"]
+    choice.loss = <Loss> <int> options["loss"]
+    choice.random = options["random"]
+    choice.honest = options["honest"]
+    choice.only_queried = only_queried
+    return choice
+
+
 cdef class Growing:
     """What trees are grown by, and where what they give is written.
 
@@ -260,7 +303,7 @@ cdef class Growing:
         self.y, self.seeds, self.points = y, seeds, points
         self.out, self.gains = out, gains
         self.keep, self.stop = keep, stop
-        self._choose(options, oob is None and not keep)
+        self.choice = _chosen(options, oob is None and not keep)
         self.table.n_features = self.gains.shape[1]
         if levels is None:
             levels = np.zeros(self.gains.shape[1], dtype=np.int32)
@@ -279,17 +322,6 @@ cdef class Growing:
             self.sink.oob_rows = &self.rows[0]
             self.sink.oob = &self.total[0, 0]
             self.sink.times = &self.times[0]
-
-    cdef void _choose(self, dict options, bint only_queried) except *:
-        self.choice.max_features = options["max_features"]
-        self.choice.min_samples_split = options["min_samples_split"]
-        self.choice.min_samples_leaf = options["min_samples_leaf"]
-        self.choice.max_depth = options["max_depth"]
-        self.choice.n_classes = options["n_classes"]
-        self.choice.loss = <Loss> <int> options["loss"]
-        self.choice.random = options["random"]
-        self.choice.honest = options["honest"]
-        self.choice.only_queried = only_queried
 
     cdef void _reserve(self, size_t n_rows) except *:
         """Full trees have about twice as many nodes as rows: one allocation."""
@@ -319,12 +351,7 @@ cdef class Growing:
         list of (nodes, shares), or None
             One pair a tree, if they are kept.
         """
-        self.table.x = NULL
-        self.table.n_rows = order.shape[1]
-        self.table.sorted = &ranked_values[0, 0]
-        self.table.order = &order[0, 0]
-        self.table.rank = &rank[0, 0]
-        self.table.n_known = &n_known[0]
+        _take_ranks(&self.table, ranked_values, order, rank, n_known)
         if weights.shape[0]:
             self._reserve(_rows_of(weights))
         cdef AnyGrower* grower = make_grower(self.table, &self.y[0], self.choice)
@@ -362,28 +389,8 @@ cdef class Growing:
         list of (nodes, shares), or None
             One pair a tree, if they are kept.
         """
-        cdef const double[:, :] x = X
-        cdef const int64_t[::1] unit_bounds
-        cdef const int32_t[::1] unit_rows
-        cdef const double[::1] row_weights
-        cdef Draws draws
-        self.table.n_rows = x.shape[0]
-        self.table.x = &x[0, 0]
-        self.table.row_step = x.strides[0] // <Py_ssize_t> sizeof(double)
-        self.table.feature_step = x.strides[1] // <Py_ssize_t> sizeof(double)
-        if units.shape[0] == 0:
-            raise ValueError("every subsample needs at least one unit; these have none.")
-        draws.bounds, draws.units, draws.times = &bounds[0], &units[0], &times[0]
-        draws.unit_bounds = NULL
-        draws.unit_rows = NULL
-        draws.weights = NULL
-        if index is not None:
-            unit_bounds, unit_rows = index
-            draws.unit_bounds, draws.unit_rows = &unit_bounds[0], &unit_rows[0]
-        if weights is not None:
-            row_weights = weights
-            draws.weights = &row_weights[0]
-        cdef MemberLister* lister = new MemberLister(draws)
+        _take_rows(&self.table, X)
+        cdef MemberLister* lister = _lister(bounds, units, times, index, weights)
         self._reserve(lister.list(0).size())
         cdef AnyGrower* grower = make_grower(self.table, &self.y[0], self.choice)
         self.sink.watch = _watch(self.stop)
@@ -399,6 +406,223 @@ cdef class Growing:
             del lister
             del self.sink.watch
         return self._trees()
+
+
+cdef void _take_ranks(Table* table, const double[:, ::1] ranked_values,
+                      const int32_t[:, ::1] order, const int32_t[:, ::1] rank,
+                      const int32_t[::1] n_known) noexcept:
+    """Point at a ranked table, which the caller keeps alive."""
+    table.x = NULL
+    table.n_rows = order.shape[1]
+    table.sorted = &ranked_values[0, 0]
+    table.order = &order[0, 0]
+    table.rank = &rank[0, 0]
+    table.n_known = &n_known[0]
+
+
+cdef void _take_rows(Table* table, const double[:, :] x) noexcept:
+    """Point at features as they are, which the caller keeps alive."""
+    table.n_rows = x.shape[0]
+    table.x = &x[0, 0]
+    table.row_step = x.strides[0] // <Py_ssize_t> sizeof(double)
+    table.feature_step = x.strides[1] // <Py_ssize_t> sizeof(double)
+
+
+cdef MemberLister* _lister(const int64_t[::1] bounds, const int32_t[::1] units,
+                           const double[::1] times, index, weights) except NULL:
+    """List members from arrays, which the caller keeps alive; and deletes the lister."""
+    cdef const int64_t[::1] unit_bounds
+    cdef const int32_t[::1] unit_rows
+    cdef const double[::1] row_weights
+    cdef Draws draws
+    if units.shape[0] == 0:
+        raise ValueError("every subsample needs at least one unit; these have none.")
+    draws.bounds, draws.units, draws.times = &bounds[0], &units[0], &times[0]
+    draws.unit_bounds = NULL
+    draws.unit_rows = NULL
+    draws.weights = NULL
+    if index is not None:
+        unit_bounds, unit_rows = index
+        draws.unit_bounds, draws.unit_rows = &unit_bounds[0], &unit_rows[0]
+    if weights is not None:
+        row_weights = weights
+        draws.weights = &row_weights[0]
+    return new MemberLister(draws)
+
+
+cdef class GrowingStages:
+    """Learners of several stages: what they are grown by, and where they are written.
+
+    Parameters
+    ----------
+    y, seeds, out, gains, oob, options, keep, stop, levels
+        See `Growing`; of regression, so that predictions have one column.
+    points : ndarray of shape (n_at + r, p), column-major
+        Points to predict: `n_at` query points, then the rows `oob_rows`.
+    lines : ndarray of shape (L, 2 p + 1)
+        The linear trends: intercept, centres, slopes; left alone without `trend`.
+    trend, boost : bool
+        The stages.
+    units : ndarray of shape (n,) or None
+        Unit of every row: halves of subsamples hold whole units.
+    """
+
+    cdef Options choice
+    cdef Table table
+    cdef Stages stages
+    cdef StagedSink sink
+    cdef bint keep
+    cdef Stop stop
+    cdef const double[::1] y
+    cdef const uint64_t[::1] seeds
+    cdef const double[::1, :] points
+    cdef double[:, ::1] out, gains, lines, total
+    cdef double[::1] times
+    cdef const int32_t[::1] rows, levels, units
+    cdef vector[Node] nodes
+    cdef vector[size_t] ends, learner_ends
+
+    def __cinit__(self, y, seeds, points, int n_at, out, gains, lines, oob,
+                  dict options, bint keep, bint trend, bint boost, units=None,
+                  Stop stop=None, levels=None):
+        self.y, self.seeds, self.points = y, seeds, points
+        self.out, self.gains, self.lines = out, gains, lines
+        self.keep, self.stop = keep, stop
+        self.choice = _chosen(options, False)
+        self.table.n_features = self.gains.shape[1]
+        if levels is None:
+            levels = np.zeros(self.gains.shape[1], dtype=np.int32)
+        self.levels = levels
+        self.table.levels = &self.levels[0]
+        self.stages.trend, self.stages.boost = trend, boost
+        self.stages.units = NULL
+        if units is not None:
+            self.units = units
+            self.stages.units = &self.units[0]
+        self.sink.points = &self.points[0, 0] if self.points.shape[0] else NULL
+        self.sink.n_points = self.points.shape[0]
+        self.sink.n_at = n_at
+        self.sink.nodes, self.sink.ends = &self.nodes, &self.ends
+        self.sink.oob = self.sink.times = NULL
+        self.sink.oob_rows = NULL
+        self.sink.n_oob = 0
+        if oob is not None:
+            self.rows, self.total, self.times = oob
+            self.sink.n_oob = self.rows.shape[0]
+            self.sink.oob_rows = &self.rows[0]
+            self.sink.oob = &self.total[0, 0]
+            self.sink.times = &self.times[0]
+
+    cdef void _begin(self, Py_ssize_t b) noexcept nogil:
+        if not self.keep:
+            self.nodes.clear()
+            self.ends.clear()
+        self.sink.out = &self.out[b, 0] if self.out.shape[1] else NULL
+        self.sink.gains = &self.gains[b, 0]
+        self.sink.line = &self.lines[b, 0]
+
+    cdef list _learners(self):
+        """Nodes of every learner, and how many each of its trees has."""
+        if not self.keep:
+            return None
+        cdef vector[double] shares
+        cdef vector[size_t] node_ends, share_ends
+        cdef size_t last
+        for last in self.learner_ends:
+            node_ends.push_back(self.ends[last - 1])
+            share_ends.push_back(0)
+        learners = _split_trees(self.nodes, node_ends, shares, share_ends)
+        sizes = np.diff(np.array(self.ends, dtype=np.int64), prepend=0)
+        parts = np.split(sizes, np.array(self.learner_ends, dtype=np.int64)[:-1])
+        found = [(nodes, part) for (nodes, _), part in zip(learners, parts)]
+        return found
+
+    def on_counts(self, const double[:, ::1] ranked_values, const int32_t[:, ::1] order,
+                  const int32_t[:, ::1] rank, const int32_t[::1] n_known,
+                  const double[:, ::1] weights):
+        """Grow one learner for each row of `weights`, on a ranked table.
+
+        Returns
+        -------
+        list of (nodes, sizes), or None
+            One pair a learner, if they are kept.
+        """
+        _take_ranks(&self.table, ranked_values, order, rank, n_known)
+        if self.keep and weights.shape[0]:
+            self.nodes.reserve(4 * self.seeds.shape[0] * _rows_of(weights))
+        cdef StagedGrower* grower = new StagedGrower(
+            self.table, &self.y[0], self.choice, self.stages)
+        self.sink.watch = _watch(self.stop)
+        cdef Py_ssize_t b
+        try:
+            with nogil:
+                for b in range(weights.shape[0]):
+                    self._begin(b)
+                    grower.grow(&weights[b, 0], self.seeds[b], self.sink)
+                    self.learner_ends.push_back(self.ends.size())
+        finally:
+            del grower
+            del self.sink.watch
+        return self._learners()
+
+    def on_rows(self, X, const int64_t[::1] bounds, const int32_t[::1] units,
+                const double[::1] times, index=None, weights=None):
+        """Grow one learner on each of the listed subsamples; see `Growing.on_rows`.
+
+        Returns
+        -------
+        list of (nodes, sizes), or None
+            One pair a learner, if they are kept.
+        """
+        _take_rows(&self.table, X)
+        cdef MemberLister* lister = _lister(bounds, units, times, index, weights)
+        cdef StagedGrower* grower = new StagedGrower(
+            self.table, &self.y[0], self.choice, self.stages)
+        self.sink.watch = _watch(self.stop)
+        cdef Py_ssize_t b
+        try:
+            with nogil:
+                for b in range(bounds.shape[0] - 1):
+                    self._begin(b)
+                    grower.grow(lister.list(b), self.seeds[b], self.sink)
+                    self.learner_ends.push_back(self.ends.size())
+        finally:
+            del grower
+            del lister
+            del self.sink.watch
+        return self._learners()
+
+
+def predict_stages_at(nodes, const int64_t[::1] sizes, const double[::1] line,
+                      const double[:, ::1] points, double[:, ::1] out, Stop stop=None,
+                      bint by_levels=False):
+    """Predict at row-major points with a stored learner of several stages.
+
+    `sizes` counts the nodes of each of its trees; `line` is empty without a trend.
+    """
+    cdef const char[::1] view = nodes.view(np.int8)
+    cdef const Node* first = <const Node*> &view[0]
+    cdef int n_points = points.shape[0], p = points.shape[1]
+    cdef Py_ssize_t q, t
+    cdef vector[double] part
+    if n_points == 0:
+        return
+    part.resize(n_points)
+    cdef Watch* watch = _watch(stop)
+    try:
+        with nogil:
+            out[:, 0] = 0
+            for t in range(sizes.shape[0]):
+                predict_tree(first, sizes[t], NULL, 0, by_levels, &points[0, 0],
+                             n_points, p, part.data(), watch[0])
+                first += sizes[t]
+                for q in range(n_points):
+                    out[q, 0] += part[q]
+            if line.shape[0]:
+                for q in range(n_points):
+                    out[q, 0] += on_line(&line[0], &points[q, 0], p)
+    finally:
+        del watch
 
 
 cdef size_t _rows_of(const double[:, ::1] weights):

@@ -14,6 +14,7 @@ from vstatkit.ensemble.scores import score_rows
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import Predictive
+from vstatkit.results.aiming import aimed
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.sizes import ensemble_size
@@ -138,7 +139,7 @@ def rebuilt(
         recipe=replace(recipe, oob=oob),
         orders=None,
     )
-    return grown.with_variance(results.variance)
+    return aimed(grown.with_variance(results.variance))
 
 
 def continued(

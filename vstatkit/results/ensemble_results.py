@@ -34,6 +34,7 @@ from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.results.aiming import Aiming
 from vstatkit.results.asking import Asking
 from vstatkit.results.averaging import Averaging
 from vstatkit.results.beyond import measured_orders
@@ -59,7 +60,7 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 
 @dataclass(frozen=True)
-class EnsembleResults(Views, Predicting, Averaging, Asking, Checking):
+class EnsembleResults(Views, Predicting, Averaging, Asking, Aiming, Checking):
     """An ensemble's estimates with their uncertainty.
 
     Attributes

@@ -25,6 +25,30 @@ class Growth:
 
 
 @dataclass(frozen=True)
+class Aim:
+    """What the intervals of trees in stages aim at.
+
+    Attributes
+    ----------
+    learner : str
+        What a learner is, in words.
+    truth : bool
+        Whether its stages were chosen, so that intervals aim at E[y|x].
+    errors : dict of str to float
+        Out-of-bag errors of what it was chosen from.
+    bias, bias_error : tuple of float
+        Out-of-bag estimate of the bias that is left at the query points, and its
+        standard error.
+    """
+
+    learner: str
+    truth: bool = False
+    errors: dict[str, float] = field(default_factory=dict)
+    bias: tuple[float, ...] = ()
+    bias_error: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """What the header of a summary says.
 
@@ -54,6 +78,8 @@ class ModelInfo:
         Smallest and largest value of every numeric predictor.
     unused_levels : tuple of str
         Levels of the response that no observation has.
+    aim : Aim or None
+        What intervals of trees in stages aim at.
     """
 
     title: str
@@ -68,3 +94,4 @@ class ModelInfo:
     typical: pd.DataFrame | None = None
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     unused_levels: tuple[str, ...] = ()
+    aim: Aim | None = None

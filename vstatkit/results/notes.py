@@ -9,7 +9,8 @@ from vstatkit.inference.precision import TOL, Shrinkage, about
 from vstatkit.inference.stabilise import MIN_DF
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import MAX_ROWS, number_text
+from vstatkit.results.model_info import Aim
+from vstatkit.results.sections import MAX_ROWS, has_bias, number_text
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -21,6 +22,8 @@ def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
     """Say what the numbers mean and what was reached."""
     candidates = [
         _target_note(results, alpha),
+        _choice_note(results),
+        _bias_note(results),
         _probability_note(results),
         _test_note(results),
         _variance_note(results),
@@ -48,6 +51,8 @@ def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
 
 def _target_note(results: EnsembleResults, alpha: float) -> str:
     info = results.info
+    if info.aim is not None:
+        return _aim_note(results, info.aim, alpha)
     if info.formula is None:
         target = "the expected value of the kernel on"
         tail = "."
@@ -60,6 +65,38 @@ def _target_note(results: EnsembleResults, alpha: float) -> str:
     return (
         f"The intervals cover, at {1 - alpha:.4g}, {target} k = {results.k:,} "
         f"{info.units}{tail}"
+    )
+
+
+def _aim_note(results: EnsembleResults, aim: Aim, alpha: float) -> str:
+    on = f"{aim.learner}, fitted to k = {results.k:,} {results.info.units}"
+    if not aim.truth:
+        return (
+            f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner, {on}"
+            "; its bias is reduced, but they are not centred at E[y|x]."
+        )
+    return (
+        f"The intervals aim at E[y|x], at {1 - alpha:.4g}. They hold the sampling and "
+        f"Monte Carlo error of a mean of learners, each {on}. What they leave out is "
+        "the bias of such a learner."
+    )
+
+
+def _choice_note(results: EnsembleResults) -> str | None:
+    aim = results.info.aim
+    if aim is None or not aim.truth:
+        return None
+    errors = ", ".join(f"{name} {number_text(e)}" for name, e in aim.errors.items())
+    return f"The learner was chosen by out-of-bag errors of pilot ensembles: {errors}."
+
+
+def _bias_note(results: EnsembleResults) -> str | None:
+    if not has_bias(results):
+        return None
+    return (
+        "Bias left: out-of-bag predictions less responses, smoothed; rather too small. "
+        "Where share, bias over std err, is well above 0.5 the intervals cover E[y|x] "
+        "less often than they say."
     )
 
 

@@ -179,6 +179,21 @@ def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
     return Section(name, headers, cells, cut=_is_cut(labels))
 
 
+def has_bias(results: EnsembleResults) -> bool:
+    """Whether the bias that is left was estimated for these very estimates."""
+    aim = results.info.aim
+    return aim is not None and results.null is None and bool(aim.bias)
+
+
+def bias_section(results: EnsembleResults) -> Section | None:
+    """Tabulate what bias is left, where intervals aim at E[y|x]."""
+    if not has_bias(results):
+        return None
+    cells = results.bias_left().iloc[shown_rows(results.labels)].map(number_text)
+    headers = ["bias", "std err", "share"]
+    return Section("Bias left", headers, cells, cut=_is_cut(results.labels))
+
+
 def components_section(results: EnsembleResults) -> Section:
     """Tabulate the variance components."""
     shown = shown_rows(results.labels)

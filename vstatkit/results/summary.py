@@ -17,6 +17,7 @@ from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.notes import summary_notes
 from vstatkit.results.sections import (
     Section,
+    bias_section,
     components_section,
     effects_section,
     estimates_section,
@@ -100,6 +101,7 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
     """
     sections = [
         estimates_section(results, alpha),
+        bias_section(results),
         effects_section(results, alpha),
         components_section(results),
         normality_section(results),

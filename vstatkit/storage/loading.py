@@ -34,7 +34,7 @@ from vstatkit.packing import (
     unpack_index,
 )
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import Growth, ModelInfo
+from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.storage.archive import Arrays, read_archive
 from vstatkit.storage.designs import unpack_design
 from vstatkit.storage.errors import ERROR_ARRAYS, unpack_errors
@@ -147,8 +147,9 @@ def _bring_up_to_date(document: Any) -> None:
     """Fill in what older layouts did not say."""
     document.setdefault("kind", KernelKind.UNKNOWN.name)
     document.setdefault("errors", None)
-    growth = take(take(document, "info", dict), "growth", dict)
-    growth.setdefault("atol", None)
+    info = take(document, "info", dict)
+    info.setdefault("aim", None)
+    take(info, "growth", dict).setdefault("atol", None)
     predictor = document.get("predictor")
     if type(predictor) is dict:
         predictor.setdefault("whole_factors", False)
@@ -239,6 +240,25 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
         typical=typical,
         ranges=_unpack_ranges(take(packed, "ranges", dict)),
         unused_levels=tuple(take_texts(packed, "unused_levels")),
+        aim=_unpack_aim(packed["aim"]),
+    )
+
+
+def _unpack_aim(packed: Any) -> Aim | None:
+    if packed is None:
+        return None
+    only(packed, [field.name for field in dataclasses.fields(Aim)], "`aim`")
+    errors = take(packed, "errors", dict)
+    numbers = {name: take(packed, name, list) for name in ("bias", "bias_error")}
+    for one in (*errors.values(), *numbers["bias"], *numbers["bias_error"]):
+        check(type(one) is float and np.isfinite(one), "a number of its aim is none.")
+    check(len(numbers["bias"]) == len(numbers["bias_error"]), "its biases differ.")
+    return Aim(
+        take(packed, "learner", str),
+        take(packed, "truth", bool),
+        errors,
+        tuple(numbers["bias"]),
+        tuple(numbers["bias_error"]),
     )
 
 

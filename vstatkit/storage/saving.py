@@ -23,7 +23,7 @@ from vstatkit.storage.errors import pack_errors
 
 FORMAT = 5
 """Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
-out-of-bag errors of single observations."""
+out-of-bag errors of single observations, and no stages of learners."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 

@@ -1,0 +1,169 @@
+"""Do intervals cover E[y|x]? Plain forests, trends, boosts, on laws that are known.
+
+`python -m benchmarks.truth [data sets] [file] [laws ...]` draws data sets from the
+regression laws of the validity study, fits a forest by each method, and counts how
+often the 95 % intervals at the law's points hold the law's mean. Every interval is
+appended to the file; a run that was stopped goes on, and with 0 data sets it reports
+what there is. `VSTATKIT_TRUTH_B` sets the number of learners, `VSTATKIT_TRUTH_K` the
+size of subsamples, as a fraction of n.
+
+The laws, and which of them were set aside, were named before the first run. `missing`
+is left out: what is missing at its points has no mean that the law states.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+import vstatkit as vs
+from vstatkit.studies.law import Law
+from vstatkit.studies.laws import LAWS
+
+DEVELOPED = (
+    *("mars", "friedman10", "noise", "linear20", "heavy"),
+    *("spread", "correlated", "levels", "clusters"),
+)
+ASIDE = ("jumps", "counts", "exclusive", "lognormal")
+
+METHODS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "trend": {"trend": "linear"},
+    "boost": {"boost": 1},
+    "both": {"trend": "linear", "boost": 1},
+}
+SEED = 20_261
+MEASURED = 3
+"""Data sets whose bias that is left is estimated out of bag."""
+
+B = int(os.environ.get("VSTATKIT_TRUTH_B", "1000"))
+K = os.environ.get("VSTATKIT_TRUTH_K")
+
+
+def fit(law: Law, frame: pd.DataFrame, number: int, **options: Any) -> Any:
+    """Fit a forest to a data set."""
+    how = {"at": law.points, "groups": law.groups, "rng": number, "n_jobs": 1, "B": B}
+    how["k"] = None if K is None else float(K)
+    return vs.fit(law.formula, frame, **(how | options))
+
+
+def fitted(law: Law, number: int) -> pd.DataFrame:
+    """Fit one data set by every method, and list the intervals."""
+    frame = law(np.random.default_rng([SEED, number]))
+    parts = []
+    for method, options in METHODS.items():
+        start = time.process_time()
+        res = fit(law, frame, number, **options)
+        part = pd.DataFrame({"estimate": res.params.to_numpy()})
+        part["se"], part["left"] = res.bse.to_numpy(), np.nan
+        part[["lower", "upper"]] = res.conf_int().to_numpy()
+        part["seconds"] = time.process_time() - start
+        parts.append(part.assign(method=method, point=range(len(part))))
+    # The pilots depend on data and seed alone, and what they choose is one of the fits.
+    truth = fit(law, frame, number, target="truth", B=2, oob=False)
+    chosen = name_of(truth.recipe.task.kernel)
+    same = next(part for part in parts if part["method"].iloc[0] == chosen)
+    if number < MEASURED:
+        left = fit(law, frame, number, **METHODS[chosen]).bias_left()
+        same = same.assign(left=left["bias"].to_numpy())
+    parts.append(same.assign(method="truth"))
+    found = pd.concat(parts + peers(law, frame))
+    means = np.asarray(law.mean(law.points))[found["point"]]
+    return found.assign(truth=means, chosen=chosen, law=law.name, data=number)
+
+
+def name_of(kernel: Any) -> str:
+    """Name the stages of a kernel as METHODS does."""
+    trend, boost = getattr(kernel, "stages", (False, False))
+    return {(0, 0): "plain", (1, 0): "trend", (0, 1): "boost"}.get(
+        (int(trend), int(boost)), "both"
+    )
+
+
+def peers(law: Law, frame: pd.DataFrame) -> list[pd.DataFrame]:
+    """Intervals of others on the same data, as `fitted` has them: a place for grf's.
+
+    grf's regression forest and its local linear forest belong here, where R has grf.
+    """
+    return []
+
+
+def cells(found: pd.DataFrame) -> pd.DataFrame:
+    """Count for every law, method and point."""
+    error = found["estimate"] - found["truth"]
+    covered = (found["lower"] <= found["truth"]) & (found["truth"] <= found["upper"])
+    width = found["upper"] - found["lower"]
+    table = found.assign(covered=covered, error=error, square=error**2, width=width)
+    by = table.groupby(["law", "method", "point"], sort=False)
+    cell = by.agg(
+        coverage=("covered", "mean"),
+        bias=("error", "mean"),
+        left=("left", "mean"),
+        sd=("error", "std"),
+        se=("se", "mean"),
+        rmse=("square", "mean"),
+        width=("width", "mean"),
+        seconds=("seconds", "mean"),
+        data_sets=("data", "size"),
+    )
+    shift = cell["bias"] / cell["sd"]
+    known = stats.norm.cdf(1.96 - shift) - stats.norm.cdf(-1.96 - shift)
+    # What normal intervals would cover if the standard deviation were known.
+    return cell.assign(rmse=np.sqrt(cell["rmse"]), known_sd=known)
+
+
+def by_law(cell: pd.DataFrame) -> pd.DataFrame:
+    """Say how each method does on a law, over its points."""
+    by = cell.groupby(["law", "method"], sort=False)
+    table = by.agg(
+        coverage=("coverage", "mean"),
+        least=("coverage", "min"),
+        known_sd=("known_sd", "mean"),
+        rmse=("rmse", lambda one: np.sqrt(np.mean(one**2))),
+        width=("width", "mean"),
+        seconds=("seconds", "mean"),
+        data_sets=("data_sets", "min"),
+    )
+    table["from 90 %"] = by["coverage"].apply(lambda one: (one >= 0.9).mean())
+    return table
+
+
+def report(path: Path) -> None:
+    """Print what a file holds."""
+    found = pd.read_csv(path)
+    cell = cells(found)
+    print(by_law(cell).round(3).to_string())
+    points = cell["coverage"].unstack("method", sort=False)  # noqa: PD010
+    print(points.round(2).to_string())
+    for names in (DEVELOPED, ASIDE):
+        some = points[points.index.get_level_values("law").isin(names)]
+        print(f"\n{len(some)} cells of {', '.join(names)}")
+        below = [(some[method] < some["plain"]).sum() for method in some]
+        shares = {"from 90 %": (some >= 0.9).mean(), "mean": some.mean()}
+        print(pd.DataFrame({**shares, "below plain": below}).round(3).to_string())
+    print(pd.crosstab(found["law"], found["chosen"]).to_string())
+
+
+def main() -> None:
+    """Go through the data sets, every law in turn, and report."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    path = Path(sys.argv[2] if len(sys.argv) > 2 else "truth.csv")
+    done = set()
+    if path.exists():
+        old = pd.read_csv(path, usecols=["law", "data"])
+        done = set(zip(old["law"], old["data"], strict=True))
+    for number in range(count):
+        for name in sys.argv[3:] or (*DEVELOPED, *ASIDE):
+            if (name, number) not in done:
+                part = fitted(LAWS[name], number)
+                part.to_csv(path, mode="a", index=False, header=not path.exists())
+    report(path)
+
+
+if __name__ == "__main__":
+    main()

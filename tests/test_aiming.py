@@ -1,0 +1,276 @@
+"""Intervals that aim at E[y|x]: the choice, and the bias that is left."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import vstatkit as vs
+from vstatkit.ensemble import aiming
+from vstatkit.ensemble.aiming import bias_left, choose_stages
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.exceptions import FileError
+from vstatkit.kernels.staged import StagedKernel, Stages, restaged
+from vstatkit.kernels.trees import tree_kernel
+from vstatkit.sampling.iid import IidDesign
+from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.loading import known_arrays
+from vstatkit.studies.laws import LAWS
+
+FORMULA = "y ~ x1 + x2 + x4"
+
+
+@pytest.fixture(scope="module")
+def data():
+    frame = vs.datasets.mars(150, rng=5)
+    frame["cluster"] = np.repeat(np.arange(50), 3)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def aimed(data):
+    return vs.fit(FORMULA, data, at=data.iloc[:3], B=300, rng=4, target="truth")
+
+
+def trees(rng, mean, n=120):
+    """Trees for data with a given mean of three predictors."""
+    X = rng.uniform(size=(n, 3))
+    y = mean(X) + rng.normal(size=n)
+    return tree_kernel("forest", X, y, n_classes=None, weights=None, options={})
+
+
+def literal_errors(kernel, design, units=None):
+    """Losses of every candidate, learner by learner; and whether each is as good."""
+    losses = {}
+    rows = np.arange(len(kernel.y)) if units is None else units
+    for name, stages in aiming.CANDIDATES.items():
+        staged = restaged(kernel, stages)
+        counts = design.counts(0, 200)[:, rows]
+        none = np.empty((0, 3))
+        task = Task(staged, design, none, units, keep=True, oob=False)
+        learners = evaluate(task, 0, 200, n_jobs=1).learners
+        h = np.stack([staged.predict(one, kernel.X)[:, 0] for one in learners])
+        out = np.where(counts == 0, 1.0, np.nan)
+        y = kernel.centre + kernel.scale * kernel.y
+        r, s = (
+            y - np.nanmean(h[part] * out[part], axis=0)
+            for part in (slice(100), slice(100, 200))
+        )
+        losses[name] = r * s
+    best = min(losses, key=lambda name: losses[name].mean())
+    good = {}
+    for name, loss in losses.items():
+        excess = loss - losses[best]
+        sums = pd.Series(excess - excess.mean()).groupby(rows).sum()
+        good[name] = excess.mean() <= 2 * np.sqrt((sums**2).sum()) / len(excess)
+    return {name: np.sqrt(loss.mean()) for name, loss in losses.items()}, good
+
+
+MEANS = {
+    "nothing": lambda X: np.zeros(len(X)),
+    "line": lambda X: 3 * X[:, 0],
+    "step": lambda X: 6.0 * ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)),
+    "curve": lambda X: 8 * np.sin(3 * X[:, 0] * X[:, 1]) + 3 * X[:, 2],
+}
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("clusters", [False, True])
+def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
+    kernel = trees(rng, MEANS[mean])
+    units = np.repeat(np.arange(40), 3) if clusters else None
+    design = IidDesign(40 if clusters else 120, 20, True, 11)
+    choice = choose_stages(kernel, design, units, 1)
+    errors, good = literal_errors(kernel, design, units)
+    assert choice.errors.keys() == errors.keys()
+    assert_allclose(list(choice.errors.values()), list(errors.values()), rtol=1e-9)
+    assert choice.name == next(name for name in good if good[name])
+    stages = getattr(choice.kernel, "stages", Stages())
+    assert stages == aiming.CANDIDATES[choice.name]
+
+
+def test_the_choice_depends_on_data_and_seed_alone(data, aimed):
+    fit = {"rng": 4, "target": "truth", "B": 300}
+    other = vs.fit(FORMULA, data, at=data.iloc[5:6], n_jobs=2, **fit)
+    assert other.info.aim.errors == aimed.info.aim.errors
+    assert other.info.aim.learner == aimed.info.aim.learner
+    scaled = data.assign(y=1000 * data["y"] + 7)
+    third = vs.fit(FORMULA, scaled, at=data.iloc[:3], **fit)
+    found = np.array(list(third.info.aim.errors.values()))
+    assert_allclose(found, 1000 * np.array(list(aimed.info.aim.errors.values())))
+
+
+def test_truth_is_the_fit_that_was_chosen(data, aimed):
+    """On Friedman's function that is a trend and two trees."""
+    stages = aimed.recipe.task.kernel.stages
+    assert stages == Stages(trend=True, boost=True)
+    assert list(aimed.info.aim.errors) == ["both", "boost", "trend", "plain"]
+    same = vs.fit(
+        FORMULA, data, at=data.iloc[:3], B=300, rng=4, trend="linear", boost=1
+    )
+    assert_array_equal(same.values, aimed.values)
+    assert_array_equal(same.bse, aimed.bse)
+
+
+def test_factors_that_stay_whole_have_no_trend(data):
+    frame = data.assign(g=pd.Categorical(data["cluster"] % 5))
+    res = vs.fit(
+        "y ~ x1 + g", frame, B=20, rng=1, target="truth", categorical_splits=True
+    )
+    assert list(res.info.aim.errors) == ["boost", "plain"]
+
+
+def test_bias_left_is_smoothed_residuals(rng):
+    """Written out: a forest on out-of-bag predictions less responses."""
+    X = rng.uniform(size=(80, 2))
+    y = 5 * X[:, 0] + rng.normal(size=80)
+    kernel = tree_kernel("forest", X, y, n_classes=None, weights=None, options={})
+    task = Task(kernel, IidDesign(80, 20, True, 3), X[:4], None, keep=False)
+    oob = evaluate(task, 0, 150, n_jobs=1).oob
+    found = bias_left(task, oob, X[:4], 1)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame["y"] = oob.mean[:, 0] - y
+    seed = aiming.learner_keys(3, 0, 1, aiming.Purpose.OUT_OF_BAG)[0]
+    res = vs.fit(
+        "y ~ a + b",
+        frame,
+        at=frame.iloc[:4],
+        k=20,
+        B=500,
+        rng=int(seed),
+        min_samples_leaf=5,
+        variance="hoeffding",
+        oob=False,
+    )
+    assert_allclose(found.estimate, res.params, rtol=1e-9)
+    assert_allclose(found.bse, res.bse, rtol=0.2)  # rho from other reference points
+
+
+def test_bias_left_finds_a_bias_and_its_sign():
+    """Friedman's function: plain forests are too high below and too low above."""
+    law = LAWS["mars"]
+    frame, at = law(np.random.default_rng(1)), law.points.iloc[1:3]
+    plain = vs.fit("y ~ .", frame, at=at, B=400, rng=1)
+    low, high = plain.params - law.mean(at)
+    left = plain.bias_left()
+    assert low > 1.5
+    assert high < -1.5
+    assert 0.4 * low < left["bias"].iloc[0] < 1.3 * low
+    assert 1.3 * high < left["bias"].iloc[1] < 0.4 * high
+    assert_allclose(left["share"], left["bias"] / plain.bse)
+    reduced = vs.fit("y ~ .", frame, at=at, B=400, rng=1, target="truth")
+    assert (abs(reduced.bias_left()["bias"]) < abs(left["bias"]) / 3).all()
+
+
+def test_bias_left_of_new_data(data, aimed):
+    pd.testing.assert_frame_equal(
+        aimed.bias_left(data.iloc[:3]), aimed.bias_left(), check_names=False
+    )
+    assert len(aimed.bias_left(data.iloc[:7])) == 7
+
+
+def test_bias_left_of_clusters_and_of_some_rows(data):
+    res = vs.fit(
+        FORMULA, data, at=data.iloc[:2], B=300, rng=4, target="truth", groups="cluster"
+    )
+    assert np.isfinite(res.bias_left().to_numpy()).all()
+    task, oob = res.recipe.task, res.recipe.oob
+    some = oob.only(np.arange(0, 150, 2))
+    assert np.isfinite(bias_left(task, some, task.kernel.X[:2]).estimate).all()
+
+
+def test_the_summary_says_what_it_aims_at(data, aimed):
+    text = " ".join(str(aimed.summary()).split())
+    assert "The intervals aim at E[y|x], at 0.95." in text
+    assert "each a linear trend, a tree and a second tree on what the" in text
+    assert "What they leave out is the bias" in text
+    errors = aimed.info.aim.errors
+    assert f"pilot ensembles: both {errors['both']:.3f}, boost" in text
+    assert "Bias left bias std err share" in text
+    one = vs.fit(FORMULA, data, B=50, rng=4, trend="linear")
+    text = " ".join(str(one.summary()).split())
+    assert "mean of a base learner, a linear trend and a tree, fitted to k = 56" in text
+    assert "not centred at E[y|x]" in text
+    assert "Bias left" not in text
+
+
+def test_contrasts_have_no_bias_of_their_own(aimed):
+    test = aimed.t_test(np.array([[1, -1, 0]]))
+    assert "Bias left" not in str(getattr(test, "summary", lambda: "")())
+
+
+def test_more_learners_measure_the_bias_again(data, aimed):
+    few = vs.fit(FORMULA, data, at=data.iloc[:3], B=150, rng=4, target="truth")
+    grown = few.more(300)
+    assert_allclose(grown.info.aim.bias, aimed.info.aim.bias, rtol=1e-9)
+    assert few.info.aim.bias != grown.info.aim.bias
+    assert str(grown.summary()) == str(aimed.summary())
+
+
+def test_files_hold_what_was_chosen(aimed, data, tmp_path):
+    path = tmp_path / "res.npz"
+    aimed.save(path)
+    loaded = vs.load(path)
+    assert loaded.info.aim == aimed.info.aim
+    assert str(loaded.summary()) == str(aimed.summary())
+    pd.testing.assert_frame_equal(loaded.bias_left(), aimed.bias_left())
+    with pytest.raises(ValueError, match="training data, which results"):
+        loaded.bias_left(data.iloc[:2])
+
+
+DAMAGES = {
+    "no number": lambda aim: aim.update(bias=["1", 2.0, 3.0]),
+    "not finite": lambda aim: aim["errors"].update(both=float("inf")),
+    "differ": lambda aim: aim.update(bias=[1.0]),
+    "a field more": lambda aim: aim.update(more=1),
+    "no text": lambda aim: aim.update(learner=3),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files_are_refused(aimed, tmp_path, damage):
+    path = tmp_path / "res.npz"
+    aimed.save(path)
+    document, arrays = read_archive(path, known_arrays())
+    DAMAGES[damage](document["info"]["aim"])
+    write_archive(path, document, arrays)
+    with pytest.raises(FileError):
+        vs.load(path)
+
+
+def test_checkpoints_go_on(data, aimed, tmp_path):
+    fit = {"at": data.iloc[:3], "rng": 4, "target": "truth"}
+    vs.fit(FORMULA, data, B=100, checkpoint=tmp_path, **fit)
+    res = vs.fit(FORMULA, data, B=300, checkpoint=tmp_path, **fit)
+    assert_array_equal(res.values, aimed.values)
+
+
+REFUSED = {
+    "kernel": ({"kernel": "ols"}, "kernel='forest' and kernel='tree'"),
+    "classes": ({"formula": "C(x1 > 0.5) ~ x2 + x4"}, "numeric response"),
+    "stages": ({"boost": 1}, "chooses `trend` and `boost` itself"),
+    "another": ({"target": "beauty"}, "`target` must be 'mean' or 'truth'"),
+    "no rows": ({"k": 3000}, "Use a smaller `k`"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(data, case):
+    options, message = REFUSED[case]
+    options = {"formula": FORMULA, "B": 10, "target": "truth", **options}
+    with pytest.raises((ValueError, TypeError), match=message):
+        vs.fit(data=data, **options)
+
+
+def test_no_bias_without_rows_left_out(data):
+    res = vs.fit(FORMULA, data, B=20, rng=1, oob=False)
+    with pytest.raises(ValueError, match="Fit with oob=True"):
+        res.bias_left()
+    aimed = vs.fit(FORMULA, data, B=20, rng=1, oob=False, target="truth")
+    assert "Bias left" not in str(aimed.summary())
+
+
+def test_a_fit_with_stages_is_one_of_trees(data):
+    res = vs.fit(FORMULA, data, B=20, rng=1, boost=1)
+    assert isinstance(res.recipe.task.kernel, StagedKernel)
+    assert res.limit == pytest.approx(1.5 * np.ptp(data["y"]))

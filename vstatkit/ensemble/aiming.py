@@ -1,0 +1,220 @@
+"""Aim at E[y|x]: choose the stages of a learner, and see what bias they leave."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.inference.estimate import estimate
+from vstatkit.inference.estimates import Estimates
+from vstatkit.kernels.evaluation import OutOfBag
+from vstatkit.kernels.protocol import AnyKernel, kind_of
+from vstatkit.kernels.staged import Stages, restaged
+from vstatkit.kernels.trees import TreeKernel, tree_kernel
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.streams import Purpose, learner_keys
+from vstatkit.variance.registry import resolved
+
+PILOT_B = 100
+"""Learners of each of the two pilot ensembles that a candidate has."""
+
+CLEARLY = 2.0
+"""Standard errors of a difference from which an error is clearly larger."""
+
+CANDIDATES = {
+    "both": Stages(trend=True, boost=True),
+    "boost": Stages(boost=True),
+    "trend": Stages(trend=True),
+    "plain": Stages(),
+}
+"""Learners to choose from, those with the least bias first."""
+
+SMOOTHER_B = 500
+"""Trees that smooth out-of-bag residuals."""
+
+SMOOTHER_LEAF = 5
+"""Least number of rows in their leaves."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen to aim at E[y|x].
+
+    Attributes
+    ----------
+    name : str
+        Of the candidate.
+    kernel : TreeKernel
+        Grows its learners.
+    errors : dict of str to float
+        Out-of-bag root mean square error of every candidate, had it infinitely many
+        learners.
+    """
+
+    name: str
+    kernel: TreeKernel
+    errors: dict[str, float]
+
+
+def checked_trees(kernel: AnyKernel) -> TreeKernel:
+    """Refuse kernels for which there is nothing to choose from."""
+    if not isinstance(kernel, TreeKernel):
+        raise TypeError(
+            "the bias of kernel='forest' and kernel='tree' can be estimated, and "
+            f"reduced by target='truth'; this kernel is {type(kernel).__name__}."
+        )
+    if kernel.n_classes is not None:
+        raise ValueError(
+            "the bias can be estimated, and reduced by target='truth', for a numeric "
+            f"response; this one has {kernel.n_classes} classes."
+        )
+    return kernel
+
+
+def choose_stages(
+    kernel: TreeKernel,
+    design: SubsampleDesign,
+    members: Ints | None,
+    n_jobs: int | None,
+) -> Choice:
+    """Choose what learners are made of by the out-of-bag error of pilot ensembles.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        Grows plain trees.
+    design : SubsampleDesign
+        Subsamples of the pilots are independent, of its size, from its seed.
+    members : ndarray of shape (n_rows,) or None
+        Unit of every row where units are clusters.
+    n_jobs : int or None
+        Workers.
+
+    Notes
+    -----
+    Every candidate has two ensembles, whose out-of-bag residuals `r` and `s` are
+    multiplied: the mean of `r * s` has no Monte Carlo bias, since the ensembles'
+    own noise is independent. Of the candidates whose error is not larger than the
+    smallest by more than two standard errors of the difference, the one with the
+    least bias is taken.
+    """
+    losses: dict[str, _Losses] = {}
+    for name, stages in CANDIDATES.items():
+        if stages.trend and kernel.levels is not None:
+            continue
+        losses[name] = _losses(restaged(kernel, stages), design, members, n_jobs)
+    best = min(losses.values(), key=lambda one: one.mean)
+    name = next(name for name, one in losses.items() if one.as_good_as(best))
+    errors = {
+        name: kernel.scale * float(np.sqrt(max(0.0, one.mean)))
+        for name, one in losses.items()
+    }
+    return Choice(name, restaged(kernel, CANDIDATES[name]), errors)
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """Squared errors of rows, and the unit of each."""
+
+    rows: Floats
+    units: Ints
+
+    @property
+    def mean(self) -> float:
+        return float(self.rows.mean())
+
+    def as_good_as(self, best: "_Losses") -> bool:
+        """Whether the mean is not clearly larger."""
+        excess = self.rows - best.rows
+        deviations = np.bincount(self.units, excess - excess.mean())
+        error = np.sqrt(np.sum(deviations**2)) / excess.size
+        return bool(excess.mean() <= CLEARLY * error)
+
+
+def _losses(
+    kernel: TreeKernel,
+    design: SubsampleDesign,
+    members: Ints | None,
+    n_jobs: int | None,
+) -> "_Losses":
+    """Squared out-of-bag errors of standardised rows, without Monte Carlo bias."""
+    pilot = IidDesign(design.n, design.k, design.replace, design.seed)
+    nowhere = np.empty((0, kernel.n_features))
+    task = Task(kernel, pilot, nowhere, members, keep=False)
+    r, s = (
+        evaluate(task, start, start + PILOT_B, n_jobs=n_jobs, progress=False).oob
+        for start in (0, PILOT_B)
+    )
+    assert r is not None  # the task asks for them
+    assert s is not None
+    product = _residuals(kernel, r) * _residuals(kernel, s)
+    known = np.isfinite(product)
+    if not known.any():
+        raise ValueError(
+            f"target='truth' needs rows that subsamples leave out; with k = {design.k} "
+            "there are none. Use a smaller `k`."
+        )
+    rows = np.arange(len(kernel.y)) if r.rows is None else r.rows
+    units = rows if members is None else members[rows]
+    return _Losses(product[known], units[known])
+
+
+def _residuals(kernel: TreeKernel, oob: OutOfBag) -> Floats:
+    """Out-of-bag residuals of the standardised response."""
+    predicted = (oob.mean[:, 0] - kernel.centre) / kernel.scale
+    return np.asarray(oob.of(kernel.y) - predicted)
+
+
+def bias_left(
+    task: Task, oob: OutOfBag, at: Floats, n_jobs: int | None = None
+) -> Estimates:
+    """Estimate an ensemble's bias at points from its out-of-bag residuals.
+
+    Parameters
+    ----------
+    task : Task
+        What was evaluated, by a kernel of trees.
+    oob : OutOfBag
+        Out-of-bag sums.
+    at : ndarray of shape (q, p)
+        Points.
+    n_jobs : int, optional
+        Workers.
+
+    Notes
+    -----
+    The bias is smoothed out-of-bag predictions less responses: a forest of
+    `SMOOTHER_B` trees with `SMOOTHER_LEAF` rows in a leaf, on subsamples as large as
+    the ensemble's, whose own standard errors say how much of it is noise. A forest
+    flattens what it smooths, so that the estimate is rather too small than too large.
+    """
+    kernel, design = checked_trees(task.kernel), task.design
+    bias = -kernel.scale * _residuals(kernel, oob)
+    known = np.isfinite(bias)
+    rows = np.flatnonzero(known) if oob.rows is None else oob.rows[known]
+    members, n = None, rows.size
+    if task.rows is not None:
+        units, members = np.unique(task.rows[rows], return_inverse=True)
+        n = units.size
+    options = {"min_samples_leaf": SMOOTHER_LEAF}
+    smoother = tree_kernel(
+        "forest",
+        kernel.X[rows],
+        bias[known],
+        n_classes=None,
+        weights=None if kernel.weights is None else kernel.weights[rows],
+        options=options,
+        levels=kernel.levels,
+    )
+    seed = int(learner_keys(design.seed, 0, 1, Purpose.OUT_OF_BAG)[0])
+    drawn = IidDesign(n, min(design.k, n), design.replace, seed)
+    values = evaluate(
+        Task(smoother, drawn, at, members, keep=False, oob=False),
+        0,
+        SMOOTHER_B,
+        n_jobs=n_jobs,
+        progress=False,
+    ).values
+    return estimate(drawn, values, resolved("auto", drawn, kind_of(smoother)))

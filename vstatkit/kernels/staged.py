@@ -1,0 +1,246 @@
+"""Trees in stages: a linear trend, a tree on what it leaves, a second on its errors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.kernels.tree_options import LOSSES
+from vstatkit.kernels.trees import StoredTreeKernel, Tree, TreeKernel, TreeOutput
+from vstatkit.native._engine import GrowingStages, predict_stages_at, refuse_beyond
+from vstatkit.workers import current_stop
+
+STAGE_OPTIONS = ("trend", "boost")
+"""Options of the kernels "forest" and "tree" that reduce the bias of a learner."""
+
+TRENDS = ("linear",)
+"""What `trend` may be, besides None."""
+
+_NO_SHARES = np.empty(0)
+
+
+class Stages(NamedTuple):
+    """The stages of a learner beside one tree.
+
+    Attributes
+    ----------
+    trend : bool
+        A ridge regression first; trees see what it leaves.
+    boost : bool
+        A second tree on residuals that the first did not see.
+    """
+
+    trend: bool = False
+    boost: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Stages":
+        """Read the options of a kernel.
+
+        Examples
+        --------
+        >>> Stages.of({"trend": "linear", "boost": 1})
+        Stages(trend=True, boost=True)
+        """
+        trend, boost = options.get("trend"), options.get("boost", 0)
+        if trend is not None and trend not in TRENDS:
+            raise ValueError(f"`trend` must be 'linear' or None; got {trend!r}.")
+        if isinstance(boost, float | str) or boost not in (0, 1):
+            raise ValueError(f"`boost` must be 0 or 1; got {boost!r}.")
+        return cls(trend is not None, bool(boost))
+
+    @property
+    def text(self) -> str:
+        """What the learner is, in words."""
+        parts = ["a linear trend"] * self.trend + ["a tree"]
+        parts += ["a second tree on what the first leaves"] * self.boost
+        *first, last = parts
+        return f"{', '.join(first)} and {last}" if first else last
+
+
+@dataclass(frozen=True)
+class StagedTree:
+    """A fitted learner of several stages; it predicts the sum of them.
+
+    Attributes
+    ----------
+    nodes : structured ndarray
+        Nodes of all its trees, as `Tree` has them; halved where two trees are averaged.
+    sizes : ndarray
+        Number of nodes of each tree.
+    line : ndarray of shape (2 p + 1,) or (0,)
+        Intercept, centres and slopes of the linear trend, of the standardised response.
+    gains : ndarray of shape (p,)
+        What the splits of each feature gained, in all trees.
+    """
+
+    nodes: NDArray[Any]
+    sizes: Ints
+    line: Floats
+    gains: Floats
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        parts = (self.nodes, self.sizes, self.line, self.gains)
+        return sum(part.nbytes for part in parts)
+
+    @property
+    def trees(self) -> list[Tree]:
+        """Its trees one by one; the first has the gains."""
+        nodes = np.split(self.nodes, np.cumsum(self.sizes)[:-1])
+        gains = [self.gains] + [np.zeros_like(self.gains)] * (len(nodes) - 1)
+        pairs = zip(nodes, gains, strict=True)
+        return [Tree(one, _NO_SHARES, gain) for one, gain in pairs]
+
+
+@dataclass(frozen=True)
+class StoredStagedKernel(StoredTreeKernel):
+    """Learners of several stages that predict; they are not grown again."""
+
+    def predict(self, learner: StagedTree, X: Floats) -> Floats:  # type: ignore[override]
+        """Add up the stages."""
+        refuse_beyond("query points", len(X))
+        points = np.ascontiguousarray(X, dtype=np.float64)
+        out = np.empty((len(points), 1))
+        predict_stages_at(
+            learner.nodes,
+            learner.sizes,
+            learner.line,
+            points,
+            out,
+            current_stop(),
+            self.levels is not None,
+        )
+        return self.centre + self.scale * out
+
+
+@dataclass(frozen=True)
+class StagedKernel(StoredStagedKernel, TreeKernel):
+    """A regression tree in stages, all of them inside the subsample.
+
+    Attributes
+    ----------
+    stages : Stages
+        Which there are.
+
+    Notes
+    -----
+    With a trend, the subsample's columns are standardised, and the penalty of a ridge
+    regression is the one of `native/ridge.hpp` whose generalised cross-validation
+    `RSS / m / (1 - df / m)**2` is smallest, m being the distinct rows; trees are grown
+    on its residuals. With a boost, the distinct rows (or clusters) are dealt to two
+    halves; a tree on each predicts the other half, and a further tree is grown on these
+    errors of all rows. The learner is the mean of the two trees plus the further one:
+    Ghosal and Hooker's one-step boosted forest with both steps inside the subsample, so
+    that every estimator of the variance counts both.
+
+    References
+    ----------
+    Ghosal and Hooker (2021), Journal of Computational and Graphical Statistics 30(2),
+    doi:10.1080/10618600.2020.1820345. Golub, Heath and Wahba (1979), Technometrics
+    21(2), doi:10.1080/00401706.1979.10489751.
+    """
+
+    stages: Stages = field(default=Stages(), kw_only=True)
+
+    @property
+    def limit(self) -> float | None:
+        """Half the range of what it predicts; a line has no bounds."""
+        # Leaves of the second tree hold differences of two responses.
+        return None if self.stages.trend else 3 * self.scale * float(np.ptp(self.y)) / 2
+
+    @property
+    def n_whole_trees(self) -> int:
+        """Trees of a learner; two on halves of the subsample count as one."""
+        return 2 if self.stages.boost else 1
+
+    @property
+    def n_line(self) -> int:
+        """Numbers of the linear trend."""
+        return 2 * self.n_features + 1 if self.stages.trend else 0
+
+    def _call(
+        self,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        rows: Ints | None,
+        keep: bool,
+        units: Ints | None,
+    ) -> tuple[Any, TreeOutput]:
+        L, p = len(keys), self.n_features
+        points, oob = self._points(at, rows)
+        lines = np.zeros((L, 2 * p + 1))
+        out = TreeOutput(np.empty((L, len(at))), np.zeros((L, p)), oob, lines)
+        call = GrowingStages(
+            self.y,
+            keys,
+            np.asfortranarray(points, dtype=np.float64),
+            len(at),
+            out.values,
+            out.gains,
+            lines,
+            oob,
+            dict(self.options),
+            keep,
+            *self.stages,
+            None if units is None else np.ascontiguousarray(units, dtype=np.int32),
+            current_stop(),
+            self._grower_levels,
+        )
+        return call, out
+
+    def _learners(self, out: TreeOutput, kept: Sequence[Any]) -> list[Any]:
+        lines = np.empty((len(kept), 0)) if out.lines is None else out.lines
+        if not self.stages.trend:
+            lines = lines[:, :0]
+        return [
+            StagedTree(nodes, sizes, line, gain)
+            for (nodes, sizes), line, gain in zip(kept, lines, out.gains, strict=True)
+        ]
+
+
+def with_stages(kernel: TreeKernel, options: Mapping[str, Any]) -> TreeKernel:
+    """Give the trees of a kernel the stages that options ask for, if any."""
+    stages = Stages.of(options)
+    if not any(stages):
+        return kernel
+    asked = " and ".join(
+        name for name, on in zip(STAGE_OPTIONS, stages, strict=True) if on
+    )
+    if kernel.n_classes is not None:
+        raise ValueError(
+            f"`{asked}` is for a numeric response; this one has {kernel.n_classes} "
+            f"classes. Leave `{asked}` out."
+        )
+    if kernel.options["loss"] != LOSSES["squared_error"]:
+        raise ValueError(
+            f"`{asked}` needs criterion='squared_error': other criteria do not aim at "
+            "the mean of what a stage leaves."
+        )
+    if stages.trend and kernel.levels is not None:
+        raise ValueError(
+            "`trend` needs columns of numbers; leave `categorical_splits` out, so that "
+            "factors become indicator columns."
+        )
+    return restaged(kernel, stages)
+
+
+def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
+    """Grow learners of other stages with the options of a kernel of trees."""
+    if not any(stages):
+        return kernel
+    same = {one.name: getattr(kernel, one.name) for one in fields(TreeKernel)}
+    return StagedKernel(**same, stages=stages)
+
+
+def stored(kernel: TreeKernel) -> StoredTreeKernel:
+    """Predict with the learners of a kernel, without its data."""
+    kind = StoredStagedKernel if isinstance(kernel, StagedKernel) else StoredTreeKernel
+    return kind(
+        *(kernel.n_features, kernel.n_classes, kernel.centre, kernel.scale),
+        levels=kernel.levels,
+    )
