@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 
 import vstatkit as vs
 from vstatkit.ensemble.copies import Copier
+from vstatkit.ensemble.refitted import Reader
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS
 
@@ -329,3 +330,16 @@ def test_the_page_runs_and_shows_what_is_printed():
             exec(code, names)
         now = re.sub(r"-?\d[\d.e-]*", "0", printed.getvalue()).split()
         assert now == re.sub(r"-?\d[\d.e-]*", "0", shown).split()
+
+
+def test_regressions_do_without_a_dropped_predictor(line):
+    assert line.feature_test("x4", how="drop", points=5).pvalue < 0.05
+
+
+def test_learners_of_complete_designs_have_weights(data):
+    res = vs.fit("y ~ x1", data.head(6), B="complete", k=3, rng=1)
+    X, rows = res.recipe.task.kernel.X, np.arange(6)
+    found = Reader(res.recipe.task, res.predictor.learners, (X,)).outside(rows)
+    assert len(set(found[1].ravel())) > 2
+    assert_allclose(found[1].sum(axis=0), res.recipe.oob.times)
+    assert_allclose(found[0].sum(axis=0)[:, 0], res.recipe.oob.total)
