@@ -343,3 +343,19 @@ def test_learners_of_complete_designs_have_weights(data):
     assert len(set(found[1].ravel())) > 2
     assert_allclose(found[1].sum(axis=0), res.recipe.oob.times)
     assert_allclose(found[0].sum(axis=0)[:, 0], res.recipe.oob.total)
+
+
+def test_answers_have_short_names_and_escaped_pages(data, res):
+    test = res.feature_test("x6", points=5, learners=60)
+    assert repr(test) == f"<FeatureTest: x6, p = {test.pvalue:.4g}>"
+    swapped = res.permutation_test("x6", permutations=9, learners=60)
+    assert repr(swapped) == f"<PermutationTest: x6, p = {swapped.pvalue:.4g}>"
+    saved = res.importance(learners=60)
+    real = (saved.frame["holm"] < 0.05).sum()
+    assert repr(saved) == f"<Importance: 3 predictors, {real} with holm < 0.05>"
+    odd = data.rename(columns={"x6": "<b>"})
+    page = vs.fit("y ~ x1 + Q('<b>')", odd, B=60, rng=3).feature_test(
+        "<b>", points=5, learners=60
+    )
+    assert "<b>" not in page._repr_html_()
+    assert "&lt;b&gt;" in page._repr_html_()

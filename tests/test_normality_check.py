@@ -514,6 +514,12 @@ def test_what_the_bootstrap_cannot_do_is_said(data, tmp_path):
     with pytest.raises(ValueError, match="need 39 resampled data sets or more"):
         res.bootstrap(10, n_jobs=1).conf_int(0.05)
     assert res.bootstrap(39, n_jobs=1).conf_int(0.05).shape == (1, 2)
+    few = res.bootstrap(20, n_jobs=1)
+    assert few.summary_frame(0.05)["bootstrap_ci_lower"].isna().all()
+    assert few.summary_frame(0.05)["bootstrap_se"].notna().all()
+    assert few.summary_frame(0.2)["bootstrap_ci_lower"].notna().all()
+    assert "Percentiles at 0.95 need 39 resampled data sets" in str(few)
+    assert "Percentiles" not in str(few.summary(0.2))
     with pytest.raises(ValueError, match="at least 8"):
         res.bootstrap(7)
     for wrong in (2.5, True, "20"):

@@ -1,6 +1,7 @@
 """Answers to questions about predictors: a test, and the differences behind it."""
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """A joint test that differences of predictions are zero.
 
@@ -89,8 +90,11 @@ class Answer:
     def __str__(self) -> str:
         return f"{self.null}\n{_written(self.frame)}"
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.question}, p = {self.pvalue:.4g}>"
+
     def _repr_html_(self) -> str:
-        return f"<p>{self.null}</p>{self.frame.to_html()}"
+        return f"<p>{escape(self.null)}</p>{self.frame.to_html()}"
 
 
 def _written(frame: pd.DataFrame) -> str:

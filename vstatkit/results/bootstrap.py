@@ -23,6 +23,18 @@ MOST_FOR_SHAPIRO = 5000
 """Repetitions for which the p-value of Shapiro and Wilk's test is accurate."""
 
 
+def repetitions_needed(alpha: float) -> int:
+    """Count the resampled data sets that percentile intervals need.
+
+    Examples
+    --------
+    >>> repetitions_needed(0.05)
+    39
+    """
+    check_alpha(alpha)
+    return int(np.ceil(2 / alpha - 1e-9)) - 1
+
+
 @dataclass(frozen=True)
 class Bootstrap:
     """Estimates on resampled data sets, beside those of the fit.
@@ -65,15 +77,14 @@ class Bootstrap:
         alpha : float
             One minus the coverage; at least `2 / (R + 1)`.
         """
-        check_alpha(alpha)
-        rank = int(np.floor((self.R + 1) * alpha / 2 + 1e-9))
-        if rank < 1:
-            needed = int(np.ceil(2 / alpha - 1e-9)) - 1
+        needed = repetitions_needed(alpha)
+        if needed > self.R:
             raise ValueError(
                 f"percentile intervals at alpha={alpha:g} need {needed:,} resampled "
                 f"data sets or more; there are {self.R:,}. Use a larger `alpha`, or "
                 "a larger `R`."
             )
+        rank = int(np.floor((self.R + 1) * alpha / 2 + 1e-9))
         ordered = np.sort(self.estimates, axis=0)
         bounds = np.column_stack([ordered[rank - 1], ordered[self.R - rank]])
         return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
@@ -111,10 +122,13 @@ class Bootstrap:
         DataFrame
             `estimate`; `se` and `ci_lower`, `ci_upper` of the fit; `bootstrap_se`,
             its Monte Carlo standard error `bootstrap_se_error`, and the percentile
-            interval `bootstrap_ci_lower`, `bootstrap_ci_upper`; `omnibus_p`,
-            `jarque_bera_p` and `shapiro_p` of the estimates on resampled data.
+            interval `bootstrap_ci_lower`, `bootstrap_ci_upper`, not a number where R
+            is too small for it; `omnibus_p`, `jarque_bera_p` and `shapiro_p` of the
+            estimates on resampled data.
         """
-        ours, theirs = self.results.conf_int(alpha), self.conf_int(alpha)
+        ours = self.results.conf_int(alpha)
+        enough = repetitions_needed(alpha) <= self.R
+        theirs = self.conf_int(alpha) if enough else ours * np.nan
         tests = self.normality
         excess = np.maximum(tests["kurtosis"] - 1, 0)
         return pd.DataFrame(

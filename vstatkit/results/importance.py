@@ -79,6 +79,10 @@ class Importance:
             f"own: {self.loss:.4g}, {self.n_rows} rows)\n{table}"
         )
 
+    def __repr__(self) -> str:
+        real = int((self.frame["holm"] < 0.05).sum())
+        return f"<Importance: {len(self.frame)} predictors, {real} with holm < 0.05>"
+
     def _repr_html_(self) -> str:
         return str(self.frame.to_html())
 

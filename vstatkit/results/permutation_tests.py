@@ -87,6 +87,10 @@ class PermutationTest:
         named = ", ".join(self.variables)
         return f"Null: the fit loses nothing with a copy of {named}\n{table}"
 
+    def __repr__(self) -> str:
+        named = ", ".join(self.variables)
+        return f"<PermutationTest: {named}, p = {self.pvalue:.4g}>"
+
     def _repr_html_(self) -> str:
         return str(self.frame.to_html())
 

@@ -10,7 +10,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
-from vstatkit.results.bootstrap import Bootstrap
+from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.normality_check import NormalityCheck
@@ -215,6 +215,11 @@ def resampled(found: Bootstrap, alpha: float) -> Summary:
         "omnibus, JB (Jarque-Bera), Shapiro: p-values of tests that the estimates on "
         "resampled data are normal.",
     ]
+    needed = repetitions_needed(alpha)
+    if needed > found.R:
+        notes.append(
+            f"Percentiles at {1 - alpha:g} need {needed:,} resampled data sets."
+        )
     return composed([section], "Bootstrap", notes)
 
 
