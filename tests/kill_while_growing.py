@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import vstatkit as vs
 from vstatkit.ensemble import evaluate
 from vstatkit.storage import kept
-from vstatkit.storage.learner_files import learner_files
+from vstatkit.storage.learner_files import learner_files, read_sums, sums_files
 
 KILLS = 4
 
@@ -94,6 +94,13 @@ def on_disk(directory):
     return sum(stop - start for start, stop in learner_files(directory))
 
 
+def counted(directory):
+    """Count learners whose sums are there too: the next process begins after them."""
+    return max(
+        (read_sums(one).stop for one in sums_files(directory).values()), default=0
+    )
+
+
 def kill_after(child, directory, learners, delay):
     """Kill a process some time after it has kept so many learners, or has ended."""
     while on_disk(directory) < learners and not os.waitpid(child, os.WNOHANG)[0]:
@@ -113,7 +120,7 @@ def run_killed(fit, directory, B, rng):
             fit(checkpoint=directory, n_jobs=1 + len(left) % 2)
             os._exit(0)
         kill_after(child, directory, learners, rng.uniform(0, 0.02))
-        left.append(on_disk(directory))
+        left.append(counted(directory))
     return left
 
 
