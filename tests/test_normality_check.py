@@ -19,6 +19,7 @@ from vstatkit.results.normality_check import (
     NOT_SAFE,
     SAFE,
     UNKNOWN,
+    NormalityCheck,
     _verdicts,
     check_normality,
 )
@@ -540,3 +541,9 @@ def test_repeating_takes_the_first_values(data):
     first = repeat_fit(repeating, 2, n_jobs=1, progress=False)
     assert first.shape == (2, 1)
     assert_array_equal(res.bootstrap(8, rng=3, n_jobs=1).estimates[:2], first)
+
+
+def test_a_check_names_its_verdicts():
+    verdicts = ["safe", "lopsided", "safe"]
+    found = NormalityCheck(pd.DataFrame({"verdict": verdicts}), 0.05)
+    assert repr(found) == "<NormalityCheck: 2 safe, 1 lopsided>"

@@ -85,6 +85,11 @@ class NormalityCheck:
     def __str__(self) -> str:
         return str(self.summary())
 
+    def __repr__(self) -> str:
+        counts = self.frame["verdict"].value_counts()
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        return f"<NormalityCheck: {verdicts}>"
+
     def _repr_html_(self) -> str:
         return str(self.summary().as_html())
 
