@@ -4,8 +4,8 @@
 regression laws of the validity study, fits a forest by each method, and counts how
 often the 95 % intervals at the law's points hold the law's mean. Every interval is
 appended to the file; a run that was stopped goes on, and with 0 data sets it reports
-what there is. `VSTATKIT_TRUTH_B` sets the number of learners, `VSTATKIT_TRUTH_K` the
-size of subsamples, as a fraction of n.
+what there is. Where R has grf, its forests take part. `VSTATKIT_TRUTH_B` sets the number
+of learners, `VSTATKIT_TRUTH_K` the size of subsamples, as a fraction of n.
 
 The laws, and which of them were set aside, were named before the first run. `missing`
 is left out: what is missing at its points has no mean that the law states.
@@ -22,8 +22,10 @@ import pandas as pd
 from scipy import stats
 
 import vstatkit as vs
+from benchmarks.truth_peers import grf_intervals
 from vstatkit.studies.law import Law
 from vstatkit.studies.laws import LAWS
+from vstatkit.studies.rscript import has_r_package
 
 DEVELOPED = (
     *("mars", "friedman10", "noise", "linear20", "heavy"),
@@ -40,6 +42,11 @@ METHODS: dict[str, dict[str, Any]] = {
 SEED = 20_261
 MEASURED = 3
 """Data sets whose bias that is left is estimated out of bag."""
+
+COLUMNS = [
+    *("estimate", "se", "left", "lower", "upper", "seconds", "method", "point"),
+    *("truth", "chosen", "law", "data"),
+]
 
 B = int(os.environ.get("VSTATKIT_TRUTH_B", "1000"))
 K = os.environ.get("VSTATKIT_TRUTH_K")
@@ -72,9 +79,19 @@ def fitted(law: Law, number: int) -> pd.DataFrame:
         left = fit(law, frame, number, **METHODS[chosen]).bias_left()
         same = same.assign(left=left["bias"].to_numpy())
     parts.append(same.assign(method="truth"))
-    found = pd.concat(parts + peers(law, frame))
+    return with_truth(law, pd.concat(parts).assign(chosen=chosen, data=number))
+
+
+def with_truth(law: Law, found: pd.DataFrame) -> pd.DataFrame:
+    """Add the law and its means, and put the columns in the order of the file."""
     means = np.asarray(law.mean(law.points))[found["point"]]
-    return found.assign(truth=means, chosen=chosen, law=law.name, data=number)
+    return found.assign(truth=means, law=law.name).reindex(columns=COLUMNS)
+
+
+def fitted_by_grf(law: Law, numbers: list[int]) -> pd.DataFrame:
+    """List grf's intervals on data sets."""
+    frames = {one: law(np.random.default_rng([SEED, one])) for one in numbers}
+    return with_truth(law, grf_intervals(law, frames))
 
 
 def name_of(kernel: Any) -> str:
@@ -83,14 +100,6 @@ def name_of(kernel: Any) -> str:
     return {(0, 0): "plain", (1, 0): "trend", (0, 1): "boost"}.get(
         (int(trend), int(boost)), "both"
     )
-
-
-def peers(law: Law, frame: pd.DataFrame) -> list[pd.DataFrame]:
-    """Intervals of others on the same data, as `fitted` has them: a place for grf's.
-
-    grf's regression forest and its local linear forest belong here, where R has grf.
-    """
-    return []
 
 
 def cells(found: pd.DataFrame) -> pd.DataFrame:
@@ -153,16 +162,30 @@ def main() -> None:
     """Go through the data sets, every law in turn, and report."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     path = Path(sys.argv[2] if len(sys.argv) > 2 else "truth.csv")
-    done = set()
-    if path.exists():
-        old = pd.read_csv(path, usecols=["law", "data"])
-        done = set(zip(old["law"], old["data"], strict=True))
+    laws = sys.argv[3:] or (*DEVELOPED, *ASIDE)
+    done = finished(path)
     for number in range(count):
-        for name in sys.argv[3:] or (*DEVELOPED, *ASIDE):
-            if (name, number) not in done:
-                part = fitted(LAWS[name], number)
-                part.to_csv(path, mode="a", index=False, header=not path.exists())
+        for name in laws:
+            if (name, "plain", number) not in done:
+                append(path, fitted(LAWS[name], number))
+    for name in laws if has_r_package("grf") else ():
+        missing = [one for one in range(count) if (name, "grf", one) not in done]
+        if missing:
+            append(path, fitted_by_grf(LAWS[name], missing))
     report(path)
+
+
+def finished(path: Path) -> set[tuple[str, str, int]]:
+    """List laws, methods and data sets that a file holds."""
+    if not path.exists():
+        return set()
+    old = pd.read_csv(path, usecols=["law", "method", "data"])
+    return set(zip(old["law"], old["method"], old["data"], strict=True))
+
+
+def append(path: Path, part: pd.DataFrame) -> None:
+    """Write intervals below those that are there."""
+    part.to_csv(path, mode="a", index=False, header=not path.exists())
 
 
 if __name__ == "__main__":

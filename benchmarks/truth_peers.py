@@ -1,0 +1,63 @@
+"""Intervals of grf's forests, on the data sets of `benchmarks.truth`.
+
+grf's regression forest and its local linear forest, with their defaults and normal
+intervals, where R has grf. One process of R takes all data sets of a law.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from vstatkit.studies.law import Law
+from vstatkit.studies.validity import plain_columns
+
+TREES = 2000
+
+GRF = """
+given <- commandArgs(TRUE)
+place <- function(name) file.path(given[1], paste0(name, ".csv"))
+at <- read.csv(place("at"))
+library(grf)
+kinds <- list(grf = regression_forest, "grf local linear" = ll_regression_forest)
+for (number in given[-(1:2)]) {
+  data <- read.csv(place(paste0("data", number)))
+  x <- setdiff(names(data), c("y", "cluster"))
+  found <- lapply(names(kinds), function(kind) {
+    forest <- kinds[[kind]](as.matrix(data[x]), data$y, clusters = data$cluster,
+                            num.trees = as.integer(given[2]), num.threads = 1,
+                            seed = as.integer(number))
+    answer <- predict(forest, as.matrix(at[x]), estimate.variance = TRUE,
+                      num.threads = 1)
+    data.frame(method = kind, point = seq_len(nrow(at)) - 1, data = as.integer(number),
+               estimate = answer$predictions, se = sqrt(answer$variance.estimates))
+  })
+  write.csv(do.call(rbind, found), place(paste0("out", number)), row.names = FALSE)
+}
+"""
+
+
+def grf_intervals(law: Law, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
+    """List grf's 95 % intervals at a law's points, for data sets by their numbers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plain_columns(law.points).to_csv(folder / "at.csv", index=False)
+        for number, frame in frames.items():
+            _plain(law, frame).to_csv(folder / f"data{number}.csv", index=False)
+        _run(name, list(frames))
+        parts = [pd.read_csv(folder / f"out{number}.csv") for number in frames]
+    found = pd.concat(parts, ignore_index=True)
+    half = 1.96 * found["se"]
+    return found.assign(lower=found["estimate"] - half, upper=found["estimate"] + half)
+
+
+def _plain(law: Law, frame: pd.DataFrame) -> pd.DataFrame:
+    table = plain_columns(frame[law.points.columns]).assign(y=frame["y"])
+    return table if law.groups is None else table.assign(cluster=frame[law.groups])
+
+
+def _run(folder: str, numbers: Sequence[int]) -> None:
+    command = ["Rscript", "--vanilla", "-e", GRF, folder, str(TREES)]
+    subprocess.run([*command, *map(str, numbers)], check=True, capture_output=True)
