@@ -4,8 +4,8 @@
 regression laws of the validity study, fits a forest by each method, and counts how
 often the 95 % intervals at the law's points hold the law's mean. Every interval is
 appended to the file; a run that was stopped goes on, and with 0 data sets it reports
-what there is. Where R has grf, its forests take part. `VSTATKIT_TRUTH_B` sets the number
-of learners, `VSTATKIT_TRUTH_K` the size of subsamples, as a fraction of n.
+what there is. Where R has grf, its forests take part. `VSTATKIT_TRUTH_B` sets the
+number of learners, `VSTATKIT_TRUTH_K` the size of subsamples, as a fraction of n.
 
 The laws, and which of them were set aside, were named before the first run. `missing`
 is left out: what is missing at its points has no mean that the law states.
