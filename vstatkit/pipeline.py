@@ -225,7 +225,5 @@ def _with_learners(
         predictor=build_predictor(kernel, evaluation, parsed, recipe.n_jobs),
         scores=out_of_bag_scores(kernel, evaluation, parsed),
         reference=build_reference(kernel, parsed, results.seed),
-        recipe=changed(
-            recipe, oob=evaluation.oob, y=parsed.y, data=held, frame=parsed.frame
-        ),
+        recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=held),
     )

@@ -19,6 +19,17 @@ from vstatkit.results.continuation import Continuation
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
+
+def training_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
+    """Take the predictors of the rows that were used; None where they are not held."""
+    recipe, predictor = results.recipe, results.predictor
+    if recipe is None or recipe.data is None:
+        return None
+    if predictor is None or predictor.coding is None:
+        return None
+    return recipe.data[list(predictor.coding.variables)]
+
+
 USUAL_LEARNERS = 1000
 """Learners that answer a question, unless told otherwise."""
 
@@ -72,15 +83,16 @@ class Asked:
                 "a formula and learners that predict; the kernel "
                 f"{results.info.kernel!r} is a statistic"
             )
-        elif not isinstance(recipe.frame, pd.DataFrame):
+        elif recipe.data is None:
             reason = (
                 "the predictors in memory; these were read batch after batch. Fit to "
                 "a data frame of some of the rows"
             )
-        if reason is not None or recipe is None or coding is None:
+        frame = training_predictors(results)
+        if frame is None or recipe is None or coding is None:
             raise ValueError(f"{what} needs {reason}.")
         used = _count(results, learners, usual)
-        return cls(results, recipe, coding, recipe.frame, used)
+        return cls(results, recipe, coding, frame, used)
 
     @property
     def task(self) -> Task:

@@ -1,7 +1,7 @@
 """Continue a fit: grow the learners that are missing, and only those."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -41,8 +41,6 @@ class Continuation:
         Whether to show a progress bar.
     data : DataFrame or None
         The rows that were used, all columns; None where they are not held.
-    frame : DataFrame, or what is known of the variables, or None
-        The variables of the right-hand side, one row for each of the kernel's.
     """
 
     task: Task
@@ -51,7 +49,6 @@ class Continuation:
     n_jobs: int | None = None
     progress: bool | None = None
     data: pd.DataFrame | None = None
-    frame: Any = None
 
 
 def recipe_of(results: "EnsembleResults") -> Continuation:

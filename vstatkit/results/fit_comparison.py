@@ -13,7 +13,7 @@ from vstatkit.ensemble.refitted import refitted_values
 from vstatkit.formula.frames import as_frame
 from vstatkit.inference.pooled import pooled_test
 from vstatkit.results.answers import FitComparison
-from vstatkit.results.asked import differences
+from vstatkit.results.asked import differences, training_predictors
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.learners import predictor_of
 from vstatkit.sampling.streams import Purpose, stream
@@ -122,17 +122,12 @@ def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
 
 def _points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
     """Draw rows of the data, with the predictors of both fits."""
-    frames = [
-        one.recipe.frame
-        for one in (a, b)
-        if one.recipe is not None and isinstance(one.recipe.frame, pd.DataFrame)
-    ]
-    if len(frames) < 2:
+    first, second = (training_predictors(one) for one in (a, b))
+    if first is None or second is None:
         raise ValueError(
             "without `at`, fits are compared at rows of their training data, which "
             "these results do not hold. Give points as `at`."
         )
-    first, second = frames
     new = [name for name in second.columns if name not in first.columns]
     joined = first.assign(**{name: second[name].array for name in new})
     rng = stream(a.seed, 1, Purpose.QUESTION)
