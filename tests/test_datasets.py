@@ -21,6 +21,16 @@ def test_data_sets_have_their_shape_and_plain_names(name, shape, response):
     assert all(column.isidentifier() for column in frame.columns)
 
 
+def test_predictors_of_diabetes_have_units_or_are_scaled():
+    raw, scaled = datasets.diabetes(), datasets.diabetes(scaled=True)
+    assert raw["age"].between(19, 79).all()
+    assert raw["bmi"].between(18, 42.2).all()
+    pd.testing.assert_series_equal(raw["target"], scaled["target"])
+    centred = raw.drop(columns="target") - raw.drop(columns="target").mean()
+    one = centred / (centred**2).sum() ** 0.5
+    pd.testing.assert_frame_equal(one, scaled.drop(columns="target"), rtol=1e-6)
+
+
 def test_classes_are_categories():
     species = datasets.iris()["species"]
     assert isinstance(species.dtype, pd.CategoricalDtype)

@@ -309,3 +309,60 @@ def test_the_covariance_says_how_much_was_repaired(data):
     frame = res.cov_params()
     assert frame.attrs["repaired"] == res.covariances.repaired
     assert 0 < frame.attrs["repaired"] < 1
+
+
+@pytest.fixture(scope="module")
+def moved():
+    data = vs.datasets.mars(80, rng=4).assign(g=np.tile(list("abcd"), 20))
+    return vs.fit("y ~ x1 + x4 + g", data, B=150, rng=1)
+
+
+def test_restrictions_may_name_effects(moved):
+    names = ["x1", "x4", "g[b]", "g[c]", "g[d]"]
+    found = moved.t_test(", ".join(f"{name} = 0" for name in names))
+    for mine, column in (
+        (found.params, "estimate"),
+        (found.bse, "std_error"),
+        (found.tvalues, "t"),
+        (found.pvalues, "p_value"),
+        (found.df, "df"),
+    ):
+        assert_allclose(mine, moved.effects[column], rtol=1e-9)
+
+
+def test_effects_and_estimates_can_be_combined(moved):
+    found = moved.t_test("typical - 2 * x1 = 3")
+    expected = moved.params.item() - 2 * moved.effects.loc["x1", "estimate"]
+    assert_allclose(found.params, expected)
+    assert found.null.item() == 3
+
+
+def test_effects_are_tested_jointly(moved):
+    one = moved.wald_test("x4 = 0")
+    assert_allclose(one.statistic, moved.effects.loc["x4", "t"] ** 2, rtol=1e-8)
+    assert moved.wald_test("g[b] = 0, g[c] = 0, g[d] = 0").df_num == 3
+
+
+def test_effects_on_probabilities_keep_their_range():
+    iris = vs.datasets.iris()
+    res = vs.fit("species ~ petal_length + petal_width", iris, B=100, rng=1)
+    found = res.t_test("petal_width [setosa] = 0")
+    row = res.effects[["ci_lower", "ci_upper"]].loc[("petal_width", "setosa")]
+    assert_allclose(found.conf_int().iloc[0], row, rtol=1e-9)
+    assert (np.abs(row) <= 1).all()
+
+
+def test_unknown_names_in_restrictions_are_told_the_names(moved):
+    with pytest.raises(vs.FormulaError, match=r"names are: typical, x1, x4, g\[b\]"):
+        moved.t_test("x9 = 0")
+
+
+def test_the_matrix_of_restrictions_is_about_estimates(moved):
+    assert_allclose(moved.t_test([[2.0]]).params, 2 * moved.params)
+    with pytest.raises(ValueError, match="each of the 1 estimates"):
+        moved.t_test([[1.0, 0.0]])
+
+
+def test_t_values_are_the_same_by_either_name(moved):
+    assert_allclose(moved.tvalues, moved.zvalues)
+    assert moved.tvalues.name == "tvalues"

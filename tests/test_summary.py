@@ -26,16 +26,19 @@ def words(summary):
 
 
 def test_it_is_statsmodels_summary_in_all_formats(res):
+    for full, tables in ((False, 4), (True, 6)):
+        table = res.summary(full=full)
+        assert isinstance(table, Summary)
+        assert table.as_html().count("<table") == tables
+        assert table.as_latex().count(r"\begin{tabular}") == tables
     table = res.summary()
-    assert isinstance(table, Summary)
-    assert table.as_html().count("<table") == 5
-    assert table.as_latex().count(r"\begin{tabular}") == 5
     assert "Estimates" in table.as_csv()
     assert str(res) == table.as_text()
 
 
-def test_all_lines_have_one_width(res):
-    text = str(res.summary()).split("Notes:")[0]
+@pytest.mark.parametrize("full", [False, True])
+def test_all_lines_have_one_width(res, full):
+    text = str(res.summary(full=full)).split("Notes:")[0]
     widths = {len(line) for line in text.splitlines() if line}
     assert len(widths) == 1
 
@@ -50,12 +53,11 @@ def test_all_lines_have_one_width(res):
         "Subsample size k: 34",
         "Base learners B: 150",
         "Variance: Hoeffding",
-        "the jackknife's over 1 + rho, rho = ",
         "OOB R-squared:",
         "OOB RMSE:",
-        "Effects",
-        "zeta_1 zeta_k sampling monte carlo total mc_se MC share",
-        "Jarque-Bera",
+        "Effects from to change std err df t P>|t| [0.025 0.975]",
+        "Estimates mean std err df [0.025 0.975]",
+        "summary(full=True) adds",
         "the mean of a base learner",
         "not centred at E[y|x]",
         "learners would bring it to 10%",
@@ -63,6 +65,80 @@ def test_all_lines_have_one_width(res):
 )
 def test_it_says(res, expected):
     assert expected in words(res.summary())
+
+
+def test_effects_come_first_and_predictions_are_not_tested(res):
+    text = str(res.summary())
+    assert text.index("Effects") < text.index("Estimates")
+    assert text.count("P>|t|") == 1
+    assert "z" not in text.partition("Effects")[2].splitlines()[0]
+
+
+def test_a_line_each_says_where_and_how_well(res):
+    text = words(res.summary())
+    row = res.typical
+    assert f"Typical row: x1 {row['x1'].item():.4g}, g {row['g'].item()} " in text
+    share = res.diagnostics["monte_carlo_share"].item()
+    zetas = [sections.number_text(float(z[0])) for z in _zetas(res)]
+    assert (
+        f"Variance: sampling {1 - share:.1%}, Monte Carlo {share:.1%} "
+        f"(zeta_1 {zetas[0]}, zeta_k {zetas[1]})"
+    ) in text
+    tests = res.normality.iloc[0]
+    assert (
+        f"of influence values, Jarque-Bera p {tests['jarque_bera_p']:.3f}, "
+        f"omnibus p {tests['omnibus_p']:.3f} "
+    ) in text
+
+
+def _zetas(res):
+    return res.components.zeta_1, res.components.zeta_k
+
+
+def test_lines_of_several_estimates_have_ranges(data):
+    res = vs.fit("y ~ x1 + x2", data, B=150, rng=1, at=data.head(5))
+    text = words(res.summary())
+    share = res.diagnostics["monte_carlo_share"]
+    assert f"Monte Carlo {share.min():.1%} to {share.max():.1%} " in text
+    assert f"sampling {1 - share.max():.1%} to {1 - share.min():.1%}," in text
+    least = res.normality["jarque_bera_p"].min()
+    assert f"Jarque-Bera p {least:.3f}" in text
+    assert "(least of 5)" in text
+
+
+def test_a_long_typical_row_is_cut_and_says_so():
+    wide = pd.DataFrame(np.random.default_rng(1).normal(size=(30, 15))).add_prefix("x")
+    text = words(vs.fit("x0 ~ .", wide, B=20, rng=1).summary())
+    assert ", and 2 more in `typical`" in text
+    assert "x12 " in text.partition("Typical row:")[2].partition("Variance:")[0]
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "zeta_1 zeta_k sampling monte carlo total mc_se MC share",
+        "Jarque-Bera",
+        "the jackknife's over 1 + rho, rho = ",
+        "Influence: normality tests of the influence values",
+        "The Variance table is raw",
+    ],
+)
+def test_the_full_summary_says_more(res, expected):
+    assert expected in words(res.summary(full=True))
+    assert expected not in words(res.summary()).replace("Jarque-Bera p", "")
+    assert str(res.summary2()) == str(res.summary(full=True))
+
+
+def test_a_title_can_be_given(res):
+    assert str(res.summary(title="Mine")).splitlines()[0].strip() == "Mine"
+    assert str(res.summary2(title="Mine")).splitlines()[0].strip() == "Mine"
+    assert "Forest Results" not in str(res.summary(title="Mine"))
+
+
+def test_only_regressions_are_told_of_the_truth(res):
+    assert "target='truth'" in words(res.summary())
+    classes = vs.fit("species ~ petal_width", vs.datasets.iris(), B=20, rng=1)
+    assert "truth" not in words(classes.summary())
 
 
 def test_header_of_the_interval_follows_alpha(res):
@@ -135,12 +211,12 @@ def test_large_subsamples_carry_a_note(data):
 
 def test_long_tables_are_cut_and_say_so(data):
     res = vs.fit("y ~ x1", data, B=30, rng=1, at=data)
-    text = str(res.summary())
+    text = str(res.summary(full=True))
     assert "Of 80 estimates the first 20 and the last 20 are shown" in words(text)
     rows = iter(text.partition("Estimates")[2].splitlines()[2:])
     shown = [line.split()[0] for line in itertools.islice(rows, 41)]
     assert shown == [*map(str, range(20)), "...", *map(str, range(60, 80))]
-    assert next(rows).startswith("====")
+    assert next(rows).startswith("----")
     influence = text.partition("Influence")[2]
     last = res.normality.iloc[-1]
     row = next(line for line in influence.splitlines() if line.split()[:1] == ["79"])
@@ -158,7 +234,7 @@ def test_a_summary_estimates_everything_once(data, monkeypatch):
     for _ in range(3):
         res.summary()
         assert res.effects is not None
-    assert asked == [(30, 1), (30, 2)]
+    assert asked == [(30, 2), (30, 1)]
 
 
 def test_complete_statistics_have_no_monte_carlo_error(data):
@@ -168,7 +244,8 @@ def test_complete_statistics_have_no_monte_carlo_error(data):
 
 def test_few_observations_have_no_normality_tests():
     res = vs.statistic("mean", np.arange(5.0), k=2, B="complete")
-    assert "Too few observations for normality tests" in str(res.summary())
+    assert "Too few observations for normality tests" in str(res.summary(full=True))
+    assert "Normality:" not in str(res.summary())
 
 
 def test_observations_never_out_of_bag_are_counted(data):

@@ -9,11 +9,26 @@ import pandas as pd
 from vstatkit._typing import Seed
 
 
-def diabetes() -> pd.DataFrame:
-    """Disease progression of 442 diabetics, ten predictors, response `target`."""
+def diabetes(*, scaled: bool = False) -> pd.DataFrame:
+    """Disease progression of 442 diabetics, ten predictors, response `target`.
+
+    Parameters
+    ----------
+    scaled : bool
+        Whether predictors are centred and scaled to a sum of squares of one, as
+        scikit-learn has them by default. Otherwise they have their units: `age` in
+        years, `bmi` in kg/m2, `bp` (mean blood pressure) in mmHg, and six values of
+        the blood serum, of which `s5` is the logarithm of triglycerides and `s6`
+        glucose in mg/dl.
+
+    Examples
+    --------
+    >>> diabetes()[["age", "bmi", "bp"]].median().to_dict()
+    {'age': 50.0, 'bmi': 25.7, 'bp': 93.0}
+    """
     from sklearn.datasets import load_diabetes  # noqa: PLC0415 slow import
 
-    frame: pd.DataFrame = load_diabetes(as_frame=True).frame
+    frame: pd.DataFrame = load_diabetes(as_frame=True, scaled=scaled).frame
     return frame
 
 

@@ -7,6 +7,9 @@ import numpy as np
 from vstatkit._typing import Floats, Restrictions
 from vstatkit.formula.engine import read_constraint
 
+MAX_NAMES = 30
+"""Names that an error lists."""
+
 
 def linear_constraint(
     R: Restrictions, names: Sequence[str]
@@ -39,8 +42,15 @@ def linear_constraint(
                 "restrictions in words need estimates with different names; give a "
                 "matrix with a column for each estimate."
             )
-        coefs, constants = read_constraint(R, names)
+        coefs, constants = read_constraint(R, names, hint=_names_hint(names))
     texts = [part.strip() for part in R.split(",")] if isinstance(R, str) else []
     if len(texts) != len(coefs):
         texts = [f"c{j}" for j in range(len(coefs))]
     return coefs, constants, texts
+
+
+def _names_hint(names: Sequence[str]) -> str:
+    """Say which names there are."""
+    shown = ", ".join(names[:MAX_NAMES])
+    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    return f"\nThe names are: {shown}{more}."

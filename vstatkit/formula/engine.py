@@ -270,15 +270,26 @@ def _transforms(info: Learnt) -> dict[str, dict[str, Any]]:
     return {code: transforms for code, transforms in found.items() if transforms}
 
 
-def read_constraint(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
+def read_constraint(
+    text: str, names: Sequence[str], hint: str = ""
+) -> tuple[Floats, Floats]:
     """Read restrictions such as "x1 = x2, x3 = 0".
+
+    Parameters
+    ----------
+    text : str
+        The restrictions.
+    names : sequence of str
+        Parameters.
+    hint : str
+        What an error says besides.
 
     Returns
     -------
     coefs, constants
         `coefs @ params = constants`, shapes (r, m) and (r,).
     """
-    with engine_errors("cannot read the restrictions: "):
+    with engine_errors("cannot read the restrictions: ", hint):
         constraint = patsy.DesignInfo(names).linear_constraint(text)
     coefs = np.asarray(constraint.coefs, dtype=np.float64)
     return coefs, np.asarray(constraint.constants, dtype=np.float64).ravel()

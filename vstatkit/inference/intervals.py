@@ -44,6 +44,14 @@ class Support:
         length = self.high - self.low
         return Support(-length, length, self.nobs)
 
+    def beside(self, other: "Support", m: int, e: int) -> "Support":
+        """Range of m estimates with this range and e with another, one by one."""
+        ends = [
+            np.concatenate([np.broadcast_to(a, m), np.broadcast_to(b, e)])
+            for a, b in ((self.low, other.low), (self.high, other.high))
+        ]
+        return Support(ends[0], ends[1], self.nobs)
+
     def interval(
         self, estimate: Floats, error: Floats, critical: Floats | float
     ) -> tuple[Floats, Floats]:

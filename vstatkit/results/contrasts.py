@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
-    """Combine estimates: a linear combination of kernels is a kernel."""
+    """Combine estimates: a linear combination of kernels is a kernel.
+
+    Restrictions in words may name effects too.
+    """
+    if isinstance(R, str):
+        results = with_effects(results)
     coefs, constants, names = linear_constraint(R, label_texts(results.labels))
     info = replace(
         results.info, title="Linear combinations of estimates", coefficients=True
@@ -38,6 +43,48 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
         errors=None,
         recipe=None,
     )
+
+
+def with_effects(results: "EnsembleResults") -> "EnsembleResults":
+    """Put the effects beside the estimates, each by its name.
+
+    Where an effect has the name of an estimate, that is the estimate's.
+    """
+    moves = results.effect_values
+    if moves is None:
+        return results
+    texts, names = label_texts(results.labels), effect_names(moves.frame)
+    new = [place for place, name in enumerate(names) if name not in texts]
+    m, e = len(texts), len(new)
+    limit, support = results.limit, results.support
+    if limit is not None:
+        own = np.broadcast_to(np.asarray(limit, dtype=np.float64), m)
+        limit = np.concatenate([own, np.full(e, 2 * own.max())])
+    if support is not None:
+        support = support.beside(support.of_differences, m, e)
+    return replace(
+        results,
+        values=np.concatenate([results.values, moves.values[:, new]], axis=1),
+        labels=pd.Index([*texts, *(names[place] for place in new)]),
+        limit=limit,
+        support=support,
+        effect_values=None,
+    )
+
+
+def effect_names(frame: pd.DataFrame) -> list[str]:
+    """Name effects: by the predictor, and by the level where it has several moves."""
+    classes = isinstance(frame.index, pd.MultiIndex)
+    predictors = [label[0] if classes else label for label in frame.index]
+    moves = pd.Series(frame["to"].to_numpy()).groupby(predictors).nunique()
+    names = [
+        f"{name}[{to}]" if moves[name] > 1 else str(name)
+        for name, to in zip(predictors, frame["to"], strict=True)
+    ]
+    if not classes:
+        return names
+    outputs = frame.index.get_level_values(-1)
+    return [f"{name} [{one}]" for name, one in zip(names, outputs, strict=True)]
 
 
 def _combined(values: Floats, coefs: Floats) -> Floats:

@@ -205,6 +205,11 @@ class EnsembleResults(Views, Predicting, Averaging, Asking, Aiming, Checking):
         return self._series(self.estimates.zvalues, "zvalues")
 
     @property
+    def tvalues(self) -> pd.Series:
+        """The same as `zvalues`, by the name that goes with Student's t."""
+        return self._series(self.estimates.zvalues, "tvalues")
+
+    @property
     def pvalues(self) -> pd.Series:
         """Two-sided p-values for the null of zero, by Student's t with `df`."""
         return self._series(self.estimates.pvalues, "pvalues")
@@ -395,12 +400,14 @@ class EnsembleResults(Views, Predicting, Averaging, Asking, Aiming, Checking):
         )
 
     def t_test(self, R: Restrictions) -> "EnsembleResults":
-        """Test linear combinations of the estimates, one by one.
+        """Test linear combinations of the estimates or effects, one by one.
 
         Parameters
         ----------
         R : str or array-like of shape (r, m)
-            "a = b, c = 0" with the names of the estimates, or a matrix.
+            "a = b, c = 0" with the names of estimates or of effects (predictors;
+            `g[b]` where the factor g moves to several levels), or a matrix with a
+            column for each estimate.
 
         Returns
         -------
@@ -408,11 +415,28 @@ class EnsembleResults(Views, Predicting, Averaging, Asking, Aiming, Checking):
             Its estimates are `R @ params`; `zvalues` and `pvalues` compare them
             with the hypothesised values. A linear combination of kernels is a
             kernel, so standard errors come from the same learners.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
+        >>> bool(res.t_test("x4 = 0").pvalues.item() < 0.001)
+        True
         """
         return contrasts(self, R)
 
     def wald_test(self, R: Restrictions) -> WaldTest:
-        """Test linear restrictions jointly, by Wald's F."""
+        """Test linear restrictions jointly, by Wald's F; see `t_test`.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
+        >>> res.wald_test("x1 = 0, x4 = 0").pvalue < 0.001
+        True
+        """
         return joint_test(self, R)
 
     def __repr__(self) -> str:

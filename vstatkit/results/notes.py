@@ -14,38 +14,57 @@ from vstatkit.results.sections import MAX_ROWS, has_bias, number_text
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS
 
+MORE = "summary(full=True) adds variance components and normality tests."
+
 RELIABLE_UNITS = 20
 """Least number of observations or clusters for intervals to hold their level."""
 
 
-def summary_notes(results: EnsembleResults, alpha: float) -> list[str]:
-    """Say what the numbers mean and what was reached."""
+def summary_notes(
+    results: EnsembleResults, alpha: float, *, full: bool = False
+) -> list[str]:
+    """Say what the numbers mean and what was reached.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        What is shown.
+    alpha : float
+        One minus the coverage of the intervals.
+    full : bool
+        Whether to say how the variance was estimated, for the tables that show it.
+    """
     candidates = [
+        _effects_note(results),
         _target_note(results, alpha),
         _choice_note(results),
         _bias_note(results),
         _probability_note(results),
         _test_note(results),
-        _variance_note(results),
         _exact_note(results),
         _learners_note(results),
-        _effects_note(results),
         _unmoved_note(results),
         _beyond_note(results),
         _unused_note(results),
         _few_units_note(results),
         _shards_note(results),
-        _influence_note(results),
         _negative_note(results),
         _bounded_note(results),
-        _range_note(results),
-        _orders_note(results),
         _large_k_note(results),
         _dropped_note(results),
         _unscored_note(results),
         _kept_note(results),
         _cut_note(results),
     ]
+    if full:
+        candidates += [
+            _variance_note(results),
+            _orders_note(results),
+            _influence_note(results),
+            _range_note(results),
+        ]
+    else:
+        candidates.append(MORE)
     return [note for note in candidates if note is not None]
 
 
@@ -58,14 +77,24 @@ def _target_note(results: EnsembleResults, alpha: float) -> str:
         tail = "."
     else:
         target = "the mean of a base learner fitted to"
-        centre = "the full-sample estimate" if info.coefficients else "E[y|x]"
-        tail = f"; they are not centred at {centre}."
+        tail = (
+            "; they are not centred at the full-sample estimate."
+            if info.coefficients
+            else ", which is what an ensemble estimates; they are not centred at "
+            f"E[y|x]{_truth_text(results)}."
+        )
     if info.formula is not None and info.coefficients and results.k >= results.design.n:
         tail = "."
     return (
         f"The intervals cover, at {1 - alpha:.4g}, {target} k = {results.k:,} "
         f"{info.units}{tail}"
     )
+
+
+def _truth_text(results: EnsembleResults) -> str:
+    """Name what aims at E[y|x], where there is such a learner."""
+    aimable = results.info.kernel in ("forest", "tree") and results.support is None
+    return ", at which target='truth' aims" if aimable else ""
 
 
 def _aim_note(results: EnsembleResults, aim: Aim, alpha: float) -> str:
@@ -101,14 +130,12 @@ def _bias_note(results: EnsembleResults) -> str | None:
 
 
 def _test_note(results: EnsembleResults) -> str:
-    effects = results.effects
-    tail = ""
-    if effects is not None:
-        low, high = effects["df"].min(), effects["df"].max()
-        tail = f" (Effects: {low:.1f} to {high:.1f})"
     floor = results.estimates.df.min() <= MIN_DF < results.design.n - 1
-    bound = f"; it is bounded below by {MIN_DF:g}" if floor else ""
-    return f"P>|z| and the intervals use Student's t with the df shown{tail}{bound}."
+    bound = f" ({MIN_DF:g} at least)" if floor else ""
+    return (
+        f"Tests and intervals use Student's t; df, its degrees of freedom{bound}, are "
+        "few where the std err is itself not known well."
+    )
 
 
 def _variance_note(results: EnsembleResults) -> str | None:
@@ -198,8 +225,9 @@ def _effects_note(results: EnsembleResults) -> str | None:
     if results.effect_values is None:
         return None
     return (
-        "Effects: change of the estimate when one predictor moves (10% to 90% "
-        "quantile, or between levels), the others at typical values."
+        "Effects: change of the mean prediction when one predictor moves from its 10% "
+        "to its 90% quantile (a factor: from its first level), all others being as in "
+        "the typical row."
     )
 
 

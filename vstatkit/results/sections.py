@@ -13,7 +13,7 @@ from vstatkit._typing import Ints, Labels
 from vstatkit.inference.influence import influence_normality, influential
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.tables import label_texts
+from vstatkit.results.tables import estimates_frame, label_texts
 from vstatkit.variance.components import COMPONENTS
 
 MAX_ROWS = 40
@@ -44,7 +44,7 @@ class Section:
         columns = [
             list(column) for column in zip(self.headers, *self.cells, strict=True)
         ]
-        return [max(8, *(len(cell) for cell in column)) for column in columns]
+        return [max(7, *(len(cell) for cell in column)) for column in columns]
 
     @property
     def _stub_width(self) -> int:
@@ -87,11 +87,7 @@ def number_text(value: float) -> str:
 
 def setting_text(value: Any) -> str:
     """Write a setting of a predictor: a number, or a level."""
-    return number_text(float(value)) if isinstance(value, float) else str(value)
-
-
-def _pvalue(value: float) -> str:
-    return f"{value:.3f}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def interval_headers(alpha: float) -> list[str]:
@@ -100,38 +96,36 @@ def interval_headers(alpha: float) -> list[str]:
 
 
 def _test_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Format estimate, standard error, z, p-value and the interval's bounds."""
+    """Format estimates, standard errors, df, tests and the intervals' bounds."""
     return pd.DataFrame(
         {
             "estimate": frame["estimate"].map(number_text),
             "std_error": frame["std_error"].map(number_text),
-            "z": frame["z"].map("{:.3f}".format),
-            "p_value": frame["p_value"].map(_pvalue),
+            "df": frame["df"].map("{:.1f}".format),
+            "t": frame["t"].map("{:.3f}".format),
+            "p_value": frame["p_value"].map("{:.3f}".format),
             "ci_lower": frame["ci_lower"].map(number_text),
             "ci_upper": frame["ci_upper"].map(number_text),
         }
     )
 
 
+def is_tested(results: EnsembleResults) -> bool:
+    """Whether zero is a value to test against: predictions are hardly ever zero."""
+    return results.info.coefficients or results.info.formula is None
+
+
 def estimates_section(results: EnsembleResults, alpha: float) -> Section:
-    """Tabulate the estimates with tests and intervals."""
-    bounds = results.conf_int(alpha)
-    frame = pd.DataFrame(
-        {
-            "estimate": results.params,
-            "std_error": results.bse,
-            "z": results.zvalues,
-            "p_value": results.pvalues,
-            "ci_lower": bounds["lower"],
-            "ci_upper": bounds["upper"],
-        }
-    ).iloc[shown_rows(results.labels)]
+    """Tabulate the estimates with intervals, and with tests where these make sense."""
+    shown = shown_rows(results.labels)
+    frame = estimates_frame(results.estimates, results.labels, alpha).iloc[shown]
     cells = _test_cells(frame)
-    cells.insert(
-        2, "df", results.df.iloc[shown_rows(results.labels)].map("{:.1f}".format)
-    )
     coefficients = results.info.coefficients
-    headers = ["coef" if coefficients else "mean", "std err", "df", "z", "P>|z|"]
+    headers = ["coef" if coefficients else "mean", "std err", "df"]
+    if is_tested(results):
+        headers += ["t", "P>|t|"]
+    else:
+        cells = cells.drop(columns=["t", "p_value"])
     name = "" if coefficients else "Estimates"
     headers = [*headers, *interval_headers(alpha)]
     return Section(name, headers, cells, cut=_is_cut(results.labels))
@@ -160,7 +154,7 @@ def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
     cells = _test_cells(frame)
     cells.insert(0, "from", frame["from"].map(setting_text))
     cells.insert(1, "to", frame["to"].map(setting_text))
-    headers = ["from", "to", "change", "std err", "z", "P>|z|"]
+    headers = ["from", "to", "change", "std err", "df", "t", "P>|t|"]
     headers = [*headers, *interval_headers(alpha)]
     return Section("Effects", headers, cells, cut=_is_cut(labels))
 
@@ -170,11 +164,10 @@ def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
     labels = frame.index
     frame = frame.iloc[shown_rows(labels)]
     cells = _test_cells(frame)
-    cells.insert(2, "df", frame["df"].map("{:.1f}".format))
     settings = list(frame.columns[: list(frame.columns).index("estimate")])
     for place, column in enumerate(settings):
         cells.insert(place, column, frame[column].map(setting_text))
-    headers = [*settings, "estimate", "std err", "df", "z", "P>|z|"]
+    headers = [*settings, "estimate", "std err", "df", "t", "P>|t|"]
     headers = [*headers, *interval_headers(alpha)]
     return Section(name, headers, cells, cut=_is_cut(labels))
 
@@ -206,13 +199,19 @@ def components_section(results: EnsembleResults) -> Section:
     return Section("Variance", headers, cells, cut=_is_cut(results.labels))
 
 
-def normality_section(results: EnsembleResults) -> Section | None:
-    """Tabulate the normality tests, where there are enough units for them."""
+def normality_frame(results: EnsembleResults, shown: Ints) -> pd.DataFrame | None:
+    """Test influences on some estimates, where there are enough units for that."""
     if len(influential(results.design, results.units)) < MIN_OBSERVATIONS:
         return None
-    shown = shown_rows(results.labels)
     found = influence_normality(results.design, results.values[:, shown])
-    frame = found.set_axis(results.labels[shown])
+    return found.set_axis(results.labels[shown])
+
+
+def normality_section(results: EnsembleResults) -> Section | None:
+    """Tabulate the normality tests, where there are enough units for them."""
+    frame = normality_frame(results, shown_rows(results.labels))
+    if frame is None:
+        return None
     cells = frame.map("{:.3f}".format)
     headers = ["skew", "kurtosis", "omnibus", "Prob", "Jarque-Bera", "Prob"]
     return Section("Influence", headers, cells, cut=_is_cut(results.labels))

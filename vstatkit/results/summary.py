@@ -11,6 +11,7 @@ from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
+from vstatkit.results.compact import Lines, compact_lines
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.normality_check import NormalityCheck
@@ -89,7 +90,9 @@ def _escaped(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTable:
     return copied
 
 
-def summarise(results: EnsembleResults, alpha: float) -> Summary:
+def summarise(
+    results: EnsembleResults, alpha: float, *, full: bool, title: str | None
+) -> Summary:
     """Compose the summary of an ensemble.
 
     Parameters
@@ -98,21 +101,30 @@ def summarise(results: EnsembleResults, alpha: float) -> Summary:
         What to show.
     alpha : float
         One minus the coverage of the intervals.
+    full : bool
+        Whether variance components and normality tests are tables of their own,
+        rather than a line each.
+    title : str or None
+        Another title.
     """
-    sections = [
-        estimates_section(results, alpha),
-        bias_section(results),
+    sections: list[Section | Lines | None] = [
         effects_section(results, alpha),
-        components_section(results),
-        normality_section(results),
+        estimates_section(results, alpha),
+        compact_lines(results, full=full),
+        bias_section(results),
     ]
-    shown = [section for section in sections if section is not None]
-    header = _header(results)
-    return composed(shown, results.info.title, summary_notes(results, alpha), header)
+    if full:
+        sections += [components_section(results), normality_section(results)]
+    return composed(
+        [section for section in sections if section is not None],
+        results.info.title if title is None else title,
+        summary_notes(results, alpha, full=full),
+        _header(results),
+    )
 
 
 def composed(
-    sections: "Sequence[Section]",
+    sections: "Sequence[Section | Lines]",
     title: str,
     notes: Sequence[str],
     header: tuple[list[tuple[str, str]], ...] | None = None,

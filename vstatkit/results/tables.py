@@ -36,7 +36,7 @@ def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.Dat
         {
             "estimate": estimates.estimate,
             "std_error": estimates.bse,
-            "z": estimates.zvalues,
+            "t": estimates.zvalues,
             "p_value": estimates.pvalues,
             "ci_lower": lower,
             "ci_upper": upper,

@@ -48,11 +48,36 @@ class Views:
 
         return compare(_results(self), alpha)
 
-    def summary(self, alpha: float = 0.05) -> "Summary":
-        """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV."""
+    def summary(
+        self, alpha: float = 0.05, *, full: bool = False, title: str | None = None
+    ) -> "Summary":
+        """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage of the intervals.
+        full : bool
+            Whether to add the variance components and the normality tests as tables,
+            with notes on how they are computed. Otherwise there is a line of each.
+        title : str, optional
+            Title of the table.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+        >>> "zeta_1" in str(res.summary(full=True, title="Friedman's function"))
+        True
+        """
         from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
 
-        return summarise(_results(self), alpha)
+        return summarise(_results(self), alpha, full=full, title=title)
+
+    def summary2(self, alpha: float = 0.05, title: str | None = None) -> "Summary":
+        """Summarise with all tables: `summary(full=True)`, by statsmodels' name."""
+        return self.summary(alpha, full=True, title=title)
 
     def plot(
         self,

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -208,7 +209,7 @@ def _retinopathy(path: Path | None) -> Observations:
 
 SOURCES: dict[str, Callable[[Path | None], Source]] = {
     "boston": _boston,
-    "diabetes": _fixed(datasets.diabetes),
+    "diabetes": _fixed(partial(datasets.diabetes, scaled=True)),
     "MARS": lambda path: Law(Mars()),
     "iris": _fixed(datasets.iris),
     "digits": _fixed(datasets.digits),
