@@ -22,6 +22,7 @@ from vstatkit.results.drawing import register_plot
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.fit_comparison import compare
 from vstatkit.results.prediction_results import PredictionResults
+from vstatkit.results.tabular import table
 from vstatkit.sampling.registry import register_design
 from vstatkit.storage.loading import load
 from vstatkit.variance.components import VarianceComponents
@@ -61,6 +62,7 @@ __all__ = [
     "register_variance",
     "statistic",
     "studies",
+    "table",
     "variance_components",
 ]
 

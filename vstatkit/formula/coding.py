@@ -56,14 +56,18 @@ class Coding:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, info=state["recipe"].repeat().info)
 
+    @property
+    def names(self) -> list[str]:
+        """Columns of the design matrix, by their plain names."""
+        written = self.info.column_names
+        return [plain_name(written[j]) for j in self.columns]
+
     def matrix(self, data: DataLike) -> Floats:
         """Code new data exactly as the training data was; refuse missing values."""
         X = self.raw_matrix(data)
-        written = self.info.column_names
-        names = [plain_name(written[j]) for j in self.columns]
         check_finite(
             X,
-            names,
+            self.names,
             allow_missing=self.recipe.missing == "pass",
             where="the new data: ",
         )

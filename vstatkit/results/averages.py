@@ -10,6 +10,7 @@ from vstatkit._typing import Restrictions
 from vstatkit.inference.wald import WaldTest
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.tables import estimates_frame
+from vstatkit.results.tabular import Tabular
 from vstatkit.results.transforming import Function, Transformed, transformed
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Averages:
+class Averages(Tabular):
     """Averages over rows, with their uncertainty.
 
     Attributes

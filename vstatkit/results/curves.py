@@ -36,6 +36,7 @@ from vstatkit.results.rows import (
     training_frame,
 )
 from vstatkit.results.tables import estimates_frame, label_texts
+from vstatkit.results.tabular import Tabular
 from vstatkit.results.transforming import Function, Transformed, transformed
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ CURVE_INTERVALS = {1: 20, 2: 8}
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Tabular):
     """An average along one predictor, or over the plane of two, with its uncertainty.
 
     Attributes

@@ -42,6 +42,7 @@ from vstatkit.results.checking import Checking
 from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.contrasts import contrasts, joint_test
 from vstatkit.results.effects import effect_estimates, effects_table
+from vstatkit.results.fitted import Fitted
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.observations import collected_errors
 from vstatkit.results.predicting import Predicting
@@ -51,6 +52,7 @@ from vstatkit.results.tables import (
     mean_frame,
     tidy_frame,
 )
+from vstatkit.results.tabular import Tabular
 from vstatkit.results.views import Views
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
@@ -60,7 +62,9 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 
 @dataclass(frozen=True)
-class EnsembleResults(Views, Predicting, Averaging, Asking, Aiming, Checking):
+class EnsembleResults(
+    Views, Predicting, Fitted, Tabular, Averaging, Asking, Aiming, Checking
+):
     """An ensemble's estimates with their uncertainty.
 
     Attributes

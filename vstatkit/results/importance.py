@@ -16,6 +16,7 @@ from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.multiple import benjamini_hochberg, holm
 from vstatkit.results.asked import Asked
 from vstatkit.results.feature_tests import check_number
+from vstatkit.results.tabular import Tabular
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ Of others the standard errors are those of the rows by themselves.
 
 
 @dataclass(frozen=True)
-class Importance:
+class Importance(Tabular):
     """What each predictor saves of the out-of-bag loss.
 
     Attributes

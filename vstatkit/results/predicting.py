@@ -13,6 +13,7 @@ from vstatkit.results.prediction_results import (
     predicted,
     predicted_means,
 )
+from vstatkit.results.rows import training_rows
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -28,21 +29,24 @@ class Predicting:
 
     @overload
     def predict(
-        self, data: DataLike, *, out: None = None
+        self, data: DataLike | None = None, *, out: None = None
     ) -> pd.Series | pd.DataFrame: ...
 
     @overload
-    def predict(self, data: DataLike, *, out: str | PathLike[str]) -> Path: ...
+    def predict(
+        self, data: DataLike | None = None, *, out: str | PathLike[str]
+    ) -> Path: ...
 
     def predict(
-        self, data: DataLike, *, out: str | PathLike[str] | None = None
+        self, data: DataLike | None = None, *, out: str | PathLike[str] | None = None
     ) -> pd.Series | pd.DataFrame | Path:
         """Predict new data.
 
         Parameters
         ----------
-        data : DataFrame, path to a Parquet or CSV file, ...
-            New data, of any kind that `fit` takes.
+        data : DataFrame, path to a Parquet or CSV file, ..., optional
+            New data, of any kind that `fit` takes. By default the training rows, by
+            all learners; `fittedvalues` has their out-of-bag predictions.
         out : str or path, optional
             Parquet or CSV file to which predictions are written batch after batch,
             for data that do not fit into memory.
@@ -53,6 +57,7 @@ class Predicting:
             With `out` the path of the file, which has a row for each of the data's.
         """
         results = _results(self)
+        data = training_rows(results) if data is None else data
         if out is None:
             return predicted_means(results, held_data(results, data))
         return write_predictions(
@@ -62,7 +67,7 @@ class Predicting:
     @overload
     def get_prediction(
         self,
-        data: DataLike,
+        data: DataLike | None = None,
         *,
         out: None = None,
         alpha: float = 0.05,
@@ -72,7 +77,7 @@ class Predicting:
     @overload
     def get_prediction(
         self,
-        data: DataLike,
+        data: DataLike | None = None,
         *,
         out: str | PathLike[str],
         alpha: float = 0.05,
@@ -81,7 +86,7 @@ class Predicting:
 
     def get_prediction(
         self,
-        data: DataLike,
+        data: DataLike | None = None,
         *,
         out: str | PathLike[str] | None = None,
         alpha: float = 0.05,
@@ -91,8 +96,8 @@ class Predicting:
 
         Parameters
         ----------
-        data : DataFrame, path to a Parquet or CSV file, ...
-            New data, of any kind that `fit` takes.
+        data : DataFrame, path to a Parquet or CSV file, ..., optional
+            New data, of any kind that `fit` takes; by default the training rows.
         out : str or path, optional
             Parquet or CSV file to which the `summary_frame` is written batch after
             batch, for data that do not fit into memory.
@@ -114,6 +119,7 @@ class Predicting:
             or one for each of them and class.
         """
         results = _results(self)
+        data = training_rows(results) if data is None else data
         if out is None:
             return predicted(results, held_data(results, data), obs_method)
         return write_predictions(

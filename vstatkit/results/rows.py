@@ -39,6 +39,18 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
     return pd.DataFrame(np.asarray(X), index, column_names(predictor))
 
 
+def training_rows(results: "EnsembleResults") -> pd.DataFrame:
+    """Return the training rows, or say why there are none."""
+    predictor_of(results)  # says what does not predict
+    training = training_frame(results)
+    if training is None:
+        raise ValueError(
+            "these results hold no training data (they were loaded from a file or a "
+            "pickle, or fitted to data on disk). Give rows as `data`."
+        )
+    return training
+
+
 def predictor_names(predictor: Predictor) -> tuple[str, ...]:
     """List what can be moved: the variables of the formula, or all columns."""
     if predictor.coding is not None:
@@ -60,13 +72,8 @@ def sample_of(
     predictor, training = predictor_of(results), training_frame(results)
     places: Ints | None
     if data is None:
-        if training is None:
-            raise ValueError(
-                "these results hold no training data (they were loaded from a file or "
-                "a pickle, or fitted to data on disk), so there are no rows to average "
-                "over. Give rows as `data`."
-            )
-        frame, places = training, np.arange(len(training))
+        frame = training_rows(results)
+        places = np.arange(len(frame))
     else:
         held = held_data(results, data)
         if predictor.coding is None and predictor.columns is None:

@@ -13,6 +13,7 @@ from vstatkit.inference.delta import gradient
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
 from vstatkit.results.tables import estimates_frame, label_texts
+from vstatkit.results.tabular import Tabular
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -50,7 +51,7 @@ def _named(values: Floats, texts: list[str]) -> Named:
 
 
 @dataclass(frozen=True)
-class Transformed:
+class Transformed(Tabular):
     """Functions of estimates, with their uncertainty.
 
     Attributes
