@@ -366,3 +366,8 @@ def test_the_matrix_of_restrictions_is_about_estimates(moved):
 def test_t_values_are_the_same_by_either_name(moved):
     assert_allclose(moved.tvalues, moved.zvalues)
     assert moved.tvalues.name == "tvalues"
+
+
+def test_an_effect_can_vary_twice_as_much_as_an_estimate(moved):
+    most = float(np.max(moved.limit))
+    assert_allclose(moved.t_test("x1 = 0, typical = 0").limit, [2 * most, most])
