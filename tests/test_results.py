@@ -371,3 +371,9 @@ def test_t_values_are_the_same_by_either_name(moved):
 def test_an_effect_can_vary_twice_as_much_as_an_estimate(moved):
     most = float(np.max(moved.limit))
     assert_allclose(moved.t_test("x1 = 0, typical = 0").limit, [2 * most, most])
+
+
+def test_a_name_that_estimate_and_effect_share_is_the_estimates():
+    data = vs.datasets.mars(60, rng=4).rename(columns={"x4": "typical"})
+    res = vs.fit("y ~ x1 + typical", data, B=60, rng=1)
+    assert_allclose(res.t_test("typical = 0").params, res.params)
