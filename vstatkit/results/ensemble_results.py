@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Floats, Labels, Restrictions
+from vstatkit._typing import Floats, Labels
 from vstatkit.ensemble.errors import Errors
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import (
@@ -32,7 +32,6 @@ from vstatkit.inference.influence import (
 from vstatkit.inference.intervals import Support
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.precision import Tolerance, tolerance_of
-from vstatkit.inference.wald import WaldTest
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.aiming import Aiming
 from vstatkit.results.asking import Asking
@@ -40,7 +39,6 @@ from vstatkit.results.averaging import Averaging
 from vstatkit.results.beyond import measured_orders
 from vstatkit.results.checking import Checking
 from vstatkit.results.continuation import Continuation, continued
-from vstatkit.results.contrasts import contrasts, joint_test
 from vstatkit.results.effects import effect_estimates, effects_table
 from vstatkit.results.fitted import Fitted
 from vstatkit.results.model_info import Growth, ModelInfo
@@ -53,6 +51,7 @@ from vstatkit.results.tables import (
     tidy_frame,
 )
 from vstatkit.results.tabular import Tabular
+from vstatkit.results.testing import Testing
 from vstatkit.results.views import Views
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
@@ -63,7 +62,7 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 @dataclass(frozen=True)
 class EnsembleResults(
-    Views, Predicting, Fitted, Tabular, Averaging, Asking, Aiming, Checking
+    Views, Predicting, Fitted, Testing, Tabular, Averaging, Asking, Aiming, Checking
 ):
     """An ensemble's estimates with their uncertainty.
 
@@ -211,7 +210,7 @@ class EnsembleResults(
     @property
     def tvalues(self) -> pd.Series:
         """The same as `zvalues`, by the name that goes with Student's t."""
-        return self._series(self.estimates.zvalues, "tvalues")
+        return self.zvalues.rename("tvalues")
 
     @property
     def pvalues(self) -> pd.Series:
@@ -402,46 +401,6 @@ class EnsembleResults(
         return continued(
             self, B, Growth(tol, max_B, atol), n_jobs=n_jobs, progress=progress
         )
-
-    def t_test(self, R: Restrictions) -> "EnsembleResults":
-        """Test linear combinations of the estimates or effects, one by one.
-
-        Parameters
-        ----------
-        R : str or array-like of shape (r, m)
-            "a = b, c = 0" with the names of estimates or of effects (predictors;
-            `g[b]` where the factor g moves to several levels), or a matrix with a
-            column for each estimate.
-
-        Returns
-        -------
-        EnsembleResults
-            Its estimates are `R @ params`; `zvalues` and `pvalues` compare them
-            with the hypothesised values. A linear combination of kernels is a
-            kernel, so standard errors come from the same learners.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
-        >>> bool(res.t_test("x4 = 0").pvalues.item() < 0.001)
-        True
-        """
-        return contrasts(self, R)
-
-    def wald_test(self, R: Restrictions) -> WaldTest:
-        """Test linear restrictions jointly, by Wald's F; see `t_test`.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
-        >>> res.wald_test("x1 = 0, x4 = 0").pvalue < 0.001
-        True
-        """
-        return joint_test(self, R)
 
     def __repr__(self) -> str:
         return (

@@ -83,7 +83,8 @@ def _target_note(results: EnsembleResults, alpha: float) -> str:
             else ", which is what an ensemble estimates; they are not centred at "
             f"E[y|x]{_truth_text(results)}."
         )
-    if info.formula is not None and info.coefficients and results.k >= results.design.n:
+    whole = info.coefficients and results.k >= results.design.n
+    if results.null is not None or (info.formula is not None and whole):
         tail = "."
     return (
         f"The intervals cover, at {1 - alpha:.4g}, {target} k = {results.k:,} "

@@ -1,0 +1,63 @@
+"""Methods of results that test linear combinations of estimates and effects."""
+
+from typing import TYPE_CHECKING, cast
+
+from vstatkit._typing import Restrictions
+from vstatkit.inference.wald import WaldTest
+from vstatkit.results.contrasts import contrasts, joint_test
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def _results(testing: "Testing") -> "EnsembleResults":
+    """Tell the type checker what has these methods."""
+    return cast("EnsembleResults", testing)
+
+
+class Testing:
+    """Methods of results that test linear restrictions."""
+
+    def t_test(self, R: Restrictions) -> "EnsembleResults":
+        """Test linear combinations of the estimates or effects, one by one.
+
+        Parameters
+        ----------
+        R : str or array-like of shape (r, m)
+            "a = b, c = 0" with the names of estimates or of effects (predictors;
+            `g[b]` where the factor g moves to several levels), or a matrix with a
+            column for each estimate.
+
+        Returns
+        -------
+        EnsembleResults
+            Its estimates are `R @ params`; `zvalues` and `pvalues` compare them
+            with the hypothesised values. A linear combination of kernels is a
+            kernel, so standard errors come from the same learners.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
+        >>> bool(res.t_test("x4 = 0").pvalues.item() < 0.001)
+        True
+        """
+        return contrasts(_results(self), R)
+
+    def wald_test(self, R: Restrictions) -> WaldTest:
+        """Test linear restrictions jointly, by Wald's F; see `t_test`.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
+        >>> res.wald_test("x1 = 0, x4 = 0").pvalue < 0.001
+        True
+        """
+        return joint_test(_results(self), R)
+
+    def f_test(self, R: Restrictions) -> WaldTest:
+        """The same as `wald_test`, by statsmodels' other name."""
+        return self.wald_test(R)
