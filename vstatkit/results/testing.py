@@ -59,5 +59,5 @@ class Testing:
         return joint_test(_results(self), R)
 
     def f_test(self, R: Restrictions) -> WaldTest:
-        """The same as `wald_test`, by statsmodels' other name."""
+        """Test jointly, as `wald_test` does: statsmodels' other name."""
         return self.wald_test(R)
