@@ -55,6 +55,17 @@ def test_effects_are_named_with_their_ends(res):
     assert_allclose(frame["p_value"], res.effects["p_value"].astype(float))
 
 
+def test_columns_have_the_tests_of_their_models(line, res):
+    frame = column_of(line, 0.1).frame
+    assert_allclose(frame["t"], line.tvalues)
+    assert_allclose(frame["p_value"], line.pvalues)
+    assert_allclose(frame[["ci_lower", "ci_upper"]], line.conf_int(0.1))
+    found = res.importance(["x1", "x4"])
+    frame = column_of(found).frame
+    assert_allclose(frame["t"], found.frame["importance"] / found.frame["std_error"])
+    assert_allclose(frame["p_value"], found.frame["pvalue"])
+
+
 def test_intervals_take_the_place_of_standard_errors(line, res):
     text = " ".join(str(vs.table([line, res], alpha=0.1)).split())
     low, high = (number_text(one) for one in line.conf_int(0.1).loc["x4"])

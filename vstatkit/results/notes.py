@@ -50,6 +50,7 @@ def summary_notes(
         _shards_note(results),
         _negative_note(results),
         _bounded_note(results),
+        _range_note(results),
         _large_k_note(results),
         _dropped_note(results),
         _unscored_note(results),
@@ -61,7 +62,6 @@ def summary_notes(
             _variance_note(results),
             _orders_note(results),
             _influence_note(results),
-            _range_note(results),
         ]
     else:
         candidates.append(MORE)
@@ -343,8 +343,8 @@ def _range_note(results: EnsembleResults) -> str | None:
     if (np.isfinite(shown) & ((shown != 0) | (scaled == 0))).all():
         return None
     return (
-        "The Variance table holds squares beyond the range of floating point, shown as "
-        "inf or 0; all other numbers are as they should be."
+        "Variances are squares beyond the range of floating point, shown as inf or 0; "
+        "all other numbers are as they should be."
     )
 
 
