@@ -3,8 +3,8 @@
     python benchmarks/averages.py [data sets] [law ...]
 
 Of every law data sets of 200 rows or so are drawn, and a forest of 2,000 trees is
-fitted to each (the default grows 1,800 to 4,800 of them there). The mean estimated variance is divided by the true one, over data
-sets, of
+fitted to each (the default grows 1,800 to 4,800 of them there). The mean estimated
+variance is divided by the true one, over data sets, of
 
 * averages over 200 rows that never change, for these rows (`se="sample"`),
 * averages over the training rows, for the population (`se="population"`), all of

@@ -15,7 +15,7 @@ from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.sizes import subsample_size
 from vstatkit.sampling.streams import Purpose, stream
 
-N_TREES = 100
+N_TREES = 64
 """Trees of the forest."""
 
 LEAF = 10
