@@ -19,6 +19,7 @@ from vstatkit.inference.population import (
     joint_influence,
     row_influence,
 )
+from vstatkit.results.average_tables import VAGUE
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.estimate import estimate_covariance
 from vstatkit.variance.influence import influence_concentration
@@ -536,6 +537,18 @@ def test_averages_print_and_plot(res):
     assert res.plot(kind="average effects").get_yticklabels()
     assert "<table" in found._repr_html_()
     assert "Averages: 6 average effects" in repr(found)
+
+
+def test_too_few_learners_are_told_with_the_number_needed(data):
+    few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
+    averages = few.avg_effects()
+    assert averages.results.diagnostics["relative_mc_error"].max() > VAGUE
+    text = " ".join(str(averages).split())
+    needed = int(averages.results.diagnostics["learners_needed"].max())
+    assert f"about {needed:,} learners are needed to know them to 10%" in text
+    many = vs.fit("y ~ x1 + x4", data, B=2000, k=30, rng=1).avg_effects()
+    assert many.results.diagnostics["relative_mc_error"].max() < VAGUE
+    assert "learners are needed" not in str(many)
 
 
 def test_adopted_forests_average_over_their_training_rows(data):
