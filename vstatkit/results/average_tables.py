@@ -90,9 +90,10 @@ def _notes(results: "EnsembleResults", about: str = ".") -> list[str]:
     ]
     if worst > VAGUE and results.estimates.scaled.df is None:
         needed = int(results.diagnostics["learners_needed"].max())
+        tol = f"{results.tolerance.tol:.0%}"
         notes.append(
             "Standard errors known so badly are too large on average; about "
-            f"{needed:,} learners are needed to know them to {results.tolerance.tol:.0%}."
+            f"{needed:,} learners are needed to know them to {tol}."
         )
     orders = results.orders
     if orders is not None and ESTIMATORS[results.variance].beyond:
