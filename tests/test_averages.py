@@ -13,7 +13,13 @@ from sklearn.ensemble import RandomForestRegressor
 import vstatkit as vs
 from vstatkit.ensemble.prediction import OwnLearners
 from vstatkit.inference.estimate import estimate
-from vstatkit.inference.population import RowInfluence, joint_influence, row_influence
+from vstatkit.inference.population import (
+    RowInfluence,
+    deletions,
+    joint_influence,
+    row_influence,
+)
+from vstatkit.results.average_tables import VAGUE
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.estimate import estimate_covariance
 from vstatkit.variance.influence import influence_concentration
@@ -205,18 +211,13 @@ def test_deleting_an_observation_changes_both_parts(rng):
     whole = res.predict(frame).mean()
     found = res.avg_predictions(se="population").results
     joined = joint_influence(found.design, found.values, "jackknife", found.points)
-    X = res.predictor.rows(frame)[0]
-    own = res.predictor.sums(
-        X, np.full((1, n), 1 / n), OwnLearners(res.design, np.arange(n))
-    ).own[:, 0]
     for i in range(n):
         rest = frame.drop(index=i)
         less = vs.fit("y ~ x", rest, kernel="forest", **options, max_features=1.0)
         change = whole - less.predict(rest).mean()
         root = np.sqrt((n - 1) / n)
-        parts = joined.learners[i, 0] / root + joined.rows[i, 0] * root
-        parts += (own.mean() - whole) / n  # influences are centred
-        assert np.isclose(parts, (1 - 1 / n) * change, rtol=1e-9, atol=1e-12)
+        parts = joined.learners[i, 0] + joined.rows[i, 0]
+        assert np.isclose(parts, root * change, rtol=1e-9, atol=1e-12)
 
 
 def literal_population(res, H, W, units, own):
@@ -226,16 +227,16 @@ def literal_population(res, H, W, units, own):
     h = H @ W
     spread = h.var(ddof=1)
     q = 1 - Z.mean()
-    c = np.array([h.mean() - h[~Z[:, u]].mean() for u in range(n)])
-    c *= np.sqrt((n - 1) / n)
+    t = np.array([h[~Z[:, u]].mean() for u in range(n)])
+    c = np.sqrt((n - 1) / n) * (h.mean() - t)
     g = np.zeros(n)
     for i, u in enumerate(units):
-        g[u] += W[i] * (own[i] - W @ own)
+        g[u] += W[i] * (own[i] - t[u])
     some = len({u for i, u in enumerate(units) if W[i]})
     g *= np.sqrt(some / (some - 1))
     V = np.sum(c**2) - n * (1 - q) / q * spread * (B - 1) / B / B
     V /= 1 + res.orders.rho / 2
-    cross = 2 * np.sum(c * g) + 2 * (1 - q) / q * spread / B
+    cross = 2 * np.sum(c * g)
     return V, np.sum(g**2), cross, spread / B
 
 
@@ -326,40 +327,47 @@ def test_covariances_have_the_variances_on_their_diagonal(res, data):
     assert np.isclose(one.added()[0], mine @ both @ mine, rtol=1e-9)
 
 
-def test_noise_that_both_parts_share_is_added_back():
-    """A learner's own noise takes 2 (1 - q)/q zeta/B from products of influences."""
+def test_noise_has_no_part_in_the_products():
+    """It has one if rows are held against the mean of all, not that without them."""
     n, B, blocks = 12, 60, 400
     rng = np.random.default_rng(5)
-    y = rng.normal(size=n)
+    y, W = rng.normal(size=n), np.full(n, 1 / n)
     found, plain = [], []
     for _ in range(blocks):
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=B)
+        counts = rng.multinomial(n, W, size=B)
         Z = counts > 0
-        noise = rng.normal(size=B)
-        h = noise + (Z @ y) / Z.sum(axis=1)  # the same at every row
+        h = rng.normal(size=B) + (Z @ y) / Z.sum(axis=1)  # the same at every row
         design, values = given_ensemble(
             counts, h, replace=True, groups=None, compares_groups=False
         )
         own = np.array([h[~Z[:, i]].mean() + y[i] for i in range(n)])[:, None]
-        g = row_influence(own, np.full(n, 1 / n), None, n)
-        joined = joint_influence(
-            design, values, "jackknife", RowInfluence(g, True, True)
-        )
-        learners = np.array([h.mean() - h[~Z[:, i]].mean() for i in range(n)])
-        found.append(
-            2 * np.sum(joined.learners * joined.rows) + 2 * joined.noise.item()
-        )
-        plain.append(2 * np.sum(learners * g[:, 0]))
+        t = h.mean() - deletions(design, values)[0]
+        for centre, products in ((t, found), (None, plain)):
+            g = row_influence(own, W, None, n, centre)
+            points = RowInfluence(g, True)
+            joined = joint_influence(design, values, "jackknife", points)
+            products.append(joined.added()[0] - np.sum(g**2))
     # Without noise: influences of y's mean over those present, and of y itself.
-    counts = rng.multinomial(n, np.full(n, 1 / n), size=40_000)
+    counts = rng.multinomial(n, W, size=40_000)
     Z = counts > 0
     h = (Z @ y) / Z.sum(axis=1)
     t = np.array([h[~Z[:, i]].mean() for i in range(n)])
-    g = row_influence((t + y)[:, None], np.full(n, 1 / n), None, n)[:, 0]
+    g = row_influence((t + y)[:, None], W, None, n, t[:, None])[:, 0]
     true = 2 * np.sqrt((n - 1) / n) * np.sum((h.mean() - t) * g)
     error = np.std(found) / np.sqrt(blocks)
     assert abs(np.mean(found) - true) < 4 * error
     assert abs(np.mean(plain) - true) > 8 * error
+
+
+def test_a_mean_has_the_same_error_for_rows_and_population():
+    """Where learners predict one number everywhere, rows have no influence."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": rng.normal(size=20), "y": rng.normal(size=20)})
+    stumps = {"min_samples_leaf": 50, "variance": "jackknife"}
+    res = vs.fit("y ~ x", frame, k=6, B=400, rng=1, **stumps)
+    both = [res.avg_predictions(se=se).results for se in ("sample", "population")]
+    rows, population = (one.components.sampling[0] for one in both)
+    assert np.isclose(rows, population, rtol=1e-9)
 
 
 @pytest.mark.parametrize("se", ["sample", "population"])
@@ -398,7 +406,6 @@ def test_estimators_by_counts_take_all_learners(data):
     res = vs.fit("y ~ x1 + x4", data, B=150, k=30, rng=1, variance="corrected_v")
     found = res.avg_predictions(se="population").results
     assert found.variance == "corrected_v"
-    assert not found.points.out_of_bag
     H, N = learner_values(res, data), res.design.counts(0, res.B)
     h, p = H.mean(axis=1), H.mean(axis=0)
     c = (N - N.mean(axis=0)).T @ (h - h.mean()) / res.B
@@ -530,6 +537,18 @@ def test_averages_print_and_plot(res):
     assert res.plot(kind="average effects").get_yticklabels()
     assert "<table" in found._repr_html_()
     assert "Averages: 6 average effects" in repr(found)
+
+
+def test_too_few_learners_are_told_with_the_number_needed(data):
+    few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
+    averages = few.avg_effects()
+    assert averages.results.diagnostics["relative_mc_error"].max() > VAGUE
+    text = " ".join(str(averages).split())
+    needed = int(averages.results.diagnostics["learners_needed"].max())
+    assert f"about {needed:,} learners are needed to know them to 10%" in text
+    many = vs.fit("y ~ x1 + x4", data, B=2000, k=30, rng=1).avg_effects()
+    assert many.results.diagnostics["relative_mc_error"].max() < VAGUE
+    assert "learners are needed" not in str(many)
 
 
 def test_adopted_forests_average_over_their_training_rows(data):

@@ -86,11 +86,16 @@ def test_the_model_has_statsmodels_names(res, data):
 
 def test_statsmodels_puts_it_beside_its_own(res, data):
     line = smf.ols("y ~ x1 + x4", data).fit()
-    text = str(summary_col([line, res, res.avg_slopes().results]))
+    slopes, effects = res.avg_slopes(), res.avg_effects(["x4"])
+    text = str(summary_col([line, res, slopes, effects]))
     assert f"{res.params.item():.4f}" in text
     assert f"({res.bse.item():.4f})" in text
     assert f"{res.rsquared:.4f}" in text
-    assert f"{res.avg_slopes().params['x4']:.4f}" in text
+    assert f"{slopes.params['x4']:.4f}" in text
+    assert f"({slopes.bse['x4']:.4f})" in text
+    ends = effects.frame.iloc[0]
+    assert f"x4: {ends['from']:.4g} → {ends['to']:.4g}" in text
+    assert effects.nobs == res.nobs
 
 
 def test_without_training_rows_it_says_so(res, tmp_path):

@@ -34,6 +34,7 @@ Rooms of one line do not import from each other.
 
 DOORS = {
     ("vstatkit.results.bootstrap", "vstatkit.plots"),
+    ("vstatkit.results.bootstrap", "vstatkit.storage.repetitions"),
     ("vstatkit.results.comparison", "vstatkit.plots"),
     ("vstatkit.results.normality_check", "vstatkit.plots"),
     ("vstatkit.results.views", "vstatkit.storage.saving"),

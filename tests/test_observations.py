@@ -530,8 +530,18 @@ def test_new_observations_are_covered_in_every_slice():
 def test_levels_that_cannot_be_reached_are_named(data):
     res = vs.fit("y ~ x1", data.head(20), B=30, rng=1)
     prediction = res.get_prediction(data.head(2))
-    assert "obs_ci_lower" not in prediction.summary_frame(0.05)
-    assert "obs_method" not in prediction.summary_frame(0.05).attrs
+    words = r"not a number: .* of 39 units or more by 'local'; there are 20"
+    with pytest.warns(vs.FewUnitsWarning, match=words) as caught:
+        frame = prediction.summary_frame(0.05)
+    assert caught[0].filename == __file__
+    assert frame[["obs_ci_lower", "obs_ci_upper"]].isna().all(axis=None)
+    assert list(frame.columns) == list(prediction.summary_frame(0.1).columns)
+    assert frame["mean_ci_lower"].notna().all()
+    assert "obs_method" not in frame.attrs
+    assert frame.attrs["obs_note"].endswith("'jackknife+', which needs 19.")
+    assert "obs_note" not in prediction.summary_frame(0.1).attrs
+    with pytest.warns(vs.FewUnitsWarning, match="Use a larger `alpha`.$"):
+        prediction.summary_frame(0.01)
     for method, needed in (("local", 39), ("residuals", 39)):
         with pytest.raises(
             ValueError, match=rf" of {needed} units or more.*there are 20"
@@ -546,7 +556,9 @@ def test_a_level_needs_clusters_and_not_rows(data):
     some = data.assign(cluster=data["cluster"] // 3)  # twenty clusters of six
     res = vs.fit("y ~ x1", some, groups="cluster", B=60, rng=1)
     prediction = res.get_prediction(some.head(2))
-    assert "obs_ci_lower" not in prediction.summary_frame(0.05)
+    with pytest.warns(vs.FewUnitsWarning, match=r"39 units or more.*there are 20"):
+        frame = prediction.summary_frame(0.05)
+    assert frame["obs_ci_lower"].isna().all()
     with pytest.raises(ValueError, match=r"39 units or more.*there are 20"):
         prediction.summary_frame(0.05, "local")
     assert prediction.summary_frame(0.1).attrs["obs_method"] == "local"
@@ -565,7 +577,9 @@ def test_clusters_that_are_not_known_are_not_made_up(data):
 def test_results_without_scores_say_so(data):
     res = vs.fit("y ~ x1", data, oob=False, B=20, rng=1)
     prediction = res.get_prediction(data.head(2))
-    assert "obs_ci_lower" not in prediction.summary_frame()
+    frame = prediction.summary_frame()
+    assert "obs_ci_lower" not in frame
+    assert "Fit with oob=True" in frame.attrs["obs_note"]
     for method in METHODS:
         with pytest.raises(ValueError, match="Fit with oob=True"):
             prediction.summary_frame(obs_method=method)

@@ -142,6 +142,7 @@ def test_classes_have_a_row_each(classes, data):
     frame = classes.get_prediction(data.head(3)).summary_frame()
     assert frame.index.names == ["point", "class"]
     assert "obs_ci_lower" not in frame
+    assert "obs_note" not in frame.attrs
     sums = frame["mean"].groupby("point").sum()
     assert_allclose(sums, 1, rtol=1e-12)
     assert classes.effects.index.names == ["predictor", "class"]
@@ -241,6 +242,7 @@ def test_results_describe_themselves(res):
     assert res._repr_html_().startswith("<table")
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.FewUnitsWarning")
 def test_complete_designs_weigh_their_learners(data):
     few = data.head(6)
     res = vs.fit("y ~ x1", few, kernel="tree", k=3, B="complete", rng=1, at=few)

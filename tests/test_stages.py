@@ -174,6 +174,7 @@ def frames(results, at):
     return results.get_prediction(at).summary_frame()
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.FewUnitsWarning")
 @pytest.mark.parametrize("options", ALL, ids=named)
 @pytest.mark.parametrize(
     "how",

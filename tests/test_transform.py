@@ -1,5 +1,6 @@
 """Functions of estimates: against t_test, known gradients and the delta method."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,6 +104,17 @@ def test_gradients_of_known_functions():
     # One standard error away p**4 departs from its tangent by about f'' e**2 / 2.
     bend = 12 * 0.3**2 * 0.2**2 / 2 / (4 * 0.3**3 * 0.2)
     assert np.isclose(made.bend[2], bend, rtol=0.02)
+
+
+def test_functions_are_drawn_with_their_intervals(res):
+    made = res.transform(lambda p: {"a": p["x1"] / p["x4"], "b": p["x2"] ** 2})
+    ax = made.plot(alpha=0.1)
+    bounds = made.conf_int(0.1).to_numpy()
+    (lines,) = ax.collections
+    assert np.allclose([one[:, 0] for one in lines.get_segments()], bounds)
+    assert np.allclose(ax.lines[0].get_xdata(), made.params)
+    assert "90% interval" in ax.get_xlabel()
+    plt.close(ax.figure)
 
 
 def test_kinks_and_jumps_are_refused():

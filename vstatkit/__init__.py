@@ -6,6 +6,7 @@ from vstatkit.api import fit, statistic
 from vstatkit.exceptions import (
     CheckpointError,
     ConstantResponseWarning,
+    FewUnitsWarning,
     FileError,
     FormulaError,
     KernelError,
@@ -34,6 +35,7 @@ __all__ = [
     "CheckpointError",
     "ConstantResponseWarning",
     "EnsembleResults",
+    "FewUnitsWarning",
     "FileError",
     "ForestClassifier",
     "ForestRegressor",

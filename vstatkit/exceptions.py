@@ -47,3 +47,7 @@ class ConstantResponseWarning(VstatkitWarning):
 
 class MonteCarloWarning(VstatkitWarning):
     """The ensemble stopped growing before its tolerance was reached."""
+
+
+class FewUnitsWarning(VstatkitWarning):
+    """There are too few units to bound a new observation at the level asked for."""

@@ -11,7 +11,8 @@ from scipy import sparse
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
-from vstatkit.inference.population import RowInfluence, row_influence
+from vstatkit.inference.estimate import ensemble_mean
+from vstatkit.inference.population import RowInfluence, deletions, row_influence
 from vstatkit.sampling.design import SubsampleDesign
 
 MAX_LEVELS = 50
@@ -187,17 +188,23 @@ class Averager:
         own = found.own if self.population else None
         return Averaged(found.values, own)
 
-    def influence(self, own: Floats | None, shares: Any) -> RowInfluence | None:
+    def influence(self, found: "Averaged", shares: Any) -> RowInfluence | None:
         """Influence of the rows on each of the averages, all outputs of it in a row."""
+        own = found.own
         if own is None:
             return None
         shared = self.units is not None
         n_units = self.design.n if shared else len(own)
+        without: list[Any] = [None] * shares.shape[0]
+        if self.out_of_bag:
+            whole = ensemble_mean(self.design, found.values)
+            left_out = whole - deletions(self.design, found.values)[0]
+            without = np.split(left_out, len(without), axis=1)
         parts = [
-            row_influence(own, np.asarray(one), self.units, n_units)
-            for one in shares.toarray()
+            row_influence(own, one, self.units, n_units, centre)
+            for one, centre in zip(shares.toarray(), without, strict=True)
         ]
-        return RowInfluence(np.concatenate(parts, axis=1), shared, self.out_of_bag)
+        return RowInfluence(np.concatenate(parts, axis=1), shared)
 
 
 @dataclass(frozen=True)

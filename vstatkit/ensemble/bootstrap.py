@@ -1,7 +1,10 @@
 """A whole fit repeated on units that are drawn again."""
 
+import time
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -12,6 +15,22 @@ from vstatkit.inference.estimate import ensemble_mean
 from vstatkit.sampling.resampled import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.workers import go_on, in_parallel
+
+SAVE_SECONDS = 5.0
+"""Seconds between two files: finished repetitions that a kill costs at most."""
+
+
+class RepetitionKeeper(Protocol):
+    """Keeps repetitions while others are made."""
+
+    def known(self, R: int) -> Floats:
+        """Read the first repetitions, at most R of them, shape (r, m)."""
+
+    def save(self, first: int, estimates: Floats) -> None:
+        """Keep consecutive repetitions from number `first` on."""
+
+    def check_first(self, then: Floats, now: Floats) -> None:
+        """Refuse repetitions that the same fit does not give now."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +61,24 @@ def repeat_fit(
     *,
     n_jobs: int | None,
     progress: bool | None,
+    keeper: RepetitionKeeper | None = None,
 ) -> Floats:
     """Estimate anew on R resampled data sets, shape (R, m).
 
-    Repetition r depends on the seed and r alone, not on `n_jobs`.
+    Repetition r depends on the seed and r alone, not on `n_jobs`, nor on what the
+    `keeper` has of an earlier call.
     """
     found = np.empty((R, repeating.n_values))
+    done = 0
+    if keeper is not None:
+        kept = keeper.known(R)
+        done = len(kept)
+        found[:done] = kept
+        if done:
+            keeper.check_first(kept[0], _repeated(repeating, 0))
     bar = tqdm(
         total=R,
+        initial=done,
         unit=" fits",
         delay=0 if progress else PROGRESS_DELAY,
         disable=None if progress is None else not progress,
@@ -57,16 +86,35 @@ def repeat_fit(
     )
     parts = in_parallel(
         _repeated,
-        ((number,) for number in range(R)),
+        ((number,) for number in range(done, R)),
         n_jobs=n_jobs,
         shared=(repeating,),
         lasting=(repeating.task.kernel,),
     )
-    with bar, closing(parts):
-        for number, part in enumerate(parts):
+    with bar, closing(parts), closing(_saved(parts, done, keeper)) as passing:
+        for number, part in enumerate(passing, done):
             found[number] = part
             bar.update()
     return found
+
+
+def _saved(
+    parts: Iterator[Floats], done: int, keeper: RepetitionKeeper | None
+) -> Generator[Floats, None, None]:
+    """Pass repetitions on, and keep them every few seconds and at the end."""
+    fresh: list[Floats] = []
+    written = time.monotonic()
+    try:
+        for part in parts:
+            fresh.append(part)
+            if keeper is not None and time.monotonic() - written > SAVE_SECONDS:
+                keeper.save(done, np.stack(fresh))
+                done, written = done + len(fresh), time.monotonic()
+                fresh.clear()
+            yield part
+    finally:
+        if keeper is not None and fresh:
+            keeper.save(done, np.stack(fresh))
 
 
 def _repeated(repeating: Repeating, number: int) -> Floats:

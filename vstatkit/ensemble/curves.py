@@ -8,7 +8,7 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.ensemble.averages import Averager, joined_influence
+from vstatkit.ensemble.averages import Averaged, Averager, joined_influence
 from vstatkit.inference.population import RowInfluence
 
 STACKED_ROWS = 50_000
@@ -52,7 +52,8 @@ def set_averages(
         values.append(found.values)
         if averager.population:
             one = sparse.csr_array(np.full((1, n), 1 / n))
-            parts = np.split(found.own, len(some))
+            columns = np.split(found.values, len(some), axis=1)
+            parts = map(Averaged, columns, np.split(found.own, len(some)))
             points += [averager.influence(part, one) for part in parts]
     return np.concatenate(values, axis=1), joined_influence(points)
 

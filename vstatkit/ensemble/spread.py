@@ -15,7 +15,7 @@ from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.sizes import subsample_size
 from vstatkit.sampling.streams import Purpose, stream
 
-N_TREES = 100
+N_TREES = 64
 """Trees of the forest."""
 
 LEAF = 10
@@ -120,6 +120,6 @@ def learn_spread(
     task = Task(kernel, design, X[:1], clusters, keep=True, most_oob=None)
     grown = evaluate(task, 0, N_TREES, n_jobs=n_jobs, progress=False)
     seen = cast("OutOfBag", grown.oob).mean[:, 0]
-    # A unit that all trees saw is as unlikely as a hundred coins of one side.
+    # A unit that all trees saw is as unlikely as sixty coins of one side.
     outside = np.where(np.isfinite(seen), seen, mean)
     return Spread(stored, grown.learners, least), np.maximum(outside, least)

@@ -26,13 +26,10 @@ class RowInfluence:
     shared : bool
         Whether the units are those that the learners were drawn from; otherwise they
         are independent of these.
-    out_of_bag : bool
-        Whether rows were predicted by the learners that did not see them.
     """
 
     values: Floats
     shared: bool
-    out_of_bag: bool
 
     def combined(self, coefs: Floats) -> "RowInfluence":
         """Influence on linear combinations, shape (r, m), of the averages."""
@@ -40,7 +37,11 @@ class RowInfluence:
 
 
 def row_influence(
-    predicted: Floats, shares: Floats, units: Ints | None, n_units: int
+    predicted: Floats,
+    shares: Floats,
+    units: Ints | None,
+    n_units: int,
+    without: Floats | None = None,
 ) -> Floats:
     r"""Influence of units on a weighted mean of what was predicted for their rows.
 
@@ -54,6 +55,9 @@ def row_influence(
         Unit of every row; None where every row is its own.
     n_units : int
         Number of units in all.
+    without : ndarray of shape (n_units, c), optional
+        The mean by the learners that did not see each unit, where these predicted its
+        rows; by default all rows are held against the mean of what was predicted.
 
     Returns
     -------
@@ -63,8 +67,8 @@ def row_influence(
     -----
     .. math::
 
-        g_u = \sqrt{\frac{G}{G - 1}} \sum_{i \in u} w_i \, (p_i - \bar p), \qquad
-        \bar p = \sum_i w_i p_i ,
+        g_u = \sqrt{\frac{G}{G - 1}} \sum_{i \in u} w_i \, (p_i - t_u), \qquad
+        t_u = \bar p = \sum_i w_i p_i \ \text{by default} ,
 
     where G units have rows with a weight. The squares of n rows of equal weight add
     up to :math:`\sum_i (p_i - \bar p)^2 / (n (n - 1))`, the variance of a mean.
@@ -75,8 +79,9 @@ def row_influence(
     >>> float((g**2).sum()), float(np.var([1, 2, 6], ddof=1) / 3)
     (2.333333333333333, 2.3333333333333335)
     """
-    centred = shares[:, None] * (predicted - shares @ predicted)
     places = np.arange(len(shares)) if units is None else units
+    centre = shares @ predicted if without is None else without[places]
+    centred = shares[:, None] * (predicted - centre)
     found = np.zeros((n_units, predicted.shape[1]))
     np.add.at(found, places, centred)
     G = np.unique(places[shares != 0]).size
@@ -101,21 +106,18 @@ class JointInfluence:
         Through the rows; the same units if `shared`.
     shared : bool
         Whether units are the same.
-    noise : ndarray of shape (m, m)
-        What common noise of both takes from the sum of their products.
     """
 
     learners: Floats
     rows: Floats
     shared: bool
-    noise: Floats
 
     def added(self, *, joint: bool = False) -> Floats:
         """Add to the sampling variance (m,), or covariance (m, m), of the learners."""
         own = self.rows.T @ self.rows
         if self.shared:
             cross = self.learners.T @ self.rows
-            own = own + cross + cross.T + 2 * self.noise
+            own = own + cross + cross.T
         return own if joint else np.diag(own).copy()
 
     def powers(self) -> tuple[Floats, Floats]:
@@ -145,8 +147,6 @@ def joint_influence(
         Influences through the rows.
     """
     source = ESTIMATORS[method].source
-    B, m = values.shape
-    none = np.zeros((m, m))
     if source == "groups":
         if points.shared:
             raise ValueError(
@@ -155,22 +155,42 @@ def joint_influence(
                 "errors for the population of the training rows. Ask for se='sample', "
                 "or give other rows as `data`."
             )
-        return JointInfluence(np.zeros((1, m)), points.values, False, none)
-    sums = sum_ensemble(design, values, presence=source == "presence")
-    total = sums.n_learners
+        none = np.zeros((1, values.shape[1]))
+        return JointInfluence(none, points.values, False)
     if source == "moments":
+        sums = sum_ensemble(design, values)
         inflation = 1.0 if design.replace else design.n / (design.n - design.k)
         learners = inflation * influence_values(sums)
-        return JointInfluence(learners, points.values, points.shared, none)
-    without = total - sums.appearances
+    else:
+        left_out, n = deletions(design, values)
+        learners = np.sqrt((n - 1) / n) * left_out
+    return JointInfluence(learners, points.values, points.shared)
+
+
+def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:
+    r"""Say what changes if a unit is deleted: :math:`\bar h - t_u`, by learners alone.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        Which units each learner saw.
+    values : ndarray of shape (B, m)
+        Averages by every learner.
+
+    Returns
+    -------
+    changes : ndarray of shape (n, m)
+        The mean of all learners less that of those without the unit; zero for units
+        that every learner saw.
+    n_left_out : int
+        Units that some learner left out.
+    """
+    sums = sum_ensemble(design, values, presence=True)
+    without = sums.n_learners - sums.appearances
     seen = without > 0.5
-    inverse = np.divide(total, without, out=np.zeros_like(without), where=seen)
-    n = int(seen.sum())
-    learners = np.sqrt((n - 1) / n) * influence_values(sums) * inverse[:, None]
-    if points.out_of_bag and not design.complete:
-        q = float(without[seen].mean() / total)
-        none = (1 - q) / q * np.atleast_2d(np.cov(values.T)) / B
-    return JointInfluence(learners, points.values, points.shared, none)
+    whole = np.full_like(without, sums.n_learners)
+    inverse = np.divide(whole, without, out=np.zeros_like(without), where=seen)
+    return influence_values(sums) * inverse[:, None], int(seen.sum())
 
 
 def population_estimates(
@@ -203,21 +223,22 @@ def population_estimates(
 
     .. math::
 
-        \hat\theta - \hat\theta_{-i} = \frac{(\bar h - t_i)
-        + w_i \, (\hat f_{-i}(x_i) - \hat\theta)}{1 - w_i} ,
+        \hat\theta - \hat\theta_{-i} = (\bar h - t_i)
+        + \frac{w_i}{1 - w_i} \, (\hat f_{-i}(x_i) - t_i) ,
 
     where :math:`w_i` is the row's weight and :math:`\hat f_{-i}(x_i)` is the out-of-bag
     prediction. With the influences :math:`c_i` of the learners and :math:`g_i` of the
-    rows the variance is
+    rows, which are these two parts, the variance is
 
     .. math:: V + \sum_i g_i^2 + 2 \sum_i c_i g_i ,
 
     with V as for the rows as they are, beyond the first order too: products of
-    :math:`c_i` and :math:`g_i` see the first order alone. The learners without i enter
-    both, and their noise takes :math:`2 \frac{1 - q}{q} \frac{\zeta_k}{B}` from the sum
-    on average, which is added back (q is the share of learners without i). Estimators
-    by counts differentiate: there :math:`\hat f(x_i)` is the prediction by all
-    learners. Rows of another sample add :math:`\sum_j g_j^2`.
+    :math:`c_i` and :math:`g_i` see the first order alone. The noise of finitely many
+    learners has no part in the products on average: over the learners without i, the
+    mean over i of what :math:`\hat f(x_i)` and the average have in common is what the
+    average has in common with itself. Estimators by counts differentiate: there
+    :math:`\hat f(x_i)` is the prediction by all learners, less their average. Rows of
+    another sample add :math:`\sum_j g_j^2`.
 
     References
     ----------

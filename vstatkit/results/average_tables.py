@@ -25,6 +25,9 @@ KINDS = {
 }
 """What each kind of standard error is about."""
 
+VAGUE = 0.25
+"""Monte Carlo error of a standard error from which it is too large on average: a
+variance that noise may have made negative is replaced by a positive one."""
 
 HALF = ": for averages half of what it is for predictions."
 
@@ -78,12 +81,20 @@ def summarise_transformed(made: Transformed, alpha: float) -> Summary:
 
 def _notes(results: "EnsembleResults", about: str = ".") -> list[str]:
     """Say what the numbers rest on."""
-    error = percent_text(float(results.estimates.relative_mc_error.max()))
+    worst = float(results.estimates.relative_mc_error.max())
+    error = percent_text(worst)
     label = ESTIMATORS[results.variance].label
     notes = [
         f"{results.B:,} learners of {results.k:,} {results.info.units}; variance: "
         f"{label}; Monte Carlo error of the standard errors: {error} at most."
     ]
+    if worst > VAGUE and results.estimates.scaled.df is None:
+        needed = int(results.diagnostics["learners_needed"].max())
+        tol = f"{results.tolerance.tol:.0%}"
+        notes.append(
+            "Standard errors known so badly are too large on average; about "
+            f"{needed:,} learners are needed to know them to {tol}."
+        )
     orders = results.orders
     if orders is not None and ESTIMATORS[results.variance].beyond:
         notes.append(

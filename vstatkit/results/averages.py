@@ -9,8 +9,7 @@ import pandas as pd
 from vstatkit._typing import Restrictions
 from vstatkit.inference.wald import WaldTest
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.tables import estimates_frame
-from vstatkit.results.tabular import Tabular
+from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.transforming import Function, Transformed, transformed
 
 if TYPE_CHECKING:
@@ -18,8 +17,41 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 
+class AverageTable(EstimateTable):
+    """Averages of learners: combinations of them come from the same learners.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+    >>> effects = res.avg_effects()
+    >>> effects.t_test("x1 = x4").params.size
+    1
+    """
+
+    results: EnsembleResults
+
+    @property
+    def joint(self) -> EnsembleResults:
+        """The averages as estimates."""
+        return self.results
+
+    def t_test(self, R: Restrictions) -> EnsembleResults:
+        """Test linear combinations of the averages, one by one."""
+        return self.results.t_test(R)
+
+    def wald_test(self, R: Restrictions) -> WaldTest:
+        """Test linear restrictions jointly."""
+        return self.results.wald_test(R)
+
+    def transform(self, f: Function) -> Transformed:
+        """Estimate a function of the averages; see `EnsembleResults.transform`."""
+        return transformed(self.results, f)
+
+
 @dataclass(frozen=True)
-class Averages(Tabular):
+class Averages(AverageTable):
     """Averages over rows, with their uncertainty.
 
     Attributes
@@ -44,45 +76,9 @@ class Averages(Tabular):
     rows: str
     se: str
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """All numbers, with intervals of 95 %."""
-        return self.summary_frame()
-
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate settings, estimates, tests and intervals of coverage 1 - alpha."""
-        found = estimates_frame(self.results.estimates, self.settings.index, alpha)
-        return pd.concat([self.settings, found], axis=1)
-
-    @property
-    def params(self) -> pd.Series:
-        """Averages."""
-        return self.results.params
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors."""
-        return self.results.bse
-
-    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
-        """Confidence intervals, one by one or all at once."""
-        return self.results.conf_int(alpha, simultaneous)
-
-    def cov(self) -> pd.DataFrame:
-        """Covariance matrix of the averages, positive semi-definite."""
-        return self.results.cov_params()
-
-    def t_test(self, R: Restrictions) -> EnsembleResults:
-        """Test linear combinations of the averages, one by one."""
-        return self.results.t_test(R)
-
-    def wald_test(self, R: Restrictions) -> WaldTest:
-        """Test linear restrictions jointly."""
-        return self.results.wald_test(R)
-
-    def transform(self, f: Function) -> Transformed:
-        """Estimate a function of the averages; see `EnsembleResults.transform`."""
-        return transformed(self.results, f)
+        return pd.concat([self.settings, super().summary_frame(alpha)], axis=1)
 
     def summary(self, alpha: float = 0.05) -> "Summary":
         """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
@@ -96,12 +92,6 @@ class Averages(Tabular):
 
         return pictures.plot_averages(self, alpha=alpha, ax=ax)
 
-    def __str__(self) -> str:
-        return str(self.summary())
-
     def __repr__(self) -> str:
         text = f"{len(self.settings)} {self.what} over {self.rows}, se={self.se!r}"
         return textwrap.shorten(f"<Averages: {text}", 90) + ">"
-
-    def _repr_html_(self) -> str:
-        return str(self.summary().as_html())

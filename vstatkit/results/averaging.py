@@ -89,7 +89,7 @@ class Averaging:
             Division(sample.frame, by),
         )
         found = averager.averages(sample.frame, division.shares)
-        points = averager.influence(found.own, division.shares)
+        points = averager.influence(found, division.shares)
         labels = (
             pd.Index(["average"]) if by is None else pd.Index(division.levels, name=by)
         )
@@ -352,7 +352,7 @@ def _moved(
     for start, end, divisor in settings:
         before = averager.averages(sample.at(start), shares)
         found.append(averager.averages(sample.at(end), shares).less(before, divisor))
-    points = joined_influence([averager.influence(one.own, shares) for one in found])
+    points = joined_influence([averager.influence(one, shares) for one in found])
     g = len(division.counts)
     places = np.repeat(np.arange(len(table)), g)
     index = table.index

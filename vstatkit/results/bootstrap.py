@@ -1,6 +1,7 @@
 """Estimates of a fit that was repeated on resampled data."""
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -175,8 +176,13 @@ def bootstrapped(
     rng: Seed,
     n_jobs: int | None,
     progress: bool | None,
+    checkpoint: str | PathLike[str] | None,
 ) -> Bootstrap:
     """Repeat a fit on resampled data; see `EnsembleResults.bootstrap`."""
+    from vstatkit.storage.repetitions import (  # noqa: PLC0415 rarely needed
+        kept_repetitions,
+    )
+
     if isinstance(R, bool) or not isinstance(R, int | np.integer):
         raise TypeError(f"`R` must be a whole number; got {R!r}.")
     if R < MIN_OBSERVATIONS:
@@ -204,10 +210,13 @@ def bootstrapped(
     if points is not None:  # the settings of the effects are not needed
         outputs = getattr(task.kernel, "n_outputs", 1)
         task = replace(task, at=points[: len(results.labels) // outputs])
-    estimates = repeat_fit(
-        Repeating(task, size, len(results.labels), seed),
-        int(R),
-        n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
-        progress=recipe.progress if progress is None else progress,
-    )
+    repeating = Repeating(task, size, len(results.labels), seed)
+    with kept_repetitions(checkpoint, repeating, results.values) as keeper:
+        estimates = repeat_fit(
+            repeating,
+            int(R),
+            n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
+            progress=recipe.progress if progress is None else progress,
+            keeper=keeper,
+        )
     return Bootstrap(results, estimates, seed)

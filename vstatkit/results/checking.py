@@ -1,5 +1,6 @@
 """Methods of results that check the theory they rest on."""
 
+from os import PathLike
 from typing import TYPE_CHECKING, cast
 
 from vstatkit._typing import Seed
@@ -64,6 +65,7 @@ class Checking:
         rng: Seed = None,
         n_jobs: int | None = None,
         progress: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> Bootstrap:
         """Repeat the whole fit on resampled data.
 
@@ -82,6 +84,11 @@ class Checking:
             Seed of the resampling; by default it follows from that of the fit.
         n_jobs, progress
             See `fit`; those of the fit by default.
+        checkpoint : str or path, optional
+            A directory where repetitions are kept as they are made. A bootstrap that
+            was killed and is called again on the same fit goes on from there, to the
+            same numbers; so does one with a larger `R`. Other data, fits or seeds are
+            refused, and so is a second process at the same time.
 
         Returns
         -------
@@ -103,5 +110,11 @@ class Checking:
         50
         """
         return bootstrapped(
-            _results(self), R, B=B, rng=rng, n_jobs=n_jobs, progress=progress
+            _results(self),
+            R,
+            B=B,
+            rng=rng,
+            n_jobs=n_jobs,
+            progress=progress,
+            checkpoint=checkpoint,
         )

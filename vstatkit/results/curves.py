@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Restrictions
+from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.averages import Averager, Sample
 from vstatkit.ensemble.curves import (
     Intervals,
@@ -20,6 +20,7 @@ from vstatkit.ensemble.curves import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.variables import variables_of
+from vstatkit.results.averages import AverageTable
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.learners import predictor_of
 from vstatkit.results.moves import (
@@ -35,9 +36,7 @@ from vstatkit.results.rows import (
     sample_of,
     training_frame,
 )
-from vstatkit.results.tables import estimates_frame, label_texts
-from vstatkit.results.tabular import Tabular
-from vstatkit.results.transforming import Function, Transformed, transformed
+from vstatkit.results.tables import label_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +53,7 @@ CURVE_INTERVALS = {1: 20, 2: 8}
 
 
 @dataclass(frozen=True)
-class Curve(Tabular):
+class Curve(AverageTable):
     """An average along one predictor, or over the plane of two, with its uncertainty.
 
     Attributes
@@ -84,41 +83,9 @@ class Curve(Tabular):
     se: str
     rug: tuple[Any, ...]
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """All numbers, with intervals and bands of 95 %."""
-        return self.summary_frame()
-
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the points with tests and intervals of coverage 1 - alpha."""
-        found = estimates_frame(self.results.estimates, self.grid.index, alpha)
-        return pd.concat([self.grid, found], axis=1)
-
-    @property
-    def params(self) -> pd.Series:
-        """Averages."""
-        return self.results.params
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors."""
-        return self.results.bse
-
-    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
-        """Confidence intervals of the points, or a band that holds at all of them."""
-        return self.results.conf_int(alpha, simultaneous)
-
-    def cov(self) -> pd.DataFrame:
-        """Covariance matrix of the points, positive semi-definite."""
-        return self.results.cov_params()
-
-    def t_test(self, R: Restrictions) -> EnsembleResults:
-        """Test linear combinations of the points, one by one."""
-        return self.results.t_test(R)
-
-    def transform(self, f: Function) -> Transformed:
-        """Estimate a function of the points; see `EnsembleResults.transform`."""
-        return transformed(self.results, f)
+        return pd.concat([self.grid, super().summary_frame(alpha)], axis=1)
 
     def contrast(self, to: Any = None, start: Any = None) -> EnsembleResults:
         """Compare points of the curve with each other, or with its mean.
@@ -220,16 +187,10 @@ class Curve(Tabular):
             return pictures.plot_map(self, axes=ax)
         return pictures.plot_curve(self, alpha=alpha, ax=ax)
 
-    def __str__(self) -> str:
-        return str(self.summary())
-
     def __repr__(self) -> str:
         names = ", ".join(map(str, self.variables))
         text = f"{self.title} on {names}, {self.n_points} points, se={self.se!r}"
         return textwrap.shorten(f"<Curve: {text}", 90) + ">"
-
-    def _repr_html_(self) -> str:
-        return str(self.summary().as_html())
 
 
 def _relabelled(results: EnsembleResults, texts: list[str]) -> EnsembleResults:

@@ -1,6 +1,6 @@
 """New observations: their limits, and the classes that they may have."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -52,9 +52,28 @@ def collected_errors(results: "EnsembleResults") -> Errors | None:
     return collect_errors(scores, predictor.kernel, clusters, seed=seed, n_jobs=n_jobs)
 
 
+class Bounds(NamedTuple):
+    """What is known about where new observations fall.
+
+    Attributes
+    ----------
+    method : str or None
+        What was used; None without limits.
+    limits : tuple of ndarray or None
+        Lower and upper limits, not a number where there are too few units for the
+        level; None where there are no residuals to make them of.
+    note : str or None
+        Why there are none; None for classes, which have no limits.
+    """
+
+    method: str | None
+    limits: Limits | None
+    note: str | None
+
+
 def observation_limits(
     prediction: "PredictionResults", alpha: float, method: str | None
-) -> tuple[str, Limits] | None:
+) -> Bounds:
     """Bound new observations.
 
     Parameters
@@ -69,18 +88,16 @@ def observation_limits(
 
     Returns
     -------
-    method : str
-        What was used.
-    limits : tuple of ndarray
-
-    None, if no method was asked for and there are no limits to give.
+    Bounds
+        Without limits only if no method was asked for.
     """
     check_method(method)
     check_alpha(alpha)
     results = prediction.results
     if results.scores is None or results.scores.residuals.size == 0:
         if method is None:
-            return None
+            note = None if _has_classes(results) else _without_residuals(results)
+            return Bounds(None, None, note)
         raise ValueError(_without_residuals(results))
     errors = results.out_of_bag_errors
     if method is None:
@@ -90,10 +107,12 @@ def observation_limits(
         chosen = method
     limits = _limits(prediction, alpha, chosen, errors)
     if limits is not None:
-        return chosen, limits
-    if method is None:
-        return None
-    raise ValueError(_too_few(results, errors, alpha, chosen))
+        return Bounds(chosen, limits, None)
+    note = _too_few(results, errors, alpha, chosen)
+    if method is not None:
+        raise ValueError(note)
+    unknown = np.full(len(prediction.labels), np.nan)
+    return Bounds(None, (unknown, unknown), note)
 
 
 def _limits(
@@ -114,9 +133,13 @@ def _limits(
     return local_limits(errors, mean, expected, alpha)
 
 
-def _without_residuals(results: "EnsembleResults") -> str:
+def _has_classes(results: "EnsembleResults") -> bool:
     predictor = results.predictor
-    if predictor is not None and predictor.kernel.n_classes is not None:
+    return predictor is not None and predictor.kernel.n_classes is not None
+
+
+def _without_residuals(results: "EnsembleResults") -> str:
+    if _has_classes(results):
         return (
             "`obs_method` is for a numeric response; this one has classes. Use "
             "class_sets(alpha) for the classes that a new observation may have."
@@ -143,10 +166,14 @@ def _too_few(
         there = cast("Scores", results.scores).residuals.size
     else:
         there = errors.n_units
+    fewer = method != "jackknife+" and errors is not None
+    other = ""
+    if fewer and least_units(alpha) <= cast("Errors", errors).n_units:
+        other = f", or obs_method='jackknife+', which needs {least_units(alpha):,}"
     return (
         f"limits at alpha={alpha:g} need out-of-bag residuals of "
         f"{least_units(share):,} units or more by {method!r}; there are {there:,}. Use "
-        "a larger `alpha`."
+        f"a larger `alpha`{other}."
     )
 
 

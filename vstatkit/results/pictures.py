@@ -20,6 +20,7 @@ from vstatkit.results.strokes import (
     short,
 )
 from vstatkit.results.tables import label_texts
+from vstatkit.results.transforming import Transformed
 
 
 def plot_averages(
@@ -38,6 +39,18 @@ def plot_averages(
     response = averages.results.info.response
     what = averages.what.capitalize()
     ax.set_xlabel(f"{what}, {response}, {1 - alpha:.0%} interval ({averages.se})")
+    return ax
+
+
+def plot_transformed(
+    made: Transformed, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw functions of estimates with their intervals."""
+    frame = made.summary_frame(alpha)
+    ax = new_axes(ax, len(frame))
+    labels = label_texts(frame.index)
+    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
+    ax.set_xlabel(f"Functions of estimates, {1 - alpha:.0%} interval")
     return ax
 
 

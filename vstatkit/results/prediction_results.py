@@ -1,5 +1,6 @@
 """Predictions with their uncertainty."""
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit.exceptions import FewUnitsWarning
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support
@@ -83,10 +85,11 @@ class PredictionResults:
         DataFrame
             `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric
             response `obs_ci_lower`, `obs_ci_upper`, the bounds of a new
-            observation from out-of-bag residuals (left out where there are too
-            few of them for the level and no method was asked for); and `mc_se`, the
-            Monte Carlo standard error of the raw total variance.
-            `attrs["obs_method"]` names the method.
+            observation from out-of-bag residuals; and `mc_se`, the Monte Carlo
+            standard error of the raw total variance. `attrs["obs_method"]` names the
+            method. With too few units for the level the bounds are not a number,
+            `attrs["obs_note"]` says why, and a `FewUnitsWarning` does (an error, if a
+            method was asked for). A fit with `oob=False` has no such columns.
 
         Examples
         --------
@@ -100,11 +103,16 @@ class PredictionResults:
         frame = mean_frame(self.estimates, self.labels, alpha)
         method = self.obs_method if obs_method is None else obs_method
         found = observation_limits(self, alpha, method)
-        if found is not None:
-            used, (lower, upper) = found
-            frame.insert(4, "obs_ci_lower", lower)
-            frame.insert(5, "obs_ci_upper", upper)
-            frame.attrs["obs_method"] = used
+        if found.limits is not None:
+            frame.insert(4, "obs_ci_lower", found.limits[0])
+            frame.insert(5, "obs_ci_upper", found.limits[1])
+        if found.method is not None:
+            frame.attrs["obs_method"] = found.method
+        if found.note is not None:
+            frame.attrs["obs_note"] = found.note
+        if found.note is not None and found.limits is not None:
+            words = f"obs_ci_lower and obs_ci_upper are not a number: {found.note}"
+            warnings.warn(words, FewUnitsWarning, stacklevel=2)
         return frame
 
     def class_sets(

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from vstatkit.results.fitted import FittedModel, ModelData
+
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
@@ -87,10 +89,18 @@ KEYS = {
 
 
 class Tabular:
-    """The protocol of maketables: results stand beside others in its tables.
+    """What tables of other packages read: statsmodels' `model`, maketables' protocol.
 
-    maketables reads these names from any object; it is not needed here.
+    maketables reads its names from any object; it is not needed here.
     """
+
+    @property
+    def model(self) -> FittedModel:
+        """What was estimated, by statsmodels' names."""
+        column = _column(self)
+        names = [str(name) for name in column.frame.index]
+        data = ModelData(names, column.response)
+        return FittedModel(None, column.response, names, column.kind, data)
 
     @property
     def __maketables_coef_table__(self) -> pd.DataFrame:

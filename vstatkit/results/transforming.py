@@ -12,10 +12,11 @@ from vstatkit._typing import Floats
 from vstatkit.inference.delta import gradient
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
-from vstatkit.results.tables import estimates_frame, label_texts
-from vstatkit.results.tabular import Tabular
+from vstatkit.results.estimate_table import EstimateTable
+from vstatkit.results.tables import label_texts
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
 
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -51,7 +52,7 @@ def _named(values: Floats, texts: list[str]) -> Named:
 
 
 @dataclass(frozen=True)
-class Transformed(Tabular):
+class Transformed(EstimateTable):
     """Functions of estimates, with their uncertainty.
 
     Attributes
@@ -69,6 +70,11 @@ class Transformed(Tabular):
     value: Floats
     bend: Floats
 
+    @property
+    def joint(self) -> "EnsembleResults":
+        """The linear combinations."""
+        return self.linear
+
     @cached_property
     def estimates(self) -> Estimates:
         """Estimates as arrays."""
@@ -79,53 +85,6 @@ class Transformed(Tabular):
             support = Support(known.low + shift, known.high + shift, known.nobs)
         return replace(found, estimate=self.value, null=0.0, support=support)
 
-    def _series(self, values: Floats, name: str) -> pd.Series:
-        return pd.Series(values, self.linear.labels, name=name)
-
-    @property
-    def params(self) -> pd.Series:
-        """The functions at the estimates."""
-        return self._series(self.value, "params")
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors."""
-        return self._series(self.estimates.bse, "bse")
-
-    @property
-    def df(self) -> pd.Series:
-        """Degrees of freedom of the variances."""
-        return self._series(self.estimates.df, "df")
-
-    @property
-    def zvalues(self) -> pd.Series:
-        """Functions over their standard errors."""
-        return self._series(self.estimates.zvalues, "zvalues")
-
-    @property
-    def pvalues(self) -> pd.Series:
-        """Two-sided p-values for the null of zero."""
-        return self._series(self.estimates.pvalues, "pvalues")
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """All numbers, with intervals of 95 %."""
-        return self.summary_frame()
-
-    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Tabulate estimates, tests and intervals of coverage 1 - alpha."""
-        return estimates_frame(self.estimates, self.linear.labels, alpha)
-
-    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
-        """Confidence intervals, one by one or all at once."""
-        critical = self.linear.band_values(alpha) if simultaneous else None
-        bounds = np.column_stack(self.estimates.interval(alpha, critical))
-        return pd.DataFrame(bounds, self.linear.labels, ["lower", "upper"])
-
-    def cov(self) -> pd.DataFrame:
-        """Covariance matrix of the functions, positive semi-definite."""
-        return self.linear.cov_params()
-
     def summary(self, alpha: float = 0.05) -> "Summary":
         """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
         from vstatkit.results.average_tables import (  # noqa: PLC0415 slow import
@@ -134,14 +93,24 @@ class Transformed(Tabular):
 
         return summarise_transformed(self, alpha)
 
-    def __str__(self) -> str:
-        return str(self.summary())
+    def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
+        """Draw the functions with their intervals.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> ratio = res.avg_effects().transform(lambda p: {"x1/x4": p["x1"] / p["x4"]})
+        >>> [text.get_text() for text in ratio.plot().get_yticklabels()]
+        ['x1/x4']
+        """
+        from vstatkit.results import pictures  # noqa: PLC0415 loads on demand
+
+        return pictures.plot_transformed(self, alpha=alpha, ax=ax)
 
     def __repr__(self) -> str:
         return f"<Transformed: {len(self.value)} functions of estimates>"
-
-    def _repr_html_(self) -> str:
-        return str(self.summary().as_html())
 
 
 def transformed(results: "EnsembleResults", f: Function) -> Transformed:

@@ -80,7 +80,7 @@ def write_learners(
         packed, stacked = codec.pack(task.kernel, learners)
         document |= {"kind": codec.name, **packed}
         arrays |= stacked
-    _write(directory / f"learners-{start:08d}-{stop}.npz", document, arrays)
+    write_part(directory / f"learners-{start:08d}-{stop}.npz", document, arrays)
 
 
 def read_learners(path: Path, task: Task) -> Evaluation | None:
@@ -111,7 +111,7 @@ def read_learners(path: Path, task: Task) -> Evaluation | None:
             values, codec.unpack(document, arrays, stop - start, p)[1], None
         )
 
-    return _read(path, names, unpack, "its learners are then grown again")
+    return read_part(path, names, unpack, "its learners are then grown again")
 
 
 def write_sums(directory: Path, sums: Sums) -> None:
@@ -122,7 +122,7 @@ def write_sums(directory: Path, sums: Sums) -> None:
         for name, field in OOB.items()
         if sums.oob is not None and getattr(sums.oob, field) is not None
     }
-    _write(directory / f"sums-{sums.start:08d}.npz", document, arrays)
+    write_part(directory / f"sums-{sums.start:08d}.npz", document, arrays)
 
 
 def read_sums(path: Path) -> Sums:
@@ -139,20 +139,22 @@ def read_sums(path: Path) -> Sums:
 
     start = path.stem.removeprefix("sums-").lstrip("0") or "0"
     what = f"the learners from number {start} on are then grown again"
-    return _read(path, tuple(OOB), unpack, what)
+    return read_part(path, tuple(OOB), unpack, what)
 
 
-def _write(path: Path, document: Mapping[str, Any], arrays: Arrays) -> None:
+def write_part(path: Path, document: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a file of a checkpoint, whole or not at all."""
     # Compression would take longer than the seconds between two files.
     write_archive(path, document, arrays, compress=False, temporary=own_name(path))
 
 
-def _read(
+def read_part(
     path: Path,
     names: tuple[str, ...],
     unpack: Callable[[Any, Arrays], Read],
     what: str,
 ) -> Read:
+    """Read a file of a checkpoint; `what` says what its removal costs."""
     try:
         return unpack(*read_archive(path, names))
     except Exception as error:
