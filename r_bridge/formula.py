@@ -40,6 +40,9 @@ RENAMED_FUNCTIONS = {
 }
 """Functions that have another name here."""
 
+KNOWN_FUNCTIONS = SAME_FUNCTIONS | set(RENAMED_FUNCTIONS)
+"""Functions of R's that can be translated."""
+
 ROUND = "r_round"
 """R's rounding to digits; numpy's, which is `round` here, differs in the last one."""
 
