@@ -189,5 +189,15 @@ def load(path: str) -> EnsembleResults:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     one.__name__: one
-    for one in (about, adopt, effects, fit, known_functions, load, method, out_of_bag, texts)
+    for one in (
+        about,
+        adopt,
+        effects,
+        fit,
+        known_functions,
+        load,
+        method,
+        out_of_bag,
+        texts,
+    )
 }

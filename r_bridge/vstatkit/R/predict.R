@@ -53,7 +53,9 @@ rows_with_gaps <- function(object, frame) {
 prediction_table <- function(object, frame, alpha, extra) {
   if (!nrow(frame)) fail("no row of newdata is complete.")
   found <- do.call(call_method, c(list(object, "get_prediction", data = frame), extra))
-  ask("method", found, "summary_frame", list(alpha = alpha))
+  table <- ask("method", found, "summary_frame", list(alpha = alpha))
+  table$df <- as.numeric(found$estimates$df)
+  table
 }
 
 # Put values back among the rows that were not predicted; of more than two classes,
@@ -84,7 +86,7 @@ as_predict_lm <- function(table, interval, se.fit, gaps, rows, classes) {
     fit <- if (many) simplify2array(parts) else do.call(cbind, parts)
   }
   if (!se.fit) return(fit)
-  list(fit = fit, se.fit = take("mean_se"))
+  list(fit = fit, se.fit = take("mean_se"), df = take("df"))
 }
 
 most_probable <- function(object, frame, gaps, classes, rows) {

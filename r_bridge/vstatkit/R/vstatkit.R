@@ -59,7 +59,12 @@ adopted <- function(model, data, newdata, options, call, where) {
 }
 
 data_of <- function(model, where) {
-  found <- tryCatch(eval(model$call$data, where), error = function(e) NULL)
+  call <- model$call
+  if (inherits(model, "ranger")) {
+    named <- function() match.call(getExportedValue("ranger", "ranger"), call)
+    call <- tryCatch(named(), error = function(e) call)
+  }
+  found <- tryCatch(eval(call$data, where), error = function(e) NULL)
   if (is.data.frame(found)) return(found)
   fail(paste(
     "`data` must be the data frame that the forest was fitted to, row by row: the",
