@@ -76,7 +76,7 @@ def _is_news(category: type[Warning]) -> bool:
 
 
 def known_functions() -> list[str]:
-    """Functions that formulas have here; R computes others, as columns."""
+    """List functions that formulas have here; R computes others, as columns."""
     return sorted(KNOWN_FUNCTIONS)
 
 
@@ -109,7 +109,7 @@ def texts(value: Any) -> str:
 
 
 def out_of_bag(results: EnsembleResults) -> dict[str, Any]:
-    """Out-of-bag predictions, and the response, of every row that was used.
+    """Give out-of-bag predictions, and the response, of every row that was used.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def effects(results: EnsembleResults, alpha: float) -> pd.DataFrame | None:
 
 
 def about(results: EnsembleResults) -> dict[str, Any]:
-    """What printed results begin with."""
+    """Say what printed results begin with."""
     predictor = results.predictor
     classes = None if predictor is None else predictor.classes
     return {
