@@ -116,6 +116,7 @@ read_formula <- function(formula, data, leave_out = character()) {
     # With a name that is not there, all columns go over: one of them was meant.
     data = if (known) frame[intersect(names(frame), used)] else frame,
     made = right$made, outside = names(outside), where = where,
+    factors = Filter(is.factor, as.list(data[intersect(names(data), all.vars(formula))])),
     variables = setdiff(all.vars(written[[3]]), names(right$made))
   )
 }
@@ -178,10 +179,9 @@ new_frame <- function(recipe, newdata) {
     fail(paste0("newdata lack '", lacking[1], "', which the formula took from beside ",
                 "the data; add it as a column."))
   }
-  for (name in intersect(names(newdata), names(recipe$data))) {
-    was <- recipe$data[[name]]
-    if (is.factor(was) && is.character(newdata[[name]]) &&
-          all(newdata[[name]] %in% c(levels(was), NA))) {
+  for (name in intersect(names(newdata), names(recipe$factors))) {
+    was <- recipe$factors[[name]]
+    if (is.character(newdata[[name]]) && all(newdata[[name]] %in% c(levels(was), NA))) {
       newdata[[name]] <- factor(newdata[[name]], levels(was), ordered = is.ordered(was))
     }
   }

@@ -73,9 +73,9 @@ same(coef(small(y ~ x, tibble)), coef(small(y ~ x)))
 # --- columns of polynomials and splines are R's: learners on all rows are lm()
 for (one in list(y ~ poly(x, 2) + g, y ~ I(x^2) + log(x), y ~ scale(x) + z,
                  y ~ splines::ns(x, df = 3), y ~ log(x, 2), y ~ cut(x, c(1, 1.4, 2)),
-                 y ~ splines::bs(x, df = 4) - 1, y ~ x %in% g, y ~ (x + z)^2)) {
-  fit <- vstatkit(one, d, kernel = "ols", k = 60, B = 400, rng = 2)
+                 y ~ splines::bs(x, df = 4), y ~ x %in% g, y ~ (x + z)^2)) {
+  fit <- vstatkit(one, d, kernel = "ols", k = 90, B = 600, rng = 2)
   line <- lm(one, d)
-  gap <- predict(fit, d, se.fit = TRUE)
-  stopifnot(abs(gap$fit - fitted(line)) < gap$se.fit)
+  gap <- abs(predict(fit, d) - fitted(line)) / predict(line, d, se.fit = TRUE)$se.fit
+  stopifnot(mean(gap) < 0.15, max(gap) < 0.3)  # bagging moves them a little
 }
