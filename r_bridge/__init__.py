@@ -12,7 +12,7 @@ from r_bridge.formula import translate_formula
 from r_bridge.from_grf import GRF, from_grf
 from r_bridge.from_randomforest import RANDOMFOREST, from_randomforest
 from r_bridge.from_ranger import RANGER, from_ranger
-from r_bridge.reticulate import r_file, register
+from r_bridge.reticulate import r_file, r_folder, register
 
 __all__ = [
     "Certificate",
@@ -33,6 +33,7 @@ __all__ = [
     "from_randomforest",
     "from_ranger",
     "r_file",
+    "r_folder",
     "register_forest",
     "translate_formula",
 ]

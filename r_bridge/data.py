@@ -7,6 +7,9 @@ from r_bridge.convert import from_r_frame
 from r_bridge.exceptions import RError
 from vstatkit.formula.frames import nearest
 
+OWN_PACKAGE = "datasets"
+"""Where R has its own data sets."""
+
 _HAS_PACKAGE = "function(package) nzchar(system.file(package = package))"
 
 _FIND = """
@@ -29,15 +32,18 @@ function(package) {
 }
 """
 
+_ELSEWHERE = " Data of other packages are named with them: dataset('MASS', 'Boston')."
 
-def dataset(package: str, name: str) -> pd.DataFrame:
-    """Load a data set that comes with an R package.
+
+def dataset(package: str, name: str | None = None) -> pd.DataFrame:
+    """Load a data set that comes with R, or with one of its packages.
 
     Parameters
     ----------
     package : str
-        An R package, such as "MASS", or "datasets" for R's own.
-    name : str
+        An R package, such as "MASS". Without a second argument it is the name of one
+        of R's own data sets, such as "mtcars", or has both, as in "MASS::Boston".
+    name : str, optional
         Name of the data set.
 
     Returns
@@ -51,10 +57,16 @@ def dataset(package: str, name: str) -> pd.DataFrame:
     >>> import r_bridge
     >>> r_bridge.dataset("MASS", "Boston").shape  # doctest: +SKIP
     (506, 14)
+    >>> r_bridge.dataset("mtcars").shape  # doctest: +SKIP
+    (32, 11)
     """
-    for argument, given in (("package", package), ("name", name)):
-        if not isinstance(given, str):
-            raise TypeError(f"`{argument}` must be text; got {given!r}.")
+    if not isinstance(package, str):
+        raise TypeError(f"`package` must be text; got {package!r}.")
+    if name is None:
+        home, _, named = package.rpartition("::")
+        package, name = home or OWN_PACKAGE, named
+    if not isinstance(name, str):
+        raise TypeError(f"`name` must be text; got {name!r}.")
     if not session.call(_HAS_PACKAGE, package)[0]:
         raise RError(
             f"R has no package {package!r}. In R: install.packages({package!r}); "
@@ -66,5 +78,6 @@ def dataset(package: str, name: str) -> pd.DataFrame:
         raise RError(
             f"R's package {package!r} has no data set {name!r}{nearest(name, names)} "
             f"It has {', '.join(names[:12])}{', ...' if len(names) > 12 else '.'}"
+            f"{_ELSEWHERE if package == OWN_PACKAGE else ''}"
         )
     return from_r_frame(session.keep(_FIND, package, name, str(files[name][0])))

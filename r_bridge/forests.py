@@ -126,7 +126,7 @@ class RForest:
         fitted = self.describe(found)
         frame = as_frame(data)
         check_rows(frame, fitted.counts.shape[1])
-        read = self._reader(fitted, to_r_frame(frame), threads)
+        read = self.reader(fitted, to_r_frame(frame), threads)
         check_columns(frame, fitted.columns)
         x = frame[fitted.columns]
         self.check_training(x, fitted, read)
@@ -189,7 +189,7 @@ class RForest:
             response=None if response is None else str(response[0]),
         )
 
-    def _reader(self, fitted: Fitted, train: RObject, threads: int) -> ReadTrees:
+    def reader(self, fitted: Fitted, train: RObject, threads: int) -> ReadTrees:
         """Make the function that predicts with every tree."""
 
         def read(points: pd.DataFrame) -> Floats:

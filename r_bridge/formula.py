@@ -6,6 +6,15 @@ from dataclasses import dataclass
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
+from vstatkit.formula.habits import (
+    CONSTANTS,
+    DIVISIONS,
+    NESTING,
+    NO_MEMBERSHIP,
+    NO_OFFSET,
+    RENAMED_FUNCTIONS,
+    RENAMED_OPTIONS,
+)
 
 _TOKEN = re.compile(
     r"""
@@ -21,37 +30,42 @@ _TOKEN = re.compile(
 )
 
 SAME_FUNCTIONS = frozenset(
-    {"I", "C", "Q", "bs", "poly", "log", "exp", "sqrt", "abs", "sign", "floor"}
+    {"I", "C", "Q", "bs", "ns", "poly", "scale", "cut", "c"}
+    | {"log", "exp", "sqrt", "abs", "sign", "floor"}
     | {"sin", "cos", "tan", "sinh", "cosh", "tanh", "trunc"}
     | {"log2", "log10", "log1p", "expm1", "round"}
 )
 """Functions that R and our formulas have under the same name."""
 
-RENAMED_FUNCTIONS = {
-    "factor": "C",
-    "as.factor": "C",
-    "ifelse": "where",
-    "ceiling": "ceil",
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "pmin": "minimum",
-    "pmax": "maximum",
-}
-"""Functions that have another name here."""
+KNOWN_FUNCTIONS = SAME_FUNCTIONS | set(RENAMED_FUNCTIONS)
+"""Functions of R's that can be translated."""
 
 ROUND = "r_round"
 """R's rounding to digits; numpy's, which is `round` here, differs in the last one."""
 
-ONE_ARGUMENT = frozenset({"log", "factor", "as.factor", "C", "Q"})
+ONE_ARGUMENT = frozenset({"factor", "as.factor", "C", "Q"})
 """Functions whose further arguments mean something else here, or nothing."""
 
-_CONSTANTS = {"TRUE": "True", "FALSE": "False"}
+OPTIONS = {
+    "poly": {"degree", "raw"},
+    "bs": {"df", "knots", "degree", "intercept"},
+    "ns": {"df", "knots", "intercept"},
+    "scale": {"center", "scale"},
+    "cut": {"breaks", "labels", "include.lowest", "right"},
+    "log": {"base"},
+    "round": {"digits"},
+}
+"""Options that functions have here too."""
+
+PACKAGES = frozenset({"base", "stats", "splines"})
+"""Packages of the functions above; their names may stand before them."""
+
+_LOGICAL = frozenset({"TRUE", "FALSE", "T", "F"})
 
 _SHORT_CONSTANTS = {"T": "True", "F": "False"}
 """Truth values where they are given to an option; elsewhere they are columns."""
 
-_OPERATORS = {"^": "**"}
+_OPERATORS = {"^": "**", **DIVISIONS}
 
 _UNTRANSLATABLE = {
     "|": "conditioning, or a logical or",
@@ -63,8 +77,6 @@ _UNTRANSLATABLE = {
     "@": "access to a slot",
     "[": "indexing",
     "]": "indexing",
-    "::": "a package's function",
-    ":::": "a package's function",
     "<-": "an assignment",
     "->": "an assignment",
     "{": "a block of code",
@@ -108,11 +120,12 @@ def translate_formula(formula: str) -> str:
         raise TypeError(
             f"`formula` must be text like 'y ~ x1 + x2'; got {type(formula).__name__}."
         )
-    tokens = tokenize(formula)
-    written = []
-    for place, token in enumerate(tokens):
-        written.append(_WRITERS[token.kind](tokens, place))
-    return "".join(written)
+    tokens = _without_packages(tokenize(formula))
+    calls = _calls(tokens)
+    return "".join(
+        _WRITERS[token.kind](tokens, place, calls[place])
+        for place, token in enumerate(tokens)
+    )
 
 
 def tokenize(formula: str) -> list[Token]:
@@ -130,55 +143,128 @@ def tokenize(formula: str) -> list[Token]:
     return found
 
 
-def _same(tokens: Sequence[Token], place: int) -> str:
+def _without_packages(tokens: Sequence[Token]) -> list[Token]:
+    """Leave `splines::` out before a function that is known."""
+    kept: list[Token] = []
+    for token in tokens:
+        after = bool(kept) and kept[-1].text in ("::", ":::")
+        if after and len(kept) > 1 and token.text in KNOWN_FUNCTIONS:
+            if kept[-2].text in PACKAGES:
+                del kept[-2:]
+        elif after:
+            raise _untranslatable(f"`{kept[-1].text}`, a package's function,")
+        kept.append(token)
+    return kept
+
+
+def _calls(tokens: Sequence[Token]) -> list[tuple[str, ...]]:
+    """List the functions that every token is an argument of, the outermost first.
+
+    Brackets around terms are a function without a name, and belong to the call that
+    they open or close.
+    """
+    found, inside = [], [""]
+    for place, token in enumerate(tokens):
+        if token.text == "(":
+            before = _last_tokens(tokens, place, 1)
+            named = before and before[0].kind == "name"
+            inside.append(before[0].text if named else "")
+        found.append(tuple(inside))
+        if token.text == ")" and len(inside) > 1:
+            inside.pop()
+    return found
+
+
+Calls = tuple[str, ...]
+
+
+def _same(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     return tokens[place].text
 
 
-def _number(tokens: Sequence[Token], place: int) -> str:
+def _number(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     text = tokens[place].text.removesuffix("L")
     power = _next_text(tokens, place) == "^" or _is_negative_power(tokens, place)
     # R computes powers of whole numbers as decimals; numpy refuses negative ones.
     return f"{text}.0" if power and text.isdigit() else text
 
 
-def _backtick(tokens: Sequence[Token], place: int) -> str:
+def _backtick(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     inside = tokens[place].text[1:-1]
     return quote(re.sub(r"\\(.)", r"\1", inside))
 
 
-def _operator(tokens: Sequence[Token], place: int) -> str:
+def _operator(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     text = tokens[place].text
+    if text in ("(", ")"):
+        return _bracket(tokens, place, calls[-1])
+    within = any(calls)
+    if text == NESTING:
+        if within:
+            raise FormulaError(NO_MEMBERSHIP)
+        return ":"
     meaning = _UNTRANSLATABLE.get(text)
-    if text.startswith("%"):
+    if text.startswith("%") and not (within and text in DIVISIONS):
         meaning = "a special operator"
     if meaning is not None:
         raise _untranslatable(f"`{text}`, {meaning},")
     return _OPERATORS.get(text, text)
 
 
-def _name(tokens: Sequence[Token], place: int) -> str:
+def _bracket(tokens: Sequence[Token], place: int, function: str) -> str:
+    """Write vectors as lists; scale by the standard deviation that R has."""
+    text = tokens[place].text
+    if function == "c":
+        return {"(": "[", ")": "]"}[text]
+    return ", ddof=1)" if function == "scale" and text == ")" else text
+
+
+def _name(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     text = tokens[place].text
     if _next_text(tokens, place) == "(":
         return _function(tokens, place)
-    if text == "." or _next_text(tokens, place) == "=":  # all columns; an option
+    if _next_text(tokens, place) == "=":
+        return _option(tokens, place, calls[-1])
+    if text == ".":  # all columns
         return text
     if text in _SHORT_CONSTANTS and _last_texts(tokens, place, 1) == ["="]:
         return _SHORT_CONSTANTS[text]
-    return _CONSTANTS.get(text) or quote(text)
+    if text in CONSTANTS and (any(calls) or text in _LOGICAL):
+        return CONSTANTS[text]
+    return quote(text)
+
+
+def _option(tokens: Sequence[Token], place: int, function: str) -> str:
+    """Write the name of an option, if the function has it here."""
+    text = tokens[place].text
+    if text not in OPTIONS.get(function, {text}):
+        raise _untranslatable(f"`{text}`, an option of `{function}`,")
+    return RENAMED_OPTIONS.get((function, text), text)
 
 
 def _function(tokens: Sequence[Token], place: int) -> str:
     name = tokens[place].text
     several = _has_comma(tokens, place)
+    if name == "offset":
+        raise FormulaError(NO_OFFSET)
     if name == "round" and several:
         return ROUND
     if name in ONE_ARGUMENT and several:
         raise _untranslatable(f"`{name}(...)` with more than one argument")
-    if name in SAME_FUNCTIONS:
-        return name
     if name in RENAMED_FUNCTIONS:
         return RENAMED_FUNCTIONS[name]
-    raise _untranslatable(f"`{name}(...)`")
+    if name not in SAME_FUNCTIONS:
+        raise _untranslatable(f"`{name}(...)`")
+    if name == "scale":
+        _check_scale(tokens, place)
+    return "" if name == "c" else name
+
+
+def _check_scale(tokens: Sequence[Token], place: int) -> None:
+    """Refuse centres and scales that are given as numbers, or from R's other rule."""
+    for option, value in _given(tokens, place):
+        if value not in _LOGICAL or (option == "center" and value in ("FALSE", "F")):
+            raise _untranslatable(f"`scale(...)` with `{option} = {value}`")
 
 
 def _untranslatable(construct: str) -> FormulaError:
@@ -193,9 +279,13 @@ def _next_text(tokens: Sequence[Token], place: int) -> str:
     return next(following, "")
 
 
-def _last_texts(tokens: Sequence[Token], place: int, count: int) -> list[str]:
-    before = [one.text for one in tokens[:place] if one.kind != "space"]
+def _last_tokens(tokens: Sequence[Token], place: int, count: int) -> list[Token]:
+    before = [one for one in tokens[max(0, place - 8) : place] if one.kind != "space"]
     return before[-count:]
+
+
+def _last_texts(tokens: Sequence[Token], place: int, count: int) -> list[str]:
+    return [one.text for one in _last_tokens(tokens, place, count)]
 
 
 def _is_negative_power(tokens: Sequence[Token], place: int) -> bool:
@@ -204,19 +294,40 @@ def _is_negative_power(tokens: Sequence[Token], place: int) -> bool:
     return before[-2:] == ["^", "-"] or before == ["^", "(", "-"]
 
 
+def _arguments(tokens: Sequence[Token], place: int) -> list[list[str]]:
+    """Split the call that starts here into its arguments, without spaces."""
+    depth, found = 0, [[""]]
+    for token in tokens[place + 1 :]:
+        depth -= token.text == ")"
+        if depth == 0 and token.text == ")":
+            break
+        if token.text == "," and depth == 1:
+            found.append([])
+        elif depth > 0 and token.kind != "space":
+            found[-1].append(token.text)
+        depth += token.text == "("
+    return found
+
+
 def _has_comma(tokens: Sequence[Token], place: int) -> bool:
     """Tell whether the call that starts here has a second argument."""
-    depth = 0
-    for token in tokens[place + 1 :]:
-        if token.text == "," and depth == 1:
-            return True
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth == 0 and token.kind != "space":
-            return False
-    return False
+    return len(_arguments(tokens, place)) > 1
 
 
-_WRITERS: dict[str, Callable[[Sequence[Token], int], str]] = {
+def _given(tokens: Sequence[Token], place: int) -> list[tuple[str, str]]:
+    """List the options of the call of `scale` that starts here, and their values."""
+    pairs = []
+    for name, words in zip(
+        ("center", "scale"), _arguments(tokens, place)[1:], strict=False
+    ):
+        named = words[1:2] == ["="]
+        pairs.append(
+            (words[0], "".join(words[2:])) if named else (name, "".join(words))
+        )
+    return pairs
+
+
+_WRITERS: dict[str, Callable[[Sequence[Token], int, Calls], str]] = {
     "space": _same,
     "number": _number,
     "backtick": _backtick,

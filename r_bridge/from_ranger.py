@@ -1,6 +1,6 @@
 """Results from forests that ranger has grown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from r_bridge.adopt import ReadTrees
+from r_bridge.availability import Availability
 from r_bridge.battery import ranger_sections
 from r_bridge.convert import trees_first
-from r_bridge.forests import Fitted, RForest
+from r_bridge.drawn import drawn_sections
+from r_bridge.forests import Fitted, RForest, Sections
 from r_bridge.ranger import TREES
 from r_bridge.recorders import record_ranger
 from r_bridge.training import check_votes, stratified_by
@@ -95,7 +97,12 @@ def _votes(fitted: Fitted) -> bool:
     return bool(fitted.said["treetype"][0] == "Classification")
 
 
-RANGER = Ranger(
+def _sections(seeds: Sequence[int], found: Availability) -> Sections:
+    """All comparisons with ranger: the battery, and settings drawn at random."""
+    return {**ranger_sections(seeds), **drawn_sections(RANGER, seeds)}
+
+
+RANGER: Ranger = Ranger(
     package="ranger",
     r_class="ranger",
     maker="ranger::ranger",
@@ -104,7 +111,7 @@ RANGER = Ranger(
     trees=TREES,
     keep_inbag="ranger(..., keep.inbag = TRUE)",
     keep_trees="write.forest = TRUE",
-    compare=lambda seeds, found: ranger_sections(seeds),
+    compare=_sections,
     record=record_ranger,
 )
 

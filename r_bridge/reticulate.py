@@ -15,10 +15,12 @@ from vstatkit.formula.frames import is_number
 from vstatkit.results.tables import label_texts
 
 __all__ = [
+    "array_values",
     "frame_columns",
     "frame_from_parts",
     "is_ours",
     "r_file",
+    "r_folder",
     "register",
     "series_values",
     "translate_formula",
@@ -41,6 +43,13 @@ class SeriesValues(TypedDict):
     names: list[str] | None
 
 
+class ArrayValues(TypedDict):
+    """An array in parts that reticulate converts whatever its version."""
+
+    values: list[Any]
+    shape: list[int]
+
+
 def r_file() -> str:
     """Path of the R file that lets formulas and tables cross through reticulate.
 
@@ -50,6 +59,18 @@ def r_file() -> str:
         For R: `source(import("r_bridge")$r_file())`.
     """
     return str(resources.files("r_bridge").joinpath("vstatkit.R"))
+
+
+def r_folder() -> str:
+    """Path of the R package that comes with the bridge.
+
+    Returns
+    -------
+    str
+        For a shell: `R CMD INSTALL "$(python -c 'import r_bridge;
+        print(r_bridge.r_folder())')"`.
+    """
+    return str(resources.files("r_bridge").joinpath("vstatkit"))
 
 
 def register() -> None:
@@ -141,6 +162,12 @@ def series_values(series: pd.Series) -> SeriesValues:
     """Take a series apart into its values and, where R can name them, its labels."""
     parts = frame_columns(series.to_frame("values"))
     return SeriesValues(values=parts["values"][0], names=parts["rows"])
+
+
+def array_values(array: Any) -> ArrayValues:
+    """Take an array apart into its values, the first index fastest, and its shape."""
+    column = pd.Series(np.asarray(array).ravel(order="F"))
+    return ArrayValues(values=_values(column), shape=list(np.shape(array)))
 
 
 def _values(column: pd.Series) -> list[Any]:

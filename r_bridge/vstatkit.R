@@ -14,6 +14,14 @@ local({
   register <- function(generic, class, method, home = "reticulate") {
     registerS3method(generic, class, method, envir = asNamespace(home))
   }
+  # reticulate's own calls find a method in its namespace before any other.
+  replace_in_reticulate <- function(name, method) {
+    if (!reticulate_has(name)) return()
+    home <- asNamespace("reticulate")
+    unlockBinding(name, home)
+    assign(name, method, home)
+    lockBinding(name, home)
+  }
   # Functions taken without `$` are called without the conversion below.
   bridge <- reticulate::import("r_bridge.reticulate", convert = FALSE)
   ask <- function(name, ...) {
@@ -108,7 +116,6 @@ local({
   })
 
   # Frames that `r_to_py` makes, or Python takes by `r.df`, differ where NA is.
-  # reticulate's own calls find the method in its namespace before any other.
   theirs <- utils::getS3method("r_to_py", "data.frame",
                                envir = asNamespace("reticulate"))
   with_na <- function(x, convert = FALSE) {
@@ -116,12 +123,7 @@ local({
     if (ours) frame_to_py(x) else theirs(x, convert)
   }
   register("r_to_py", "data.frame", with_na)
-  if (reticulate_has("r_to_py.data.frame")) {
-    home <- asNamespace("reticulate")
-    unlockBinding("r_to_py.data.frame", home)
-    assign("r_to_py.data.frame", with_na, home)
-    lockBinding("r_to_py.data.frame", home)
-  }
+  replace_in_reticulate("r_to_py.data.frame", with_na)
 
   # --- to R ----------------------------------------------------------------
 
@@ -136,6 +138,18 @@ local({
       parts <- reticulate::py_to_r(ask("series_values", x))
       stats::setNames(plain(parts$values), parts$names)
     })
+  }
+
+  # reticulate before 1.38 does not know numpy 2, and leaves its arrays and numbers.
+  if (!reticulate::py_numpy_available()) {
+    from_numpy <- function(x) {
+      parts <- reticulate::py_to_r(ask("array_values", x))
+      values <- plain(parts$values)
+      if (length(parts$shape) < 2) values else array(values, unlist(parts$shape))
+    }
+    numbers <- paste0("numpy.", c("float64", "float32", "int64", "int32", "bool"))
+    for (class in c("numpy.ndarray", numbers)) register("py_to_r", class, from_numpy)
+    replace_in_reticulate("py_to_r.numpy.ndarray", from_numpy)
   }
 
   # reticulate before pandas 3 does not know where its data frames live now.

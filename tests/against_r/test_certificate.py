@@ -11,6 +11,8 @@ from r_bridge.__main__ import main
 from r_bridge.battery import EDGE_CASES, SETTINGS, compare_setting
 from r_bridge.certificate import Certificate, pool
 from r_bridge.compare import Comparison, Quantity, largest_relative_difference
+from r_bridge.drawn import FEATURES, compare_drawn, data_of, draw
+from r_bridge.from_ranger import RANGER
 from vstatkit.variance import by_presence
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -53,7 +55,7 @@ def test_the_whole_certificate_passes(certificate):
     assert certificate.difference <= 1e-10
     ranger = [one for section in certificate.ranger.values() for one in section]
     assert len(ranger) >= FORTY
-    assert len(certificate.ranger) == len(SETTINGS) + len(EDGE_CASES)
+    assert len(certificate.ranger) == len(SETTINGS) + len(EDGE_CASES) + len(FEATURES)
     assert all(len(certificate.ranger[one.title]) == 10 for one in SETTINGS)
     assert len(certificate.grf) >= 3
     assert "PASSED" in str(certificate)
@@ -182,6 +184,57 @@ def test_a_wrong_correction_fails_its_comparison(session, monkeypatch, name):
     assert wrong == [entry.label]
     with pytest.raises(AssertionError, match="vstatkit and R differ"):
         found.assert_close()
+
+
+def a_drawn_one(*, replace):
+    """A setting drawn at random, with clusters, of one kind of sampling."""
+    settings = (draw("clusters", seed) for seed in range(20))
+    return next(one for one in settings if one.replace == replace)
+
+
+@pytest.mark.r
+@pytest.mark.parametrize(
+    "name", ["corrected_v", "corrected_v_simple", "corrected_u", "bm"]
+)
+def test_formulas_in_r_notice_a_wrong_factor(session, monkeypatch, name):
+    entry = ESTIMATORS[name]
+    setting = a_drawn_one(replace=entry.replace is not False)
+    assert compare_drawn(RANGER, setting).ok
+    wrong = replace(entry, zeta_1=lambda *a: (1 + 1e-9) * entry.zeta_1(*a))
+    monkeypatch.setitem(ESTIMATORS, name, wrong)
+    found = compare_drawn(RANGER, setting)
+    missed = [one.name for one in found.quantities if one.verdict == "DIFFERENT"]
+    assert missed == [entry.label]
+
+
+@pytest.mark.r
+def test_settings_drawn_at_random_have_what_their_sections_say(certificate):
+    for feature in FEATURES:
+        section = certificate.ranger[f"drawn at random, with {feature}"]
+        assert len({one.setting for one in section}) == 10
+        for one in section:
+            names = {quantity.name for quantity in one.quantities}
+            way = "corrected-U" if "without" in one.setting else "corrected-V"
+            assert {"rows kept", "zeta_k/B", "BM", way} <= names
+            assert {q.verdict for q in one.quantities} == {"equal"}
+
+
+def test_draws_repeat_and_differ():
+    for feature in FEATURES:
+        settings = [draw(feature, seed) for seed in range(10)]
+        assert settings == [draw(feature, seed) for seed in range(10)]
+        assert len({str(one) for one in settings}) == 10
+        assert {one.replace for one in settings} == {True, False}
+    assert all(draw("votes", seed).kind == "votes" for seed in range(10))
+    assert all(draw("weights", seed).weighted for seed in range(10))
+    assert all(draw("clusters", seed).clusters for seed in range(10))
+    gaps = [data_of(draw("missing values", seed)).isna() for seed in range(10)]
+    assert all(one.to_numpy().any() for one in gaps)
+    assert not any(
+        draw(feature, seed).weighted and draw(feature, seed).clusters
+        for feature in FEATURES
+        for seed in range(50)
+    )
 
 
 @pytest.mark.r

@@ -114,3 +114,19 @@ def test_columns_that_have_no_place_here(session):
     )
     with pytest.raises(TypeError, match="column 'b' is of R's class 'list'"):
         from_r_frame(frame)
+
+
+def test_rs_own_data_sets_need_no_package(session):
+    cars = r_bridge.dataset("mtcars")
+    assert_frame_equal(cars, r_bridge.dataset("datasets", "mtcars"))
+    assert cars.loc["Fiat 128", "mpg"] == 32.4
+    whole = r_bridge.dataset("MASS::Boston")
+    assert_frame_equal(whole, r_bridge.dataset("MASS", "Boston"))
+    with pytest.raises(
+        r_bridge.RError, match=r"did you mean 'mtcars'.*dataset\('MASS'"
+    ):
+        r_bridge.dataset("mtcar")
+    with pytest.raises(TypeError, match="`package` must be text; got 3"):
+        r_bridge.dataset(3)
+    with pytest.raises(TypeError, match="`name` must be text; got 3"):
+        r_bridge.dataset("MASS", 3)

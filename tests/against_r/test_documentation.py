@@ -1,12 +1,14 @@
 """The page on R: its Python runs here, its R through Rscript and reticulate."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
+import r_bridge
 import vstatkit as vs
 from r_bridge.reticulate import frame_columns
 
@@ -30,8 +32,27 @@ def test_the_python_of_the_page_runs(random_forest, capsys):
 
 
 @pytest.mark.r
-def test_the_snippet_for_r_runs(reticulate):
-    printed = reticulate(blocks("r")[0])
+def test_the_snippet_for_the_package_runs(reticulate, tmp_path):
+    # In a folder of its own: what is called vstatkit here, Python would take for it.
+    library = tmp_path / "library"
+    library.mkdir()
+    installed = subprocess.run(
+        ["R", "CMD", "INSTALL", "--no-test-load", "-l", library, r_bridge.r_folder()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert installed.returncode == 0, installed.stderr
+    printed = reticulate('.libPaths("library")\n' + blocks("r")[0])
+    assert "mpg by 500 learners (forest) on 16 of 32" in printed
+    assert "factor(cyl)" in printed
+    assert "cyl (4 -> 6)" in printed
+    assert "OOB RMSE" in printed
+
+
+@pytest.mark.r
+def test_the_snippet_for_reticulate_runs(reticulate):
+    printed = reticulate(blocks("r")[1])
     assert "Forest Results" in printed
     assert "Dep. Variable:" in printed
     assert "'data.frame':\t1 obs. of  5 variables" in printed
@@ -61,8 +82,8 @@ def test_r_gets_the_numbers_that_python_gives(reticulate, tmp_path):
         flat <- res$predict(df[1:3, ])
         stopifnot(is.numeric(flat), length(flat) == 3, is.null(names(flat)))
         write.csv(format(frame, digits = 15), "frame.csv", row.names = FALSE)
-        wrong <- try(vstatkit$fit(y ~ cut(x2, 3), df), silent = TRUE)
-        stopifnot(grepl("`cut(...)` has no counterpart", wrong, fixed = TRUE))
+        wrong <- try(vstatkit$fit(y ~ rank(x2), df), silent = TRUE)
+        stopifnot(grepl("`rank(...)` has no counterpart", wrong, fixed = TRUE))
         wrong <- try(vstatkit$fit(y ~ x22, df), silent = TRUE)
         stopifnot(grepl("did you mean 'x2'", wrong, fixed = TRUE))
         """

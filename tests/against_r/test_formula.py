@@ -9,6 +9,7 @@ import r_bridge
 import vstatkit as vs
 from r_bridge import translate_formula
 from r_bridge.convert import to_r_frame
+from vstatkit.formula.cutting import cut
 from vstatkit.formula.parse import parse
 from vstatkit.formula.rounding import r_round
 
@@ -46,6 +47,28 @@ from vstatkit.formula.rounding import r_round
         ("y ~ pmax(a, b)", "y ~ maximum(a, b)"),
         ('y ~ Q("my x") + C(g)', 'y ~ Q("my x") + C(g)'),
         ("y ~ x +\n  z", "y ~ x +\n  z"),
+        ("y ~ ns(x, 3)", "y ~ ns(x, 3)"),
+        ("y ~ splines::ns(x, df = 3L)", "y ~ ns(x, df = 3)"),
+        ("y ~ bs(x, knots = c(1, 2))", "y ~ bs(x, knots = [1, 2])"),
+        (
+            "y ~ bs(x, df = 5, intercept = T)",
+            "y ~ bs(x, df = 5, include_intercept = True)",
+        ),
+        ("y ~ scale(x)", "y ~ scale(x, ddof=1)"),
+        (
+            "y ~ scale( log(x) , scale = FALSE)",
+            "y ~ scale( log(x) , rescale = False, ddof=1)",
+        ),
+        ("y ~ cut(x, c(-Inf, 0, Inf))", "y ~ cut(x, [-1e999, 0, 1e999])"),
+        (
+            "y ~ cut(x, 3, include.lowest = TRUE)",
+            "y ~ cut(x, 3, include_lowest = True)",
+        ),
+        ('y ~ cut(x, 2, labels = c("a", "b"))', 'y ~ cut(x, 2, labels = ["a", "b"])'),
+        ("y ~ log(x, 2) + log(x, base = 10)", "y ~ log(x, 2) + log(x, base = 10)"),
+        ("y ~ a + b %in% a", "y ~ a + b : a"),
+        ("y ~ I(a %% 2) + I(a %/% 3)", "y ~ I(a % 2) + I(a // 3)"),
+        ("y ~ c + pi + I(2*pi)", "y ~ c + pi + I(2*3.141592653589793)"),
     ],
 )
 def test_translations(given, expected):
@@ -55,19 +78,22 @@ def test_translations(given, expected):
 @pytest.mark.parametrize(
     ("given", "construct"),
     [
-        ("y ~ cut(x, 3)", r"`cut\(\.\.\.\)`"),
-        ("y ~ ns(x, 3)", r"`ns\(\.\.\.\)`"),
-        ("y ~ scale(x)", r"`scale\(\.\.\.\)`"),
-        ("y ~ offset(x)", r"`offset\(\.\.\.\)`"),
-        ("y ~ log(x, 2)", r"`log\(\.\.\.\)` with more than one argument"),
+        ("y ~ rank(x)", r"`rank\(\.\.\.\)`"),
+        ("y ~ cut(x, 3, dig.lab = 2)", "`dig.lab`, an option of `cut`"),
+        ("y ~ ns(x, 3, Boundary.knots = c(0, 1))", "`Boundary.knots`, an option of"),
+        ("y ~ scale(x, scale = 2)", r"`scale\(\.\.\.\)` with `scale = 2`"),
+        ("y ~ scale(x, FALSE)", r"`scale\(\.\.\.\)` with `center = FALSE`"),
+        ("y ~ offset(x)", r"`offset\(\.\.\.\)` is not available.*I\(y - w\) ~ x"),
         ("y ~ factor(g, levels = 1:3)", r"`factor\(\.\.\.\)` with more than one"),
-        ("y ~ a %in% b", "R's `%in%`, a special operator, has no counterpart"),
+        ("y ~ a %o% b", "R's `%o%`, a special operator, has no counterpart"),
+        ("y ~ a %% b", "R's `%%`, a special operator, has no counterpart"),
+        ("y ~ I(a %in% b)", "`%in%` between values has no counterpart"),
         ("y ~ x | g", r"`\|`, conditioning, or a logical or, has no counterpart"),
         ("y ~ I(a & b)", "`&`, a logical and, has no counterpart"),
         ("y ~ I(!a)", "`!`, a logical not"),
         ("y ~ df$x", r"`\$`, access to a part"),
         ("y ~ x[1]", r"`\[`, indexing"),
-        ("y ~ splines::bs(x)", "`::`, a package's function"),
+        ("y ~ rms::rcs(x)", "`::`, a package's function"),
     ],
 )
 def test_what_has_no_translation_is_named(given, construct):
@@ -93,6 +119,35 @@ def formula_data():
     )
 
 
+# What `fit` reads as it is, in R's words.
+RS_HABITS = [
+    "y ~ I(x^2) + I(2^-whole) + I(whole^-1)",
+    "y ~ factor(whole) + as.factor(g)",
+    "y ~ `größe x` + log(`größe x`^2)",
+    "y ~ poly(x, 2, raw = TRUE)",
+    "y ~ ns(x, df = 3) + z",
+    "y ~ splines::ns(x, 5)",
+    "y ~ ns(x, df = 4, intercept = TRUE) - 1",
+    "y ~ ns(x, knots = c(1, 1.5))",
+    "y ~ ns(x)",
+    "y ~ bs(x, df = 5)",
+    "y ~ bs(x, knots = c(1, 1.5), degree = 2)",
+    "y ~ bs(x, df = 5, intercept = TRUE) - 1",
+    "y ~ cut(x, 3)",
+    "y ~ cut(x, breaks = c(0.5, 1, 1.5, 2)) - 1",
+    "y ~ cut(x, c(-Inf, 1, Inf)) + cut(z, c(0, 1, 2), right = FALSE)",
+    "y ~ cut(whole, c(1, 4, 8), include.lowest = TRUE)",
+    "y ~ log(x, 2) + log(z, base = 10) + log(x, 3)",
+    "y ~ g + x %in% g",
+    "y ~ (x + z + g)^2 - x:z",
+    "y ~ x^2",
+    "y ~ I(whole %% 3) + I(whole %/% 2)",
+    "y ~ x + z - 1",
+    "y ~ ifelse(x > 1, z, 0) + pmax(x, z) + ceiling(x) + atan(z)",
+    "y ~ x*g + I(pi*z)",
+]
+
+
 @pytest.mark.r
 @pytest.mark.parametrize(
     "formula",
@@ -112,17 +167,87 @@ def formula_data():
         "y ~ I(whole^-1) + I(whole^(-2)) + I(2^-whole) + I(whole^2)",
         "y ~ poly(x, 2, raw = T)",
         "y ~ round(x, 1) + round(z, digits = 2) + round(whole, -1) + round(x)",
+        "y ~ scale(x) + scale(z, scale = FALSE)",
+        *RS_HABITS,
     ],
 )
 def test_the_model_matrix_is_rs(session, formula):
     data = formula_data()
+    expected = rs_matrix(session, formula, data)
+    assert_same_columns(translate_formula(formula), data, expected)
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("formula", RS_HABITS)
+def test_fit_reads_rs_words_as_r_does(session, formula):
+    data = formula_data()
+    assert_same_columns(formula, data, rs_matrix(session, formula, data))
+
+
+@pytest.mark.r
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "~ ns(x, df = 4)",
+        "~ ns(x, knots = c(1, 1.5), intercept = TRUE) - 1",
+        "~ poly(x, 3)",
+        "~ scale(x)",
+    ],
+)
+def test_new_data_are_coded_as_r_does(session, formula):
+    """Also beyond the range of the data that were fitted."""
+    data = formula_data()
+    new = pd.DataFrame({"x": [0.9, 1.3, 1.8, -1.0, 4.0]})
     expected = session.call(
-        "function(text, data) unclass(model.matrix(as.formula(text), data))",
+        """function(text, data, new) {
+          library(splines)
+          terms <- attr(model.frame(as.formula(text), data), "terms")
+          unclass(model.matrix(terms, model.frame(terms, new)))
+        }""",
+        formula,
+        to_r_frame(data),
+        to_r_frame(new),
+    )
+    text = translate_formula(f"y {formula}")
+    found = parse(text, data, environment=None, intercept=True).coding.matrix(new)
+    assert_allclose(_sorted(found), _sorted(expected), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.r
+def test_labels_of_intervals_are_rs(session):
+    rng = np.random.default_rng(3)
+    for scale in (1e-7, 1e-3, 1.0, 123.4, 1e6, 1e12):
+        x = rng.normal(size=40) * scale + scale * 1000 * (scale == 1.0)
+        for right in (True, False):
+            code = "function(x, right) levels(cut(x, 4, right = right))"
+            expected = session.call(code, x, right)
+            assert list(cut(x, 4, right=right).categories) == list(expected)
+
+
+@pytest.mark.r
+def test_ordered_factors_have_rs_polynomials_where_they_are_asked_for(session):
+    data = formula_data()
+    codes = data["whole"].to_numpy() % 4
+    levels = ["a", "b", "c", "d"]
+    data["o"] = pd.Categorical.from_codes(codes, levels, ordered=True)
+    expected = rs_matrix(session, "y ~ o + x", data)
+    assert_same_columns("y ~ C(o, Poly) + x", data, expected)
+
+
+def rs_matrix(session, formula, data):
+    """R's model matrix."""
+    return session.call(
+        """function(text, data) {
+          library(splines)
+          unclass(model.matrix(as.formula(text), data))
+        }""",
         formula,
         to_r_frame(data),
     )
-    text = translate_formula(formula)
-    ours = parse(text, data, environment=None, intercept=True).X
+
+
+def assert_same_columns(formula, data, expected):
+    ours = parse(formula, data, environment=None, intercept=True).X
     assert ours.shape == expected.shape
     # patsy puts factors before numbers: columns are compared as a set.
     assert_allclose(_sorted(ours), _sorted(expected), rtol=1e-10, atol=1e-12)

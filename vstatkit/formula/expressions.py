@@ -12,8 +12,11 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.cutting import cut
+from vstatkit.formula.logarithms import log
 from vstatkit.formula.polynomials import poly
 from vstatkit.formula.rounding import r_round
+from vstatkit.formula.splines import ns
 
 PATSY_BUILTINS = frozenset(
     {"I", "Q", "C", "ContrastMatrix", "Treatment", "Poly", "Sum", "Helmert", "Diff"}
@@ -108,14 +111,14 @@ def canonical(code: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Strip `Q('...')` from a name for display.
+    """Strip `Q('...')` and backticks from a name for display.
 
     Examples
     --------
     >>> plain_name("log(Q('my x')):b")
     'log(my x):b'
     """
-    return re.sub(r"""Q\((["'])(.*?)\1\)""", r"\2", name)
+    return re.sub(r"""Q\((["'])(.*?)\1\)|`([^`]*)`""", r"\2\3", name)
 
 
 def names_in(code: str) -> list[str]:
@@ -197,9 +200,12 @@ SAFE_FUNCTIONS: dict[str, Any] = {
     "clip": np.clip,
     "round": np.round,
     "r_round": r_round,
+    "log": log,
     "poly": poly,
+    "ns": ns,
+    "cut": cut,
 }
-"""numpy's elementwise functions and `poly`: they compute and touch nothing else."""
+"""numpy's elementwise functions and some of R's: they compute, nothing else."""
 
 
 _SAFE_NODES = (

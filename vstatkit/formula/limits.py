@@ -62,13 +62,18 @@ _SPLINES = {
     "cr": ("x", "df", "knots"),
     "cc": ("x", "df", "knots"),
     "poly": ("x", "degree"),
+    "ns": ("x", "df", "knots"),
+    "cut": ("x", "breaks"),
 }
 """Leading arguments of what makes several columns of one."""
 
-_ARITY = {"where": (3, 3), "clip": (3, 3), "I": (1, 1), "C": (1, 3)}
+_ARITY = {"where": (3, 3), "clip": (3, 3), "log": (1, 2), "I": (1, 1), "C": (1, 3)}
 
 _ROUNDING = {"round": "decimals", "r_round": "digits"}
 """Functions that round, and what they call the number of digits."""
+
+_KEYWORDS = {"log": ("base",)}
+"""Arguments of elementwise functions that may be named."""
 
 
 def check_text(formula: str) -> None:
@@ -256,7 +261,7 @@ class _Judge:
         if any(keyword.arg is None for keyword in node.keywords):
             raise _refused(node, "arguments are written one by one.")
         options: list[ast.AST] = [keyword.value for keyword in node.keywords]
-        if name in SAFE_FUNCTIONS and name != "poly":
+        if name in SAFE_FUNCTIONS and name not in _SPLINES:
             return self._elementwise(node, name)
         if name == "Q":
             raise _refused(node, "Q takes one text, the name of a column.")
@@ -277,7 +282,7 @@ class _Judge:
         if name in _SPLINES or name in _SCALERS or name == "te":
             self.numbers(node.args[:1])
             _spline_columns(node)
-            return "number"
+            return "category" if name == "cut" else "number"
         found = self.kind(node.args[0])
         return "category" if name == "C" else found
 
@@ -289,7 +294,9 @@ class _Judge:
         low = high = getattr(function, "nin", 0)
         if name in _ARITY:
             low, high = _ARITY[name]
-        if not low <= len(node.args) <= high or node.keywords:
+        named = [one for one in node.keywords if one.arg in _KEYWORDS.get(name, ())]
+        given = [*node.args, *(one.value for one in named)]
+        if not low <= len(given) <= high or len(named) < len(node.keywords):
             raise _refused(node, f"{name} takes {high} columns or numbers here.")
         if name == "where":
             self.numbers(node.args[:1])
@@ -297,7 +304,7 @@ class _Judge:
             if not found <= {"number", "text"}:
                 raise _refused(node, "where gives numbers or text.")
             return "text" if "text" in found else "number"
-        self.numbers(node.args)
+        self.numbers(given)
         return "number"
 
     def _rounding(self, node: ast.Call, option: str) -> str:
@@ -386,7 +393,7 @@ def _spline_columns(node: ast.Call) -> int:
     given = dict(zip(_SPLINES.get(name, ()), node.args, strict=False))
     given |= {one.arg: one.value for one in node.keywords if one.arg is not None}
     total = 1
-    for option in ("df", "degree", "knots"):
+    for option in ("df", "degree", "knots", "breaks"):
         value = given.get(option)
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             continue

@@ -7,7 +7,9 @@ from typing import Any
 from vstatkit.formula.expressions import bare_name, names_in
 from vstatkit.formula.terms import Codes, sides, written_factors
 
-STATEFUL = frozenset({"center", "standardize", "scale", "bs", "cr", "cc", "te", "poly"})
+STATEFUL = frozenset(
+    {"center", "standardize", "scale", "bs", "cr", "cc", "te", "poly", "ns", "cut"}
+)
 """Functions that learn from the training data how to code new data."""
 
 

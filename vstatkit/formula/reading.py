@@ -28,6 +28,7 @@ from vstatkit.formula.expressions import (
     parse_code,
 )
 from vstatkit.formula.frames import listed, nearest
+from vstatkit.formula.habits import without_habits
 from vstatkit.formula.limits import (
     MAX_COLUMNS,
     check_codes,
@@ -121,7 +122,8 @@ def read_names(
     """
     if environment is None and isinstance(formula, str):
         check_text(formula)
-    text = expand_dot(formula, [c for c in columns if c not in not_in_dot])
+    known = [c for c in columns if c not in not_in_dot]
+    text = expand_dot(_in_our_words(formula, columns, environment), known)
     tree = read_tree(text)
     codes = list(written_factors(tree))
     trusted = environment is not None
@@ -134,6 +136,14 @@ def read_names(
     if not trusted:
         check_trusted(codes, columns)
     return Named(tree, codes, environment, trusted)
+
+
+def _in_our_words(
+    formula: str, columns: pd.Index, environment: Environment | None
+) -> str:
+    """Translate habits of R's; names that the caller has stay the caller's."""
+    names = {} if environment is None else visible_names(environment)
+    return without_habits(formula, lambda name: name in columns or name in names)
 
 
 def read_formula(

@@ -1,0 +1,299 @@
+"""Settings drawn at random, and the corrected estimators as R computes them there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import vstatkit as vs
+from r_bridge import session
+from r_bridge.adopt import TreesInR
+from r_bridge.availability import require
+from r_bridge.columns import ForestData, read_columns
+from r_bridge.compare import TOLERANCE, Comparison, Quantity
+from r_bridge.convert import counts_to_inbag, to_r_frame
+from r_bridge.forests import RForest
+from r_bridge.objects import RObject
+from vstatkit import datasets
+from vstatkit._typing import Floats, Ints
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.registry import make_design
+from vstatkit.variance.registry import ESTIMATORS
+
+FEATURES = ("votes", "weights", "clusters", "missing values")
+"""What a setting must have, by section of the certificate; the rest is drawn."""
+
+FORMULA = "y ~ `x 1` + x2 + größe + x4"
+
+POINTS = 6
+"""Query points."""
+
+WHY_IN_R = (
+    "held against formulas written in plain R (r_bridge/corrected.R), on rows or "
+    "clusters that R has kept and counted."
+)
+
+_GROW = """
+function(x, y, options) {
+  given <- list(x = x, y = y, keep.inbag = TRUE, verbose = FALSE, num.threads = 1)
+  do.call(ranger::ranger, c(given, options), quote = TRUE)
+}
+"""
+
+_COMPLETE = "function(frame) which(stats::complete.cases(frame))"
+
+# Votes are counted by class; of two classes the second one's share is the estimate.
+_VALUES = """
+function(forest, x) {
+  found <- predict(forest, data = x, predict.all = TRUE, num.threads = 1,
+                   seed = 1)$predictions
+  if (forest$treetype == "Regression") return(found)
+  if (forest$treetype == "Classification") {
+    codes <- seq_along(forest$forest$levels)
+    found <- aperm(sapply(codes, function(code) 1 * (found == code),
+                          simplify = "array"), c(1, 3, 2))
+  }
+  if (dim(found)[2] == 2) return(found[, 2, ])
+  matrix(aperm(found, c(2, 1, 3)), ncol = dim(found)[3])
+}
+"""
+
+_INBAG = "function(forest) simplify2array(forest$inbag.counts)"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One setting that was drawn.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the data and of the subsamples.
+    n, B : int
+        Rows before any is dropped; trees.
+    fraction : float
+        Size of subsamples as a share of rows, or of clusters.
+    replace : bool
+        With replacement or without.
+    kind : {"regression", "probability", "votes"}
+        Kind of forest.
+    classes : int
+        Classes of the response, unless it is a number.
+    weighted : bool
+        Whether ranger draws rows itself, by weights.
+    clusters : int
+        Clusters that rows are in; 0 for none.
+    gaps : float
+        Share of cells that are missing.
+    options : dict
+        Options of ranger.
+    """
+
+    seed: int
+    n: int
+    B: int
+    fraction: float
+    replace: bool
+    kind: str
+    classes: int
+    weighted: bool
+    clusters: int
+    gaps: float
+    options: dict[str, Any]
+
+    def __str__(self) -> str:
+        way = "with" if self.replace else "without"
+        parts = [self.kind, f"{way} replacement", f"n = {self.n}", f"B = {self.B}"]
+        parts += [f"{self.fraction:.2f} of the units a tree"]
+        parts += ["rows drawn by weights"] * self.weighted
+        parts += [f"{self.clusters} clusters"] * bool(self.clusters)
+        parts += [f"{self.gaps:.0%} of the cells missing"] * bool(self.gaps)
+        return ", ".join([*parts, f"seed {self.seed}"])
+
+
+def draw(feature: str, seed: int) -> Drawn:
+    """Draw a setting that has a feature.
+
+    Examples
+    --------
+    >>> draw("votes", 3) == draw("votes", 3)
+    True
+    >>> draw("clusters", 0).clusters > 0
+    True
+    """
+    rng = np.random.default_rng([FEATURES.index(feature), seed])
+    n = int(rng.integers(30, 70))
+    kinds = ["regression", "probability", "votes"]
+    weighted = feature == "weights" or (feature != "clusters" and rng.random() < 0.3)
+    clusters = int(rng.integers(12, n // 2 + 1))
+    grouped = feature == "clusters" or (not weighted and rng.random() < 0.3)
+    return Drawn(
+        seed=seed,
+        n=n,
+        B=int(rng.integers(60, 200)),
+        fraction=float(rng.uniform(0.25, 0.8)),
+        replace=bool(rng.random() < 0.5),
+        kind="votes" if feature == "votes" else str(rng.choice(kinds)),
+        classes=int(rng.integers(2, 4)),
+        weighted=weighted,
+        clusters=clusters if grouped else 0,
+        gaps=0.04 if feature == "missing values" or rng.random() < 0.3 else 0.0,
+        options={
+            "mtry": int(rng.integers(1, 5)),
+            "min.node.size": int(rng.integers(1, 8)),
+            "max.depth": int(rng.integers(2, 8)),
+            "seed": int(rng.integers(1, 2**31)),
+        },
+    )
+
+
+def drawn_sections(kind: RForest, seeds: Iterable[int]) -> dict[str, list[Comparison]]:
+    """All comparisons in settings drawn at random, by what they must have.
+
+    Parameters
+    ----------
+    kind : RForest
+        How ranger's forests are read.
+    seeds : iterable of int
+        A setting of every section for each.
+    """
+    each = list(seeds)
+    return {
+        f"drawn at random, with {feature}": [
+            compare_drawn(kind, draw(feature, seed)) for seed in each
+        ]
+        for feature in FEATURES
+    }
+
+
+def data_of(setting: Drawn) -> pd.DataFrame:
+    """Draw data: numbers, a factor, awkward names, classes and gaps as wanted."""
+    rng = np.random.default_rng([setting.seed, 1])
+    data = datasets.mars(setting.n, rng=setting.seed)
+    groups = pd.cut(data["x3"], [0, 0.3, 0.7, 1], labels=["low", "mid", "high"])
+    data = data.assign(größe=groups).rename(columns={"x1": "x 1"})
+    if setting.kind != "regression":
+        labels = ["a", "b b", "ç"][: setting.classes]
+        data["y"] = pd.qcut(data["y"], len(labels), labels=labels)
+    columns = ["x 1", "x2", "größe", "x4", "y"]
+    holes = rng.random((setting.n, len(columns))) < setting.gaps
+    return data[columns].mask(holes)
+
+
+def compare_drawn(kind: RForest, setting: Drawn) -> Comparison:
+    """Grow one forest, and compare the corrected estimators with R's."""
+    found = require("R", "rpy2", "ranger")
+    data = data_of(setting)
+    points = data_of(_elsewhere(setting)).dropna().head(POINTS)
+    columns = read_columns(FORMULA, data, points)
+    unit = _units(setting, len(columns.x))
+    forest = _grown(setting, columns, unit)
+    quantities = [
+        _rows(data, columns),
+        *_estimates(setting, kind, forest, columns, unit),
+    ]
+    names = ("R", "ranger")
+    return Comparison(
+        title=f"vstatkit and R: {FORMULA}",
+        setting=str(setting),
+        quantities=tuple(quantities),
+        versions={
+            "vstatkit": vs.__version__,
+            **{one: str(found[one]) for one in names},
+        },
+    )
+
+
+def _elsewhere(setting: Drawn) -> Drawn:
+    """Query points come from other data of the same kind."""
+    return replace(setting, seed=setting.seed + 1000, n=60, gaps=0.0)
+
+
+def _units(setting: Drawn, n: int) -> Ints:
+    """Give every row the number of its cluster; without clusters, its own."""
+    if not setting.clusters:
+        return np.arange(n)
+    rng = np.random.default_rng([setting.seed, 2])
+    codes = rng.integers(setting.clusters, size=n)
+    return np.asarray(np.unique(codes, return_inverse=True)[1], dtype=np.int64)
+
+
+def _grown(setting: Drawn, columns: ForestData, unit: Ints) -> RObject:
+    """Let ranger grow a forest: on subsamples drawn here, or by weights."""
+    n = int(unit.max()) + 1
+    size = max(2, round(setting.fraction * n))
+    options = {
+        **setting.options,
+        "num.trees": setting.B,
+        "probability": setting.kind == "probability",
+    }
+    if setting.weighted:
+        rng = np.random.default_rng([setting.seed, 3])
+        weights = rng.uniform(0.2, 2, len(unit))
+        drawing = {"replace": setting.replace, "sample.fraction": size / n}
+        options |= {"case.weights": weights, **drawing}
+    else:
+        design = make_design("iid", n, size, replace=setting.replace, seed=setting.seed)
+        counts = dense(design.sized(setting.B).counts(0, setting.B)).astype(np.int64)
+        options["inbag"] = counts_to_inbag(counts[:, unit])
+    response = to_r_frame(columns.response.to_frame("y"))
+    answers = session.keep("function(frame) frame$y", response)
+    return session.keep(_GROW, to_r_frame(columns.x), answers, options)
+
+
+def _rows(data: pd.DataFrame, columns: ForestData) -> Quantity:
+    """Compare the rows that are complete."""
+    ours = np.asarray(columns.parsed.rows, dtype=float) + 1
+    theirs = np.asarray(session.call(_COMPLETE, to_r_frame(data)), dtype=float)
+    if ours.shape != theirs.shape:  # no row is like another's
+        ours, theirs = np.array([float(ours.size)]), np.array([float(theirs.size)])
+    return Quantity("rows kept", ours, theirs, 0.0)
+
+
+def _estimates(
+    setting: Drawn, kind: RForest, forest: RObject, columns: ForestData, unit: Ints
+) -> list[Quantity]:
+    """Compute the estimators here, from what the bridge adopts, and in R."""
+    counts, values = _read(kind, forest, columns)
+    firsts = np.unique(unit, return_index=True)[1]
+    inbag = session.keep(_INBAG, forest)
+    points = session.keep("function(x) x", to_r_frame(columns.new))
+    code = resources.files("r_bridge").joinpath("corrected.R").read_text("utf-8")
+    theirs = session.call(
+        code, inbag, session.keep(_VALUES, forest, points), unit.astype(float)
+    )
+    methods = (
+        ["corrected_v", "corrected_v_simple"] if setting.replace else ["corrected_u"]
+    )
+    found = {
+        method: vs.variance_components(
+            counts[:, firsts], values, method=method, replace=setting.replace
+        )
+        for method in ["bm", *methods]
+    }
+    monte_carlo = found["bm"].monte_carlo
+    return [
+        Quantity("zeta_k/B", monte_carlo, theirs["monte_carlo"], TOLERANCE, WHY_IN_R),
+        *(
+            Quantity(
+                ESTIMATORS[method].label,
+                one.sampling,
+                np.asarray(theirs[method], dtype=float),
+                TOLERANCE,
+                WHY_IN_R,
+            )
+            for method, one in found.items()
+        ),
+    ]
+
+
+def _read(kind: RForest, forest: RObject, columns: ForestData) -> tuple[Ints, Floats]:
+    """Read in-bag counts and every tree's values as `from_ranger` does."""
+    fitted = kind.describe(kind.find(forest))
+    read = kind.reader(fitted, to_r_frame(columns.x), 1)
+    n_classes = None if fitted.classes is None else len(fitted.classes)
+    trees = TreesInR(len(fitted.columns), n_classes)
+    return fitted.counts, trees.predict(read, columns.new)

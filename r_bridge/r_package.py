@@ -1,0 +1,203 @@
+"""What the R package in `r_bridge/vstatkit` asks of Python.
+
+Errors and warnings go over as text, so that they are conditions of R's there.
+"""
+
+import numbers
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import vstatkit as vs
+from r_bridge.forests import from_forest
+from r_bridge.formula import KNOWN_FUNCTIONS, translate_formula
+from vstatkit import EnsembleResults
+from vstatkit._typing import Floats, Labels
+from vstatkit.results.tables import label_texts
+
+MAX_MESSAGE = 2000
+"""Characters of an error that are handed on."""
+
+NOBODY = 100_000
+"""Calls up where no Python code is: formulas find columns there, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a call.
+
+    Attributes
+    ----------
+    value : Any
+        What was returned; None where the call failed.
+    failed : str or None
+        Why it failed.
+    kind : str
+        Name of the exception.
+    warned : list of str
+        Warnings on the way.
+    """
+
+    value: Any
+    failed: str | None
+    kind: str
+    warned: list[str]
+
+
+def ask(name: str, *arguments: Any) -> Answer:
+    """Call one of the functions below, and catch what it says.
+
+    Examples
+    --------
+    >>> ask("method", "text", "upper", None).value
+    'TEXT'
+    >>> ask("method", "text", "index", {"sub": "b"}).kind
+    'TypeError'
+    """
+    value, failed, kind = None, None, ""
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always", vs.VstatkitWarning)
+        try:
+            value = _FUNCTIONS[name](*arguments)
+        except Exception as error:  # all of them are R's to handle
+            kind = type(error).__name__
+            failed = (str(error) or kind)[:MAX_MESSAGE]
+    texts = [str(one.message) for one in noted if _is_news(one.category)]
+    return Answer(value, failed, kind, list(dict.fromkeys(texts)))
+
+
+def _is_news(category: type[Warning]) -> bool:
+    """Leave out what is for developers."""
+    return not issubclass(category, DeprecationWarning | PendingDeprecationWarning)
+
+
+def known_functions() -> list[str]:
+    """List functions that formulas have here; R computes others, as columns."""
+    return sorted(KNOWN_FUNCTIONS)
+
+
+def fit(
+    formula: str, data: pd.DataFrame, options: Mapping[str, Any] | None
+) -> EnsembleResults:
+    """Fit an R formula, given as text."""
+    text = translate_formula(formula)
+    return vs.fit(text, data, eval_env=NOBODY, **dict(options or {}))
+
+
+def adopt(
+    model: Any,
+    data: pd.DataFrame,
+    newdata: pd.DataFrame,
+    options: Mapping[str, Any] | None,
+) -> EnsembleResults:
+    """Compute standard errors for a forest that R has grown."""
+    return from_forest(model, data, newdata, **dict(options or {}))
+
+
+def method(value: Any, name: str, options: Mapping[str, Any] | None) -> Any:
+    """Call a method by its name."""
+    return getattr(value, name)(**dict(options or {}))
+
+
+def texts(value: Any) -> str:
+    """Write an object as it prints."""
+    return str(value)
+
+
+def out_of_bag(results: EnsembleResults) -> dict[str, Any]:
+    """Give out-of-bag predictions, and the response, of every row that was used.
+
+    Returns
+    -------
+    dict
+        `rows`, names of the rows; `fitted`, a list of columns, one or one for each of
+        more than two classes, NaN where a row was never out of bag; `y`, numbers, or
+        places of the classes from 1; `classes`, their names, or None.
+    """
+    recipe = results.recipe
+    if recipe is None or recipe.oob is None or recipe.y is None:
+        raise ValueError(
+            "there are no out-of-bag predictions: the model was fitted with "
+            "oob = FALSE, elsewhere, or its kernel does not predict. predict() "
+            "gives predictions of data."
+        )
+    predictor, oob = results.predictor, recipe.oob
+    classes = None if predictor is None else predictor.classes
+    fitted: Floats = np.full((len(recipe.y), oob.mean.shape[1]), np.nan)
+    fitted[slice(None) if oob.rows is None else oob.rows] = oob.mean
+    return {
+        "rows": None if recipe.data is None else _row_names(recipe.data.index),
+        "fitted": [column.tolist() for column in fitted.T],
+        "y": (recipe.y + (classes is not None)).tolist(),
+        "classes": None if classes is None else [str(one) for one in classes],
+    }
+
+
+def _row_names(index: Labels) -> list[str]:
+    """Name rows as R does: where they are counted, from 1."""
+    counted = pd.api.types.is_integer_dtype(index.dtype)
+    return label_texts(index + 1 if counted else index)
+
+
+def effects(results: EnsembleResults, alpha: float) -> pd.DataFrame | None:
+    """Tabulate the effects, each with a name of its own in `term`.
+
+    Those of a factor are named by its levels, `g (a -> b)`.
+    """
+    found = results.effects_frame(alpha)
+    if found is None:
+        return None
+    ends = zip(found["from"], found["to"], strict=True)
+    moves = [
+        "" if isinstance(start, numbers.Number) else f" ({start} -> {end})"
+        for start, end in ends
+    ]
+    labels = label_texts(found.index)
+    terms = [label + move for label, move in zip(labels, moves, strict=True)]
+    columns = {name: found[name].to_numpy() for name in found.columns}
+    return pd.DataFrame({"term": terms, **columns})
+
+
+def about(results: EnsembleResults) -> dict[str, Any]:
+    """Say what printed results begin with."""
+    predictor = results.predictor
+    classes = None if predictor is None else predictor.classes
+    return {
+        "kernel": results.info.kernel,
+        "response": results.info.response,
+        "nobs": int(results.nobs),
+        "n_dropped": int(results.info.n_dropped),
+        "k": int(results.k),
+        "B": int(results.B),
+        "replace": bool(results.replace),
+        "variance": results.variance,
+        "seed": str(results.seed),
+        "predicts": predictor is not None,
+        "classes": None if classes is None else [str(one) for one in classes],
+        "scores": {} if results.scores is None else dict(results.scores.table),
+    }
+
+
+def load(path: str) -> EnsembleResults:
+    """Read results that were saved."""
+    return vs.load(path)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (
+        about,
+        adopt,
+        effects,
+        fit,
+        known_functions,
+        load,
+        method,
+        out_of_bag,
+        texts,
+    )
+}

@@ -1,0 +1,189 @@
+# Formulas: what Python can compute is left to it, the rest is computed here.
+#
+# A name that is no column is looked up where the formula was written: a vector as
+# long as the data becomes a column, a single value is written into the formula. A
+# call that formulas do not have in Python, such as a function of the user's, becomes
+# a column by the name of the call; for new data it is computed again.
+
+BETWEEN_TERMS <- c("~", "+", "-", "*", "/", "^", ":", "%in%", "(")
+
+WITHIN_TERMS <- c("+", "-", "*", "/", "^", "(", "<", ">", "<=", ">=", "==", "!=")
+
+as_text <- function(e) paste(deparse(e, width.cutoff = 500L), collapse = " ")
+
+known_functions <- function() {
+  if (is.null(the$functions)) the$functions <- unlist(ask("known_functions"))
+  the$functions
+}
+
+# Name of the function that is called, without its package; "" if it has none.
+function_of <- function(e) {
+  head <- e[[1]]
+  packaged <- is.call(head) && as.character(head[[1]])[1] %in% c("::", ":::")
+  if (is.symbol(head)) as.character(head)
+  else if (packaged) as.character(head[[3]])
+  else ""
+}
+
+# Some functions have more arguments in R than in Python's formulas.
+in_python <- function(e) {
+  if (!is.call(e)) return(TRUE)
+  name <- function_of(e)
+  if (name == "factor" && length(e) > 2) return(FALSE)
+  (name %in% c(WITHIN_TERMS, known_functions())) &&
+    all(vapply(as.list(e)[-1], in_python, logical(1)))
+}
+
+read_formula <- function(formula, data, leave_out = character()) {
+  where <- environment(formula)
+  if (is.null(where)) where <- parent.frame(2)
+  if (length(formula) != 3) {
+    fail("the formula must have a response, like y ~ x1 + x2.", "FormulaError")
+  }
+  data <- as_data(data, formula, where)
+  if ("." %in% all.vars(formula)) {
+    formula <- formula(terms(formula, data = data[setdiff(names(data), leave_out)]))
+    environment(formula) <- where
+  }
+  n <- nrow(data)
+  outside <- list()
+  known <- TRUE
+
+  variable <- function(e, alone) {
+    name <- as.character(e)
+    if (name %in% names(data)) return(e)
+    value <- get0(name, envir = where)
+    if (is.null(value) || is.function(value) || is.list(value)) {
+      known <<- FALSE  # Python knows which column was meant
+      return(e)
+    }
+    single <- !alone && is.atomic(value) && length(value) == 1 && !is.na(value)
+    if (single && n != 1) return(value)
+    if (length(value) != n || !is.null(dim(value))) {
+      fail(paste0(
+        "'", name, "' is no column of the data, and the '", name, "' found beside the ",
+        "formula has ", length(value), " values; the data have ", n, " rows."
+      ), "FormulaError")
+    }
+    outside[[name]] <<- value
+    e
+  }
+
+  # Names within a call; constants of R's are no columns.
+  within <- function(e) {
+    if (is.symbol(e)) {
+      if (as.character(e) %in% c("T", "F", "pi") && !as.character(e) %in% names(data)) {
+        return(eval(e, baseenv()))
+      }
+      return(variable(e, alone = FALSE))
+    }
+    if (!is.call(e)) return(e)
+    e[[1]] <- as.name(function_of(e))
+    e[-1] <- lapply(e[-1], within)
+    e
+  }
+
+  side <- function(e) {
+    made <- list()
+    walk <- function(e) {
+      if (is.symbol(e)) return(variable(e, alone = TRUE))
+      if (!is.call(e)) return(e)
+      if (function_of(e) %in% BETWEEN_TERMS) {
+        e[-1] <- lapply(e[-1], walk)
+        return(e)
+      }
+      # A refusal by name is Python's.
+      if (function_of(e) == "offset" || in_python(e)) return(within(e))
+      name <- as_text(e)
+      made[[name]] <<- e
+      as.name(name)
+    }
+    found <- walk(e)
+    list(found = found, made = made)
+  }
+
+  left <- side(formula[[2]])
+  right <- side(formula[[3]])
+  written <- formula
+  written[[2]] <- left$found
+  written[[3]] <- right$found
+  frame <- data
+  for (name in names(outside)) frame[[name]] <- outside[[name]]
+  frame <- with_computed(frame, c(left$made, right$made), where)
+  used <- unique(c(all.vars(written), leave_out))
+  list(
+    text = as_text(written),
+    # With a name that is not there, all columns go over: one of them was meant.
+    data = if (known) frame[intersect(names(frame), used)] else frame,
+    made = right$made, outside = names(outside), where = where,
+    factors = Filter(is.factor, as.list(data[intersect(names(data), all.vars(formula))])),
+    variables = setdiff(all.vars(written[[3]]), names(right$made))
+  )
+}
+
+as_data <- function(data, formula, where) {
+  if (is.data.frame(data)) return(as.data.frame(data))
+  if (is.environment(data)) {
+    where <- data
+    data <- NULL
+  }
+  if (is.list(data)) return(as.data.frame(data, optional = TRUE))
+  if (!is.null(data)) {
+    fail(paste0("`data` must be a data frame; got ", class(data)[1], "."), "TypeError")
+  }
+  names <- setdiff(all.vars(formula), ".")
+  found <- lapply(names, function(name) get0(name, envir = where))
+  vector <- vapply(found, function(x) is.atomic(x) && is.null(dim(x)), logical(1))
+  sizes <- lengths(found) * vector
+  if (!length(sizes) || max(sizes) < 2) {
+    fail(paste0("`data` is missing, and there is no variable '", names[1], "'."))
+  }
+  keep <- sizes == max(sizes)
+  as.data.frame(setNames(found[keep], names[keep]), optional = TRUE)
+}
+
+with_computed <- function(frame, calls, where) {
+  made <- list()
+  for (name in names(calls)) {
+    value <- tryCatch(
+      eval(calls[[name]], frame, where),
+      error = function(e) {
+        fail(paste0("`", name, "` cannot be computed: ", conditionMessage(e)),
+             "FormulaError")
+      }
+    )
+    if (is.list(value) || !is.null(dim(value)) || length(value) != nrow(frame)) {
+      shape <- if (is.null(dim(value))) paste(length(value), "values") else "a matrix"
+      fail(paste0("`", name, "` gives ", shape, "; one value is needed for each of the ",
+                  nrow(frame), " rows."), "FormulaError")
+    }
+    made[[name]] <- value
+  }
+  for (name in names(made)) frame[[name]] <- made[[name]]
+  frame
+}
+
+# New data as the formula reads them.
+new_frame <- function(recipe, newdata) {
+  if (is.list(newdata) && !is.data.frame(newdata)) {
+    newdata <- as.data.frame(newdata, optional = TRUE)
+  }
+  if (!is.data.frame(newdata)) {
+    fail(paste0("`newdata` must be a data frame; got ", class(newdata)[1], "."),
+         "TypeError")
+  }
+  newdata <- as.data.frame(newdata)
+  if (is.null(recipe)) return(newdata)
+  lacking <- setdiff(recipe$outside, names(newdata))
+  if (length(lacking)) {
+    fail(paste0("newdata lack '", lacking[1], "', which the formula took from beside ",
+                "the data; add it as a column."))
+  }
+  for (name in intersect(names(newdata), names(recipe$factors))) {
+    was <- recipe$factors[[name]]
+    if (is.character(newdata[[name]]) && all(newdata[[name]] %in% c(levels(was), NA))) {
+      newdata[[name]] <- factor(newdata[[name]], levels(was), ordered = is.ordered(was))
+    }
+  }
+  with_computed(newdata, recipe$made, recipe$where)
+}

@@ -1,0 +1,156 @@
+# What R's generic functions ask of a fit.
+
+coef.vstatkit <- function(object, ...) {
+  ask_field(object, "params")
+}
+
+ask_field <- function(object, name) {
+  frame <- call_method(object, "tidy")
+  setNames(frame[[c(params = "estimate", bse = "std_error")[[name]]]], frame$term)
+}
+
+vcov.vstatkit <- function(object, ...) {
+  found <- as.matrix(call_method(object, "cov_params"))
+  terms <- call_method(object, "tidy")$term
+  dimnames(found) <- list(terms, terms)
+  found
+}
+
+confint.vstatkit <- function(object, parm, level = 0.95, ...) {
+  frame <- call_method(object, "tidy", alpha = alpha_of(level))
+  found <- cbind(frame$conf_low, frame$conf_high)
+  dimnames(found) <- list(frame$term, percents(level))
+  if (missing(parm)) return(found)
+  strange <- if (is.character(parm)) setdiff(parm, frame$term)
+  if (length(strange)) {
+    fail(paste0("there is no estimate '", strange[1], "'; there are ",
+                paste0("'", frame$term, "'", collapse = ", "), "."))
+  }
+  found[parm, , drop = FALSE]
+}
+
+alpha_of <- function(level) {
+  if (!is.numeric(level) || length(level) != 1 || is.na(level) || level <= 0 ||
+        level >= 1) {
+    fail(paste0("`level` must be a number between 0 and 1; got ",
+                paste(format(level), collapse = " "), "."))
+  }
+  round(1 - level, 12)
+}
+
+percents <- function(level) {
+  ends <- 100 * c((1 - level) / 2, (1 + level) / 2)
+  paste(format(ends, trim = TRUE, digits = 3), "%")
+}
+
+nobs.vstatkit <- function(object, ...) about(object)$nobs
+
+formula.vstatkit <- function(x, ...) {
+  if (is.null(x$formula)) fail("this model was not fitted by a formula.")
+  x$formula
+}
+
+effects.vstatkit <- function(object, level = 0.95, ...) {
+  found <- ask("effects", results_of(object), alpha_of(level))
+  if (is.null(found)) return(NULL)
+  for (end in c("from", "to")) found[[end]] <- as_numbers(found[[end]])
+  names(found) <- gsub("_", ".", names(found))
+  row.names(found) <- found$term
+  found$term <- NULL
+  found
+}
+
+# Where some predictors are factors, the ends of all are text.
+as_numbers <- function(ends) {
+  numbers <- suppressWarnings(as.numeric(ends))
+  if (!anyNA(numbers)) return(numbers)
+  ifelse(is.na(numbers), ends, format(signif(numbers, 4), trim = TRUE, drop0 = TRUE))
+}
+
+fitted.vstatkit <- function(object, ...) {
+  if (!is.null(object$model)) return(fitted_by_model(object))
+  found <- ask("out_of_bag", results_of(object))
+  columns <- lapply(found$fitted, function(one) as.numeric(unlist(one)))
+  if (length(columns) == 1) return(setNames(columns[[1]], found$rows))
+  matrix(unlist(columns), ncol = length(columns),
+         dimnames = list(found$rows, unlist(found$classes)))
+}
+
+fitted_by_model <- function(object) {
+  model <- object$model
+  found <- if (inherits(model, "randomForest")) {
+    if (model$type == "classification") model$votes else model$predicted
+  } else if (inherits(model, "grf")) {
+    predict(model)$predictions
+  } else {
+    model$predictions
+  }
+  if (is.matrix(found) && ncol(found) == 1) found <- found[, 1]
+  found
+}
+
+residuals.vstatkit <- function(object, ...) {
+  if (!is.null(about(object)$classes)) {
+    fail("residuals are for a numeric response; this one has classes.")
+  }
+  if (!is.null(object$model)) {
+    y <- object$data[[about(object)$response]]
+    if (!is.numeric(y)) fail("the response is not among the data.")
+    return(y - fitted(object))
+  }
+  found <- ask("out_of_bag", results_of(object))
+  setNames(as.numeric(unlist(found$y)) - as.numeric(unlist(found$fitted[[1]])),
+           found$rows)
+}
+
+print.vstatkit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  said <- about(x)
+  if (!is.null(x$call)) {
+    cat("\nCall:\n", paste(deparse(x$call), collapse = "\n"), "\n", sep = "")
+  }
+  cat("\n", said$response, " by ", format(said$B, big.mark = ","), " learners (",
+      said$kernel, ") on ", said$k, " of ", format(said$nobs, big.mark = ","),
+      " observations each, with", if (!said$replace) "out", " replacement\n", sep = "")
+  if (said$n_dropped > 0) cat(said$n_dropped, "rows with missing values dropped\n")
+  effects <- effects(x)
+  if (!is.null(effects) && nrow(effects)) {
+    cat("\nEffects:\n")
+    shown <- c("from", "to", "estimate", "std.error", "p.value")
+    print(effects[intersect(shown, names(effects))], digits = digits)
+  } else {
+    cat("\nEstimates:\n")
+    print(cbind(estimate = coef(x), std.error = ask_field(x, "bse")), digits = digits)
+  }
+  scores <- unlist(said$scores)
+  if (length(scores)) {
+    cat("\n", paste(names(scores), format(scores, digits = digits), sep = ": ",
+                    collapse = ", "), "\n", sep = "")
+  }
+  invisible(x)
+}
+
+summary.vstatkit <- function(object, level = 0.95, ...) {
+  structure(
+    list(
+      text = ask("texts", call_method(object, "summary", alpha = alpha_of(level))),
+      coefficients = as.matrix(estimates_table(object, level)),
+      effects = effects(object, level),
+      glance = glance.vstatkit(object),
+      call = object$call
+    ),
+    class = "summary.vstatkit"
+  )
+}
+
+estimates_table <- function(object, level) {
+  frame <- call_method(object, "tidy", alpha = alpha_of(level))
+  row.names(frame) <- frame$term
+  frame$term <- NULL
+  names(frame) <- gsub("_", ".", names(frame))
+  frame
+}
+
+print.summary.vstatkit <- function(x, ...) {
+  cat(x$text, "\n", sep = "")
+  invisible(x)
+}

@@ -1,0 +1,102 @@
+# Predictions, as predict.lm() gives them.
+
+predict.vstatkit <- function(object, newdata, se.fit = FALSE,
+                             interval = c("none", "confidence", "prediction"),
+                             level = 0.95, type = c("response", "class"), ...) {
+  interval <- match.arg(interval)
+  type <- match.arg(type)
+  extra <- list(...)
+  check_names(extra)
+  alpha <- alpha_of(level)
+  classes <- about(object)$classes
+  if (interval == "prediction" && !is.null(classes)) {
+    fail("prediction intervals are for a numeric response; this one has classes.")
+  }
+  frame <- if (missing(newdata) || is.null(newdata)) {
+    training_rows(object)
+  } else {
+    new_frame(object$recipe, newdata)
+  }
+  gaps <- rows_with_gaps(object, frame)
+  whole <- frame[!gaps, , drop = FALSE]
+  if (type == "class") {
+    return(most_probable(object, whole, gaps, classes, row.names(frame)))
+  }
+  if (interval == "none" && !se.fit) {
+    if (!nrow(whole)) return(spread(numeric(), gaps, row.names(frame), classes))
+    found <- call_method(object, "predict", data = whole)
+    return(spread(unlist(found, use.names = FALSE), gaps, row.names(frame), classes))
+  }
+  table <- prediction_table(object, whole, alpha, extra)
+  if (interval == "prediction" && is.null(table$obs_ci_lower)) {
+    fail("there are too few out-of-bag residuals for prediction intervals.")
+  }
+  as_predict_lm(table, interval, se.fit, gaps, row.names(frame), classes)
+}
+
+training_rows <- function(object) {
+  if (!is.null(object$recipe)) return(object$recipe$data)
+  if (!is.null(object$data)) return(object$data)
+  fail("these results do not hold the training data; give `newdata`.")
+}
+
+# Rows that lack a variable are not predicted, as in predict.lm().
+rows_with_gaps <- function(object, frame) {
+  if (is.null(object$recipe) || identical(object$missing, "pass")) {
+    return(rep(FALSE, nrow(frame)))
+  }
+  used <- c(object$recipe$variables, names(object$recipe$made))
+  used <- intersect(used, names(frame))
+  if (!length(used)) rep(FALSE, nrow(frame)) else !complete.cases(frame[used])
+}
+
+prediction_table <- function(object, frame, alpha, extra) {
+  if (!nrow(frame)) fail("no row of newdata is complete.")
+  found <- do.call(call_method, c(list(object, "get_prediction", data = frame), extra))
+  table <- ask("method", found, "summary_frame", list(alpha = alpha))
+  table$df <- as.numeric(found$estimates$df)
+  table
+}
+
+# Put values back among the rows that were not predicted; of more than two classes,
+# each has a column.
+spread <- function(values, gaps, rows, classes) {
+  many <- length(classes) > 2
+  columns <- if (many) length(classes) else 1
+  made <- matrix(NA_real_, length(gaps), columns, dimnames = list(rows, NULL))
+  made[!gaps, ] <- values
+  if (!many) return(setNames(made[, 1], rows))
+  colnames(made) <- unlist(classes)
+  made
+}
+
+as_predict_lm <- function(table, interval, se.fit, gaps, rows, classes) {
+  many <- length(classes) > 2
+  # The table goes point by point; a matrix is filled column by column.
+  take <- function(name) {
+    values <- table[[name]]
+    if (many) values <- matrix(values, ncol = length(classes), byrow = TRUE)
+    spread(values, gaps, rows, classes)
+  }
+  fit <- take("mean")
+  if (interval != "none") {
+    ends <- if (interval == "confidence") "mean_ci_" else "obs_ci_"
+    parts <- list(fit = fit, lwr = take(paste0(ends, "lower")),
+                  upr = take(paste0(ends, "upper")))
+    fit <- if (many) simplify2array(parts) else do.call(cbind, parts)
+  }
+  if (!se.fit) return(fit)
+  list(fit = fit, se.fit = take("mean_se"), df = take("df"))
+}
+
+most_probable <- function(object, frame, gaps, classes, rows) {
+  if (is.null(classes)) {
+    fail("type = \"class\" needs a response that has classes; this one is numeric.")
+  }
+  found <- call_method(object, "predict", data = frame)
+  shares <- if (length(classes) == 2) cbind(1 - unlist(found), unlist(found))
+    else as.matrix(found)
+  best <- rep(NA_integer_, length(gaps))
+  best[!gaps] <- max.col(shares, ties.method = "first")
+  setNames(factor(unlist(classes)[best], unlist(classes)), rows)
+}

@@ -1,0 +1,49 @@
+# Forests of ranger, randomForest and grf, as they are.
+library(vstatkit)
+if (!vstatkit_available()) quit(status = 0)
+
+same <- function(a, b) stopifnot(isTRUE(all.equal(a, b, tolerance = 1e-10)))
+
+set.seed(5)
+n <- 80
+d <- data.frame(x = runif(n), g = factor(sample(c("a", "b", "c"), n, TRUE)))
+d$y <- sin(5 * d$x) + (d$g == "b") + rnorm(n, sd = 0.3)
+new <- d[1:5, ]
+sampling <- function(fit) as.numeric(fit$results$get_prediction(new)$components$sampling)
+
+if (requireNamespace("ranger", quietly = TRUE)) {
+  forest <- ranger::ranger(y ~ x + g, d, num.trees = 300, keep.inbag = TRUE, seed = 1,
+                           num.threads = 1)
+  fit <- vstatkit(forest, data = d, newdata = new, variance = "ij_u")
+  theirs <- suppressWarnings(predict(forest, new, type = "se", num.threads = 1))
+  same(unname(coef(fit)), theirs$predictions)
+  same(sampling(fit), theirs$se^2)
+  same(unname(predict(fit, new)), theirs$predictions)
+  stopifnot(identical(dim(predict(fit, new, interval = "confidence")), c(5L, 3L)))
+  same(fitted(fit), forest$predictions)
+  same(residuals(fit), d$y - forest$predictions)
+  # The data are those of its own call; the typical row is where it is estimated.
+  own <- vstatkit(forest)
+  stopifnot(identical(names(coef(own)), "typical"), nobs(own) == n)
+  same(unname(coef(own)), unname(predict(own, data.frame(
+    x = median(d$x), g = names(which.max(table(d$g)))
+  ))))
+  bare <- ranger::ranger(y ~ x + g, d, num.trees = 20, num.threads = 1)
+  stopifnot(grepl("keep.inbag = TRUE", try(vstatkit(bare, d), silent = TRUE)))
+  stopifnot(grepl("80 rows; got 9", try(vstatkit(forest, d[1:9, ]), silent = TRUE)))
+}
+
+if (requireNamespace("randomForest", quietly = TRUE)) {
+  forest <- randomForest::randomForest(y ~ x + g, d, ntree = 100, keep.inbag = TRUE)
+  fit <- vstatkit(forest, d, new)
+  same(unname(coef(fit)), unname(predict(forest, new)))
+  same(fitted(fit), forest$predicted)
+}
+
+if (requireNamespace("grf", quietly = TRUE)) {
+  x <- as.matrix(d["x"])
+  forest <- grf::regression_forest(x, d$y, num.trees = 200, seed = 1)
+  fit <- vstatkit(forest, d, new["x"])
+  theirs <- predict(forest, as.matrix(new["x"]), estimate.variance = TRUE)
+  same(unname(coef(fit)), theirs$predictions)
+}
