@@ -118,7 +118,8 @@ class Predictor:
     n_jobs : int or None
         Workers.
     columns : tuple of str or None
-        Names of the features of a learner without a formula, if it has names.
+        Names of the features of a learner that was fitted to a table, not by a
+        formula, if it has names.
     """
 
     kernel: Predictive
@@ -140,10 +141,21 @@ class Predictor:
             if isinstance(data, pd.DataFrame):
                 return X, data.index
             return X, pd.RangeIndex(len(X))
-        frame = as_frame(data)
+        frame = as_frame(self._named(data))
         size = (len(frame), self.kernel.n_features, self.kernel.n_outputs)
         check_memory({POINTS: prediction_bytes(*size)})
         return self.coding.matrix(frame), frame.index
+
+    def _named(self, data: Any) -> Any:
+        """Name the columns of an array, where learners were fitted to one."""
+        if self.columns is None or not isinstance(data, np.ndarray):
+            return data
+        if data.ndim != 2 or data.shape[1] != len(self.columns):
+            raise ValueError(
+                f"new data must have shape (rows, {len(self.columns)}); got "
+                f"{data.shape}."
+            )
+        return pd.DataFrame(data, columns=list(self.columns))
 
     def labels(self, index: Labels) -> Labels:
         """Label every output: the row, or the row and the class."""

@@ -12,6 +12,7 @@ TREE_OPTIONS = (
     "min_samples_split",
     "min_samples_leaf",
     "max_depth",
+    "max_leaf_nodes",
     "honest",
     "splitter",
     "criterion",
@@ -22,7 +23,10 @@ TREE_OPTIONS = (
 """
 
 LOSSES = {"squared_error": 0, "poisson": 1, "absolute_error": 2}
-"""Criteria of regression, as the grower numbers them; classes have "gini"."""
+"""Criteria of regression, as the grower numbers them."""
+
+CLASS_LOSSES = {"gini": 0, "entropy": 3, "log_loss": 3}
+"""Criteria of classes; the last two are two names of one."""
 
 SPLITTERS = ("best", "random")
 """All thresholds of a feature are tried, or one at random."""
@@ -30,16 +34,19 @@ SPLITTERS = ("best", "random")
 
 def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int]:
     """Turn scikit-learn's options into numbers for the grower."""
-    depth = options.get("max_depth")
+    depth, leaves = options.get("max_depth"), options.get("max_leaf_nodes")
     settings = {
         "max_features": feature_count(options.get("max_features"), n_features),
         "min_samples_split": options.get("min_samples_split", 2),
         "min_samples_leaf": options.get("min_samples_leaf", 1),
         "max_depth": 0 if depth is None else depth,
+        "max_leaf_nodes": 0 if leaves is None else leaves,
     }
     least = {"min_samples_split": 2, "min_samples_leaf": 1}
     if depth is not None:
         least["max_depth"] = 1
+    if leaves is not None:
+        least["max_leaf_nodes"] = 2
     for name, bound in least.items():
         value = settings[name]
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -65,7 +72,7 @@ def loss_of(criterion: Any, n_classes: int | None) -> int:
     >>> loss_of("poisson", None), loss_of(None, None), loss_of("gini", 3)
     (1, 0, 0)
     """
-    known = LOSSES if n_classes is None else {"gini": 0}
+    known = LOSSES if n_classes is None else CLASS_LOSSES
     if criterion is None:
         return 0
     if not isinstance(criterion, str) or criterion not in known:

@@ -36,6 +36,7 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         int min_samples_split
         int min_samples_leaf
         int max_depth
+        int max_leaf_nodes
         int n_classes
         Loss loss
         cbool random
@@ -134,6 +135,8 @@ cdef extern from "stages.hpp" namespace "vstatkit" nogil:
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
     void predict_tree(const Node*, size_t, const double*, int, cbool, const double*,
                       int, int, double*, Watch&) except +
+    void find_tree_leaves(const Node*, const double*, int, int, int32_t*,
+                          Watch&) except +
 
 
 cdef extern from "portable.hpp" namespace "vstatkit" nogil:
@@ -245,6 +248,7 @@ cdef Options _chosen(dict options, bint only_queried) except *:
     choice.min_samples_split = options["min_samples_split"]
     choice.min_samples_leaf = options["min_samples_leaf"]
     choice.max_depth = options["max_depth"]
+    choice.max_leaf_nodes = options.get("max_leaf_nodes", 0)
     choice.n_classes = options["n_classes"]
     choice.loss = <Loss> <int> options["loss"]
     choice.random = options["random"]
@@ -676,6 +680,22 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
         with nogil:
             predict_tree(first, n_nodes, share, n_classes, by_levels, &points[0, 0],
                          n_points, points.shape[1], &out[0, 0], watch[0])
+    finally:
+        del watch
+
+
+def find_leaves_at(nodes, const double[:, ::1] points, int32_t[::1] out,
+                   Stop stop=None):
+    """Find the leaf of one stored tree that each row of `points` falls into."""
+    cdef const char[::1] view = nodes.view(np.int8)
+    cdef int n_points = points.shape[0]
+    if n_points == 0:
+        return
+    cdef Watch* watch = _watch(stop)
+    try:
+        with nogil:
+            find_tree_leaves(<const Node*> &view[0], &points[0, 0], n_points,
+                             points.shape[1], &out[0], watch[0])
     finally:
         del watch
 

@@ -74,6 +74,19 @@ void predict_at(const Node* nodes, const double* shares, int n_classes,
     }
 }
 
+// Find the leaf of every point in a tree of any kind.
+inline void find_tree_leaves(const Node* nodes, const double* points, int n_points, int p,
+                             int32_t* leaves, Watch& watch) {
+    constexpr int kWalkers = 16;
+    size_t at[kWalkers];
+    for (int q = 0; q < n_points; q += kWalkers) {
+        const int count = std::min(kWalkers, n_points - q);
+        const double* first = points + static_cast<size_t>(q) * p;
+        watch.count(find_leaves<true>(nodes, first, p, count, at));
+        std::copy(at, at + count, leaves + q);
+    }
+}
+
 // A node as many points walk over it: `right` leads to the right child. A leaf leads to
 // itself, since nothing is below its threshold, which is not a number.
 struct Step {
