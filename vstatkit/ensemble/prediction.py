@@ -31,6 +31,7 @@ from vstatkit.inference.estimate import (
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.kernels.summed import summed
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.workers import go_on, in_parallel
@@ -324,10 +325,9 @@ def _block(reading: _Reading, first: int) -> Floats:
 
 
 def _block_sum(reading: _Reading, first: int, origin: Floats) -> Floats:
-    total = np.zeros(len(reading.X) * reading.kernel.n_outputs)
-    for learner in reading.block(first):
-        total += reading.predict(learner) - origin
-    return total
+    learners = [at_hand(learner) for learner in reading.block(first)]
+    go_on()
+    return summed(reading.kernel, learners, reading.X, origin, reading.predict)
 
 
 def _block_shares(

@@ -61,6 +61,7 @@ def results_of(
         features, trained.y, response=trained.response, classes=classes
     )
     query = build_query(kernel, parsed, None)
+    assert query.rows is not None  # trees predict
     task = Task(kernel, design, query.rows, None, keep=True)
     predictor = Predictor(kernel, list(learners), None, None, n_jobs)
     oob = out_of_bag(predictor, task) if trained.oob is None else trained.oob

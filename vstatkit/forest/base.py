@@ -73,6 +73,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
         max_leaf_nodes: int | None = None,
+        min_weight_fraction_leaf: float = 0.0,
         honest: bool = False,
         trend: str | None = None,
         boost: int = 0,
@@ -93,6 +94,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = max_depth
         self.max_leaf_nodes = max_leaf_nodes
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.honest = honest
         self.trend = trend
         self.boost = boost

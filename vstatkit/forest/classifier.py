@@ -27,7 +27,9 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         See `ForestRegressor`.
     max_features : int, float, "sqrt", "log2" or None
         Features tried at a split; None for all.
-    max_depth, max_leaf_nodes, honest, categorical_features, oob_score, variance
+    max_depth, max_leaf_nodes, min_weight_fraction_leaf, honest, categorical_features
+        See `ForestRegressor`.
+    oob_score, variance
         See `ForestRegressor`.
     class_weight : dict, "balanced", "balanced_subsample" or None
         Weights of the classes, by label; or such that all classes weigh the same, in
@@ -63,6 +65,7 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
         max_leaf_nodes: int | None = None,
+        min_weight_fraction_leaf: float = 0.0,
         honest: bool = False,
         categorical_features: Any = None,
         oob_score: bool = False,

@@ -44,6 +44,8 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         Largest depth of a tree.
     max_leaf_nodes : int or None
         Most leaves of a tree; the splits that gain most are made first.
+    min_weight_fraction_leaf : float
+        Least share of the weight of a tree's rows that a leaf must hold.
     honest : bool
         Split with one half of the subsample and estimate with the other.
     trend, boost : "linear" or None, 1 or 0

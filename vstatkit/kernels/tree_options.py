@@ -13,6 +13,7 @@ TREE_OPTIONS = (
     "min_samples_leaf",
     "max_depth",
     "max_leaf_nodes",
+    "min_weight_fraction_leaf",
     "honest",
     "splitter",
     "criterion",
@@ -32,7 +33,7 @@ SPLITTERS = ("best", "random")
 """All thresholds of a feature are tried, or one at random."""
 
 
-def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int]:
+def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, float]:
     """Turn scikit-learn's options into numbers for the grower."""
     depth, leaves = options.get("max_depth"), options.get("max_leaf_nodes")
     settings = {
@@ -61,7 +62,19 @@ def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int
     if splitter not in SPLITTERS:
         raise ValueError(f"`splitter` must be 'best' or 'random'; got {splitter!r}.")
     settings["random"] = splitter == "random"
-    return {name: int(value) for name, value in settings.items()}
+    whole = {name: int(value) for name, value in settings.items()}
+    return whole | {"min_weight_fraction_leaf": leaf_weight(options)}
+
+
+def leaf_weight(options: Mapping[str, Any]) -> float:
+    """Read the least share of a tree's weight that a leaf must hold."""
+    share = options.get("min_weight_fraction_leaf", 0.0)
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not (number and 0 <= share <= 0.5):
+        raise ValueError(
+            f"`min_weight_fraction_leaf` must lie between 0 and 0.5; got {share!r}."
+        )
+    return float(share)
 
 
 def loss_of(criterion: Any, n_classes: int | None) -> int:

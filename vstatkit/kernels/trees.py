@@ -176,7 +176,7 @@ class TreeKernel(StoredTreeKernel):
 
     X: Floats
     y: Floats
-    options: Mapping[str, int]
+    options: Mapping[str, float]
     weights: Floats | None
     balanced: bool = field(default=False, kw_only=True)
 
@@ -187,7 +187,7 @@ class TreeKernel(StoredTreeKernel):
         y: Floats,
         *,
         n_classes: int | None,
-        options: Mapping[str, int],
+        options: Mapping[str, float],
         weights: Floats | None,
         levels: Sequence[int] | None = None,
     ) -> "TreeKernel":

@@ -71,7 +71,6 @@ class Grower : public AnyGrower {
                 "a subsample has no row of positive weight; use larger subsamples, or "
                 "leave out the rows of weight zero.");
         criterion_.start(own_);
-        finder_.start();
         list_queries();
         rows_.resize(own_.size());
         scratch_.resize(own_.size());
@@ -79,6 +78,7 @@ class Grower : public AnyGrower {
         held_.clear();
         uint64_t key = mix(seed);
         if (options_.honest && rows_.size() > 1) key = hold_out_half(key);
+        finder_.start({rows_.data(), static_cast<int>(rows_.size())});
         Span span;
         span.rows_end = static_cast<int>(rows_.size());
         span.held_end = static_cast<int>(held_.size());

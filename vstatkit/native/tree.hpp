@@ -20,6 +20,7 @@ struct Options {
     int min_samples_leaf;
     int max_depth;
     int max_leaf_nodes; // 0 for as many as there are
+    double min_weight_fraction_leaf;  // of the weight of all rows that splits are made from
     int n_classes;      // 0 for regression
     Loss loss;
     bool random;        // one random split of each feature that is tried
