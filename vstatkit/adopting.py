@@ -11,6 +11,7 @@ from vstatkit.ensemble.adopted import AdoptedEnsemble, adopt
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import Query, build_query, effect_values
 from vstatkit.forest.base import Forest
+from vstatkit.formula.observations import response_name
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.tabled import parsed_table
 from vstatkit.inference.estimate import value_units
@@ -185,7 +186,7 @@ def from_sklearn(
     info = changed(
         results.info,
         title="Forest Results",
-        response=adopted.name,
+        response=response_name(parsed),
         coefficients=False,
         typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),

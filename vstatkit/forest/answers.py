@@ -14,6 +14,7 @@ from vstatkit.ensemble.forests import tree_variance
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
 from vstatkit.forest.training import Trained
+from vstatkit.formula.observations import response_name
 from vstatkit.formula.tabled import parsed_table
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.levels import Factors
@@ -68,7 +69,7 @@ def results_of(
     evaluation = Evaluation(predictor.values(query.rows), list(learners), oob)
     info = ModelInfo(
         title="Forest Results",
-        response=parsed.response,
+        response=response_name(parsed),
         formula=f"{parsed.response} ~ .",
         kernel=name,
         nobs=len(parsed.y),
