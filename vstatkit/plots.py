@@ -117,7 +117,7 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     ax.plot(sizes, bse, "o-", color=POINT, markersize=4)
     ax.set_ylim(bottom=0)
     ax.set_xscale("log")
-    shown = sizes[:: -max(1, len(sizes) // 6)]  # the last one among them
+    shown = sizes[:: -max(1, len(sizes) // 6)]  # from the last one back
     ax.set_xticks(shown, [f"{size:,}" for size in shown])
     ax.minorticks_off()
     ax.set_xlabel("Base learners B")
@@ -133,7 +133,7 @@ def _prefix_sizes(results: EnsembleResults) -> list[int]:
         raise ValueError("a complete statistic has no Monte Carlo error to follow.")
     start = min(results.B, max(50, results.B // 50))
     wanted = np.geomspace(start, results.B, 15)
-    whole = {results.design.rounded(int(size), at_most=results.B) for size in wanted}
+    whole = {results.design.rounded(round(size), at_most=results.B) for size in wanted}
     return sorted(whole)
 
 

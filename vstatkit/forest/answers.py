@@ -102,6 +102,12 @@ def features_frame(
     for place in factors.places:
         column = frame.iloc[:, place]
         codes = column.fillna(-1).to_numpy().astype(np.int64)
+        if codes.min() < 0:
+            raise ValueError(
+                f"results need factors without missing values; {names[place]!r} has "
+                f"{int((codes < 0).sum())}. Make missing a level of its own, or use "
+                "predict(X, return_std=True), which takes them."
+            )
         levels = factors.categories.get(place, pd.RangeIndex(1 + codes.max()))
         frame[names[place]] = pd.Categorical.from_codes(codes, levels)
     return frame

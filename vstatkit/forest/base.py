@@ -1,8 +1,9 @@
 """What the forests for regression and for classes share."""
 
+import inspect
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -26,10 +27,12 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.forest.answers import results_of
 from vstatkit.forest.parameters import (
     check_flag,
+    check_names,
     check_tree_number,
     check_workers,
     rows_per_tree,
 )
+from vstatkit.forest.reading import check_response, telling_of_text
 from vstatkit.forest.training import Trained
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
@@ -55,6 +58,9 @@ OOB_ATTRIBUTES = (
 
 NOT_PICKLED = ("_trained", "_results")
 """Attributes that hold the training data: pickles are for predicting."""
+
+ON_REQUEST = frozenset({"estimators_samples_", "results_"})
+"""Attributes that take time or room, and are made when they are asked for."""
 
 
 class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -105,6 +111,21 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__signature__ = _signature(cls)
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Refuse parameters that there are not, and say what was probably meant."""
+        check_names(cls.__name__, cls._get_param_names(), given)
+        made: Self = super().__new__(cls)
+        return made
+
+    def __dir__(self) -> list[str]:
+        """List what is there: notebooks look at all of it to show an estimator."""
+        names = [name for name in object.__dir__(self) if name not in ON_REQUEST]
+        return [name for name in names if hasattr(self, name)]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -121,12 +142,14 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self._factors = Factors.find(X, self.categorical_features)
         index = X.index if isinstance(X, pd.DataFrame) else None
         self._labels = (index, str(getattr(y, "name", None) or "y"))
-        rows, response = validate_data(
-            *(self, self._factors.coded(X), y),
-            dtype=np.float64,
-            y_numeric=numeric,
-            ensure_all_finite="allow-nan",
-        )
+        check_response(y, numeric=numeric)
+        with telling_of_text(X):
+            rows, response = validate_data(
+                *(self, self._factors.coded(X), y),
+                dtype=np.float64,
+                y_numeric=numeric,
+                ensure_all_finite="allow-nan",
+            )
         return np.asarray(rows), np.asarray(response)
 
     def _fit(
@@ -312,12 +335,13 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _rows(self, X: Any) -> Floats:
         check_is_fitted(self)
-        rows = validate_data(
-            *(self, self._factors.coded(X)),
-            reset=False,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )
+        with telling_of_text(X):
+            rows = validate_data(
+                *(self, self._factors.coded(X)),
+                reset=False,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan",
+            )
         self._factors.check(rows)
         return np.asarray(rows)
 
@@ -359,6 +383,14 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             )
         return self._orders
 
+
+def _signature(kind: type[Forest]) -> inspect.Signature:
+    """List the parameters of `__init__`: `__new__` only checks their names."""
+    _, *parameters = inspect.signature(kind.__init__).parameters.values()
+    return inspect.Signature(parameters)
+
+
+Forest.__signature__ = _signature(Forest)
 
 PARAMETERS = frozenset(Forest().get_params())
 """Names of what the constructors take."""

@@ -9,7 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from vstatkit._typing import Floats
 from vstatkit.forest.base import PARAMETERS, Forest
-from vstatkit.forest.parameters import check_one_response, weights_of_classes
+from vstatkit.forest.parameters import weights_of_classes
+from vstatkit.forest.reading import check_one_response
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.weights import row_weights
 

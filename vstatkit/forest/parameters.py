@@ -15,6 +15,37 @@ BALANCED = ("balanced", "balanced_subsample")
 """Weights of classes that are made from their shares: of all rows, or of a tree's."""
 
 
+OTHER_NAMES = {
+    "B": "n_estimators",
+    "k": "max_samples",
+    "mtry": "max_features",
+    "n_trees": "n_estimators",
+    "ntree": "n_estimators",
+    "num_trees": "n_estimators",
+    "replace": "bootstrap",
+    "rng": "random_state",
+    "seed": "random_state",
+}
+"""What other libraries, and `fit`, call some parameters."""
+
+
+def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Refuse parameters that there are not.
+
+    Examples
+    --------
+    >>> check_names("Forest", ["n_estimators"], {"n_estimators": 5})
+    """
+    for name in given:
+        if name in known:
+            continue
+        other = OTHER_NAMES.get(name)
+        meant = f"; here it is called {other!r}." if other else nearest(name, known)
+        raise TypeError(
+            f"{kind} has no parameter {name!r}{meant} It takes {', '.join(known)}."
+        )
+
+
 def check_tree_number(given: Any) -> None:
     """Refuse what is no number of trees."""
     if given != "auto" and not (is_whole(given) and int(given) >= 1):
@@ -64,17 +95,6 @@ def rows_per_tree(max_samples: Any, n: int, *, replace: bool) -> int:
             f"{bound}, or a fraction of them in (0, 1]; got {max_samples!r}."
         ) from error
     return size
-
-
-def check_one_response(y: Any, wrapper: str) -> None:
-    """Refuse several responses at once."""
-    shape = np.asarray(y).shape
-    if len(shape) == 2 and shape[1] > 1:
-        raise ValueError(
-            f"`y` must have one column; got {shape[1]}. Each response needs a forest "
-            f"of its own: use sklearn.multioutput.{wrapper}(forest), or fit one forest "
-            "to each column."
-        )
 
 
 def weights_of_classes(

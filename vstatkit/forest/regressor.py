@@ -7,7 +7,7 @@ from sklearn.base import RegressorMixin
 
 from vstatkit._typing import Floats
 from vstatkit.forest.base import Forest
-from vstatkit.forest.parameters import check_one_response
+from vstatkit.forest.reading import check_one_response
 from vstatkit.kernels.weights import row_weights
 
 

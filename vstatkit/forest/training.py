@@ -1,5 +1,6 @@
 """What a forest keeps of its fit: to grow on, and to answer as results do."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -46,26 +47,35 @@ class Trained:
 
     def difference(self, kernel: TreeKernel, design: IidDesign) -> str | None:
         """Name what differs between this fit and another; None if nothing does."""
-        mine, other = self.kernel, kernel
+        return next(self._differences(kernel, design), None)
+
+    def _differences(self, other: TreeKernel, design: IidDesign) -> Iterator[str]:
+        mine = self.kernel
+        if mine.X.shape != other.X.shape:
+            yield DATA["X"]
+        if type(mine) is not type(other):
+            yield "`trend` or `boost`"
+        for one in fields(mine):
+            known = one.name in (*DATA, *SAME_DATA, "options")
+            if not known and getattr(mine, one.name) != getattr(other, one.name):
+                yield f"`{_PARAMETERS.get(one.name, one.name)}`"
+        for name, value in mine.options.items():
+            if other.options[name] != value:
+                yield f"`{_PARAMETERS.get(name, name)}`"
+        if (self.design.k, self.design.replace) != (design.k, design.replace):
+            yield "`max_samples` or `bootstrap`"
         for name, words in DATA.items():
             if not _same(getattr(mine, name), getattr(other, name)):
-                return words
-        for one in fields(mine):
-            if one.name in (*DATA, *SAME_DATA, "options"):
-                continue
-            if getattr(mine, one.name) != getattr(other, one.name, None):
-                return f"`{one.name}`"
-        for name, value in mine.options.items():
-            if other.options.get(name) != value:
-                return f"`{_PARAMETERS.get(name, name)}`"
-        if type(mine) is not type(other):
-            return "`trend` or `boost`"
-        if (self.design.k, self.design.replace) != (design.k, design.replace):
-            return "`max_samples` or `bootstrap`"
-        return None
+                yield words
 
 
-_PARAMETERS = {"random": "splitter", "loss": "criterion"}
+_PARAMETERS = {
+    "random": "splitter",
+    "loss": "criterion",
+    "balanced": "class_weight",
+    "levels": "categorical_features",
+    "stages": "trend` or `boost",
+}
 """What users call some options of the grower."""
 
 
