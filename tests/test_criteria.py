@@ -207,7 +207,11 @@ def test_poisson_needs_counts(y):
     ("n_classes", "options", "message"),
     [
         (None, {"criterion": "gini"}, "'absolute_error' for a numeric response"),
-        (2, {"criterion": "poisson"}, "one of 'gini' for classes; got 'poisson'"),
+        (
+            2,
+            {"criterion": "poisson"},
+            "one of 'gini', 'entropy', 'log_loss' for classes; got 'poisson'",
+        ),
         (None, {"criterion": 3}, "got 3"),
         (None, {"splitter": "worst"}, "must be 'best' or 'random'; got 'worst'"),
     ],

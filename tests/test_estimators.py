@@ -445,5 +445,5 @@ def test_criteria_are_parameters(criterion, sample):
     mean, std = forest.predict(X[:4], return_std=True)
     assert (std > 0).all()
     assert not np.array_equal(mean, default.predict(X[:4]))
-    with pytest.raises(ValueError, match="'gini' for classes"):
+    with pytest.raises(ValueError, match="'log_loss' for classes"):
         vs.ForestClassifier(2, criterion=criterion, random_state=1).fit(X, y > y.mean())

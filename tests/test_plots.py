@@ -1,5 +1,10 @@
+import subprocess
+import sys
+from types import SimpleNamespace
+
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import vstatkit as vs
@@ -35,16 +40,151 @@ def test_effects_name_their_moves(res):
 
 def test_profile_bands_enclose_the_curve(res):
     ax = plots.plot_profile(res, "x1", n_points=12)
-    (curve,) = ax.lines
+    curve, _ = ax.lines
     wide, narrow = (band.get_paths()[0].vertices[:, 1] for band in ax.collections)
     assert wide.min() < narrow.min() < curve.get_ydata().min()
     assert ax.get_xlabel() == "x1, others at typical values"
 
 
-@pytest.mark.parametrize("variable", ["g", "x9"])
-def test_profiles_need_a_numeric_predictor(res, variable):
-    with pytest.raises(ValueError, match="one of x1, x2"):
-        plots.plot_profile(res, variable)
+def test_profiles_are_predictions_within_the_observed_range(res):
+    ax = plots.plot_profile(res, "x1", n_points=7)
+    curve, rug = ax.lines
+    observed = res.recipe.data["x1"]
+    grid = np.linspace(observed.min(), observed.max(), 7)
+    np.testing.assert_allclose(curve.get_xdata(), grid)
+    rows = pd.concat([res.typical] * 7).assign(x1=grid)
+    np.testing.assert_allclose(curve.get_ydata(), res.predict(rows))
+    np.testing.assert_allclose(rug.get_xdata(), observed)
+
+
+def test_profiles_of_few_values_are_drawn_at_these(res):
+    data = vs.datasets.mars(80, rng=4).assign(kids=np.arange(80) % 4)
+    fitted = vs.fit("y ~ x1 + kids", data, B=100, rng=1)
+    curve = plots.plot_profile(fitted, "kids").lines[0]
+    np.testing.assert_array_equal(curve.get_xdata(), [0, 1, 2, 3])
+
+
+def test_profiles_of_factors_have_a_point_for_each_level(res):
+    ax = plots.plot_profile(res, "g")
+    texts = [text.get_text() for text in ax.get_xticklabels()]
+    assert texts == ["a\nn = 40", "b\nn = 40"]
+    (points,) = ax.lines
+    rows = pd.concat([res.typical] * 2).assign(g=["a", "b"])
+    np.testing.assert_allclose(points.get_ydata(), res.predict(rows))
+    band, each = (np.array([s[:, 1] for s in c.get_segments()]) for c in ax.collections)
+    np.testing.assert_allclose(each, res.get_prediction(rows).conf_int())
+    assert (band[:, 0] < each[:, 0]).all()
+
+
+def test_profiles_of_classes_have_a_curve_each():
+    data = vs.datasets.iris()
+    res = vs.fit("species ~ petal_length + petal_width", data, B=100, rng=1)
+    ax = plots.plot_profile(res, "petal_length", n_points=5)
+    lines = ax.lines[:3]
+    assert [line.get_label() for line in lines] == ["setosa", "versicolor", "virginica"]
+    total = sum(line.get_ydata() for line in lines)
+    np.testing.assert_allclose(total, 1)
+    assert ax.get_ylabel() == "P(species)"
+    two = data.assign(v=data["species"] == "virginica")
+    binary = vs.fit("v ~ petal_length", two, B=100, rng=1)
+    assert plots.plot_profile(binary, "petal_length").get_ylabel() == "P(v = True)"
+
+
+def test_profiles_of_several_predictors_have_a_panel_each(res):
+    axes = plots.plot_profile(res)
+    assert [ax.get_xlabel() for ax in axes] == ["x1", "x2", "g"]
+    assert [ax.get_ylabel() for ax in axes] == ["y", "", ""]
+    (legend,) = axes[0].figure.legends
+    assert len(legend.get_texts()) == 3
+    _, two = plt.subplots(1, 2)
+    drawn = res.plot(two, kind="profile", variable=["g", "x2"])
+    assert list(drawn) == list(two)
+    with pytest.raises(ValueError, match="axes for 3 panels; got 2"):
+        plots.plot_profile(res, ax=two)
+
+
+def test_profiles_of_too_many_predictors_ask_for_names(rng):
+    X = rng.normal(size=(40, 13))
+    forest = vs.ForestRegressor(20, max_samples=20, random_state=1).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="13 predictors, and a picture has room for"):
+        plots.plot_profile(forest.results_)
+    assert len(plots.plot_profile(forest.results_, ["x0", "x12"])) == 2
+
+
+def test_loaded_results_have_profiles_without_a_rug(res, tmp_path):
+    res.save(tmp_path / "fit.vsk")
+    loaded = vs.load(tmp_path / "fit.vsk")
+    assert len(plots.plot_profile(loaded, "x1").lines) == 1
+    texts = [
+        one.get_text() for one in plots.plot_profile(loaded, "g").get_xticklabels()
+    ]
+    assert texts == ["a", "b"]
+
+
+def test_profiles_name_the_predictors(res):
+    with pytest.raises(ValueError, match=r"'x11' is none; did you mean 'x1'. They are"):
+        plots.plot_profile(res, "x11")
+    with pytest.raises(ValueError, match="`n_points` must be at least 2"):
+        plots.plot_profile(res, "x1", n_points=1)
+
+
+def test_predictions_draw_their_intervals(res):
+    data = res.recipe.data
+    found = res.get_prediction(data.head(5))
+    ax = found.plot(alpha=0.2)
+    frame = found.summary_frame(0.2)
+    obs, mean = (np.array([s[:, 0] for s in c.get_segments()]) for c in ax.collections)
+    np.testing.assert_allclose(obs, frame[["obs_ci_lower", "obs_ci_upper"]])
+    np.testing.assert_allclose(mean, frame[["mean_ci_lower", "mean_ci_upper"]])
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), frame["mean"])
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels == ["0", "1", "2", "3", "4"]
+    many = res.get_prediction(data).plot()
+    assert (np.diff(many.lines[0].get_xdata()) >= 0).all()
+    assert many.get_ylabel() == "rows, from low to high"
+
+
+def test_predictions_of_classes_have_a_colour_each():
+    data = vs.datasets.iris()
+    res = vs.fit("species ~ petal_length", data, B=100, rng=1)
+    found = res.get_prediction(data.iloc[::30])
+    ax = found.plot()
+    labels = ["setosa", "versicolor", "virginica"]
+    assert [line.get_label() for line in ax.lines] == labels
+    shares = np.stack([line.get_xdata() for line in ax.lines], axis=1)
+    np.testing.assert_allclose(shares.ravel(), found.predicted_mean)
+    assert len({line.get_color() for line in ax.lines}) == 3
+    assert len(res.get_prediction(data).plot().lines) == 3
+
+
+def test_bands_of_convergence_are_never_below_zero(res, monkeypatch):
+    look = SimpleNamespace(bse=np.array([2.0]), relative_mc_error=np.array([1.5]))
+    monkeypatch.setattr(plots, "estimate", lambda *_, **options: look)
+    ax = plots.plot_convergence(res)
+    assert ax.get_ylim()[0] == 0
+    heights = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (0, 5)
+    assert "200" in [text.get_text() for text in ax.get_xticklabels()]
+
+
+PLOTS_ON_DEMAND = """
+import sys
+import vstatkit as vs
+assert "matplotlib" not in sys.modules
+assert "plots" in dir(vs)
+assert callable(vs.plots.plot_profile)
+assert "matplotlib" in sys.modules
+try:
+    vs.plotz
+except AttributeError as error:
+    assert "no attribute 'plotz'" in str(error)
+else:
+    raise AssertionError
+"""
+
+
+def test_plots_are_there_without_importing_them():
+    subprocess.run([sys.executable, "-c", PLOTS_ON_DEMAND], check=True)
 
 
 def test_influence_and_convergence_draw_on_given_axes(res):

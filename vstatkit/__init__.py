@@ -1,5 +1,8 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
+import importlib
+from types import ModuleType
+
 from vstatkit import classical, datasets, exact, inside_r, studies
 from vstatkit.adopting import from_arrays, from_sklearn, variance_components
 from vstatkit.api import fit, statistic
@@ -69,3 +72,14 @@ __all__ = [
 ]
 
 inside_r.register()
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load `plots`, and matplotlib with it, when it is first used."""
+    if name == "plots":
+        return importlib.import_module("vstatkit.plots")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "plots"})

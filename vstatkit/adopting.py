@@ -3,16 +3,25 @@
 from dataclasses import replace as changed
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from vstatkit.ensemble.adopted import adopt
+from vstatkit.ensemble.adopted import AdoptedEnsemble, adopt
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.query import Query, build_query, effect_values
+from vstatkit.forest.base import Forest
+from vstatkit.formula.observations import response_name
+from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.tabled import parsed_table
 from vstatkit.inference.estimate import value_units
 from vstatkit.inference.intervals import prediction_support
+from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.learners import predictor_of
 from vstatkit.results.model_info import ModelInfo
+from vstatkit.results.rows import column_names
 from vstatkit.sampling.given import given_ensemble, sized_index
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.estimate import estimate_components, moment_components
@@ -107,7 +116,7 @@ def from_sklearn(
     forest: BaseEstimator,
     X: Any,
     y: Any,
-    at: Any,
+    at: Any = None,
     *,
     variance: str = "auto",
     n_jobs: int | None = None,
@@ -117,13 +126,15 @@ def from_sklearn(
     Parameters
     ----------
     forest : RandomForest*, ExtraTrees* (with bootstrap=True) or Bagging*
-        Fitted to (X, y); its subsamples are read from `estimators_samples_`.
+        Fitted to (X, y); its subsamples are read from `estimators_samples_`. Or a
+        `ForestRegressor` or `ForestClassifier`, whose `results_` these are.
     X : array-like of shape (n, p)
         Training data.
     y : array-like of shape (n,)
         Training response, for the out-of-bag scores.
-    at : array-like of shape (q, p)
-        Query points.
+    at : array-like of shape (q, p), optional
+        Query points; the typical row (medians) by default. Other points are predicted
+        by `get_prediction`.
     variance : str
         Variance estimator.
     n_jobs : int, optional
@@ -142,7 +153,11 @@ def from_sklearn(
     >>> forest = RandomForestRegressor(200, max_samples=40, random_state=1).fit(X, y)
     >>> vs.from_sklearn(forest, X, y, X.iloc[:2]).variance
     'hoeffding'
+    >>> list(vs.from_sklearn(forest, X, y).effects.index)
+    ['x1', 'x2', 'x3', 'x4', 'x5']
     """
+    if isinstance(forest, Forest):
+        return _own_results(forest, X, at, variance, n_jobs)
     adopted = adopt(forest, X, y)
     predictor = Predictor(
         adopted.kernel,
@@ -152,22 +167,34 @@ def from_sklearn(
         n_jobs,
         adopted.columns,
     )
-    rows, index = predictor.rows(at)
+    units = X.index if isinstance(X, pd.DataFrame) else None
+    parsed = _parsed(adopted, predictor)
+    query = _query(parsed, predictor, at)
+    assert query.rows is not None  # learners predict
+    evaluation = Evaluation(
+        predictor.values(query.rows), adopted.learners, None
+    ).with_moves(len(query.labels))
     results = from_arrays(
         adopted.counts,
-        predictor.values(rows),
+        evaluation.values[:, : len(query.labels)],
         replace=adopted.replace,
         variance="bm",  # settled below, where there are learners to compare
-        labels=predictor.labels(index),
-        units=X.index if isinstance(X, pd.DataFrame) else None,
+        labels=query.labels,
+        units=units,
         name=type(forest).__name__,
     )
     info = changed(
-        results.info, title="Forest Results", response=adopted.name, coefficients=False
+        results.info,
+        title="Forest Results",
+        response=response_name(parsed),
+        coefficients=False,
+        typical=parsed.typical,
+        ranges=parsed.coding.ranges(parsed.frame),
     )
     made = changed(
         results,
         info=info,
+        effect_values=effect_values(query, evaluation, adopted.classes),
         predictor=predictor,
         scores=adopted.scores(),
         limit=adopted.limit,
@@ -176,6 +203,49 @@ def from_sklearn(
         support=prediction_support(adopted.kernel, results.nobs),
     )
     return made.with_variance(variance)
+
+
+def _parsed(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
+    """Read the training data as a formula of all columns does."""
+    features = pd.DataFrame(adopted.kernel.X, columns=column_names(predictor))
+    return parsed_table(
+        features, adopted.y, response=adopted.name, classes=adopted.classes
+    )
+
+
+def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
+    """Find the query points, and the settings of the effects after them."""
+    kernel: Any = predictor.kernel
+    query = build_query(kernel, parsed, None)
+    if at is None or query.rows is None:
+        return query
+    rows, index = predictor.rows(at)
+    moves = query.rows[1:]  # after the typical row
+    return changed(
+        query, rows=np.concatenate([rows, moves]), labels=predictor.labels(index)
+    )
+
+
+def _own_results(
+    forest: Forest, X: Any, at: Any, variance: str, n_jobs: int | None
+) -> EnsembleResults:
+    """Give the results of a forest that has them, at other points if need be."""
+    if len(X) != forest.design_.n:
+        raise ValueError(
+            f"`X` must be the {type(forest).__name__}'s training data, of "
+            f"{forest.design_.n} rows; it has {len(X)}."
+        )
+    results = forest.results_
+    predictor = predictor_of(results)
+    if n_jobs is not None:
+        predictor = changed(predictor, n_jobs=n_jobs)
+        results = changed(results, predictor=predictor)
+    if at is not None:
+        rows, index = predictor.rows(at)
+        results = changed(
+            results, values=predictor.values(rows), labels=predictor.labels(index)
+        )
+    return results if variance == "auto" else results.with_variance(variance)
 
 
 def variance_components(

@@ -13,18 +13,12 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
 from vstatkit.ensemble.keeping import within_budget
 from vstatkit.ensemble.memory import check_memory, plan_of, room
-from vstatkit.ensemble.prediction import build_predictor
-from vstatkit.ensemble.query import Query, build_reference, effect_values
-from vstatkit.ensemble.scores import out_of_bag_scores
+from vstatkit.ensemble.query import Query
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.inference.intervals import value_limit, value_support
 from vstatkit.inference.precision import TOL
-from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import kind_of
-from vstatkit.results.aiming import aimed
-from vstatkit.results.continuation import Continuation, recipe_of
+from vstatkit.results.assembling import assembled
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.sampling.complete import CompleteDesign
@@ -137,7 +131,7 @@ def evaluated(
     parsed: ParsedFormula | None = None,
 ) -> EnsembleResults:
     """Grow the learners, and put the results together: the path of all fits."""
-    kernel, growth, n_jobs = task.kernel, growing.growth, growing.n_jobs
+    growth, n_jobs = growing.growth, growing.n_jobs
     max_B = MAX_B if growth.max_B is None else growth.max_B
     most = room_for(task, scheme.size, growing, max_B)
     with kept_learners(growing.checkpoint) as keeper:
@@ -157,21 +151,18 @@ def evaluated(
         _warn_of_memory(most, growing.memory_limit)
     evaluation = within_budget(evaluation, task.keep_bytes, design)
     asked = growth if scheme.size == "auto" else Growth()
-    results = EnsembleResults(
-        design=design,
-        values=evaluation.values[:, : len(query.labels)],
-        labels=query.labels,
-        variance=scheme.method,
+    return assembled(
+        task,
+        design,
+        evaluation,
+        query,
         info=changed(info, growth=asked),
         units=units,
-        limit=value_limit(kernel),
-        support=value_support(kernel, info.nobs),
-        kind=kind_of(kernel),
-        recipe=Continuation(task, n_jobs=n_jobs, progress=growing.progress),
+        method=scheme.method,
+        n_jobs=n_jobs,
+        progress=growing.progress,
+        parsed=parsed,
     )
-    if parsed is not None:
-        results = _with_learners(results, evaluation, query, parsed)
-    return aimed(results.with_variance(scheme.method))
 
 
 def room_for(
@@ -206,24 +197,4 @@ def _warn_of_memory(most: int, limit: int | None) -> None:
         "leaves (`min_samples_leaf`).",
         VstatkitWarning,
         stacklevel=4,
-    )
-
-
-def _with_learners(
-    results: EnsembleResults,
-    evaluation: Evaluation,
-    query: Query,
-    parsed: ParsedFormula,
-) -> EnsembleResults:
-    """Add what a formula gives: effects, predictions and their scores."""
-    recipe = recipe_of(results)
-    kernel = recipe.task.kernel
-    held = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
-    return changed(
-        results,
-        effect_values=effect_values(query, evaluation, parsed.classes),
-        predictor=build_predictor(kernel, evaluation, parsed, recipe.n_jobs),
-        scores=out_of_bag_scores(kernel, evaluation, parsed),
-        reference=build_reference(kernel, parsed, results.seed),
-        recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=held),
     )

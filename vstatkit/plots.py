@@ -11,6 +11,9 @@ from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.normality_check import NormalityCheck
+from vstatkit.results.pictures import plot_average_effects, plot_partial_dependence
+from vstatkit.results.prediction_pictures import plot_prediction
+from vstatkit.results.profile_pictures import plot_profile
 from vstatkit.results.strokes import (
     ACCENT,
     BAND,
@@ -22,6 +25,20 @@ from vstatkit.results.strokes import (
     short,
 )
 from vstatkit.results.tables import label_texts
+
+__all__ = [
+    "plot_average_effects",
+    "plot_comparison",
+    "plot_convergence",
+    "plot_effects",
+    "plot_estimates",
+    "plot_influence",
+    "plot_misses",
+    "plot_partial_dependence",
+    "plot_prediction",
+    "plot_profile",
+    "plot_quantiles",
+]
 
 MOST_NAMED = 8
 """Most estimates that a legend names."""
@@ -66,75 +83,6 @@ def plot_effects(
     return ax
 
 
-def plot_profile(
-    results: EnsembleResults,
-    variable: str,
-    *,
-    n_points: int = 40,
-    alpha: float = 0.05,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw predictions along one predictor, the others at typical values.
-
-    Parameters
-    ----------
-    results : EnsembleResults
-        From a formula, with one column of predictions.
-    variable : str
-        A numeric predictor of the formula.
-    n_points : int
-        Points on the curve.
-    alpha : float
-        One minus the coverage: of each point (dark band), of all (light band).
-    ax : Axes, optional
-        Where to draw.
-    """
-    typical, predictor = results.typical, results.predictor
-    if typical is None or predictor is None or predictor.coding is None:
-        raise ValueError("a profile needs results of `fit` that predict.")
-    coding = predictor.coding
-    if variable not in typical.columns or variable in coding.categorical:
-        numeric = [name for name in coding.variables if name not in coding.categorical]
-        raise ValueError(
-            f"`variable` must be a numeric predictor, one of {', '.join(numeric)}; "
-            f"got {variable!r}."
-        )
-    low, high = results.info.ranges[variable]
-    grid = np.linspace(low, high, n_points)
-    rows = pd.concat([typical] * n_points, ignore_index=True).assign(**{variable: grid})
-    prediction = results.get_prediction(rows)
-    if len(prediction.labels) != n_points:
-        raise ValueError("a profile needs one column of predictions.")
-    ax = new_axes(ax)
-    all_at_once = prediction.conf_int(alpha, simultaneous=True)
-    each = prediction.conf_int(alpha)
-    level = f"{1 - alpha:.0%}"
-    ax.fill_between(
-        grid,
-        all_at_once["lower"],
-        all_at_once["upper"],
-        color=BAND,
-        alpha=0.25,
-        linewidth=0,
-        label=f"{level}, whole curve",
-    )
-    ax.fill_between(
-        grid,
-        each["lower"],
-        each["upper"],
-        color=BAND,
-        alpha=0.6,
-        linewidth=0,
-        label=f"{level}, each point",
-    )
-    ax.plot(grid, prediction.predicted_mean, color=POINT, linewidth=2, label="mean")
-    ax.set_xlabel(f"{variable}, others at typical values")
-    ax.set_ylabel(results.info.response)
-    ax.legend(frameon=False)
-    clean(ax)
-    return ax
-
-
 def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
     """Draw the influence values of the first estimate against normal quantiles."""
     influence = results.influence().iloc[:, 0]
@@ -164,9 +112,14 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     bse = np.array([look.bse[0] for look in looks])
     error: Floats = bse * np.array([look.relative_mc_error[0] for look in looks])
     ax = new_axes(ax)
-    ax.fill_between(sizes, bse - error, bse + error, color=BAND, alpha=0.5, linewidth=0)
+    lower = np.maximum(bse - error, 0)  # no standard error is below zero
+    ax.fill_between(sizes, lower, bse + error, color=BAND, alpha=0.5, linewidth=0)
     ax.plot(sizes, bse, "o-", color=POINT, markersize=4)
+    ax.set_ylim(bottom=0)
     ax.set_xscale("log")
+    shown = sizes[:: -max(1, len(sizes) // 6)]  # from the last one back
+    ax.set_xticks(shown, [f"{size:,}" for size in shown])
+    ax.minorticks_off()
     ax.set_xlabel("Base learners B")
     ax.set_ylabel(
         f"Std err of {label_texts(results.labels)[0]} ± its Monte Carlo error"
@@ -180,7 +133,7 @@ def _prefix_sizes(results: EnsembleResults) -> list[int]:
         raise ValueError("a complete statistic has no Monte Carlo error to follow.")
     start = min(results.B, max(50, results.B // 50))
     wanted = np.geomspace(start, results.B, 15)
-    whole = {results.design.rounded(int(size), at_most=results.B) for size in wanted}
+    whole = {results.design.rounded(round(size), at_most=results.B) for size in wanted}
     return sorted(whole)
 
 

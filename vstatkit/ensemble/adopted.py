@@ -127,6 +127,11 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     if not hasattr(forest, "fit"):
         raise TypeError(f"`forest` must be a scikit-learn ensemble; got {kind}.")
     check_is_fitted(forest)
+    if hasattr(forest, "steps"):
+        raise TypeError(
+            f"`forest` must be the forest itself; got a {kind}. Give its last step and "
+            "what that step sees: from_sklearn(pipe[-1], pipe[:-1].transform(X), y)."
+        )
     if not hasattr(forest, "estimators_samples_") or not hasattr(forest, "bootstrap"):
         raise TypeError(
             f"`forest` must be a random forest or a bagging ensemble, whose learners "

@@ -218,6 +218,8 @@ def _leaves(kernel: TreeKernel, drawn: float, distinct: float) -> float:
         bounds.append(drawn / (SPLIT_ROWS * options["min_samples_split"]))
     if options["max_depth"]:
         bounds.append(2.0 ** min(options["max_depth"], 60))
+    if options["max_leaf_nodes"]:
+        bounds.append(options["max_leaf_nodes"])
     return min(bounds)
 
 

@@ -31,6 +31,7 @@ from vstatkit.inference.estimate import (
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.kernels.summed import summed
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.workers import go_on, in_parallel
@@ -118,7 +119,8 @@ class Predictor:
     n_jobs : int or None
         Workers.
     columns : tuple of str or None
-        Names of the features of a learner without a formula, if it has names.
+        Names of the features of a learner that was fitted to a table, not by a
+        formula, if it has names.
     """
 
     kernel: Predictive
@@ -140,10 +142,21 @@ class Predictor:
             if isinstance(data, pd.DataFrame):
                 return X, data.index
             return X, pd.RangeIndex(len(X))
-        frame = as_frame(data)
+        frame = as_frame(self._named(data))
         size = (len(frame), self.kernel.n_features, self.kernel.n_outputs)
         check_memory({POINTS: prediction_bytes(*size)})
         return self.coding.matrix(frame), frame.index
+
+    def _named(self, data: Any) -> Any:
+        """Name the columns of an array, where learners were fitted to one."""
+        if self.columns is None or not isinstance(data, np.ndarray):
+            return data
+        if data.ndim != 2 or data.shape[1] != len(self.columns):
+            raise ValueError(
+                f"new data must have shape (rows, {len(self.columns)}); got "
+                f"{data.shape}."
+            )
+        return pd.DataFrame(data, columns=list(self.columns))
 
     def labels(self, index: Labels) -> Labels:
         """Label every output: the row, or the row and the class."""
@@ -312,10 +325,9 @@ def _block(reading: _Reading, first: int) -> Floats:
 
 
 def _block_sum(reading: _Reading, first: int, origin: Floats) -> Floats:
-    total = np.zeros(len(reading.X) * reading.kernel.n_outputs)
-    for learner in reading.block(first):
-        total += reading.predict(learner) - origin
-    return total
+    learners = [at_hand(learner) for learner in reading.block(first)]
+    go_on()
+    return summed(reading.kernel, learners, reading.X, origin, reading.predict)
 
 
 def _block_shares(

@@ -82,6 +82,11 @@ class StagedTree:
     line: Floats
     gains: Floats
 
+    def __repr__(self) -> str:
+        sizes = [int((tree.nodes["feature"] < 0).sum()) for tree in self.trees]
+        trend = "a linear trend and " if self.line.size else ""
+        return f"<StagedTree: {trend}{' + '.join(map(str, sizes))} leaves>"
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
@@ -116,6 +121,15 @@ class StoredStagedKernel(StoredTreeKernel):
             self.levels is not None,
         )
         return self.centre + self.scale * out
+
+    def leaves(self, learner: StagedTree, X: Floats) -> NDArray[np.int32]:  # type: ignore[override]
+        """Find the leaf of every row, where there is one tree."""
+        if len(learner.sizes) > 1:
+            raise ValueError(
+                f"a learner with boost=1 has {len(learner.sizes)} trees, and a row a "
+                "leaf in each: `apply` is for boost=0."
+            )
+        return super().leaves(learner.trees[0], X)
 
 
 @dataclass(frozen=True)

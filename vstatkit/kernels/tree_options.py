@@ -12,6 +12,8 @@ TREE_OPTIONS = (
     "min_samples_split",
     "min_samples_leaf",
     "max_depth",
+    "max_leaf_nodes",
+    "min_weight_fraction_leaf",
     "honest",
     "splitter",
     "criterion",
@@ -22,24 +24,30 @@ TREE_OPTIONS = (
 """
 
 LOSSES = {"squared_error": 0, "poisson": 1, "absolute_error": 2}
-"""Criteria of regression, as the grower numbers them; classes have "gini"."""
+"""Criteria of regression, as the grower numbers them."""
+
+CLASS_LOSSES = {"gini": 0, "entropy": 3, "log_loss": 3}
+"""Criteria of classes; the last two are two names of one."""
 
 SPLITTERS = ("best", "random")
 """All thresholds of a feature are tried, or one at random."""
 
 
-def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int]:
+def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, float]:
     """Turn scikit-learn's options into numbers for the grower."""
-    depth = options.get("max_depth")
+    depth, leaves = options.get("max_depth"), options.get("max_leaf_nodes")
     settings = {
         "max_features": feature_count(options.get("max_features"), n_features),
         "min_samples_split": options.get("min_samples_split", 2),
         "min_samples_leaf": options.get("min_samples_leaf", 1),
         "max_depth": 0 if depth is None else depth,
+        "max_leaf_nodes": 0 if leaves is None else leaves,
     }
     least = {"min_samples_split": 2, "min_samples_leaf": 1}
     if depth is not None:
         least["max_depth"] = 1
+    if leaves is not None:
+        least["max_leaf_nodes"] = 2
     for name, bound in least.items():
         value = settings[name]
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -54,7 +62,19 @@ def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, int
     if splitter not in SPLITTERS:
         raise ValueError(f"`splitter` must be 'best' or 'random'; got {splitter!r}.")
     settings["random"] = splitter == "random"
-    return {name: int(value) for name, value in settings.items()}
+    whole = {name: int(value) for name, value in settings.items()}
+    return whole | {"min_weight_fraction_leaf": leaf_weight(options)}
+
+
+def leaf_weight(options: Mapping[str, Any]) -> float:
+    """Read the least share of a tree's weight that a leaf must hold."""
+    share = options.get("min_weight_fraction_leaf", 0.0)
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not (number and 0 <= share <= 0.5):
+        raise ValueError(
+            f"`min_weight_fraction_leaf` must lie between 0 and 0.5; got {share!r}."
+        )
+    return float(share)
 
 
 def loss_of(criterion: Any, n_classes: int | None) -> int:
@@ -65,7 +85,7 @@ def loss_of(criterion: Any, n_classes: int | None) -> int:
     >>> loss_of("poisson", None), loss_of(None, None), loss_of("gini", 3)
     (1, 0, 0)
     """
-    known = LOSSES if n_classes is None else {"gini": 0}
+    known = LOSSES if n_classes is None else CLASS_LOSSES
     if criterion is None:
         return 0
     if not isinstance(criterion, str) or criterion not in known:

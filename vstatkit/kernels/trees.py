@@ -17,9 +17,11 @@ from vstatkit.kernels.levels import checked_levels
 from vstatkit.kernels.protocol import output_columns
 from vstatkit.kernels.table import RankedTable, standardised
 from vstatkit.kernels.tree_options import LOSSES, check_counts, grower_options, loss_of
+from vstatkit.kernels.weights import balance
 from vstatkit.native._engine import (
     LEVELS_FLAG,
     Growing,
+    find_leaves_at,
     predict_tree_at,
     refuse_beyond,
 )
@@ -65,6 +67,10 @@ class Tree:
     nodes: NDArray[Any]
     shares: Floats
     gains: Floats
+
+    def __repr__(self) -> str:
+        leaves = int((self.nodes["feature"] < 0).sum())
+        return f"<Tree: {leaves} leaves>"
 
     @property
     def nbytes(self) -> int:
@@ -139,6 +145,13 @@ class StoredTreeKernel:
         )
         return out if self.n_classes else self.centre + self.scale * out
 
+    def leaves(self, learner: Tree, X: Floats) -> NDArray[np.int32]:
+        """Find the leaf of every row, by its place among the nodes."""
+        points = np.ascontiguousarray(X, dtype=np.float64)
+        found = np.empty(len(points), dtype=np.int32)
+        find_leaves_at(learner.nodes, points, found, current_stop())
+        return found
+
 
 @dataclass(frozen=True)
 class TreeKernel(StoredTreeKernel):
@@ -157,12 +170,15 @@ class TreeKernel(StoredTreeKernel):
         Options of the grower.
     weights : ndarray of shape (n,) or None
         Weight of every observation.
+    balanced : bool
+        Whether all classes of a subsample weigh the same in its tree.
     """
 
     X: Floats
     y: Floats
-    options: Mapping[str, int]
+    options: Mapping[str, float]
     weights: Floats | None
+    balanced: bool = field(default=False, kw_only=True)
 
     @classmethod
     def create(
@@ -171,7 +187,7 @@ class TreeKernel(StoredTreeKernel):
         y: Floats,
         *,
         n_classes: int | None,
-        options: Mapping[str, int],
+        options: Mapping[str, float],
         weights: Floats | None,
         levels: Sequence[int] | None = None,
     ) -> "TreeKernel":
@@ -257,6 +273,8 @@ class TreeKernel(StoredTreeKernel):
         weights = np.ascontiguousarray(counts, dtype=np.float64)
         if self.weights is not None:
             weights = weights * self.weights
+        if self.balanced:
+            weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
         call, out = self._call(keys, at, rows, keep, units)
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
@@ -298,11 +316,16 @@ class TreeKernel(StoredTreeKernel):
             )
         call, out = self._call(keys, at, oob_rows, keep, drawn.codes)
         counts = sparse.csr_array(drawn.counts)
+        times = np.asarray(counts.data, dtype=np.float64)
+        if self.balanced:
+            learner = np.repeat(np.arange(len(keys)), np.diff(counts.indptr))
+            codes = self.y[counts.indices].astype(np.int64)
+            times = times * balance(counts, self.y)[learner, codes]
         trees = call.on_rows(
             self.X,
             np.asarray(counts.indptr, dtype=np.int64),
             np.asarray(counts.indices, dtype=np.int32),
-            np.asarray(counts.data, dtype=np.float64),
+            times,
             None if drawn.index is None else (drawn.index.bounds, drawn.index.rows),
             self.weights,
         )

@@ -1,4 +1,4 @@
-"""Weights of rows, as scikit-learn's estimators take them."""
+"""Weights of rows, as scikit-learn's estimators take them, and of classes."""
 
 from numbers import Real
 from typing import Any
@@ -33,3 +33,30 @@ def row_weights(sample_weight: Any, n: int) -> Floats | None:
             "`sample_weight` must be above 0 for some rows; every weight is zero."
         )
     return weights
+
+
+def balance(counts: Any, codes: Floats) -> Floats:
+    """Weigh classes so that those of a subsample weigh the same.
+
+    Parameters
+    ----------
+    counts : ndarray or sparse array of shape (L, n)
+        Times each row occurs in each subsample.
+    codes : ndarray of shape (n,)
+        Class of every row, from 0 on.
+
+    Returns
+    -------
+    ndarray of shape (L, K)
+        Rows of the subsample over (its classes times its rows of the class).
+
+    Examples
+    --------
+    >>> balance(np.array([[2, 1, 1]]), np.array([0, 0, 1])).round(3)
+    array([[0.667, 2.   ]])
+    """
+    member = np.eye(1 + int(codes.max()))[codes.astype(np.int64)]
+    of_class = np.asarray(counts @ member, dtype=np.float64)
+    present = (of_class > 0).sum(axis=1, keepdims=True)
+    rows = of_class.sum(axis=1, keepdims=True)
+    return np.asarray(rows / (present * np.maximum(of_class, 1.0)))

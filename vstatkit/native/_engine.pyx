@@ -36,6 +36,8 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         int min_samples_split
         int min_samples_leaf
         int max_depth
+        int max_leaf_nodes
+        double min_weight_fraction_leaf
         int n_classes
         Loss loss
         cbool random
@@ -134,6 +136,17 @@ cdef extern from "stages.hpp" namespace "vstatkit" nogil:
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
     void predict_tree(const Node*, size_t, const double*, int, cbool, const double*,
                       int, int, double*, Watch&) except +
+
+    struct StoredTree:
+        const Node* nodes
+        size_t n_nodes
+        const double* shares
+
+    void c_add_trees "vstatkit::add_trees"(
+        const vector[StoredTree]&, int, cbool, const double*, int, int, double, double,
+        const double*, double*, Watch&) except +
+    void find_tree_leaves(const Node*, const double*, int, int, int32_t*,
+                          Watch&) except +
 
 
 cdef extern from "portable.hpp" namespace "vstatkit" nogil:
@@ -245,6 +258,8 @@ cdef Options _chosen(dict options, bint only_queried) except *:
     choice.min_samples_split = options["min_samples_split"]
     choice.min_samples_leaf = options["min_samples_leaf"]
     choice.max_depth = options["max_depth"]
+    choice.max_leaf_nodes = options["max_leaf_nodes"]
+    choice.min_weight_fraction_leaf = options["min_weight_fraction_leaf"]
     choice.n_classes = options["n_classes"]
     choice.loss = <Loss> <int> options["loss"]
     choice.random = options["random"]
@@ -676,6 +691,52 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
         with nogil:
             predict_tree(first, n_nodes, share, n_classes, by_levels, &points[0, 0],
                          n_points, points.shape[1], &out[0, 0], watch[0])
+    finally:
+        del watch
+
+
+def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double centre,
+                 double scale, const double[::1] origin, double[::1] total,
+                 Stop stop=None, bint by_levels=False):
+    """Add up what stored trees, pairs of nodes and shares, predict at row-major points.
+
+    Predictions are `centre` plus `scale` times what is stored; those less `origin` are
+    added to `total`.
+    """
+    cdef vector[StoredTree] stored
+    cdef StoredTree one
+    cdef const char[::1] view
+    cdef const double[::1] share
+    cdef int n_points = points.shape[0]
+    if n_points == 0:
+        return
+    for nodes, shares in trees:  # the list keeps them alive
+        view, share = nodes.view(np.int8), shares
+        one.nodes = <const Node*> &view[0]
+        one.n_nodes = view.shape[0] // sizeof(Node)
+        one.shares = &share[0] if share.shape[0] else NULL
+        stored.push_back(one)
+    cdef Watch* watch = _watch(stop)
+    try:
+        with nogil:
+            c_add_trees(stored, n_classes, by_levels, &points[0, 0], n_points,
+                        points.shape[1], centre, scale, &origin[0], &total[0], watch[0])
+    finally:
+        del watch
+
+
+def find_leaves_at(nodes, const double[:, ::1] points, int32_t[::1] out,
+                   Stop stop=None):
+    """Find the leaf of one stored tree that each row of `points` falls into."""
+    cdef const char[::1] view = nodes.view(np.int8)
+    cdef int n_points = points.shape[0]
+    if n_points == 0:
+        return
+    cdef Watch* watch = _watch(stop)
+    try:
+        with nogil:
+            find_tree_leaves(<const Node*> &view[0], &points[0, 0], n_points,
+                             points.shape[1], &out[0], watch[0])
     finally:
         del watch
 

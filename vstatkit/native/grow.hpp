@@ -71,7 +71,6 @@ class Grower : public AnyGrower {
                 "a subsample has no row of positive weight; use larger subsamples, or "
                 "leave out the rows of weight zero.");
         criterion_.start(own_);
-        finder_.start();
         list_queries();
         rows_.resize(own_.size());
         scratch_.resize(own_.size());
@@ -79,11 +78,14 @@ class Grower : public AnyGrower {
         held_.clear();
         uint64_t key = mix(seed);
         if (options_.honest && rows_.size() > 1) key = hold_out_half(key);
+        finder_.start({rows_.data(), static_cast<int>(rows_.size())});
         Span span;
         span.rows_end = static_cast<int>(rows_.size());
         span.held_end = static_cast<int>(held_.size());
         span.queries_end = static_cast<int>(queries_.size());
-        build(span, key);
+        Pending root{span, key, -1, 0, -1};
+        if (options_.max_leaf_nodes > 0) root.plan = plan(root);
+        build(root);
     }
 
     // A node's share of the rows, of the rows held out, and of the query points.
@@ -100,6 +102,16 @@ class Grower : public AnyGrower {
         int64_t parent;  // place of the node whose right child it is, or -1
         int depth;
         int ordered_by;  // feature in whose order its rows are kept, or -1
+        int plan = -1;   // its place in the plan, if there is one
+    };
+
+    // A node of a tree that is planned before it is built: its best split, and the nodes
+    // below it once that is made. Without a right one the left one stands in its place.
+    struct Planned {
+        Pending node;
+        Split split;
+        int ordered_by;  // by the split's feature, or -1
+        int left = -1, right = -1;
     };
 
     // List the points to predict.
@@ -128,40 +140,45 @@ class Grower : public AnyGrower {
     }
 
     // Nodes are grown, and numbered, from left to right.
-    void build(const Span& root, uint64_t key) {
-        pending_.assign(1, {root, key, -1, 0, -1});
+    void build(const Pending& root) {
+        pending_.assign(1, root);
         while (!pending_.empty()) {
             const Pending node = pending_.back();
             pending_.pop_back();
             if (node.parent >= 0)
                 (*sink_.nodes)[node.parent].right |=
                     static_cast<int32_t>((sink_.nodes->size() - base_) << 1);
-            grow_node(node);
+            if (node.plan >= 0)
+                grow_planned(node);
+            else
+                grow_node(node);
         }
     }
 
     void grow_node(const Pending& node) {
+        Split split = best_split(node);
+        if (split.feature < 0) {
+            if (!held_.empty()) reset_leaf(node.span);
+            leaf(node.span.queries_begin, node.span.queries_end);
+            return;
+        }
+        const int ordered_by = ordered(split);
+        Pending left = child(node, kLeftKey, ordered_by);
+        Pending right = child(node, kRightKey, ordered_by);
+        const Sides sides = part(node.span, split, left.span, right.span);
+        if (sides == Sides::both)
+            branch(node.span, split, left, right);
+        else
+            pending_.push_back(sides == Sides::left ? left : right);
+    }
+
+    Split best_split(const Pending& node) {
         const Span& span = node.span;
         const Rows rows{rows_.data() + span.rows_begin, span.rows_end - span.rows_begin};
         criterion_.reset(rows);
-        Split split;
-        if (may_split(node, rows.size))
-            split = finder_.best(criterion_, rows, span.rows_begin, node.key,
-                                 node.ordered_by, *sink_.watch);
-        if (split.feature < 0) {
-            if (!held_.empty())
-                criterion_.reset(
-                    {held_.data() + span.held_begin, span.held_end - span.held_begin});
-            leaf(span.queries_begin, span.queries_end);
-            return;
-        }
-        const int ordered_by =
-            finder_.ordered_by() == split.feature ? split.feature : -1;
-        Pending left{span, mix(node.key ^ 0x6c65667400000001ULL), -1, node.depth + 1,
-                     ordered_by};
-        Pending right{span, mix(node.key ^ 0x7269676874000002ULL), -1, node.depth + 1,
-                      ordered_by};
-        divide(span, split, left, right);
+        if (!may_split(node, rows.size)) return {};
+        return finder_.best(criterion_, rows, span.rows_begin, node.key, node.ordered_by,
+                            *sink_.watch);
     }
 
     bool may_split(const Pending& node, int size) const {
@@ -170,25 +187,39 @@ class Grower : public AnyGrower {
                !criterion_.pure();
     }
 
-    // Give the children their shares, and let those wait that are asked for.
-    void divide(const Span& span, Split& split, Pending& left, Pending& right) {
-        left.span.rows_end = right.span.rows_begin =
+    // The feature of the split just found, if the rows are in its order.
+    int ordered(const Split& split) const {
+        return finder_.ordered_by() == split.feature ? split.feature : -1;
+    }
+
+    static Pending child(const Pending& node, uint64_t side, int ordered_by) {
+        return {node.span, mix(node.key ^ side), -1, node.depth + 1, ordered_by};
+    }
+
+    enum class Sides { both, left, right };
+
+    // Give the children their shares of the rows. A side without rows to estimate from is
+    // pruned: the other one stands.
+    Sides part(const Span& span, Split& split, Span& left, Span& right) {
+        left.rows_end = right.rows_begin =
             partition_rows(span.rows_begin, span.rows_end, split);
         // Levels that the node did not see follow the majority, and so do missing values.
-        const bool more_left = left.span.rows_end - left.span.rows_begin >
-                               right.span.rows_end - right.span.rows_begin;
+        const bool more_left =
+            left.rows_end - left.rows_begin > right.rows_end - right.rows_begin;
         if (!split.saw_missing) split.missing_left = more_left;
         if (more_left) split.levels_left |= ~split.levels_seen;
-        if (!held_.empty()) {
-            const int middle = partition_held(span.held_begin, span.held_end, split);
-            left.span.held_end = right.span.held_begin = middle;
-            // A side without rows to estimate from is pruned: the other one stands.
-            if (middle == span.held_begin || middle == span.held_end) {
-                pending_.push_back(middle == span.held_begin ? right : left);
-                return;
-            }
-        }
+        if (held_.empty()) return Sides::both;
+        const int middle = partition_held(span.held_begin, span.held_end, split);
+        left.held_end = right.held_begin = middle;
+        if (middle == span.held_begin) return Sides::right;
+        return middle == span.held_end ? Sides::left : Sides::both;
+    }
+
+    // Put a split down, and let those children wait that are asked for.
+    void branch(const Span& span, const Split& split, Pending& left, Pending& right) {
         sink_.gains[split.feature] += split.gain;
+        left.span.queries_begin = span.queries_begin;
+        right.span.queries_end = span.queries_end;
         left.span.queries_end = right.span.queries_begin =
             partition_queries(span.queries_begin, span.queries_end, split);
         if (sink_.nodes) {
@@ -197,6 +228,80 @@ class Grower : public AnyGrower {
         }
         if (is_asked_for(right.span)) pending_.push_back(right);
         if (is_asked_for(left.span)) pending_.push_back(left);
+    }
+
+    // Plan a tree of at most `max_leaf_nodes` leaves: what gains most is split first.
+    // Returns the place of the root.
+    int plan(const Pending& root) {
+        planned_.clear();
+        waiting_.clear();
+        add_planned(root);
+        for (int leaves = 1; !waiting_.empty() && leaves < options_.max_leaf_nodes;) {
+            const int place = next_planned();
+            const Planned chosen = planned_[place];
+            Split split = chosen.split;
+            Pending left = child(chosen.node, kLeftKey, chosen.ordered_by);
+            Pending right = child(chosen.node, kRightKey, chosen.ordered_by);
+            const Sides sides = part(chosen.node.span, split, left.span, right.span);
+            const int first = add_planned(sides == Sides::right ? right : left);
+            const int second = sides == Sides::both ? add_planned(right) : -1;
+            planned_[place].split = split;
+            planned_[place].left = first;
+            planned_[place].right = second;
+            leaves += second >= 0;
+        }
+        return 0;
+    }
+
+    // Find a node's split, and let the node wait if there is one.
+    int add_planned(const Pending& node) {
+        const Split split = best_split(node);
+        const int place = static_cast<int>(planned_.size());
+        planned_.push_back({node, split, ordered(split)});
+        if (split.feature >= 0) {
+            waiting_.push_back({split.gain, -place});
+            std::push_heap(waiting_.begin(), waiting_.end());
+        }
+        return place;
+    }
+
+    // Take the node whose split gains most; of equal ones the first.
+    int next_planned() {
+        std::pop_heap(waiting_.begin(), waiting_.end());
+        const int place = -waiting_.back().second;
+        waiting_.pop_back();
+        return place;
+    }
+
+    // Grow a node as planned.
+    void grow_planned(const Pending& node) {
+        const Planned& here = planned_[node.plan];
+        if (here.left < 0) {
+            reset_leaf(here.node.span);
+            leaf(node.span.queries_begin, node.span.queries_end);
+            return;
+        }
+        Pending left = planned_[here.left].node;
+        left.plan = here.left;
+        if (here.right < 0) {
+            left.span.queries_begin = node.span.queries_begin;
+            left.span.queries_end = node.span.queries_end;
+            pending_.push_back(left);
+            return;
+        }
+        Pending right = planned_[here.right].node;
+        right.plan = here.right;
+        branch(node.span, here.split, left, right);
+    }
+
+    // Take the rows that a leaf is estimated from.
+    void reset_leaf(const Span& span) {
+        if (held_.empty())
+            criterion_.reset(
+                {rows_.data() + span.rows_begin, span.rows_end - span.rows_begin});
+        else
+            criterion_.reset(
+                {held_.data() + span.held_begin, span.held_end - span.held_begin});
     }
 
     static Node node_of(const Split& split) {
@@ -308,6 +413,9 @@ class Grower : public AnyGrower {
         });
     }
 
+    static constexpr uint64_t kLeftKey = 0x6c65667400000001ULL;
+    static constexpr uint64_t kRightKey = 0x7269676874000002ULL;
+
     const Options options_;
     Subsample own_;
     Criterion criterion_;
@@ -321,6 +429,8 @@ class Grower : public AnyGrower {
     std::vector<int32_t> held_;  // rows that honest leaves are estimated from
     std::vector<int32_t> queries_, query_scratch_;
     std::vector<Pending> pending_;
+    std::vector<Planned> planned_;
+    std::vector<std::pair<double, int>> waiting_;  // gains and (negative) places: a heap
 };
 
 }  // namespace vstatkit

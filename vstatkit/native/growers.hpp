@@ -4,6 +4,7 @@
 #define VSTATKIT_GROWERS_HPP
 
 #include "absolute.hpp"
+#include "entropy.hpp"
 #include "gini.hpp"
 #include "grow.hpp"
 #include "poisson.hpp"
@@ -13,6 +14,8 @@ namespace vstatkit {
 
 // `table` and `y` must outlive the grower, which the caller deletes.
 inline AnyGrower* make_grower(const Table& table, const double* y, const Options& options) {
+    if (options.n_classes && options.loss == Loss::entropy)
+        return new Grower<Entropy>(table, y, options);
     if (options.n_classes) return new Grower<Gini>(table, y, options);
     switch (options.loss) {
         case Loss::poisson:

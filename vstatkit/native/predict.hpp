@@ -74,6 +74,19 @@ void predict_at(const Node* nodes, const double* shares, int n_classes,
     }
 }
 
+// Find the leaf of every point in a tree of any kind.
+inline void find_tree_leaves(const Node* nodes, const double* points, int n_points, int p,
+                             int32_t* leaves, Watch& watch) {
+    constexpr int kWalkers = 16;
+    size_t at[kWalkers];
+    for (int q = 0; q < n_points; q += kWalkers) {
+        const int count = std::min(kWalkers, n_points - q);
+        const double* first = points + static_cast<size_t>(q) * p;
+        watch.count(find_leaves<true>(nodes, first, p, count, at));
+        std::copy(at, at + count, leaves + q);
+    }
+}
+
 // A node as many points walk over it: `right` leads to the right child. A leaf leads to
 // itself, since nothing is below its threshold, which is not a number.
 struct Step {
@@ -145,6 +158,28 @@ inline void predict_tree(const Node* nodes, size_t n_nodes, const double* shares
         predict_at<true>(nodes, shares, n_classes, points, n_points, p, out, watch);
     else
         predict_at<false>(nodes, shares, n_classes, points, n_points, p, out, watch);
+}
+
+// A stored tree of plain arrays.
+struct StoredTree {
+    const Node* nodes;
+    size_t n_nodes;
+    const double* shares;
+};
+
+// Add up what trees predict, in the unit of the response and less `origin`, to `total`;
+// both have as many numbers as the points times the width.
+inline void add_trees(const std::vector<StoredTree>& trees, int n_classes, bool by_levels,
+                      const double* points, int n_points, int p, double centre,
+                      double scale, const double* origin, double* total, Watch& watch) {
+    const size_t size = static_cast<size_t>(n_points) * (n_classes > 2 ? n_classes : 1);
+    std::vector<double> part(size);
+    for (const StoredTree& tree : trees) {
+        predict_tree(tree.nodes, tree.n_nodes, tree.shares, n_classes, by_levels, points,
+                     n_points, p, part.data(), watch);
+        for (size_t j = 0; j < size; ++j)
+            total[j] += (centre + scale * part[j]) - origin[j];
+    }
 }
 
 }  // namespace vstatkit

@@ -38,8 +38,11 @@ class SplitFinder {
     SplitFinder(Subsample& own, const Options& options)
         : own_(own), options_(options), features_(own.n_features()) {}
 
-    // Begin anew with the rows of `own`.
-    void start() {
+    // Begin anew with the rows of `own`; splits are made from those of `rows`.
+    void start(Rows rows) {
+        least_weight_ = 0;
+        if (options_.min_weight_fraction_leaf > 0)
+            least_weight_ = options_.min_weight_fraction_leaf * weight_of(rows);
         sorter_.start(own_.size());
         if (gain_.size() < static_cast<size_t>(own_.size())) gain_.resize(own_.size());
     }
@@ -53,6 +56,7 @@ class SplitFinder {
         const int p = own_.n_features();
         sorter_.set_ordered_by(ordered_by);
         for (int f = 0; f < p; ++f) features_[f] = f;
+        if (least_weight_ > 0) node_weight_ = weight_of(node);
         Split best;
         for (int tried = 0; tried < p; ++tried) {
             // Two rows can be parted in one way only: the first feature to do so wins.
@@ -101,12 +105,15 @@ class SplitFinder {
             own_.value(f, order.rows[0]) == own_.value(f, order.rows[order.count - 1]))
             return;
         // Nearly always all splits are allowed: a loop of its own asks no more.
-        const bool all = !own_.tied(f) && options_.min_samples_leaf <= 1;
+        const bool all =
+            !own_.tied(f) && options_.min_samples_leaf <= 1 && least_weight_ <= 0;
         on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+            double weight = left ? missing_weight(order) : 0;
             const int j = all ? scan(order, left, walk, best, [](int) { return true; })
                               : scan(order, left, walk, best, [&](int at) {
+                                    weight += own_.data()[order.rows[at]].weight;
                                     return leaves_enough(order, at + 1, left) &&
-                                           parts(f, order, at);
+                                           weighs_enough(weight) && parts(f, order, at);
                                 });
             if (j >= 0) take_threshold(f, order, j, left, best);
         });
@@ -146,6 +153,24 @@ class SplitFinder {
         const int n_left = n_known + (missing_left ? order.missing : 0);
         const int least = options_.min_samples_leaf;
         return n_left >= least && order.count + order.missing - n_left >= least;
+    }
+
+    // Whether `weight` on the left leaves enough weight on both sides.
+    bool weighs_enough(double weight) const {
+        return least_weight_ <= 0 ||
+               (weight >= least_weight_ && node_weight_ - weight >= least_weight_);
+    }
+
+    double weight_of(Rows rows) const {
+        double sum = 0;
+        for (int j = 0; j < rows.size; ++j) sum += own_.data()[rows.first[j]].weight;
+        return sum;
+    }
+
+    // Weight of a node's rows that are in no order; asked for where it matters.
+    double missing_weight(const Order& order) const {
+        if (least_weight_ <= 0 || !order.missing) return 0;
+        return node_weight_ - weight_of({order.rows, order.count});
     }
 
     // Whether the split after the j-th row parts no equal values.
@@ -229,8 +254,11 @@ class SplitFinder {
         criterion.level_scores(levels_.rows(), score);
         const Order order = levels_.arrange_by(score);
         on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+            double weight = left ? missing_weight(order) : 0;
             const int j = scan(order, left, walk, best, [&](int at) {
-                return levels_.ends(at) && leaves_enough(order, at + 1, left);
+                weight += own_.data()[order.rows[at]].weight;
+                return levels_.ends(at) && leaves_enough(order, at + 1, left) &&
+                       weighs_enough(weight);
             });
             if (j < 0) return;
             take(f, gain_[j], order, left, best);
@@ -272,6 +300,9 @@ class SplitFinder {
                Split& best) {
         if (n_left == order.count && missing_left) return false;
         if (!leaves_enough(order, n_left, missing_left)) return false;
+        if (!weighs_enough(weight_of({order.rows, n_left}) +
+                           (missing_left ? missing_weight(order) : 0)))
+            return false;
         for (int j = 0; j < n_left; ++j) walk.add(order.rows[j], j);
         const double gain = walk.gain();
         if (gain < 0 || !beats(gain, best)) return false;
@@ -287,6 +318,7 @@ class SplitFinder {
     RowSorter sorter_;
     NodeLevels levels_;
     std::vector<int> features_;
+    double least_weight_ = 0, node_weight_ = 0;  // of a leaf, and of the node
     std::vector<double> gain_;  // what the split after each row gains
     std::vector<int32_t> arranged_;  // a node's known rows, side by side
 };

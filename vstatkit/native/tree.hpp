@@ -11,15 +11,18 @@
 
 namespace vstatkit {
 
-enum class Loss { squared_error, poisson, absolute_error };
+// Classes have `squared_error` for Gini impurity, which is one.
+enum class Loss { squared_error, poisson, absolute_error, entropy };
 
 struct Options {
     int max_features;
     int min_samples_split;
     int min_samples_leaf;
     int max_depth;
+    int max_leaf_nodes; // 0 for as many as there are
+    double min_weight_fraction_leaf;  // of the weight of all rows that splits are made from
     int n_classes;      // 0 for regression
-    Loss loss;          // of regression
+    Loss loss;
     bool random;        // one random split of each feature that is tried
     bool honest;        // split with one half of the rows, estimate with the other
     bool only_queried;  // leave out subtrees without a query point

@@ -4,18 +4,16 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 
 from vstatkit.results.averages import Averages
 from vstatkit.results.curves import Curve
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.lines import Lines, draw_lines, draw_rug, ends
 from vstatkit.results.strokes import (
-    BAND,
     GREY,
-    POINT,
-    clean,
     draw_intervals,
+    legend_above,
     new_axes,
     short,
 )
@@ -60,72 +58,28 @@ def plot_curve(curve: Curve, *, alpha: float = 0.05, ax: Axes | None = None) -> 
     Of several classes each has a curve, with its intervals alone.
     """
     ax = new_axes(ax)
-    each = curve.conf_int(alpha)
-    band = curve.conf_int(alpha, simultaneous=True)
-    outputs = len(curve.grid) // len(curve.grid.drop_duplicates())
-    for j in range(outputs):
-        some = slice(j, None, outputs)
-        x = curve.grid.iloc[some, 0].to_numpy()
-        mean = curve.params.to_numpy()[some]
-        one, all_ = each.iloc[some], band.iloc[some]
-        colour = POINT if outputs == 1 else f"C{j}"
-        name = "mean" if outputs == 1 else str(curve.params.index[j][-1])
-        if curve.factors[0]:
-            places = np.arange(len(x)) + 0.15 * (j - (outputs - 1) / 2)
-            ax.vlines(places, all_["lower"], all_["upper"], color=colour, alpha=0.35)
-            ax.vlines(places, one["lower"], one["upper"], color=colour, linewidth=3)
-            ax.plot(places, mean, "o", color=colour, label=name)
-            ax.set_xticks(np.arange(len(x)), [str(value) for value in x])
-            continue
-        if outputs == 1:
-            _bands(ax, x.astype(float), one, all_, f"{1 - alpha:.0%}")
-        else:
-            ax.fill_between(
-                x.astype(float), one["lower"], one["upper"], color=colour, alpha=0.2
-            )
-        ax.plot(x, mean, color=colour, linewidth=2, label=name)
-    if not curve.factors[0]:
-        _rug(ax, curve.rug[0])
+    points = len(curve.grid.drop_duplicates())
+    outputs = len(curve.grid) // points
+    names = (
+        ["mean"] if outputs == 1 else [str(label[-1]) for label in curve.params.index]
+    )
+    lines = Lines(
+        x=curve.grid.iloc[::outputs, 0].to_numpy(),
+        factor=curve.factors[0],
+        mean=curve.params.to_numpy().reshape(points, outputs),
+        each=ends(curve.conf_int(alpha), outputs),
+        band=ends(curve.conf_int(alpha, simultaneous=True), outputs),
+        names=tuple(names[:outputs]),
+        level=f"{1 - alpha:.0%}",
+    )
+    draw_lines(ax, lines)
+    if outputs > 1 or not lines.factor:
+        legend_above(ax)
+    if not lines.factor:
+        draw_rug(ax, curve.rug[0])
     ax.set_xlabel(str(curve.variables[0]))
     ax.set_ylabel(f"{curve.title}, {curve.results.info.response}")
-    if outputs > 1 or not curve.factors[0]:
-        ax.legend(frameon=False)
-    clean(ax)
     return ax
-
-
-def _bands(
-    ax: Axes, x: Any, each: pd.DataFrame, band: pd.DataFrame, level: str
-) -> None:
-    """Shade the band of the whole curve lightly, the intervals of points darkly."""
-    shades = ((band, 0.25, "whole curve"), (each, 0.6, "each point"))
-    for bounds, strength, text in shades:
-        ax.fill_between(
-            x,
-            bounds["lower"],
-            bounds["upper"],
-            color=BAND,
-            alpha=strength,
-            linewidth=0,
-            label=f"{level}, {text}",
-        )
-
-
-def _rug(ax: Axes, values: Any) -> None:
-    """Mark where the rows are, along the bottom."""
-    known = np.asarray(values, dtype=np.float64)
-    low, high = ax.get_xlim()
-    inside = known[(known >= low) & (known <= high)]
-    ax.plot(
-        inside,
-        np.zeros(inside.size),
-        "|",
-        color=GREY,
-        alpha=0.5,
-        markersize=8,
-        transform=ax.get_xaxis_transform(),
-        clip_on=False,
-    )
 
 
 def plot_map(curve: Curve, *, axes: Any = None) -> Any:

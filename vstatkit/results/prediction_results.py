@@ -23,6 +23,8 @@ from vstatkit.results.tables import mean_frame
 from vstatkit.variance.components import VarianceComponents
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from vstatkit.results.comparison import VarianceComparison
     from vstatkit.results.ensemble_results import EnsembleResults
     from vstatkit.results.transforming import Function, Transformed
@@ -164,6 +166,14 @@ class PredictionResults:
             return self._joint.conf_int(alpha, simultaneous=True)
         bounds = np.column_stack(self.estimates.interval(alpha))
         return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
+
+    def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
+        """Draw the predictions with their intervals; see `plots.plot_prediction`."""
+        from vstatkit.results.prediction_pictures import (  # noqa: PLC0415 on demand
+            plot_prediction,
+        )
+
+        return plot_prediction(self, alpha=alpha, ax=ax)
 
     def cov(self) -> pd.DataFrame:
         """Covariance matrix of the predictions, positive semi-definite."""

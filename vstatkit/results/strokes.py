@@ -12,6 +12,12 @@ ACCENT = "#D55E00"
 GREY = "#666666"
 """Colours of Okabe and Ito, which all readers can tell apart."""
 
+OUTCOMES = (POINT, ACCENT, "#009E73", "#CC79A7", "#E69F00", BAND, "#000000")
+"""Colours of several outcomes, theirs too."""
+
+STYLES = ("-", "--", ":")
+"""Lines of outcomes that share a colour."""
+
 
 def new_axes(ax: Axes | None, rows: int = 8) -> Axes:
     """Take the axes given, or make some that are high enough for so many rows."""
@@ -19,6 +25,24 @@ def new_axes(ax: Axes | None, rows: int = 8) -> Axes:
         return ax
     height = float(np.clip(1.2 + 0.32 * rows, 3.2, 12))
     return plt.subplots(figsize=(7.2, height), layout="constrained")[1]
+
+
+def outcome_stroke(j: int) -> tuple[str, str]:
+    """Give colour and line of the j-th of several outcomes."""
+    style = STYLES[j // len(OUTCOMES) % len(STYLES)]
+    return OUTCOMES[j % len(OUTCOMES)], style
+
+
+def legend_above(ax: Axes) -> None:
+    """Name what is drawn, above the axes, where it hides nothing."""
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=4,
+        frameon=False,
+        fontsize="small",
+        borderaxespad=0.2,
+    )
 
 
 def draw_intervals(

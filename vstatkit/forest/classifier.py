@@ -1,0 +1,174 @@
+"""The forest for classes."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from vstatkit._typing import Floats
+from vstatkit.forest.base import PARAMETERS, Forest
+from vstatkit.forest.parameters import weights_of_classes
+from vstatkit.forest.reading import check_one_response
+from vstatkit.inference.estimates import Estimates
+from vstatkit.kernels.weights import row_weights
+
+
+class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
+    """A random forest for classes, with standard errors of the probabilities.
+
+    Parameters
+    ----------
+    n_estimators, splitter, bootstrap, max_samples
+        See `ForestRegressor`.
+    criterion : "gini", "entropy" or "log_loss"
+        What splits make small; the last two are two names of one.
+    min_samples_split, min_samples_leaf
+        See `ForestRegressor`.
+    max_features : int, float, "sqrt", "log2" or None
+        Features tried at a split; None for all.
+    max_depth, max_leaf_nodes, min_weight_fraction_leaf, honest, categorical_features
+        See `ForestRegressor`.
+    oob_score, variance
+        See `ForestRegressor`.
+    class_weight : dict, "balanced", "balanced_subsample" or None
+        Weights of the classes, by label; or such that all classes weigh the same, in
+        all rows or in the rows of each tree. Probabilities are then those of a
+        population in which classes have these weights, not of the one sampled.
+    warm_start, random_state, n_jobs
+        See `ForestRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Class labels.
+    estimators_, n_estimators_, design_, estimators_samples_, feature_importances_
+        See `ForestRegressor`.
+    results_ : EnsembleResults
+        See `ForestRegressor`.
+    oob_score_ : float
+        Out-of-bag accuracy, if asked for.
+    oob_decision_function_ : ndarray of shape (n, K)
+        Out-of-bag probabilities, if asked for.
+    """
+
+    def __init__(
+        self,
+        n_estimators: int | str = "auto",
+        *,
+        criterion: str = "gini",
+        splitter: str = "best",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        max_features: int | float | str | None = "sqrt",
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        max_leaf_nodes: int | None = None,
+        min_weight_fraction_leaf: float = 0.0,
+        honest: bool = False,
+        categorical_features: Any = None,
+        oob_score: bool = False,
+        variance: str = "auto",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in PARAMETERS}
+        super().__init__(**given)
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the forest."""
+        check_one_response(y, "MultiOutputClassifier")
+        X, y = self._read(X, y, numeric=False)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        weights = row_weights(sample_weight, len(X))
+        by_class = weights_of_classes(self.class_weight, self.classes_, codes)
+        if by_class is not None:
+            weights = by_class if weights is None else weights * by_class
+        self._fit(
+            X,
+            codes.astype(np.float64),
+            weights,
+            max(2, len(self.classes_)),
+            balanced=self.class_weight == "balanced_subsample",
+        )
+        if self.oob_score:
+            self.oob_decision_function_ = self._all_classes(self.oob_prediction_)
+            self.oob_score_ = self.oob_scores_.table["OOB accuracy"]
+        return self
+
+    def _all_classes(self, share: Floats) -> Floats:
+        """Add the column of the first of two classes."""
+        if len(self.classes_) > 2:
+            return share
+        return self._both(1 - share, share)
+
+    def _both(self, first: Floats, second: Floats) -> Floats:
+        """Put two columns together; one where the data hold a single class."""
+        return np.column_stack([first, second])[:, : len(self.classes_)]
+
+    def predict_proba(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_interval: bool = False,
+        alpha: float = 0.05,
+    ) -> Floats | tuple[Floats, ...]:
+        """Predict class probabilities, on request with standard errors and intervals.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, p)
+            New data.
+        return_std, return_interval : bool
+            Whether to return standard errors, and confidence intervals, too.
+        alpha : float
+            One minus the coverage of the intervals.
+
+        Returns
+        -------
+        ndarray of shape (rows, K), or a tuple
+            Probabilities; then, as asked for, their standard errors of shape (rows, K)
+            and intervals of shape (rows, K, 2).
+        """
+        rows = self._rows(X)
+        if not (return_std or return_interval):
+            return self._all_classes(self._mean(rows))
+        found = self._estimate(rows)
+        answer = [self._all_classes(found.estimate.reshape(len(rows), -1))]
+        if return_std:
+            std = found.bse.reshape(len(rows), -1)
+            answer.append(self._both(std, std) if len(self.classes_) <= 2 else std)
+        if return_interval:
+            answer.append(self._intervals(found, alpha))
+        return tuple(answer)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Predict the logarithms of class probabilities; -inf for classes without."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._all_classes(self._mean(self._rows(X))))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class."""
+        share = self._all_classes(self._mean(self._rows(X)))
+        return np.asarray(self.classes_[share.argmax(axis=1)])
+
+    def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
+        """Confidence intervals of the probabilities, shape (rows, K, 2).
+
+        They lie inside [0, 1].
+        """
+        return self._intervals(self._estimate(self._rows(X)), alpha)
+
+    def _intervals(self, found: Estimates, alpha: float) -> Floats:
+        """Intervals of all classes, shape (rows, K, 2)."""
+        columns = len(self.classes_) if len(self.classes_) > 2 else 1
+        lower, upper = (end.reshape(-1, columns) for end in found.interval(alpha))
+        if columns == 1:
+            lower, upper = self._both(1 - upper, lower), self._both(1 - lower, upper)
+        return np.stack([lower, upper], axis=2)

@@ -1,0 +1,146 @@
+"""Strokes of curves: lines with bands and a rug, or points for levels of a factor."""
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from vstatkit._typing import Floats
+from vstatkit.results.strokes import BAND, GREY, POINT, clean, outcome_stroke
+
+MOST_BANDS = 4
+"""Classes beyond which intervals of curves would only hide each other."""
+
+FEW_POINTS = 12
+"""Points of a curve up to which each is marked."""
+
+WRAP = 14
+"""Letters of a level after which it goes on in the next line."""
+
+LETTERS_PER_INCH = 10
+"""Letters of levels that stand side by side below an axis."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Estimates along one predictor, for one or several outcomes.
+
+    Attributes
+    ----------
+    x : ndarray of shape (q,)
+        Values of the predictor; levels, if it is a factor.
+    factor : bool
+        Whether it is one.
+    mean : ndarray of shape (q, K)
+        Estimates.
+    each : ndarray of shape (2, q, K)
+        Ends of the interval of every point.
+    band : ndarray of shape (2, q, K) or None
+        Ends of a band that holds for all points at once.
+    names : tuple of str
+        Names of the K outcomes.
+    level : str
+        Coverage, in words.
+    """
+
+    x: Any
+    factor: bool
+    mean: Floats
+    each: Floats
+    band: Floats | None
+    names: tuple[str, ...]
+    level: str
+
+
+def draw_lines(ax: Axes, lines: Lines) -> None:
+    """Draw estimates with their intervals."""
+    if lines.factor:
+        _levels(ax, lines)
+    elif len(lines.names) == 1:
+        _line(ax, lines)
+    else:
+        _several(ax, lines)
+    clean(ax)
+
+
+def _line(ax: Axes, lines: Lines) -> None:
+    """Shade the band of the whole curve lightly, the intervals of points darkly."""
+    x = np.asarray(lines.x, dtype=np.float64)
+    shades = ((lines.band, 0.25, "whole curve"), (lines.each, 0.6, "each point"))
+    for bounds, strength, text in shades:
+        if bounds is None:
+            continue
+        ax.fill_between(
+            x,
+            *bounds[:, :, 0],
+            color=BAND,
+            alpha=strength,
+            linewidth=0,
+            label=f"{lines.level}, {text}",
+        )
+    marks = "o-" if x.size <= FEW_POINTS else "-"
+    ax.plot(x, lines.mean[:, 0], marks, color=POINT, linewidth=2, label="mean")
+
+
+def _several(ax: Axes, lines: Lines) -> None:
+    x = np.asarray(lines.x, dtype=np.float64)
+    for j, name in enumerate(lines.names):
+        colour, style = outcome_stroke(j)
+        if len(lines.names) <= MOST_BANDS:
+            low, high = lines.each[:, :, j]
+            ax.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        ax.plot(x, lines.mean[:, j], style, color=colour, linewidth=2, label=name)
+
+
+def _levels(ax: Axes, lines: Lines) -> None:
+    count = len(lines.names)
+    for j, name in enumerate(lines.names):
+        colour = POINT if count == 1 else outcome_stroke(j)[0]
+        places = np.arange(len(lines.x)) + 0.6 / count * (j - (count - 1) / 2)
+        if lines.band is not None:
+            ax.vlines(places, *lines.band[:, :, j], color=colour, alpha=0.35)
+        ax.vlines(places, *lines.each[:, :, j], color=colour, linewidth=3)
+        ax.plot(places, lines.mean[:, j], "o", color=colour, label=name)
+    name_levels(ax, [str(level) for level in lines.x])
+    ax.set_xlim(-0.6, len(lines.x) - 0.4)
+
+
+def name_levels(ax: Axes, texts: list[str]) -> None:
+    """Write levels below an axis, aslant where they would run into each other."""
+    lines = [line for text in texts for line in textwrap.wrap(text, WRAP) or [""]]
+    wrapped = [
+        "\n".join(
+            part for line in text.split("\n") for part in textwrap.wrap(line, WRAP)
+        )
+        for text in texts
+    ]
+    ax.set_xticks(np.arange(len(texts)), wrapped)
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    if max(map(len, lines)) * len(texts) > LETTERS_PER_INCH * inches:
+        for label in ax.get_xticklabels():
+            label.set(rotation=40, ha="right", rotation_mode="anchor")
+
+
+def draw_rug(ax: Axes, values: Any) -> None:
+    """Mark where the rows are, along the bottom."""
+    known = np.asarray(values, dtype=np.float64)
+    low, high = ax.get_xlim()
+    inside = known[(known >= low) & (known <= high)]
+    ax.plot(
+        inside,
+        np.zeros(inside.size),
+        "|",
+        color=GREY,
+        alpha=0.5,
+        markersize=8,
+        transform=ax.get_xaxis_transform(),
+        clip_on=False,
+    )
+
+
+def ends(bounds: pd.DataFrame, outputs: int) -> Floats:
+    """Both ends of intervals, shape (2, points, outputs)."""
+    return np.asarray(bounds.to_numpy().T.reshape(2, -1, outputs))
