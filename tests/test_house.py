@@ -25,6 +25,7 @@ ROOMS = [
     "plots pipeline forest",
     "api adopting",
     "studies",
+    "shell",
     "cli",
 ]
 """Rooms of the package, from the ground up: each imports from those before it.
