@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact inside_r packing",
+    "classical datasets exact inside_r packing showing",
     "native",
     "workers",
     "sources",

@@ -33,6 +33,7 @@ from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.showing import short_repr
 from vstatkit.workers import go_on, in_parallel
 
 Answer = TypeVar("Answer")
@@ -127,6 +128,8 @@ class Predictor:
     classes: tuple[Any, ...] | None
     n_jobs: int | None
     columns: tuple[str, ...] | None = None
+
+    __repr__ = short_repr
 
     def rows(self, data: DataLike) -> tuple[Floats, Labels]:
         """Code new data; the labels are its index."""

@@ -120,16 +120,24 @@ def _conversion(name: str, numbers: list[str], others: bool) -> str:
     """Write the line that makes numbers of such texts."""
     column = f"data[{name!r}]"
     signs = {sign for one in numbers for sign in one}
-    kept = r"[^0-9.eE+-]" if any(_exponent(one) for one in numbers) else r"[^0-9.+-]"
-    text = column
-    if "," in signs and all(map(_comma_is_decimal, numbers)):
-        text += ".str.replace('.', '')" if "." in signs else ""
-        text += ".str.replace(',', '.')"
-        signs -= {",", "."}
-    if signs - set("0123456789.+-"):
-        text += f".str.replace({kept!r}, '', regex=True)"
+    strip = ""
+    if signs - set("0123456789.,+-"):
+        kept = "[^0-9.,eE+-]" if any(map(_exponent, numbers)) else "[^0-9.,+-]"
+        strip = f".str.replace({kept!r}, '', regex=True)"
     how = ", errors='coerce'" if others else ""
-    return f"{column} = pd.to_numeric({text}{how})"
+    point = ".str.replace('.', '')" if "." in signs else ""
+    decimal = f"pd.to_numeric({column}{strip}{point}.str.replace(',', '.'){how})"
+    if "," not in signs:
+        return f"{column} = pd.to_numeric({column}{strip}{how})"
+    grouped = f"pd.to_numeric({column}{strip}.str.replace(',', ''){how})"
+    if all(map(_comma_is_decimal, numbers)):
+        return f"{column} = {decimal}"
+    if "." in signs:
+        return f"{column} = {grouped}"
+    return (
+        f"{column} = {decimal} if the comma stands before decimals, {column} = "
+        f"{grouped} if it stands between thousands"
+    )
 
 
 def _exponent(number: str) -> bool:

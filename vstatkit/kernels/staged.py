@@ -82,6 +82,10 @@ class StagedTree:
     line: Floats
     gains: Floats
 
+    def __repr__(self) -> str:
+        line = "a linear trend and " if self.line.size else ""
+        return f"<StagedTree: {line}{self.sizes.size} trees, {self.nodes.size} nodes>"
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""

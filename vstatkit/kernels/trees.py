@@ -66,6 +66,9 @@ class Tree:
     shares: Floats
     gains: Floats
 
+    def __repr__(self) -> str:
+        return f"<Tree: {self.nodes.size} nodes>"
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""

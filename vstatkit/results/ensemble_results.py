@@ -45,6 +45,7 @@ from vstatkit.results.effects import effect_estimates, effects_table
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.observations import collected_errors
 from vstatkit.results.predicting import Predicting
+from vstatkit.results.short import shown
 from vstatkit.results.tables import (
     diagnostics_frame,
     glance_frame,
@@ -416,7 +417,5 @@ class EnsembleResults(Views, Predicting, Averaging, Asking, Aiming, Checking):
         return joint_test(self, R)
 
     def __repr__(self) -> str:
-        return (
-            f"<EnsembleResults: {self.info.kernel}, {len(self.labels)} estimates, "
-            f"n={self.design.n}, k={self.k}, B={self.B}>"
-        )
+        drawn = f"{self.info.kernel}, n={self.design.n}, k={self.k}, B={self.B}"
+        return f"<EnsembleResults: {drawn}; {shown(self)}>"
