@@ -221,8 +221,13 @@ def test_formulas_of_strangers_may_not_run_code(data, code):
 
 def test_a_column_is_never_called(data):
     hostile = data.rename(columns={"x": "log"})
+    parsed = parse("y ~ log(log)", hostile, environment=None, intercept=False)
+    assert np.array_equal(parsed.X[:, 0], np.log(hostile["log"]))
+    odd = data.rename(columns={"x": "getattr"})
     with pytest.raises(vs.FormulaError, match="not allowed"):
-        parse("y ~ log(log)", hostile, environment=None, intercept=False)
+        parse("y ~ getattr(getattr)", odd, environment=None, intercept=False)
+    with pytest.raises(vs.FormulaError, match=r"'x' is a column, and 'x.g.' calls it"):
+        parse("y ~ x(g)", data, environment=None, intercept=False)
 
 
 def test_a_number_inside_a_condition_stays_a_number():
@@ -254,12 +259,23 @@ def test_unused_levels_are_noted():
     assert "P(species = virginica)" in text
 
 
-@pytest.mark.parametrize("formula", ["class ~ .", "y ~ class"])
-def test_a_keyword_as_a_name_is_explained(data, formula):
-    frame = data.rename(columns={"x": "class"})
-    with pytest.raises(vs.FormulaError, match="Q"):
-        read(formula, frame)
-    assert read('y ~ Q("class")', frame).names == ("class",)
+@pytest.mark.parametrize("formula", ["class ~ x", "y ~ class", 'y ~ Q("class")'])
+def test_a_keyword_is_a_name_where_it_is_a_column(data, formula):
+    frame = data.assign(**{"class": data["my x"]})
+    wanted = read(
+        formula.replace("class", "my_x"), data.rename(columns={"my x": "my_x"})
+    )
+    found = read(formula, frame)
+    assert found.names == tuple(one.replace("my_x", "class") for one in wanted.names)
+    assert np.array_equal(found.X, wanted.X)
+    assert np.array_equal(found.y, wanted.y)
+
+
+def test_a_word_of_expressions_is_explained(data):
+    frame = data.rename(columns={"x": "if"})
+    with pytest.raises(vs.FormulaError, match=r'column .if. is written Q\("if"\)'):
+        read("y ~ if", frame)
+    assert read('y ~ Q("if")', frame).names == ("if",)
 
 
 def test_arrays_of_the_caller_run_along_the_data(data):

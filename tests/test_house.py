@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact inside_r packing",
+    "classical datasets exact inside_r packing showing",
     "native",
     "workers",
     "sources",
@@ -25,6 +25,7 @@ ROOMS = [
     "plots pipeline forest",
     "api adopting",
     "studies",
+    "shell",
     "cli",
 ]
 """Rooms of the package, from the ground up: each imports from those before it.

@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
-from vstatkit import cli
 from vstatkit.cli import main
 from vstatkit.ensemble.effects import effect_settings
 from vstatkit.exceptions import (
@@ -31,6 +30,7 @@ from vstatkit.formula.engine import environment_of
 from vstatkit.formula.parse import parse
 from vstatkit.formula.streamed import parse_source
 from vstatkit.packing import pack_index, unpack_index
+from vstatkit.shell import tables
 from vstatkit.sources import arrow, find, source, store, text
 from vstatkit.sources.find import find_source
 
@@ -716,8 +716,10 @@ def test_the_command_reads_large_csv_files_in_batches(
     data, tmp_path, capsys, monkeypatch
 ):
     path, held = by_csv(data, tmp_path)
-    monkeypatch.setattr(cli, "STREAMED_BYTES", 1000)
-    monkeypatch.setattr(cli.pd, "read_csv", lambda *a, **b: pytest.fail("all at once"))
+    monkeypatch.setattr(tables, "STREAMED_BYTES", 1000)
+    monkeypatch.setattr(
+        tables.pd, "read_csv", lambda *a, **b: pytest.fail("all at once")
+    )
     monkeypatch.setattr(text, "pd", SimpleNamespace(read_csv=READ_CSV))
     assert main(["fit", "y ~ x + z", str(path), "--B", "20", "--seed", "1"]) == 0
     wanted = vs.fit("y ~ x + z", held, B=20, rng=1)

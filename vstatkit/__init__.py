@@ -1,7 +1,7 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from vstatkit import classical, datasets, exact, inside_r, studies
 from vstatkit.adopting import from_arrays, from_sklearn, variance_components
@@ -61,6 +61,7 @@ __all__ = [
     "from_sklearn",
     "load",
     "normality_tests",
+    "plots",
     "register_design",
     "register_kernel",
     "register_plot",
@@ -73,13 +74,16 @@ __all__ = [
 
 inside_r.register()
 
+if TYPE_CHECKING:
+    from vstatkit import plots
+else:
 
-def __getattr__(name: str) -> ModuleType:
-    """Load `plots`, and matplotlib with it, when it is first used."""
-    if name == "plots":
-        return importlib.import_module("vstatkit.plots")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Import `plots` when it is asked for: it takes matplotlib along."""
+        if name == "plots":
+            return importlib.import_module("vstatkit.plots")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), "plots"})
+    def __dir__() -> list[str]:
+        """List `plots` too, before it is imported."""
+        return sorted({*globals(), "plots"})

@@ -6,28 +6,20 @@ import importlib.util
 import os
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from vstatkit import __version__, datasets
-from vstatkit._typing import DataLike
 from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
-from vstatkit.kernels.registry import KERNELS
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.sampling.registry import DESIGNS
-from vstatkit.sources.find import CSV, PARQUET, find_source, read_few
-from vstatkit.storage.files import write_text_whole, write_whole
+from vstatkit.shell import fitting
+from vstatkit.storage.files import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
-from vstatkit.variance.registry import ESTIMATORS
-
-WRITERS = (".csv", ".html", ".tex", ".txt")
-
-STREAMED_BYTES = 2**28
-"""Size from which a CSV file is read batch after batch."""
 
 BROKEN_PIPE = 141
 """Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
@@ -37,8 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     try:
         import_plugins(arguments)
-        options = _parser().parse_args(arguments)
-        status = int(options.run(options))
+        options = _options(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            status = int(options.run(options))
         sys.stdout.flush()  # a reader that has gone is noticed here at the latest
     except BrokenPipeError:
         # What is still buffered would complain once more at exit.
@@ -51,6 +45,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("vstatkit: interrupted", file=sys.stderr)
         return 130
     return status
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = _parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        said = f"unrecognized arguments: {' '.join(unknown)}"
+        formula = getattr(options, "formula", "~")
+        if "~" not in formula:  # the shell took ~ for the home directory
+            said += '\nPut the formula in quotes: vstatkit fit "y ~ x1 + x2" data.csv'
+        parser.error(said)
+    return options
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning in one line, without the place in the code."""
+    print(f"vstatkit: warning: {message}", file=sys.stderr)
 
 
 def _plugins() -> argparse.ArgumentParser:
@@ -104,56 +116,13 @@ def _parser() -> argparse.ArgumentParser:
         "--picture", type=Path, default=Path("vstatkit-demo.png"), metavar="FILE"
     )
     demo.set_defaults(run=_demo)
-    _add_fit(commands.add_parser("fit", help="fit a formula to a CSV or Parquet file"))
+    fits = commands.add_parser("fit", help="fit a formula to a CSV or Parquet file")
+    fitting.add_options(fits)
+    fits.set_defaults(run=fitting.run)
     _add_reproduce(
         commands.add_parser("reproduce", help="repeat the paper, or the validity study")
     )
     return parser
-
-
-def _add_fit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("formula", help='for example "y ~ x1 + x2", or "y ~ ."')
-    parser.add_argument(
-        "data",
-        type=Path,
-        help="CSV file with a header row, Parquet file, or folder of Parquet files",
-    )
-    parser.add_argument(
-        "--at", type=Path, metavar="FILE", help="query points, CSV or Parquet"
-    )
-    parser.add_argument("--kernel", default="forest", choices=list(KERNELS))
-    parser.add_argument("--k", help="subsample size, or a fraction of the rows")
-    parser.add_argument("--B", default="auto", help="number of base learners, or auto")
-    parser.add_argument(
-        "--without-replacement",
-        action="store_true",
-        help="a U-statistic instead of a V-statistic",
-    )
-    parser.add_argument(
-        "--variance", default="auto", choices=["auto", "corrected", *ESTIMATORS]
-    )
-    parser.add_argument("--design", default="auto", choices=["auto", *DESIGNS])
-    parser.add_argument("--alpha", type=float, default=0.05)
-    parser.add_argument("--seed", type=int, help="repeats the same numbers")
-    parser.add_argument("--n-jobs", type=int)
-    parser.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIR",
-        help="keep learners there as they are grown; the same command goes on from "
-        "them after it was stopped",
-    )
-    parser.add_argument(
-        "--memory-limit", metavar="SIZE", help="most memory to use, such as 2GB"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="TABLE",
-        help="write the summary (.html, .tex, .txt), or as .csv the predictions at "
-        "--at, else the estimates",
-    )
-    parser.set_defaults(run=_fit)
 
 
 def _add_reproduce(parser: argparse.ArgumentParser) -> None:
@@ -261,94 +230,6 @@ def _draw(results: EnsembleResults, path: Path) -> None:
     plt.close(figure)
 
 
-def _fit(options: argparse.Namespace) -> int:
-    if options.out is not None and options.out.suffix not in WRITERS:
-        raise ValueError(
-            f"--out must end in one of {', '.join(WRITERS)}; got {options.out}."
-        )
-    data = _data(options.data)
-    at = None if options.at is None else _points(options.at)
-    coefficients = KERNELS[options.kernel].coefficients
-    results = fit(
-        options.formula,
-        data,
-        kernel=options.kernel,
-        k=None if options.k is None else _size(options.k),
-        B=options.B if options.B in ("auto", "complete") else _whole(options.B),
-        replace=not options.without_replacement,
-        design=options.design,
-        variance=options.variance,
-        at=None if coefficients else at,
-        rng=options.seed,
-        n_jobs=options.n_jobs,
-        checkpoint=options.checkpoint,
-        memory_limit=options.memory_limit,
-        eval_env="restricted",
-    )
-    print(results.summary(options.alpha))
-    table = results.tidy(options.alpha)
-    if at is not None:
-        table = results.get_prediction(at).summary_frame(options.alpha)
-        print("\nPredictions:\n")
-        print(_text(table))
-    if options.out is not None:
-        _write(results, table, options)
-        print(f"\nTable written to {options.out}")
-    return 0
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.is_dir() or path.name.lower().endswith(PARQUET)
-
-
-def _data(path: Path) -> DataLike:
-    """Read a CSV file; leave what is large, or no CSV file, to be read in batches."""
-    if _is_parquet(path):
-        return path
-    streams = path.name.lower().endswith(CSV) and path.exists()
-    large = streams and path.stat().st_size > STREAMED_BYTES
-    return path if large else pd.read_csv(path)
-
-
-def _points(path: Path) -> pd.DataFrame:
-    source = find_source(path) if _is_parquet(path) else None
-    if source is None:
-        return pd.read_csv(path)
-    return read_few(source, None, "--at takes fewer query points.")
-
-
-def _size(text: str) -> int | float:
-    """Read a whole number, or a fraction."""
-    try:
-        return float(text) if "." in text else int(text)
-    except ValueError:
-        raise ValueError(f"expected a number; got {text!r}.") from None
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(
-            f"--B must be a number of learners, 'auto' or 'complete'; got {text!r}."
-        ) from None
-
-
 def _text(table: pd.DataFrame) -> str:
     with pd.option_context("display.width", 120, "display.max_columns", None):
         return str(table.round(4))
-
-
-def _write(
-    results: EnsembleResults, table: pd.DataFrame, options: argparse.Namespace
-) -> None:
-    summary = results.summary(options.alpha)
-    if options.out.suffix == ".csv":
-        text = table.to_csv(index=options.at is not None)
-    elif options.out.suffix == ".html":
-        text = summary.as_html()
-    elif options.out.suffix == ".tex":
-        text = summary.as_latex()
-    else:
-        text = f"{summary}\n"
-    write_text_whole(options.out, text)

@@ -15,10 +15,56 @@ def split_options(
     return ours, rest
 
 
+_LEARNERS = "`B`, the number of learners"
+_SUBSAMPLE = "`k`, the number of rows of a subsample, or their share"
+_SEED = "`rng`"
+_LEAF = "`min_samples_leaf`, or `min_samples_split` for the size of what is split"
+
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("n_estimators", "num_trees", "ntree", "trees", "n_trees"), _LEARNERS
+    ),
+    **dict.fromkeys(("n_learners", "n_bootstrap"), _LEARNERS),
+    **dict.fromkeys(("seed", "random_state", "random_seed", "set_seed"), _SEED),
+    **dict.fromkeys(("sample_fraction", "max_samples", "sampsize"), _SUBSAMPLE),
+    **dict.fromkeys(("subsample", "subsample_size", "sample_size"), _SUBSAMPLE),
+    **dict.fromkeys(("min_node_size", "nodesize", "min_n", "min_bucket"), _LEAF),
+    **dict.fromkeys(("mtry", "max_feats", "colsample_bynode"), "`max_features`"),
+    **dict.fromkeys(("sample_weight", "sample_weights", "case_weights"), "`weights`"),
+    **dict.fromkeys(("cluster", "clusters", "cov_kwds"), "`groups`, clusters of rows"),
+    **dict.fromkeys(("num_threads", "n_threads", "nthread", "cores"), "`n_jobs`"),
+    **dict.fromkeys(("oob_score", "compute_oob_predictions"), "`oob`"),
+    **dict.fromkeys(("keep_inbag", "keep_forest", "write_forest"), "`keep_learners`"),
+    "probability": "the default: a response of classes gives their probabilities",
+    "classification": "the default where the response is text, or C(y)",
+    "importance": "a question to the results: `res.importance()`",
+    "bootstrap": "`replace`",
+    "extratrees": "`splitter='random'`",
+    "honesty": "`honest`",
+    "respect_unordered_factors": "`categorical_splits`",
+    "verbose": "`progress`",
+    "alpha": "asked for later: `res.summary(alpha)`, `res.conf_int(alpha)`",
+    "conf_level": "one minus `alpha`: `res.summary(alpha)`, `res.conf_int(alpha)`",
+    "quantiles": "`res.get_prediction(new).summary_frame(alpha)`, its obs_ci columns",
+    "warm_start": "`res.more(B)`",
+    "cov_type": "`variance`",
+    "method": "`kernel`, or `variance` for standard errors",
+    "family": "`kernel`: 'logit', or a response of classes",
+    "na_action": "`missing`",
+    "subset": "a part of the data: `fit(formula, data.query(...))`",
+    "offset": "not offered; with kernel='ols' subtract it from the response",
+    "newdata": "`at`, or `res.get_prediction(new)` later",
+}
+"""What arguments of other packages are here."""
+
+
 def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:
     """Refuse unknown options."""
     for name in options:
         if name not in known:
+            meant = ELSEWHERE.get(name.replace(".", "_"))
+            if meant is not None:
+                raise TypeError(f"{of} has no option {name!r}; here it is {meant}.")
             listed = ", ".join(known) if known else "none"
             raise TypeError(
                 f"{of} has no option {name!r}{nearest(name, known)} "

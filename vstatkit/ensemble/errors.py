@@ -9,6 +9,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.scores import Scores
 from vstatkit.ensemble.spread import Spread, learn_spread
 from vstatkit.inference.conformal import unit_masses
+from vstatkit.showing import short_repr
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Errors:
     codes: Ints | None = None
     expected: Floats | None = None
     spread: Spread | None = None
+
+    __repr__ = short_repr
 
     @property
     def n_units(self) -> int:

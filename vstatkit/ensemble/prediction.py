@@ -34,6 +34,7 @@ from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.kernels.summed import summed
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.showing import short_repr
 from vstatkit.workers import go_on, in_parallel
 
 Answer = TypeVar("Answer")
@@ -129,6 +130,8 @@ class Predictor:
     classes: tuple[Any, ...] | None
     n_jobs: int | None
     columns: tuple[str, ...] | None = None
+
+    __repr__ = short_repr
 
     def rows(self, data: DataLike) -> tuple[Floats, Labels]:
         """Code new data; the labels are its index."""

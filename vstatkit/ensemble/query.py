@@ -21,6 +21,7 @@ from vstatkit.kernels.function import ArrayKernel, FunctionKernel, name_values
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.kernels.registry import kernel_name
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.showing import short_repr
 from vstatkit.variance.reference import reference_rows
 
 
@@ -44,6 +45,8 @@ class EffectValues:
     frame: pd.DataFrame
     left_out: tuple[str, ...] = ()
     n_beyond: int = 0
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.showing import short_repr
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Scores:
     rows: Ints | None = None
     codes: Ints | None = None
     shares: Floats | None = None
+
+    __repr__ = short_repr
 
     def interval_offsets(self, alpha: float) -> tuple[float, float] | None:
         """Residual quantiles that enclose a new observation.

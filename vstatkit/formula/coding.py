@@ -19,6 +19,7 @@ from vstatkit.formula.frames import (
     listed,
     nearest,
 )
+from vstatkit.formula.spelling import respelled
 from vstatkit.formula.variables import Variables, variables_of
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Coding:
 
     def raw_matrix(self, data: DataLike) -> Floats:
         """Code new data, whatever values come out."""
-        frame = as_frame(data)
+        frame = respelled(as_frame(data), self.variables)
         self._check_columns(frame)
         plain = frame[list(self.variables)].reset_index(drop=True)
         return self.info.matrix(plain)[:, self.columns]

@@ -16,6 +16,7 @@ Another engine can take patsy's place if it offers what stands here:
 * `engine_errors`: what the engine raises becomes a `FormulaError`.
 """
 
+import builtins
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,10 +28,12 @@ import pandas as pd
 import patsy
 from patsy.build import design_matrix_builders
 from patsy.categorical import categorical_to_int
+from patsy.eval import VarLookupDict
 from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.expressions import called_name, parse_code, rename_calls, uses
 from vstatkit.formula.frames import is_number
 from vstatkit.formula.model import Model
 from vstatkit.formula.terms import Codes
@@ -402,12 +405,35 @@ class _Column:
         return column.to_numpy() if is_number(column) else column
 
 
+class _Expression(patsy.EvalFactor):  # type: ignore[misc]
+    """Code as a factor, for patsy: what it calls is a function, never a column.
+
+    patsy looks columns up first, so that a column named `C` would hide the function.
+    """
+
+    def _eval(self, code: str, memorize_state: Any, data: pd.DataFrame) -> Any:
+        hidden = {
+            use.name
+            for use in uses(parse_code(code))
+            if use.called and use.name in data
+        }
+        if not hidden:
+            return super()._eval(code, memorize_state, data)
+        known = memorize_state["eval_env"].namespace
+        functions = {
+            called_name(name): known[name] if name in known else vars(builtins)[name]
+            for name in hidden
+        }
+        names = VarLookupDict([functions, data])
+        return super()._eval(rename_calls(code, hidden), memorize_state, names)
+
+
 def _terms(model: Model, listed: Iterable[Codes]) -> list[patsy.Term]:
     """Write terms as patsy's; columns by themselves are only looked up."""
     factors: dict[str, Any] = {
         code: _Column(code, model.columns[code], origin)
         if code in model.columns
-        else patsy.EvalFactor(code, origin)
+        else _Expression(code, origin)
         for code, origin in model.origins.items()
     }
     return [patsy.Term([factors[code] for code in codes]) for codes in listed]

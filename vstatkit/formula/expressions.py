@@ -5,8 +5,9 @@ import io
 import keyword
 import re
 import tokenize
-from collections.abc import Iterable, Sequence
-from typing import Any
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,15 @@ PATSY_BUILTINS = frozenset(
 """Names that patsy defines in every formula."""
 
 
+def check_formula(formula: Any) -> None:
+    """Refuse what is no text."""
+    if not isinstance(formula, str):
+        raise TypeError(
+            f"`formula` must be a string like 'y ~ x1 + x2'; "
+            f"got {type(formula).__name__}."
+        )
+
+
 def expand_dot(formula: str, columns: Sequence[str]) -> str:
     """Replace a standalone `.` by all columns the left-hand side does not use.
 
@@ -33,11 +43,6 @@ def expand_dot(formula: str, columns: Sequence[str]) -> str:
     >>> expand_dot("y ~ . - b", ["y", "a", "b", "my x"])
     'y ~ (a + b + Q("my x")) - b'
     """
-    if not isinstance(formula, str):
-        raise TypeError(
-            f"`formula` must be a string like 'y ~ x1 + x2'; "
-            f"got {type(formula).__name__}."
-        )
     formula = formula.replace("\n", " ")
     left, _, right = formula.partition("~")
     if not left.strip() or not right.strip():
@@ -48,7 +53,7 @@ def expand_dot(formula: str, columns: Sequence[str]) -> str:
     dots = _standalone_dots(right)
     if not dots:
         return formula
-    used = names_in(left)
+    used = columns_in(left)
     others = [quote(name) for name in columns if name not in used]
     if not others:
         raise FormulaError("`.` stands for no column: the response is the only one.")
@@ -84,16 +89,21 @@ def _standalone_dots(text: str) -> list[int]:
 
 def quote(name: str) -> str:
     """Write a column name so that patsy reads it as one."""
-    if (
-        name.isidentifier()
-        and not keyword.iskeyword(name)
-        and name not in PATSY_BUILTINS
-    ):
-        return name
-    return _in_quotes(name)
+    return name if is_plain(name) and name not in PATSY_BUILTINS else in_quotes(name)
 
 
-def _in_quotes(name: str) -> str:
+def is_plain(name: str) -> bool:
+    """Tell names that Python and patsy read as they are written.
+
+    Python takes the micro sign for the letter mu, and patsy no letter that is written
+    as two signs.
+    """
+    same = unicodedata.normalize("NFKC", name) == name
+    return _is_name(name) and same and re.fullmatch(r"\w+", name) is not None
+
+
+def in_quotes(name: str) -> str:
+    """Write a column name as `Q("...")`."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'Q("{escaped}")'
 
@@ -107,7 +117,7 @@ def canonical(code: str) -> str:
     'Q("my x")'
     """
     quoted = re.fullmatch(r"""Q\((["'])([^"'\\]*)\1\)""", code)
-    return code if quoted is None else _in_quotes(quoted[2])
+    return code if quoted is None else in_quotes(quoted[2])
 
 
 def plain_name(name: str) -> str:
@@ -121,16 +131,52 @@ def plain_name(name: str) -> str:
     return re.sub(r"""Q\((["'])(.*?)\1\)|`([^`]*)`""", r"\2\3", name)
 
 
+class Use(NamedTuple):
+    """A name that stands in code.
+
+    Attributes
+    ----------
+    name : str
+        The name; of `Q("...")`, the column.
+    quoted, called : bool
+        Whether it is written `Q("...")`, and whether it is called, as functions are.
+    """
+
+    name: str
+    quoted: bool = False
+    called: bool = False
+
+
+def uses(tree: ast.AST) -> Iterator[Use]:
+    """List the names that stand in code, and how."""
+    nodes = list(ast.walk(tree))
+    functions = {id(one.func): one for one in nodes if isinstance(one, ast.Call)}
+    for node in nodes:
+        if is_quoted(node):
+            yield Use(names_of(node)[0], quoted=True)
+        elif isinstance(node, ast.Name):
+            call = functions.get(id(node))
+            if call is None or not is_quoted(call):
+                yield Use(node.id, called=call is not None)
+
+
 def names_in(code: str) -> list[str]:
-    """Names that a piece of code reads, quoted columns included."""
+    """Names that a piece of code reads or calls, quoted columns included."""
     if _is_name(code):
         return [code]
-    return [name for node in ast.walk(parse_code(code)) for name in names_of(node)]
+    return [use.name for use in uses(parse_code(code))]
+
+
+def columns_in(code: str) -> list[str]:
+    """Names in a piece of code that columns may have: those that are not called."""
+    if _is_name(code):
+        return [code]
+    return [use.name for use in uses(parse_code(code)) if not use.called]
 
 
 def _is_name(code: str) -> bool:
     """Tell plain names at once: parsing ten thousand of them takes seconds."""
-    return code.isidentifier() and not keyword.iskeyword(code) and code != "Q"
+    return code.isidentifier() and not keyword.iskeyword(code)
 
 
 def parse_code(code: str) -> ast.Expression:
@@ -171,7 +217,7 @@ def category_name(code: str) -> str | None:
 
 def names_of(node: ast.AST) -> list[str]:
     """Names that one node of a syntax tree reads."""
-    if isinstance(node, ast.Name) and node.id != "Q":
+    if isinstance(node, ast.Name):
         return [node.id]
     if is_quoted(node):
         return [node.args[0].value]  # type: ignore[attr-defined]
@@ -189,6 +235,27 @@ def is_quoted(node: ast.AST) -> bool:
         and isinstance(node.args[0], ast.Constant)
         and isinstance(node.args[0].value, str)
     )
+
+
+def called_name(name: str) -> str:
+    """Name a function so that no column has its name."""
+    return f"_called_{name}"
+
+
+def rename_calls(code: str, names: Container[str]) -> str:
+    """Write calls of some functions under names that no column has.
+
+    Examples
+    --------
+    >>> rename_calls("C(C) + log(C)", {"C"})
+    '_called_C(C) + log(C)'
+    """
+    tree = parse_code(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = node.func.id
+            node.func.id = called_name(name) if name in names else name
+    return ast.unparse(tree)
 
 
 SAFE_FUNCTIONS: dict[str, Any] = {
@@ -264,10 +331,9 @@ def _is_trusted(node: ast.AST, columns: pd.Index) -> bool:
             and node.attr in SAFE_FUNCTIONS
         )
     if isinstance(node, ast.Call):
-        # A column is never called, whatever its name.
+        # A column is never called: the engine looks functions up, whatever columns are.
         return isinstance(node.func, ast.Attribute) or (
             isinstance(node.func, ast.Name)
-            and node.func.id not in columns
             and (node.func.id in PATSY_BUILTINS or node.func.id in SAFE_FUNCTIONS)
         )
     if isinstance(node, ast.Name):

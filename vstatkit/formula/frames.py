@@ -10,6 +10,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.expressions import quote
 
 
 def as_frame(data: DataLike) -> pd.DataFrame:
@@ -97,15 +98,34 @@ def is_number_kind(kind: Any) -> bool:
     return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
 
 
+DATES = frozenset({"date", "datetime", "datetime64", "time", "timedelta", "period"})
+"""What pandas calls objects that are dates or times."""
+
+
 def check_dates(frame: pd.DataFrame, names: Sequence[str]) -> None:
     """Refuse dates and times: patsy would make every one a category."""
     for name in names:
-        kind = frame[name].dtype
-        if pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m":
+        if _holds_dates(frame[name]):
             raise FormulaError(
-                f"column {name!r} holds dates or times. Convert it to a number first, "
-                f"for example days since a start, or write C({name}) for categories."
+                f"column {name!r} holds dates or times. {date_advice(name)}"
             )
+
+
+def date_advice(name: str) -> str:
+    """Say how dates become numbers."""
+    column = f"data[{name!r}]"
+    return (
+        f"Convert them to numbers, such as days: {column} = (pd.to_datetime({column}) "
+        f'- pd.Timestamp("2000-01-01")).dt.days; or write C({quote(name)}) for '
+        "categories."
+    )
+
+
+def _holds_dates(column: pd.Series) -> bool:
+    kind = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or kind.kind == "m":
+        return True
+    return kind == np.object_ and pd.api.types.infer_dtype(column, skipna=True) in DATES
 
 
 def missing_dates_as_none(frame: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from vstatkit.formula.expressions import (
     names_in,
     parse_code,
     shown,
+    uses,
 )
 from vstatkit.formula.frames import is_number_kind
 
@@ -332,8 +333,9 @@ def _function(node: ast.Call) -> str:
 def _reads(node: ast.AST) -> bool:
     """Tell whether a value comes from numpy, where all numbers have one size."""
     return any(
-        (isinstance(part, ast.Name) and part.id not in _UNCHANGED) or is_quoted(part)
-        for part in ast.walk(node)
+        use.quoted
+        or not (use.name in _CONTRASTS or (use.called and use.name in _UNCHANGED))
+        for use in uses(node)
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vstatkit.formula.expressions import bare_name, names_in
+from vstatkit.formula.expressions import bare_name, columns_in, names_in
 from vstatkit.formula.terms import Codes, sides, written_factors
 
 STATEFUL = frozenset(
@@ -51,7 +51,7 @@ class Model:
             name
             for code in distinct(self.terms)
             if STATEFUL & set(names_in(code))
-            for name in names_in(code)
+            for name in columns_in(code)
         ]
         return [name for name in dict.fromkeys(names) if name in columns]
 
@@ -105,5 +105,5 @@ def distinct(terms: Iterable[Codes]) -> list[str]:
 
 def variables(terms: Iterable[Codes], columns: Container[str]) -> list[str]:
     """Columns of the data that terms read, in order of appearance."""
-    names = (name for code in distinct(terms) for name in names_in(code))
+    names = (name for code in distinct(terms) for name in columns_in(code))
     return [name for name in dict.fromkeys(names) if name in columns]

@@ -26,7 +26,8 @@ from vstatkit.formula.frames import (
     missing_dates_as_none,
 )
 from vstatkit.formula.matrices import Missing, build_matrices, check_missing_option
-from vstatkit.formula.model import variables
+from vstatkit.formula.mistakes import check_mistakes, n_missing
+from vstatkit.formula.model import Model, variables
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.portable import pack_names, unpack_names
 from vstatkit.formula.reading import read_formula
@@ -103,6 +104,7 @@ class Recipe:
             intercept=self.intercept,
             missing=self.missing,
             whole_factors=self.whole_factors,
+            fresh=False,
         )
 
 
@@ -115,6 +117,7 @@ def parse(
     missing: Missing = "drop",
     not_in_dot: tuple[str, ...] = (),
     whole_factors: bool = False,
+    fresh: bool = True,
 ) -> ParsedFormula:
     """Apply a formula to data.
 
@@ -140,6 +143,9 @@ def parse(
     whole_factors : bool
         Keep unordered factors of up to 64 levels that stand by themselves in one
         column of codes, 0 for the first level, in place of indicator columns.
+    fresh : bool
+        Whether to refuse columns that are probably mistaken; what was accepted once is
+        read again.
 
     Returns
     -------
@@ -150,9 +156,9 @@ def parse(
     model, frame = reading.model, reading.frame
     right_names = variables(model.right, frame.columns)
     used = list(dict.fromkeys([*right_names, *variables(model.left, frame.columns)]))
-    check_infinite(frame, used)
-    bare = set(model.columns.values())
-    check_dates(frame, [name for name in used if name in bare])
+    _check_used(model, frame, used)
+    if fresh:
+        check_mistakes(model, frame, missing, n_missing(frame, used), len(frame))
     plain = missing_dates_as_none(frame.reset_index(drop=True))
     left, right = build_matrices(
         model, plain, reading.environment, missing, right_names
@@ -193,6 +199,13 @@ def parse(
         ),
         levels=level_counts(right.info)[kept],
     )
+
+
+def _check_used(model: Model, frame: pd.DataFrame, used: Sequence[str]) -> None:
+    """Refuse infinite values, and dates that stand by themselves."""
+    check_infinite(frame, used)
+    bare = set(model.columns.values())
+    check_dates(frame, [name for name in used if name in bare])
 
 
 def check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:

@@ -20,12 +20,12 @@ from vstatkit.formula.engine import (
 from vstatkit.formula.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
+    check_formula,
     check_trusted,
     expand_dot,
-    is_quoted,
     names_in,
-    names_of,
     parse_code,
+    uses,
 )
 from vstatkit.formula.frames import listed, nearest
 from vstatkit.formula.habits import without_habits
@@ -37,6 +37,7 @@ from vstatkit.formula.limits import (
     check_width,
 )
 from vstatkit.formula.model import Model, distinct, model_of
+from vstatkit.formula.spelling import quoting_hints, settle_names
 from vstatkit.formula.terms import written_factors
 
 MAX_PRODUCTS = 1_000_000
@@ -73,12 +74,12 @@ class Reading:
         ]
         visible = visible_names(self.environment) if codes else {}
         return {
-            name: visible[name]
+            use.name: visible[use.name]
             for code in codes
-            for name in names_in(code)
-            if name not in self.frame.columns
-            and name in visible
-            and visible[name] is not SAFE_FUNCTIONS.get(name)
+            for use in uses(parse_code(code))
+            if (use.called or use.name not in self.frame.columns)
+            and use.name in visible
+            and visible[use.name] is not SAFE_FUNCTIONS.get(use.name)
         }
 
 
@@ -122,9 +123,11 @@ def read_names(
     """
     if environment is None and isinstance(formula, str):
         check_text(formula)
-    known = [c for c in columns if c not in not_in_dot]
-    text = expand_dot(_in_our_words(formula, columns, environment), known)
-    tree = read_tree(text)
+    check_formula(formula)
+    text = settle_names(_in_our_words(formula, columns, environment), columns)
+    text = expand_dot(text, [c for c in columns if c not in not_in_dot])
+    with quoting_hints(formula, columns):
+        tree = read_tree(text)
     codes = list(written_factors(tree))
     trusted = environment is not None
     if environment is None:
@@ -132,7 +135,8 @@ def read_names(
         check_lengths(codes)
     else:
         environment = with_functions(environment, SAFE_FUNCTIONS)
-    _check_names(codes, columns, visible_names(environment))
+    with quoting_hints(formula, columns):
+        _check_names(codes, columns, visible_names(environment))
     if not trusted:
         check_trusted(codes, columns)
     return Named(tree, codes, environment, trusted)
@@ -204,13 +208,26 @@ def _check_names(
     for code in codes:
         if code in held and names_in(code) == [code]:
             continue
-        for node in ast.walk(parse_code(code)):
-            for name in names_of(node):
-                elsewhere = not is_quoted(node) and (
-                    name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
+        tree = parse_code(code)
+        _check_dots(tree, held)
+        for name, quoted, called in uses(tree):
+            elsewhere = not quoted and (
+                name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
+            )
+            if elsewhere or (name in held and not called):
+                continue
+            if name in held:
+                raise FormulaError(
+                    f"{name!r} is a column, and {code!r} calls it like a function."
                 )
-                if name not in held and not elsewhere:
-                    raise FormulaError(
-                        f"{name!r} is not a column of the data"
-                        f"{nearest(name, columns)} The columns are {listed(columns)}."
-                    )
+            raise FormulaError(
+                f"{name!r} is not a column of the data{nearest(name, columns)} "
+                f"The columns are {listed(columns)}."
+            )
+
+
+def _check_dots(tree: ast.AST, held: set[str]) -> None:
+    """Refuse `x.y` where that is a column: Python would look for a `y` within `x`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in held:
+            raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")

@@ -13,6 +13,7 @@ from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.frames import check_dates
 from vstatkit.formula.limits import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.matrices import Missing, check_missing_option
+from vstatkit.formula.mistakes import check_mistakes
 from vstatkit.formula.model import variables
 from vstatkit.formula.parse import Recipe, check_rows, kept_columns
 from vstatkit.formula.parsed import ParsedFormula
@@ -150,6 +151,7 @@ def _plan(
     used = list(dict.fromkeys([*right, *variables(model.left, frame.columns)]))
     bare = set(model.columns.values())
     check_dates(frame, [name for name in used if name in bare])
+    check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
         model,
         seen.plain(frame),

@@ -46,6 +46,8 @@ class Survey:
         Kind of every column that was read, as if it had been read at once.
     dates_with_gaps : tuple of str
         Columns of dates and times that have missing values.
+    n_missing : dict
+        Missing values of every column that was read.
     n_rows : int
         Number of rows.
     frame : DataFrame
@@ -56,6 +58,7 @@ class Survey:
     parts: tuple[Portion, ...]
     kinds: dict[str, Any]
     dates_with_gaps: tuple[str, ...]
+    n_missing: dict[str, int]
     n_rows: int
     frame: pd.DataFrame
 
@@ -134,6 +137,7 @@ def survey(
         parts=tuple(portions),
         kinds=kinds,
         dates_with_gaps=gaps,
+        n_missing={name: one.n_missing for name, one in seen.columns.items()},
         n_rows=seen.n_rows,
         frame=pd.concat([conform(rows, kinds) for rows in seen.rows]),
     )

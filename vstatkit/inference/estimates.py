@@ -8,6 +8,7 @@ from scipy import stats
 
 from vstatkit._typing import Bools, Floats
 from vstatkit.inference.intervals import Support
+from vstatkit.showing import short_repr
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.noise import noise_variance
 
@@ -50,6 +51,8 @@ class Estimates:
     unit: Floats
     null: Floats | float = 0.0
     support: Support | None = None
+
+    __repr__ = short_repr
 
     @cached_property
     def components(self) -> VarianceComponents:

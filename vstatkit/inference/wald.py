@@ -32,6 +32,9 @@ class WaldTest:
     pvalue: float
     null: str
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
         return (
             f"Wald test of {self.null}: F({self.df_num}, {self.df_denom:.4g}) = "

@@ -18,6 +18,7 @@ from vstatkit.results.aiming import aimed
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.sizes import ensemble_size
+from vstatkit.showing import short_repr
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -49,6 +50,8 @@ class Continuation:
     n_jobs: int | None = None
     progress: bool | None = None
     data: pd.DataFrame | None = None
+
+    __repr__ = short_repr
 
 
 def recipe_of(results: "EnsembleResults") -> Continuation:

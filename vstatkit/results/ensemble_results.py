@@ -44,6 +44,7 @@ from vstatkit.results.fitted import Fitted
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.observations import collected_errors
 from vstatkit.results.predicting import Predicting
+from vstatkit.results.short import shown
 from vstatkit.results.tables import (
     diagnostics_frame,
     glance_frame,
@@ -403,7 +404,5 @@ class EnsembleResults(
         )
 
     def __repr__(self) -> str:
-        return (
-            f"<EnsembleResults: {self.info.kernel}, {len(self.labels)} estimates, "
-            f"n={self.design.n}, k={self.k}, B={self.B}>"
-        )
+        drawn = f"{self.info.kernel}, n={self.design.n}, k={self.k}, B={self.B}"
+        return f"<EnsembleResults: {drawn}; {shown(self)}>"

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from vstatkit.showing import short_repr
+
 
 @dataclass(frozen=True)
 class Growth:
@@ -95,3 +97,5 @@ class ModelInfo:
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     unused_levels: tuple[str, ...] = ()
     aim: Aim | None = None
+
+    __repr__ = short_repr

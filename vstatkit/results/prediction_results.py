@@ -19,6 +19,7 @@ from vstatkit.results.observations import (
     class_sets,
     observation_limits,
 )
+from vstatkit.results.short import shown_means
 from vstatkit.results.tables import mean_frame
 from vstatkit.variance.components import VarianceComponents
 
@@ -53,6 +54,9 @@ class PredictionResults:
     labels: Labels
     estimates: Estimates
     obs_method: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<PredictionResults: {shown_means(self)}>"
 
     @property
     def predicted_mean(self) -> pd.Series:

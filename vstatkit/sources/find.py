@@ -14,7 +14,9 @@ from vstatkit.sources.source import Source
 from vstatkit.sources.text import CsvSource
 
 PARQUET = (".parquet", ".pq")
-CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst")
+PACKED = ("", ".gz", ".bz2", ".xz", ".zst")
+CSV = tuple(f".csv{packed}" for packed in PACKED)
+TSV = tuple(f".tsv{packed}" for packed in PACKED)
 
 READ_ROWS = 1_000_000
 """Most rows that are read into memory where a few are expected."""
@@ -26,8 +28,8 @@ def find_source(data: Any) -> Source | None:
     Parameters
     ----------
     data : Any
-        A path to a Parquet or CSV file or a folder of Parquet files, an Arrow
-        dataset, a Dask data frame, or a LazyFrame of polars.
+        A path to a Parquet, CSV or TSV file or a folder of Parquet files, an Arrow
+        dataset, a Dask data frame, a LazyFrame of polars, or a `CsvSource`.
 
     Returns
     -------
@@ -35,6 +37,8 @@ def find_source(data: Any) -> Source | None:
         None for anything else: data in memory, or no data at all.
     """
     path = isinstance(data, str | PathLike)
+    if isinstance(data, CsvSource):
+        return data
     found = _file(Path(fspath(data))) if path else _lazy(data)
     if found is not None:
         _check_names(found)
@@ -65,9 +69,11 @@ def _file(path: Path) -> Source:
         return parquet(path)
     if name.endswith(CSV):
         return CsvSource(path)
+    if name.endswith(TSV):
+        return CsvSource(path, sep="\t")
     raise DataError(
         "`data` must be a folder of Parquet files or a file whose name ends in "
-        f"{', '.join(PARQUET + CSV)}; got {path}. Read it into a DataFrame first."
+        f"{', '.join(PARQUET + CSV + TSV)}; got {path}. Read it into a DataFrame first."
     )
 
 

@@ -1,10 +1,11 @@
-"""CSV files, compressed ones too."""
+"""CSV and tab-separated files, compressed ones too."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,15 +15,21 @@ from vstatkit.sources.source import BATCH_ROWS
 
 @dataclass(frozen=True)
 class CsvSource:
-    """A CSV file with a header row.
+    """A CSV file, or one with another separator, with a header row.
 
     Attributes
     ----------
     path : Path
         The file; its name says how it is compressed.
+    sep, encoding, decimal : str
+        What stands between fields; how letters are written as bytes; what stands
+        before decimals.
     """
 
     path: Path
+    sep: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
 
     def __str__(self) -> str:
         return str(self.path)
@@ -31,7 +38,12 @@ class CsvSource:
     def columns(self) -> tuple[str, ...]:
         """Names of the header row."""
         with self._reading():
-            return tuple(pd.read_csv(self.path, nrows=0).columns)
+            return tuple(pd.read_csv(self.path, nrows=0, **self._written).columns)
+
+    @property
+    def _written(self) -> dict[str, Any]:
+        """How the file is written, in pandas' words."""
+        return {"sep": self.sep, "encoding": self.encoding, "decimal": self.decimal}
 
     @property
     def n_rows(self) -> None:
@@ -48,6 +60,7 @@ class CsvSource:
                 usecols=wanted,
                 chunksize=BATCH_ROWS,
                 low_memory=False,  # one kind for every column of a batch
+                **self._written,
             ) as reader,
         ):
             for batch in reader:

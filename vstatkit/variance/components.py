@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Labels
+from vstatkit.showing import short_repr
 from vstatkit.variance.orders import HigherOrders
 
 
@@ -62,6 +63,8 @@ class VarianceComponents:
     concentration: Floats | None = None
     orders: HigherOrders | None = None
     df: float | None = None
+
+    __repr__ = short_repr
 
     @property
     def rho(self) -> float | None:

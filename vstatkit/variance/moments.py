@@ -12,6 +12,7 @@ import numpy as np
 
 from vstatkit._typing import Bools, Floats
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.showing import short_repr
 from vstatkit.variance.powers import Weights, is_wide, sum_powers
 from vstatkit.variance.sums import ROW_BLOCK, EnsembleSums, sum_ensemble
 
@@ -61,6 +62,8 @@ class EnsembleMoments:
     between_weighted: Floats
     quartic: Floats | None
     complete: bool = False
+
+    __repr__ = short_repr
 
     @property
     def zeta_k(self) -> Floats:

@@ -19,6 +19,7 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.counts import count_members, dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.showing import short_repr
 from vstatkit.variance.pairs import PairChances, PairSums, pair_chances, sum_pairs
 
 PILOT = 256
@@ -77,6 +78,8 @@ class HigherOrders:
     expected_error: float
     n_learners: int
     n_reference: int
+
+    __repr__ = short_repr
 
     @property
     def factor(self) -> float:

@@ -1,0 +1,184 @@
+"""Columns that are probably not what they seem: numbers as text, dates, nothing."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from vstatkit.exceptions import FormulaError
+from vstatkit.formula.expressions import quote
+from vstatkit.formula.frames import date_advice, is_number_kind, listed
+from vstatkit.formula.model import Model, variables
+
+FEW = 20
+"""Different texts that may be classes or levels, whatever they look like."""
+
+MOSTLY = 0.8
+"""Share of the different texts that must look like numbers, or dates."""
+
+_UNIT = r"[^\d\s.,+-]{0,4}"
+_DIGITS = r"(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = re.compile(rf"\s*[+-]?\s*{_UNIT}\s*[+-]?\s*{_DIGITS}\s*{_UNIT}\s*")
+"""A number with a unit of up to four signs before or after it, such as `€1,200.50`."""
+
+_DATE = re.compile(
+    r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
+    r"(?:[T ]\d{1,2}:\d{2}.*)?\s*"
+)
+_DECIMAL_COMMA = re.compile(r"[^,]*,(?!\d{3}(?!\d))\d+[^,]*|.*\..*,.*")
+
+
+def check_mistakes(
+    model: Model,
+    frame: pd.DataFrame,
+    missing: str,
+    n_missing: Mapping[str, int],
+    n_rows: int,
+) -> None:
+    """Refuse columns that are probably mistaken.
+
+    Parameters
+    ----------
+    model : Model
+        Terms of the formula.
+    frame : DataFrame
+        Rows in which every level of its columns of text occurs.
+    missing : {"drop", "raise", "pass"}
+        What is done with missing values; "pass" keeps them in predictors.
+    n_missing : mapping
+        Missing values of every column that is used.
+    n_rows : int
+        Rows of the data.
+    """
+    bare = set(model.columns.values())
+    sides = [variables(side, frame.columns) for side in (model.left, model.right)]
+    needed = sides[0] if missing == "pass" else [*sides[0], *sides[1]]
+    check_empty({name: n_missing[name] for name in needed}, n_rows)
+    left, right = ([name for name in side if name in bare] for side in sides)
+    check_texts(frame, left, right, n_rows)
+
+
+def check_texts(
+    frame: pd.DataFrame, left: Sequence[str], right: Sequence[str], n_rows: int
+) -> None:
+    """Refuse text in place of numbers: every value would be a category of its own.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows in which every level of these columns occurs.
+    left, right : sequence of str
+        Columns that stand by themselves as the response, and as predictors.
+    n_rows : int
+        Rows of the data.
+    """
+    for name in [*left, *right]:
+        values = _texts(frame[name])
+        if len(values) <= FEW or (name not in left and 2 * len(values) <= n_rows):
+            continue
+        if _mostly(_DATE, values):
+            raise FormulaError(_as_dates(name, values))
+        if _mostly(_NUMBER, values):
+            raise FormulaError(_as_numbers(name, values, n_rows))
+        if name in left and 2 * len(values) > n_rows:
+            raise FormulaError(
+                f"the response {name!r} is text with {len(values)} different values in "
+                f"{n_rows} rows, such as {values[0]!r}: too many to be classes. Write "
+                f"C({quote(name)}) if they are."
+            )
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """Different values of a column of text, in the order in which they come."""
+    if is_number_kind(column.dtype) or column.dtype.kind in "bmMc":
+        return []
+    if isinstance(column.dtype, pd.CategoricalDtype):  # somebody made categories
+        return []
+    return [one for one in pd.unique(column.dropna()) if isinstance(one, str)]
+
+
+def _mostly(pattern: re.Pattern[str], values: list[str]) -> bool:
+    alike = sum(pattern.fullmatch(one) is not None for one in values)
+    return alike >= MOSTLY * len(values)
+
+
+def _as_numbers(name: str, values: list[str], n_rows: int) -> str:
+    """Say why text is refused, and how it becomes numbers."""
+    others = [one for one in values if _NUMBER.fullmatch(one) is None]
+    numbers = [one for one in values if _NUMBER.fullmatch(one) is not None]
+    but = f", and others such as {listed(others[:3])}" if others else ""
+    return (
+        f"column {name!r} is text that looks like numbers, such as {numbers[0]!r}"
+        f"{but}: its {len(values)} different values in {n_rows} rows would be as many "
+        f"categories. Convert it: {_conversion(name, numbers, bool(others))}; or write "
+        f"C({quote(name)}) if they are categories."
+    )
+
+
+def _conversion(name: str, numbers: list[str], others: bool) -> str:
+    """Write the line that makes numbers of such texts."""
+    column = f"data[{name!r}]"
+    signs = {sign for one in numbers for sign in one}
+    strip = ""
+    if signs - set("0123456789.,+-"):
+        kept = "[^0-9.,eE+-]" if any(map(_exponent, numbers)) else "[^0-9.,+-]"
+        strip = f".str.replace({kept!r}, '', regex=True)"
+    how = ", errors='coerce'" if others else ""
+    point = ".str.replace('.', '')" if "." in signs else ""
+    decimal = f"pd.to_numeric({column}{strip}{point}.str.replace(',', '.'){how})"
+    if "," not in signs:
+        return f"{column} = pd.to_numeric({column}{strip}{how})"
+    grouped = f"pd.to_numeric({column}{strip}.str.replace(',', ''){how})"
+    if all(map(_comma_is_decimal, numbers)):
+        return f"{column} = {decimal}"
+    if "." in signs:
+        return f"{column} = {grouped}"
+    return (
+        f"{column} = {decimal} if the comma stands before decimals, {column} = "
+        f"{grouped} if it stands between thousands"
+    )
+
+
+def _exponent(number: str) -> bool:
+    return re.search(r"\d[eE][+-]?\d", number) is not None
+
+
+def _comma_is_decimal(number: str) -> bool:
+    return "," not in number or _DECIMAL_COMMA.fullmatch(number) is not None
+
+
+def _as_dates(name: str, values: list[str]) -> str:
+    return (
+        f"column {name!r} is text that looks like dates, such as {values[0]!r}. "
+        f"{date_advice(name)}"
+    )
+
+
+def check_empty(missing: Mapping[str, int], n_rows: int) -> None:
+    """Refuse columns without any value, and name no others.
+
+    Parameters
+    ----------
+    missing : dict
+        Missing values of every column that is used.
+    n_rows : int
+        Rows of the data.
+    """
+    empty = [name for name, count in missing.items() if count == n_rows]
+    if len(empty) == 1:
+        raise FormulaError(
+            f"column {empty[0]!r} has no value: all {n_rows} rows are missing. Leave "
+            "it out of the formula, or fill it in."
+        )
+    if empty:
+        raise FormulaError(
+            f"the columns {listed(empty)} have no value: all {n_rows} rows are "
+            "missing. Leave them out of the formula, or fill them in."
+        )
+
+
+def n_missing(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
+    """Count the missing values of columns."""
+    counts: dict[Any, int] = frame[list(names)].isna().sum().to_dict()
+    return {str(name): int(count) for name, count in counts.items()}

@@ -1,0 +1,1 @@
+"""The parts of `vstatkit fit`: reading tables, its options, writing answers."""

@@ -1,0 +1,337 @@
+"""`vstatkit fit`: its options, and what it does with them."""
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vstatkit.api import TARGETS, fit
+from vstatkit.ensemble.growth import MAX_B
+from vstatkit.inference.precision import TOL
+from vstatkit.kernels.registry import KERNELS
+from vstatkit.results.drawing import PLOTS
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.observations import METHODS
+from vstatkit.sampling.registry import DESIGNS
+from vstatkit.shell.files import STDIN
+from vstatkit.shell.letters import check_encoding
+from vstatkit.shell.numerals import check_marks
+from vstatkit.shell.outputs import (
+    PICTURES,
+    WRITERS,
+    as_printed,
+    check_output,
+    draw,
+    tables_of,
+    write_answer,
+)
+from vstatkit.shell.separators import read_separator
+from vstatkit.shell.tables import Format, Table, open_table, read_points
+from vstatkit.variance.registry import ESTIMATORS
+
+EXAMPLES = """\
+examples:
+  vstatkit fit "price ~ ." houses.csv
+  vstatkit fit "price ~ log(area) + C(zone)" houses.csv --at new.csv --out table.html
+  vstatkit fit 'price ~ Q("living area") + rooms' houses.csv --seed 1
+  vstatkit fit "y ~ ." data.csv --groups clinic --weights w --plot effects.png
+  zcat big.csv.gz | grep -v test | vstatkit fit "y ~ x1 + x2" - --out table.json
+  vstatkit fit "y ~ ." umsatz.csv --sep ";" --decimal , --encoding cp1252
+
+The formula stands in quotes: a shell reads ~, * and ( itself. A column whose name is
+no plain word is written Q("living area").
+
+Separator, decimal comma and UTF-16 are found out where that can be done without doubt,
+and what was found is said on standard error. Numbers are printed to standard output.
+
+exit status: 0 if all went well, 2 after an error (one line on standard error), 130
+after Ctrl-C, 141 where the reader of the output has gone."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `vstatkit fit`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = (
+        "Fit an ensemble to a table and print its summary: estimates, effects of the\n"
+        "predictors, standard errors and intervals."
+    )
+    parser.epilog = EXAMPLES
+    parser.add_argument(
+        "formula", help='in quotes: "y ~ x1 + x2"; in "y ~ ." the dot is all others'
+    )
+    parser.add_argument(
+        "data",
+        help="CSV or TSV file with a header row (also packed: .gz, .bz2, .xz, .zip), "
+        "Parquet file, folder of Parquet files, or - for standard input",
+    )
+    _add_model(parser.add_argument_group("the model"))
+    _add_sampling(parser.add_argument_group("subsamples and standard errors"))
+    _add_reading(parser.add_argument_group("how the tables are written"))
+    _add_output(parser.add_argument_group("output"))
+    _add_running(parser.add_argument_group("running"))
+
+
+def _add_model(group: Any) -> None:
+    group.add_argument("--kernel", default="forest", choices=list(KERNELS))
+    group.add_argument("--at", metavar="FILE", help="rows to predict; a table as above")
+    group.add_argument(
+        "--groups", metavar="COLUMN", help="clusters, which are resampled whole"
+    )
+    group.add_argument("--weights", metavar="COLUMN", help="weights of the rows")
+    group.add_argument(
+        "--missing",
+        default="drop",
+        choices=["drop", "raise", "pass"],
+        help="rows with missing values: drop them, stop, or hand them to the kernel",
+    )
+    group.add_argument(
+        "--target",
+        default="mean",
+        choices=TARGETS,
+        help="what intervals aim at: the mean of learners on k rows, or E[y|x]",
+    )
+    group.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the kernel or design, such as max_features=3 or honest=true; "
+        "may be given several times",
+    )
+
+
+def _add_sampling(group: Any) -> None:
+    group.add_argument("--k", help="subsample size, or a fraction of the rows")
+    group.add_argument(
+        "--B", default="auto", help="number of base learners, auto or complete"
+    )
+    group.add_argument(
+        "--tol",
+        type=float,
+        default=TOL,
+        help="auto stops at this relative Monte Carlo error of the standard errors "
+        f"({TOL:g})",
+    )
+    group.add_argument(
+        "--max-B",
+        type=int,
+        default=MAX_B,
+        metavar="B",
+        help="auto stops there in any case",
+    )
+    group.add_argument(
+        "--no-replace",
+        "--without-replacement",
+        dest="without_replacement",
+        action="store_true",
+        help="subsample without replacement: a U- instead of a V-statistic",
+    )
+    group.add_argument("--design", default="auto", choices=["auto", *DESIGNS])
+    group.add_argument(
+        "--variance",
+        default="auto",
+        choices=["auto", "corrected", *ESTIMATORS],
+        metavar="NAME",
+        help=f"estimator: auto, corrected, {', '.join(ESTIMATORS)}",
+    )
+    group.add_argument(
+        "--alpha", type=float, default=0.05, help="intervals at 1 - alpha (0.05)"
+    )
+    group.add_argument(
+        "--obs-method",
+        choices=METHODS,
+        help="how new observations at the rows of --at are bounded",
+    )
+    group.add_argument("--seed", type=int, help="repeats the same numbers")
+
+
+def _add_reading(group: Any) -> None:
+    group.add_argument("--sep", help="between fields: one character, tab or space")
+    group.add_argument(
+        "--encoding", metavar="NAME", help="of text, such as cp1252; utf-8 by default"
+    )
+    group.add_argument("--decimal", metavar="SIGN", help="before decimals: . or ,")
+    group.add_argument("--thousands", metavar="SIGN", help="between thousands")
+
+
+def _add_output(group: Any) -> None:
+    group.add_argument(
+        "--out",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"write the tables; the ending says how: {', '.join(WRITERS)}; may be "
+        "given several times",
+    )
+    group.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help=f"draw the effects ({', '.join(PICTURES)})",
+    )
+    group.add_argument(
+        "--plot-kind", choices=list(PLOTS), metavar="KIND", help=", ".join(PLOTS)
+    )
+    group.add_argument(
+        "--plot-of",
+        metavar="COLUMN",
+        help="predictor of the profile or the partial dependence",
+    )
+    group.add_argument(
+        "--save", type=Path, metavar="FILE", help="keep the results for vs.load(FILE)"
+    )
+
+
+def _add_running(group: Any) -> None:
+    group.add_argument("--n-jobs", type=int, metavar="N", help="threads; -1 is all")
+    group.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep learners there as they are grown; the same command goes on from "
+        "them after it was stopped",
+    )
+    group.add_argument(
+        "--memory-limit", metavar="SIZE", help="most memory to use, such as 2GB"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit, print and write; everything that can be checked before is."""
+    _check(options)
+    data, at = _tables(options)
+    results = _fit(options, data, at)
+    predictions = None
+    if at is not None:
+        found = results.get_prediction(at, obs_method=options.obs_method)
+        predictions = found.summary_frame(options.alpha)
+    tables = tables_of(results, predictions, options.alpha)
+    print(as_printed(results, tables, options.alpha), end="")
+    for path in options.out:
+        write_answer(path, results, tables, options.alpha)
+        print(f"\nTable written to {path}")
+    if options.plot is not None:
+        draw(options.plot, results, options.plot_kind, options.plot_of)
+        print(f"\nPicture written to {options.plot}")
+    if options.save is not None:
+        results.save(options.save)
+        print(f"\nResults saved in {options.save}")
+    return 0
+
+
+def _fit(
+    options: argparse.Namespace, data: Table, at: pd.DataFrame | None
+) -> EnsembleResults:
+    coefficients = KERNELS[options.kernel].coefficients
+    return fit(
+        options.formula,
+        data.data,
+        kernel=options.kernel,
+        k=None if options.k is None else _size(options.k),
+        B=options.B if options.B in ("auto", "complete") else _whole(options.B),
+        replace=not options.without_replacement,
+        design=options.design,
+        variance=options.variance,
+        at=None if coefficients else at,
+        groups=options.groups,
+        weights=options.weights,
+        missing=options.missing,
+        target=options.target,
+        tol=options.tol,
+        max_B=options.max_B,
+        rng=options.seed,
+        n_jobs=options.n_jobs,
+        checkpoint=options.checkpoint,
+        memory_limit=options.memory_limit,
+        eval_env="restricted",
+        **dict(map(_option, options.option)),
+    )
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse, before the data are read, what could not be done in the end."""
+    if "~" not in options.formula:
+        swapped = " The formula comes first." if "~" in options.data else ""
+        raise ValueError(
+            f"the formula needs a response, a ~ and predictors, in quotes: "
+            f'"y ~ x1 + x2"; got {options.formula!r}.{swapped}'
+        )
+    if not 0 < options.alpha < 1:
+        raise ValueError(f"--alpha must lie between 0 and 1; got {options.alpha:g}.")
+    if options.data == options.at == STDIN:
+        raise ValueError("the data and --at cannot both come from standard input.")
+    inputs = [
+        Path(one) for one in (options.data, options.at) if one not in (None, STDIN)
+    ]
+    for path in options.out:
+        check_output("--out", path, tuple(WRITERS), inputs)
+    if options.plot is not None:
+        check_output("--plot", options.plot, PICTURES, inputs)
+    if options.save is not None:
+        check_output("--save", options.save, (), inputs)
+    _check_picture(options)
+    check_encoding(options.encoding)
+
+
+def _check_picture(options: argparse.Namespace) -> None:
+    about_one = options.plot_kind in ("profile", "partial dependence")
+    if options.plot is None and (options.plot_kind or options.plot_of):
+        raise ValueError("--plot-kind and --plot-of need --plot, the file to draw to.")
+    if about_one and options.plot_of is None:
+        raise ValueError(f"--plot-kind {options.plot_kind!r} needs --plot-of COLUMN.")
+    if options.plot_of is not None and not about_one:
+        raise ValueError(
+            "--plot-of is for --plot-kind profile and 'partial dependence'."
+        )
+
+
+def _tables(options: argparse.Namespace) -> tuple[Table, pd.DataFrame | None]:
+    written = Format(
+        read_separator(options.sep),
+        options.encoding,
+        check_marks(options.decimal, options.thousands),
+    )
+    data = open_table(options.data, written, _tell)
+    if options.at is None:
+        return data, None
+    # A few rows may not tell what the many told.
+    like_data = replace(written, marks=written.marks or data.marks)
+    return data, read_points(options.at, like_data, _tell)
+
+
+def _tell(said: str) -> None:
+    print(f"vstatkit: note: {said}", file=sys.stderr)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Read `name=value`; numbers, true and false are such, anything else is text."""
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip().isidentifier():
+        raise ValueError(f"--option must be NAME=VALUE; got {text!r}.")
+    try:
+        found = json.loads(value.lower() if value in ("True", "False") else value)
+    except ValueError:
+        found = value
+    return name.strip(), found
+
+
+def _size(text: str) -> int | float:
+    """Read a whole number, or a fraction."""
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise ValueError(f"--k: expected a number; got {text!r}.") from None
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"--B must be a number of learners, 'auto' or 'complete'; got {text!r}."
+        ) from None

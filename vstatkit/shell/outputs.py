@@ -1,0 +1,223 @@
+"""Where answers go: paths that are checked before the work, and what is written."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.storage.files import write_text_whole, write_whole
+
+Tables = Mapping[str, pd.DataFrame]
+"""Estimates, effects and predictions, by these names."""
+
+MOST_PRINTED = 50
+"""Predictions that are printed; files have all."""
+
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
+
+
+def check_output(
+    option: str, path: Path, endings: Sequence[str], inputs: Sequence[Path]
+) -> None:
+    """Refuse a path that could not be written once the work is done.
+
+    Parameters
+    ----------
+    option : str
+        What asks for it, for messages.
+    path : Path
+        Where something is to be written.
+    endings : sequence of str
+        How the name may end; none where any will do.
+    inputs : sequence of Path
+        Files that are read, and must not be overwritten.
+    """
+    if endings and path.suffix.lower() not in endings:
+        raise ValueError(
+            f"{option} must end in one of {', '.join(endings)}; got {path}."
+        )
+    folder = path.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"{option} {path}: there is no folder {folder}; make it first."
+        )
+    if path.is_dir():
+        raise IsADirectoryError(f"{option} {path} is a folder; give a file's name.")
+    if path.exists() and any(one.exists() and one.samefile(path) for one in inputs):
+        raise ValueError(
+            f"{option} {path} would overwrite the data; name another file."
+        )
+    target = path if path.exists() else folder
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{option} {path} may not be written: see permissions.")
+
+
+def tables_of(
+    results: EnsembleResults, predictions: pd.DataFrame | None, alpha: float
+) -> Tables:
+    """Tabulate the estimates, the effects and the predictions, as far as they are."""
+    effects = results.effects_frame(alpha)
+    found = {"estimates": results.tidy(alpha)}
+    if effects is not None:
+        found["effects"] = effects.reset_index()
+    if predictions is not None:
+        found["predictions"] = _flat(predictions)
+    return found
+
+
+def _flat(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Make columns of the index: the point, and the class where there are several."""
+    named = predictions.rename_axis(
+        index=[
+            "point" if name is None else str(name) for name in predictions.index.names
+        ]
+    )
+    return named.reset_index()
+
+
+def as_csv(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+    """Write one table; its first column says what each row is."""
+    names = {"predictor": "term", "point": "term", "mean": "estimate"}
+    names |= {"mean_se": "std_error", "z": "statistic"}
+    names |= {"mean_ci_lower": "conf_low", "mean_ci_upper": "conf_high"}
+    names |= {"ci_lower": "conf_low", "ci_upper": "conf_high"}
+    parts = [
+        table.rename(columns=names).assign(table=name).astype({"term": object})
+        for name, table in tables.items()
+    ]
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[["table", *whole.columns.drop("table")]].to_csv(index=False)
+
+
+def as_json(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+    """Write the tables as lists of records, and what there is to say of the fit."""
+    whole = {"fit": results.glance(), **tables}
+    records = {
+        name: [
+            {str(key): _plain_value(one) for key, one in row.items()}
+            for row in table.to_dict(orient="records")
+        ]
+        for name, table in whole.items()
+    }
+    said = {"formula": results.info.formula, "alpha": alpha, **records.pop("fit")[0]}
+    return f"{json.dumps({'fit': said, **records}, indent=1, ensure_ascii=False)}\n"
+
+
+def _plain_value(value: Any) -> Any:
+    """Write a value as JSON has it: to the last digit, null where there is none."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int | str | None) else str(value)
+
+
+def as_markdown(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+    """Write the tables in Markdown, the notes below."""
+    parts = [f"# {results.info.title}\n\n`{results.info.formula}`\n"]
+    parts.append(_markdown_table(results.glance().T.reset_index(), ["", ""]))
+    for name, table in tables.items():
+        parts.append(f"## {name.capitalize()}\n")
+        parts.append(_markdown_table(table, [str(one) for one in table.columns]))
+    _, _, notes = str(results.summary(alpha)).partition("\nNotes:\n")
+    return "\n".join([*parts, f"```text\n{notes}\n```\n"])
+
+
+def _markdown_table(table: pd.DataFrame, header: list[str]) -> str:
+    lines = [header, ["---"] * len(header)]
+    lines += [
+        [_shown(one).replace("|", r"\|") for one in row]
+        for row in table.itertuples(index=False)
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return str(value).replace("\n", " ")
+
+
+def as_html(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+    """Write the summary in HTML, with the predictions."""
+    text = _summary(results, tables, alpha).as_html()
+    return f'<!DOCTYPE html>\n<meta charset="utf-8">\n{text}\n'
+
+
+def as_latex(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+    """Write the summary in LaTeX, with the predictions; it needs booktabs."""
+    return f"{_summary(results, tables, alpha).as_latex()}\n"
+
+
+def _summary(results: EnsembleResults, tables: Tables, alpha: float) -> Summary:
+    summary = results.summary(alpha)
+    if "predictions" in tables:
+        frame = tables["predictions"]
+        rows = [[_shown(one) for one in row] for row in frame.itertuples(index=False)]
+        summary.tables.append(SimpleTable(rows, [str(one) for one in frame.columns]))
+    return summary
+
+
+def as_text(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+    """Write the summary, the predictions below."""
+    text = f"{results.summary(alpha)}\n"
+    if "predictions" in tables:
+        table = tables["predictions"].round(4).to_string(index=False)
+        text += f"\nPredictions:\n\n{table}\n"
+    return text
+
+
+def as_printed(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+    """Write what is printed: as text, the first of many predictions."""
+    found = tables.get("predictions")
+    if found is None or len(found) <= MOST_PRINTED:
+        return as_text(results, tables, alpha)
+    shown = {**tables, "predictions": found.head(MOST_PRINTED)}
+    hidden = len(found) - MOST_PRINTED
+    text = as_text(results, shown, alpha)
+    return f"{text}... and {hidden:,} more; --out FILE writes all of them.\n"
+
+
+WRITERS: dict[str, Callable[[EnsembleResults, Tables, float], str]] = {
+    ".csv": as_csv,
+    ".html": as_html,
+    ".json": as_json,
+    ".md": as_markdown,
+    ".tex": as_latex,
+    ".txt": as_text,
+}
+"""What writes an answer, by the ending of its file."""
+
+
+def write_answer(
+    path: Path, results: EnsembleResults, tables: Tables, alpha: float
+) -> None:
+    """Write an answer as the ending of the file says."""
+    write_text_whole(path, WRITERS[path.suffix.lower()](results, tables, alpha))
+
+
+def draw(
+    path: Path, results: EnsembleResults, kind: str | None, variable: str | None
+) -> None:
+    """Draw a picture of the results into a file."""
+    import matplotlib as mpl  # noqa: PLC0415 only pictures need it
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    options: dict[str, Any] = {} if variable is None else {"variable": variable}
+    figure: Any = results.plot(kind=kind, **options).figure
+    ending = path.suffix[1:].lower()
+    write_whole(
+        path,
+        lambda file: figure.savefig(file, dpi=150, format=ending, bbox_inches="tight"),
+    )
+    plt.close("all")
