@@ -36,5 +36,6 @@ html_math_renderer = "mathml"
 html_title = f"vstatkit {release}"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
+html_show_copyright = False
 html_copy_source = False
 html_show_sourcelink = False

@@ -11,8 +11,8 @@ description in a comment before its block:
     res.plot()
     ```
 
-Where a warning is what the page is about, the comment `% warns` shows it; after `% hidden`
-only the output of a block is shown. Blocks in other languages are shown as they are.
+After `% hidden` only the output of a block is shown. Blocks in other languages are
+shown as they are.
 """
 
 import ast
@@ -20,13 +20,13 @@ import contextlib
 import io
 import os
 import tempfile
-import textwrap
 import traceback
 import warnings
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
@@ -36,6 +36,9 @@ logger = getLogger(__name__)
 
 FRONT = "---\nrun: true\n---\n"
 """How a page that runs begins."""
+
+WIDTH = 5.4
+"""Inches of the widest picture."""
 
 COLUMNS = 88
 """Letters of a line of output."""
@@ -73,11 +76,7 @@ class RunPage(SphinxTransform):
                     return
 
     def _run(self, block, names, place):
-        with warnings.catch_warnings():
-            if _comment(block) == "warns":
-                warnings.simplefilter("always")
-                warnings.showwarning = _show
-            printed = _printed(block.astext(), names)
+        printed = _printed(block.astext(), names)
         made = []
         if printed.strip():
             made.append(nodes.literal_block(printed, printed, language="text"))
@@ -97,7 +96,7 @@ class RunPage(SphinxTransform):
                 'a picture needs a comment "% alt: what it shows" before its block.'
             )
         path = place.with_name(f"{place.stem}-{figure}.png")
-        plt.figure(figure).savefig(path, dpi=160, metadata={"Software": None})
+        _narrowed(plt.figure(figure)).savefig(path, dpi=160)
         here = (Path(self.env.srcdir) / self.env.docname).parent
         relative = Path(os.path.relpath(path, here)).as_posix()
         text = " ".join(said.removeprefix("alt:").split())
@@ -110,16 +109,19 @@ def _comment(block):
     return before.astext() if isinstance(before, nodes.comment) else ""
 
 
-def _show(message, category, filename, lineno, file=None, line=None):
-    """Print a warning without the place, which is a file of the builder."""
-    print(textwrap.fill(f"{category.__name__}: {message}", COLUMNS))
+def _narrowed(figure):
+    """Make a figure no wider than its letters can be read on a telephone."""
+    width, height = figure.get_size_inches()
+    share = min(1, WIDTH / width)
+    figure.set_size_inches(width * share, height * max(share, 0.85))
+    return figure
 
 
 @contextlib.contextmanager
 def _as_a_page():
     """Work in an empty directory, with figures and tables that fit a narrow page."""
     options = ("display.width", COLUMNS, "display.max_columns", 20)
-    sizes = {"figure.figsize": (6, 3.6), "figure.constrained_layout.use": True}
+    sizes = {"figure.figsize": (WIDTH, 3.4), "figure.constrained_layout.use": True}
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
@@ -150,9 +152,7 @@ def _printed(code, names):
 def _is_drawing(value):
     """Whether a value is what matplotlib returns; the picture is shown instead."""
     return type(value).__module__.startswith("matplotlib") or (
-        hasattr(value, "ravel")
-        and getattr(value, "dtype", None) == object
-        and not isinstance(value, pd.Series | pd.DataFrame)
+        isinstance(value, np.ndarray) and value.dtype.kind == "O"
     )
 
 

@@ -1,3 +1,5 @@
+"""Standard errors of a scikit-learn forest by forestci."""
+
 import forestci
 from sklearn.ensemble import RandomForestRegressor
 
