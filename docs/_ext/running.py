@@ -11,14 +11,16 @@ description in a comment before its block:
     res.plot()
     ```
 
-After `% hidden` only the output of a block is shown. Blocks in other languages are
-shown as they are.
+HTML files that a page writes are kept in the folder `made` of the site. After
+`% hidden` only the output of a block is shown. Blocks in other languages are shown as
+they are.
 """
 
 import ast
 import contextlib
 import io
 import os
+import shutil
 import tempfile
 import traceback
 import warnings
@@ -74,6 +76,14 @@ class RunPage(SphinxTransform):
                         location=block,
                     )
                     return
+            self._keep_files()
+
+    def _keep_files(self):
+        """Copy the reports that a page has written, so that it can link to them."""
+        folder = Path(self.app.outdir) / "made"
+        for path in Path().glob("*.html"):
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder)
 
     def _run(self, block, names, place):
         printed = _printed(block.astext(), names)

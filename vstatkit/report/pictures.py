@@ -26,8 +26,11 @@ WIDTH = 5.6
 DPI = 200
 """Points an inch: sharp on paper, and still small."""
 
-LONGEST = 28
+LONGEST = 40
 """Letters of a name in a picture; tables have all of them."""
+
+MOST_INFLUENCES = 2_000_000
+"""Influences, units by estimates, beyond which they are not drawn."""
 
 MOST_CURVES = 4
 """Predictors whose curves are drawn: those with the largest effects."""
@@ -58,7 +61,7 @@ def picture(
 
 def _tame(ax: Axes) -> None:
     """Cut long names, so that they leave room, and take their dollars literally."""
-    for axis, longest in ((ax.xaxis, 2 * LONGEST), (ax.yaxis, LONGEST + 12)):
+    for axis, longest in ((ax.xaxis, 56), (ax.yaxis, LONGEST)):
         axis.set_label_text(_cut(axis.get_label_text(), longest))
         axis.label.set_parse_math(False)
         if isinstance(axis.get_major_locator(), FixedLocator):  # names
@@ -130,12 +133,12 @@ def _curved(results: EnsembleResults) -> list[str]:
     sizes = effects["estimate"].abs().loc[numeric]
     known = [name for name in numeric if name in results.info.ranges]
     order = np.argsort(-sizes.loc[known].to_numpy(), kind="stable")
-    return [str(known[place]) for place in order[:MOST_CURVES]]
+    return [known[place] for place in order[:MOST_CURVES]]
 
 
 def influence_picture(results: EnsembleResults) -> Picture | None:
     """Draw the influence of single units on the first estimate."""
-    if len(results.labels) > MAX_ROWS:  # a matrix of all of them is made
+    if len(results.labels) * results.design.n > MOST_INFLUENCES:
         return None
     return picture(
         lambda ax: draw(results, "influence", ax, {}),

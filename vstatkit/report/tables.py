@@ -195,9 +195,16 @@ def _options(results: EnsembleResults) -> dict[str, str]:
     }
 
 
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # run from its folder
+        return "not installed as a package"
+
+
 def versions_table() -> Table:
     """List the versions of what made the page."""
     rows = [("Python", platform.python_version())]
-    rows += [(name, metadata.version(name)) for name in PACKAGES]
+    rows += [(name, _version(name)) for name in PACKAGES]
     rows.append(("System", f"{platform.system()} {platform.machine()}"))
     return Table("Versions", ["Software", "Version"], rows)
