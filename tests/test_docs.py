@@ -12,8 +12,18 @@ import vstatkit as vs
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "guide.md"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-INDEX = ROOT / "docs" / "index.md"
+DOCS = ROOT / "docs"
+MADE = {"_build", "checkpoints", "paper"}
+"""Folders of what is built or measured."""
+
+PAGES = [
+    ROOT / "README.md",
+    *(
+        path
+        for path in sorted(DOCS.rglob("*.md"))
+        if not MADE & set(path.relative_to(DOCS).parts)
+    ),
+]
 ROOMS = [module.name for module in pkgutil.iter_modules(vs.__path__)]
 
 
@@ -105,8 +115,17 @@ def test_files_on_the_pages_exist():
         assert (ROOT / name).exists(), f"{page} names {name}"
 
 
-def test_every_page_is_in_the_index():
-    listed = re.search(r"{toctree}\n(.*?)```", INDEX.read_text(), re.DOTALL)[1].split()
-    included = found(r"{include} ([\w/]+)\.md")
-    pages = {page.stem for page in PAGES} - {"README", "index"}
-    assert set(listed) == pages - {name for _, name in included}
+def test_every_page_is_in_the_contents():
+    """Each page is listed once, by the index or by the index of its folder."""
+    listed = [
+        (page.parent / name).relative_to(DOCS).as_posix()
+        for page in PAGES
+        for block in re.findall(
+            r"{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+        )
+        for name in re.findall(r"^[\w/-]+$", block, re.MULTILINE)
+    ]
+    included = {name for _, name in found(r"{include} ([\w/]+)\.md")}
+    names = [path.relative_to(ROOT) for path in PAGES]
+    pages = {path.relative_to("docs").with_suffix("").as_posix() for path in names[1:]}
+    assert sorted(listed) == sorted(pages - included - {"index"})

@@ -22,7 +22,7 @@ ROOMS = [
     "ensemble",
     "results",
     "storage",
-    "plots pipeline forest",
+    "plots pipeline forest report",
     "api adopting",
     "studies",
     "shell",
@@ -38,9 +38,10 @@ DOORS = {
     ("vstatkit.results.bootstrap", "vstatkit.storage.repetitions"),
     ("vstatkit.results.comparison", "vstatkit.plots"),
     ("vstatkit.results.normality_check", "vstatkit.plots"),
+    ("vstatkit.results.views", "vstatkit.report.writing"),
     ("vstatkit.results.views", "vstatkit.storage.saving"),
 }
-"""Methods of results that hand the results on, to be drawn or saved."""
+"""Methods of results that hand the results on, to be drawn, reported or saved."""
 
 MAX_MODULE = 450
 MAX_FUNCTION = 60

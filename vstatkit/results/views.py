@@ -107,6 +107,41 @@ class Views:
 
         save_results(_results(self), path)
 
+    def report(
+        self,
+        path: str | PathLike[str],
+        *,
+        alpha: float = 0.05,
+        title: str | None = None,
+    ) -> None:
+        """Write one page that stands alone: tables, pictures, notes, settings, seed.
+
+        The page is an HTML file with its pictures inside. It loads nothing from the
+        network, runs nothing, and can be printed. The same results give the same
+        page.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write it; ends with .html. A file of that name is replaced.
+        alpha : float
+            One minus the coverage of the intervals.
+        title : str, optional
+            The heading; by default the kind of results and the response.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     res.report(f"{folder}/fit.html")
+        """
+        from vstatkit.report.writing import write_report  # noqa: PLC0415 rarely needed
+
+        write_report(_results(self), path, alpha, title)
+
     def __str__(self) -> str:
         return str(self.summary())
 
