@@ -4,13 +4,15 @@
 regression laws of the validity study, fits a forest by each method, and counts how
 often the 95 % intervals at the law's points hold the law's mean. Every interval is
 appended to the file; a run that was stopped goes on, and with 0 data sets it reports
-what there is. Where R has grf, its forests take part. `VSTATKIT_TRUTH_B` sets the
-number of learners, `VSTATKIT_TRUTH_K` the size of subsamples, as a fraction of n.
+what there is. Where grf and EconML are installed, their forests take part.
+`VSTATKIT_TRUTH_B` sets the number of learners, `VSTATKIT_TRUTH_K` the size of
+subsamples, as a fraction of n.
 
 The laws, and which of them were set aside, were named before the first run. `missing`
 is left out: what is missing at its points has no mean that the law states.
 """
 
+import itertools
 import os
 import sys
 import time
@@ -23,7 +25,7 @@ from scipy import stats
 
 import vstatkit as vs
 from benchmarks.truth_laws import NEW_LAWS
-from benchmarks.truth_peers import grf_intervals
+from benchmarks.truth_peers import econml_intervals, grf_intervals, has_econml
 from vstatkit.studies.law import Law
 from vstatkit.studies.laws import LAWS
 from vstatkit.studies.rscript import has_r_package
@@ -46,6 +48,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "boost": {"boost": 1},
     "both": {"trend": "linear", "boost": 1},
 }
+PEERS = {"grf": grf_intervals, "econml": econml_intervals}
 SEED = 20_261
 MEASURED = 3
 """Data sets whose bias that is left is estimated out of bag."""
@@ -95,10 +98,10 @@ def with_truth(law: Law, found: pd.DataFrame) -> pd.DataFrame:
     return found.assign(truth=means, law=law.name).reindex(columns=COLUMNS)
 
 
-def fitted_by_grf(law: Law, numbers: list[int]) -> pd.DataFrame:
-    """List grf's intervals on data sets."""
+def fitted_by_peer(peer: str, law: Law, numbers: list[int]) -> pd.DataFrame:
+    """List a peer's intervals on data sets."""
     frames = {one: law(np.random.default_rng([SEED, one])) for one in numbers}
-    return with_truth(law, grf_intervals(law, frames))
+    return with_truth(law, PEERS[peer](law, frames))
 
 
 def name_of(kernel: Any) -> str:
@@ -175,10 +178,11 @@ def main() -> None:
         for name in laws:
             if (name, "plain", number) not in done:
                 append(path, fitted(ALL_LAWS[name], number))
-    for name in laws if has_r_package("grf") else ():
-        missing = [one for one in range(count) if (name, "grf", one) not in done]
+    here = {"grf": has_r_package("grf"), "econml": has_econml()}
+    for peer, name in itertools.product((one for one in here if here[one]), laws):
+        missing = [one for one in range(count) if (name, peer, one) not in done]
         if missing:
-            append(path, fitted_by_grf(ALL_LAWS[name], missing))
+            append(path, fitted_by_peer(peer, ALL_LAWS[name], missing))
     report(path)
 
 

@@ -169,6 +169,25 @@ def test_bias_left_of_new_data(data, aimed):
     assert len(aimed.bias_left(data.iloc[:7])) == 7
 
 
+@pytest.mark.parametrize("new", [False, True])
+def test_the_picture_shows_the_table(data, aimed, new):
+    pytest.importorskip("matplotlib").use("Agg")
+    given = {"data": data.iloc[5:7]} if new else {}
+    ax = aimed.plot(kind="bias", alpha=0.1, **given)
+    left = aimed.bias_left(**given)
+    places = np.arange(len(left))[::-1]
+    drawn = ax.lines[-1]
+    assert_allclose(drawn.get_xdata(), left["bias"])
+    assert_allclose(drawn.get_ydata(), places)
+    ends = np.array([one[:, 0] for one in ax.collections[0].get_segments()])
+    assert_allclose(ends.mean(axis=1), left["bias"])
+    assert_allclose(np.diff(ends)[:, 0], 2 * 1.6448536 * left["std_error"], rtol=1e-6)
+    spread = (left["bias"] / left["share"]).to_numpy()
+    bars = np.array([[one.get_x(), one.get_width()] for one in ax.patches])
+    assert_allclose(bars, np.column_stack([-spread, 2 * spread]), rtol=1e-9)
+    assert "90% interval" in ax.get_xlabel()
+
+
 def test_bias_left_of_clusters_and_of_some_rows(data):
     res = vs.fit(
         FORMULA, data, at=data.iloc[:2], B=300, rng=4, target="truth", groups="cluster"

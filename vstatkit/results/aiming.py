@@ -43,6 +43,7 @@ class Aiming:
         -----
         Out-of-bag predictions less responses, smoothed by a forest. It flattens what
         it smooths, so that the bias is rather larger than shown.
+        `res.plot(kind="bias")` draws it, with `data=` for new data.
 
         Examples
         --------
