@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from vstatkit.ensemble.aiming import CANDIDATES as STAGES
+from vstatkit.ensemble.candidates import STAGES
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.kernels.staged import restaged
 from vstatkit.kernels.trees import tree_kernel
