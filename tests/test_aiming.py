@@ -112,6 +112,12 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     assert stages == STAGES[choice.candidate.name]
     for name in ("min_samples_leaf", "max_features"):
         assert choice.kernel.options[name] == getattr(choice.candidate, name)
+    kinds = {one.name: [] for one in errors}
+    for one, error in errors.items():
+        kinds[one.name].append(error)
+    least = {"chosen": errors[choice.candidate]}
+    least |= {name: min(found) for name, found in kinds.items()}
+    assert choice.least_errors == pytest.approx(least)
 
 
 def test_options_that_are_given_are_not_chosen(rng):
@@ -272,7 +278,9 @@ def test_bias_left_of_clusters_and_of_some_rows(data):
 def test_the_summary_says_what_it_aims_at(data, aimed):
     text = " ".join(str(aimed.summary()).split())
     assert "The intervals aim at E[y|x], at 0.95." in text
-    assert "each a linear trend, a tree and a second tree on what the" in text
+    learner = aimed.info.aim.learner
+    assert "a second tree on what the first leaves, with leaves of 5 rows" in learner
+    assert f"each {learner}, fitted to k = 91 observations" in text
     assert "What they leave out is the bias" in text
     errors = aimed.info.aim.errors
     assert f"pilot ensembles: chosen {errors['chosen']:.3f}, both" in text
