@@ -1,9 +1,11 @@
-"""Intervals of grf's forests, on the data sets of `benchmarks.truth`.
+"""Intervals of grf's and EconML's forests, on the data sets of `benchmarks.truth`.
 
-grf's regression forest and its local linear forest, with their defaults and normal
-intervals, where R has grf. One process of R takes all data sets of a law.
+grf's regression forest and its local linear forest, and EconML's regression forest,
+with their defaults but for the number of trees, and normal intervals, where they are
+installed. One process of R takes all data sets of a law. EconML knows no clusters.
 """
 
+import importlib.util
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -51,6 +53,29 @@ def grf_intervals(law: Law, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
     found = pd.concat(parts, ignore_index=True)
     half = 1.96 * found["se"]
     return found.assign(lower=found["estimate"] - half, upper=found["estimate"] + half)
+
+
+def has_econml() -> bool:
+    """Whether EconML is installed."""
+    return importlib.util.find_spec("econml") is not None
+
+
+def econml_intervals(law: Law, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
+    """List EconML's 95 % intervals at a law's points, for data sets by number."""
+    from econml.grf import RegressionForest  # noqa: PLC0415
+
+    at = plain_columns(law.points).to_numpy(dtype=float)
+    parts = []
+    for number, frame in frames.items():
+        X = plain_columns(frame[law.points.columns]).to_numpy(dtype=float)
+        forest = RegressionForest(n_estimators=TREES, n_jobs=1, random_state=number)
+        forest.fit(X, frame["y"].to_numpy())
+        lower, upper = forest.predict_interval(at, alpha=0.05)
+        found = {"estimate": forest.predict(at), "lower": lower, "upper": upper}
+        part = pd.DataFrame({name: one.ravel() for name, one in found.items()})
+        part["se"] = (part["upper"] - part["lower"]) / 3.92
+        parts.append(part.assign(method="econml", point=range(len(part)), data=number))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _plain(law: Law, frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """Intervals that aim at E[y|x]: the choice, and the bias that is left."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,12 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from vstatkit.ensemble import aiming
-from vstatkit.ensemble.aiming import bias_left, choose_stages
+from vstatkit.ensemble.aiming import bias_left, choose_learner
+from vstatkit.ensemble.candidates import STAGES, Candidate, candidates, larger
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged import StagedKernel, Stages, restaged
 from vstatkit.kernels.trees import tree_kernel
 from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.registry import build_design
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.loading import known_arrays
 from vstatkit.studies.laws import LAWS
@@ -39,12 +43,31 @@ def trees(rng, mean, n=120):
     return tree_kernel("forest", X, y, n_classes=None, weights=None, options={})
 
 
+def literal_candidates(kernel, n_rows):
+    """What is chosen from, written out."""
+    leaves = sorted({5, max(5, round(n_rows**0.5)), max(5, n_rows // 5)})
+    own = kernel.options["max_features"]
+    found = [
+        Candidate(name, leaf, tried)
+        for leaf in leaves
+        for tried in sorted({own, 3})
+        for name in ("both", "boost", "trend", "plain")
+    ]
+    rows = len(kernel.y)
+    return [*found, *(Candidate(name, rows, own, False) for name in ("trend", "plain"))]
+
+
 def literal_errors(kernel, design, units=None):
     """Losses of every candidate, learner by learner; and whether each is as good."""
     losses = {}
     rows = np.arange(len(kernel.y)) if units is None else units
-    for name, stages in aiming.CANDIDATES.items():
-        staged = restaged(kernel, stages)
+    for one in literal_candidates(kernel, design.k * len(rows) // design.n):
+        options = {
+            **kernel.options,
+            "min_samples_leaf": one.min_samples_leaf,
+            "max_features": one.max_features,
+        }
+        staged = restaged(replace(kernel, options=options), STAGES[one.name])
         counts = design.counts(0, 200)[:, rows]
         none = np.empty((0, 3))
         task = Task(staged, design, none, units, keep=True, oob=False)
@@ -56,14 +79,14 @@ def literal_errors(kernel, design, units=None):
             y - np.nanmean(h[part] * out[part], axis=0)
             for part in (slice(100), slice(100, 200))
         )
-        losses[name] = r * s
-    best = min(losses, key=lambda name: losses[name].mean())
+        losses[one] = r * s
+    best = min(losses, key=lambda one: losses[one].mean())
     good = {}
-    for name, loss in losses.items():
+    for one, loss in losses.items():
         excess = loss - losses[best]
         sums = pd.Series(excess - excess.mean()).groupby(rows).sum()
-        good[name] = excess.mean() <= 2 * np.sqrt((sums**2).sum()) / len(excess)
-    return {name: np.sqrt(loss.mean()) for name, loss in losses.items()}, good
+        good[one] = excess.mean() <= np.sqrt((sums**2).sum()) / len(excess)
+    return {one: np.sqrt(loss.mean()) for one, loss in losses.items()}, good
 
 
 MEANS = {
@@ -80,13 +103,65 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     kernel = trees(rng, MEANS[mean])
     units = np.repeat(np.arange(40), 3) if clusters else None
     design = IidDesign(40 if clusters else 120, 20, True, 11)
-    choice = choose_stages(kernel, design, units, 1)
+    choice = choose_learner(kernel, (), design, units, 1)
     errors, good = literal_errors(kernel, design, units)
-    assert choice.errors.keys() == errors.keys()
+    assert list(choice.errors) == list(errors)
     assert_allclose(list(choice.errors.values()), list(errors.values()), rtol=1e-9)
-    assert choice.name == next(name for name in good if good[name])
+    assert choice.candidate == next(one for one in good if good[one])
     stages = getattr(choice.kernel, "stages", Stages())
-    assert stages == aiming.CANDIDATES[choice.name]
+    assert stages == STAGES[choice.candidate.name]
+    for name in ("min_samples_leaf", "max_features"):
+        assert choice.kernel.options[name] == getattr(choice.candidate, name)
+    kinds = {one.name: [] for one in errors}
+    for one, error in errors.items():
+        kinds[one.name].append(error)
+    least = {"chosen": errors[choice.candidate]}
+    least |= {name: min(found) for name, found in kinds.items()}
+    assert choice.least_errors == pytest.approx(least)
+
+
+def test_options_that_are_given_are_not_chosen(rng):
+    kernel = trees(rng, MEANS["line"])
+    of_one = candidates(kernel, 100, {"min_samples_leaf"})
+    assert {one.min_samples_leaf for one in of_one} == {1}
+    assert all(one.splits for one in of_one)
+    assert {one.max_features for one in of_one} == {1, 3}
+    own = candidates(kernel, 100, {"max_features"})
+    assert {one.max_features for one in own} == {1}
+    assert {one.min_samples_leaf for one in own} == {5, 10, 20, 120}
+    few = candidates(kernel, 20)
+    assert {one.min_samples_leaf for one in few} == {5, 120}
+
+
+def test_a_fit_keeps_the_options_it_is_given(data):
+    fit = {"B": 4, "rng": 4, "target": "truth", "oob": False}
+    res = vs.fit(FORMULA, data, min_samples_leaf=9, max_features=2, **fit)
+    options = res.recipe.task.kernel.options
+    assert (options["min_samples_leaf"], options["max_features"]) == (9, 2)
+    assert "leaves of 9 rows or more and 2 of 3 columns tried" in res.info.aim.learner
+    assert res.k == 91  # 150**0.9 = 90.9
+    assert vs.fit(FORMULA, data, k=33, **fit).k == 33
+
+
+def test_without_trees_there_is_a_line_or_a_mean(rng):
+    kernel = trees(rng, MEANS["line"])
+    line, mean = candidates(kernel, 100)[-2:]
+    assert (line.text(3), mean.text(3)) == ("a linear trend", "a mean")
+    counts = rng.multinomial(40, np.full(120, 1 / 120), size=2).astype(np.float64)
+    keys = np.arange(2, dtype=np.uint64)
+    found = mean.kernel(kernel).grow(counts, keys, kernel.X[:3]).values
+    y = kernel.centre + kernel.scale * kernel.y
+    assert_allclose(found, np.repeat(counts @ y / 40, 3).reshape(2, 3))
+    kept = line.kernel(kernel).grow(counts, keys, kernel.X[:3], keep=True).learners
+    assert all(one.sizes.tolist() == [1] for one in kept)
+
+
+def test_subsamples_are_larger_where_they_are_independent():
+    assert larger(IidDesign(200, 70, False, 1)) == IidDesign(200, 118, False, 1)
+    shards = build_design(
+        "shards", 900, None, "auto", replace=False, seed=1, options={}
+    )
+    assert larger(shards[0]) is shards[0]
 
 
 def test_the_choice_depends_on_data_and_seed_alone(data, aimed):
@@ -101,13 +176,15 @@ def test_the_choice_depends_on_data_and_seed_alone(data, aimed):
 
 
 def test_truth_is_the_fit_that_was_chosen(data, aimed):
-    """On Friedman's function that is a trend and two trees."""
-    stages = aimed.recipe.task.kernel.stages
-    assert stages == Stages(trend=True, boost=True)
-    assert list(aimed.info.aim.errors) == ["both", "boost", "trend", "plain"]
-    same = vs.fit(
-        FORMULA, data, at=data.iloc[:3], B=300, rng=4, trend="linear", boost=1
-    )
+    kernel = aimed.recipe.task.kernel
+    assert kernel.stages.boost
+    kinds = ["chosen", "both", "boost", "trend", "plain"]
+    assert list(aimed.info.aim.errors) == kinds
+    names = ("min_samples_leaf", "max_features")
+    own = {name: kernel.options[name] for name in names}
+    trend = "linear" if kernel.stages.trend else None
+    how = {"trend": trend, "boost": 1, "k": aimed.k, **own}
+    same = vs.fit(FORMULA, data, at=data.iloc[:3], B=300, rng=4, **how)
     assert_array_equal(same.values, aimed.values)
     assert_array_equal(same.bse, aimed.bse)
 
@@ -117,7 +194,7 @@ def test_factors_that_stay_whole_have_no_trend(data):
     res = vs.fit(
         "y ~ x1 + g", frame, B=20, rng=1, target="truth", categorical_splits=True
     )
-    assert list(res.info.aim.errors) == ["boost", "plain"]
+    assert list(res.info.aim.errors) == ["chosen", "boost", "plain"]
 
 
 def test_bias_left_is_smoothed_residuals(rng):
@@ -169,6 +246,25 @@ def test_bias_left_of_new_data(data, aimed):
     assert len(aimed.bias_left(data.iloc[:7])) == 7
 
 
+@pytest.mark.parametrize("new", [False, True])
+def test_the_picture_shows_the_table(data, aimed, new):
+    pytest.importorskip("matplotlib").use("Agg")
+    given = {"data": data.iloc[5:7]} if new else {}
+    ax = aimed.plot(kind="bias", alpha=0.1, **given)
+    left = aimed.bias_left(**given)
+    places = np.arange(len(left))[::-1]
+    drawn = ax.lines[-1]
+    assert_allclose(drawn.get_xdata(), left["bias"])
+    assert_allclose(drawn.get_ydata(), places)
+    ends = np.array([one[:, 0] for one in ax.collections[0].get_segments()])
+    assert_allclose(ends.mean(axis=1), left["bias"])
+    assert_allclose(np.diff(ends)[:, 0], 2 * 1.6448536 * left["std_error"], rtol=1e-6)
+    spread = (left["bias"] / left["share"]).to_numpy()
+    bars = np.array([[one.get_x(), one.get_width()] for one in ax.patches])
+    assert_allclose(bars, np.column_stack([-spread, 2 * spread]), rtol=1e-9)
+    assert "90% interval" in ax.get_xlabel()
+
+
 def test_bias_left_of_clusters_and_of_some_rows(data):
     res = vs.fit(
         FORMULA, data, at=data.iloc[:2], B=300, rng=4, target="truth", groups="cluster"
@@ -182,10 +278,12 @@ def test_bias_left_of_clusters_and_of_some_rows(data):
 def test_the_summary_says_what_it_aims_at(data, aimed):
     text = " ".join(str(aimed.summary()).split())
     assert "The intervals aim at E[y|x], at 0.95." in text
-    assert "each a linear trend, a tree and a second tree on what the" in text
+    learner = aimed.info.aim.learner
+    assert "a second tree on what the first leaves, with leaves of 5 rows" in learner
+    assert f"each {learner}, fitted to k = 91 observations" in text
     assert "What they leave out is the bias" in text
     errors = aimed.info.aim.errors
-    assert f"pilot ensembles: both {errors['both']:.3f}, boost" in text
+    assert f"pilot ensembles: chosen {errors['chosen']:.3f}, both" in text
     assert "Bias left bias std err share" in text
     one = vs.fit(FORMULA, data, B=50, rng=4, trend="linear")
     text = " ".join(str(one.summary()).split())

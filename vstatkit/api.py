@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
-from vstatkit.ensemble.aiming import Choice, checked_trees, choose_stages
+from vstatkit.ensemble.aiming import Choice, checked_trees, choose_learner
+from vstatkit.ensemble.candidates import larger
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.keeping import keep_budget
@@ -104,8 +105,8 @@ def fit(
         regressor or classifier; or a function of a subsample: of the data frame,
         or of (y, X) if it takes two arguments.
     k : int or float, optional
-        Subsample size, or a fraction of n; `ceil(n**0.8)` by default, or what the
-        design allows.
+        Subsample size, or a fraction of n; `ceil(n**0.8)` by default (0.9 with
+        `target="truth"`), or what the design allows.
     B : int, "auto" or "complete"
         Number of base learners. "auto" grows until the Monte Carlo error of the
         standard errors at the query points is below `tol`, or `atol`.
@@ -166,8 +167,9 @@ def fit(
     target : "mean" or "truth"
         What intervals aim at: the mean of a learner fitted to k observations; or, for
         trees and a numeric response, E[y|x] itself. "truth" chooses among plain trees,
-        `trend`, `boost` and both by the out-of-bag error of small pilot ensembles; the
-        summary says what was chosen, and what bias is left.
+        `trend`, `boost` and both, and `min_samples_leaf` and `max_features` unless
+        they are given, by the out-of-bag error of small pilot ensembles; the summary
+        says what was chosen, and what bias is left.
     **kernel_options
         Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,
         `max_depth`, `criterion` ("squared_error", "poisson", "absolute_error"),
@@ -209,6 +211,8 @@ def fit(
     built = build_kernel(kernel, training, options)
     drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
+    if target == "truth" and k is None:
+        scheme = scheme._replace(design=larger(scheme.design))
     choice = _choice(target, built, options, scheme.design, observed.members, n_jobs)
     built = built if choice is None else choice.kernel
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
@@ -242,7 +246,7 @@ def _choice(
             f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
             "out, or use target='mean'."
         )
-    return choose_stages(checked_trees(kernel), *drawn)
+    return choose_learner(checked_trees(kernel), set(options), *drawn)
 
 
 class _Observed(NamedTuple):

@@ -1,16 +1,17 @@
-"""Aim at E[y|x]: choose the stages of a learner, and see what bias they leave."""
+"""Aim at E[y|x]: choose a learner, and see what bias it leaves."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.ensemble.candidates import Candidate, candidates
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.kernels.protocol import AnyKernel, kind_of
-from vstatkit.kernels.staged import Stages, restaged
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
@@ -20,16 +21,8 @@ from vstatkit.variance.registry import resolved
 PILOT_B = 100
 """Learners of each of the two pilot ensembles that a candidate has."""
 
-CLEARLY = 2.0
+CLEARLY = 1.0
 """Standard errors of a difference from which an error is clearly larger."""
-
-CANDIDATES = {
-    "both": Stages(trend=True, boost=True),
-    "boost": Stages(boost=True),
-    "trend": Stages(trend=True),
-    "plain": Stages(),
-}
-"""Learners to choose from, those with the least bias first."""
 
 SMOOTHER_B = 500
 """Trees that smooth out-of-bag residuals."""
@@ -44,18 +37,31 @@ class Choice:
 
     Attributes
     ----------
-    name : str
-        Of the candidate.
+    candidate : Candidate
+        The learner.
     kernel : TreeKernel
-        Grows its learners.
-    errors : dict of str to float
+        Grows such learners.
+    errors : dict of Candidate to float
         Out-of-bag root mean square error of every candidate, had it infinitely many
         learners.
     """
 
-    name: str
+    candidate: Candidate
     kernel: TreeKernel
-    errors: dict[str, float]
+    errors: dict[Candidate, float]
+
+    @property
+    def learner(self) -> str:
+        """What was chosen, in words."""
+        return self.candidate.text(self.kernel.n_features)
+
+    @property
+    def least_errors(self) -> dict[str, float]:
+        """Error of what was chosen, and the least of each kind of stages."""
+        least = {"chosen": self.errors[self.candidate]}
+        for one, error in self.errors.items():
+            least[one.name] = min(error, least.get(one.name, np.inf))
+        return least
 
 
 def checked_trees(kernel: AnyKernel) -> TreeKernel:
@@ -73,8 +79,9 @@ def checked_trees(kernel: AnyKernel) -> TreeKernel:
     return kernel
 
 
-def choose_stages(
+def choose_learner(
     kernel: TreeKernel,
+    given: Collection[str],
     design: SubsampleDesign,
     members: Ints | None,
     n_jobs: int | None,
@@ -85,6 +92,8 @@ def choose_stages(
     ----------
     kernel : TreeKernel
         Grows plain trees.
+    given : collection of str
+        Names of options that the user has set; these are not chosen.
     design : SubsampleDesign
         Subsamples of the pilots are independent, of its size, from its seed.
     members : ndarray of shape (n_rows,) or None
@@ -97,21 +106,21 @@ def choose_stages(
     Every candidate has two ensembles, whose out-of-bag residuals `r` and `s` are
     multiplied: the mean of `r * s` has no Monte Carlo bias, since the ensembles'
     own noise is independent. Of the candidates whose error is not larger than the
-    smallest by more than two standard errors of the difference, the one with the
-    least bias is taken.
+    smallest by more than one standard error of the difference, the one with the
+    least bias is taken: it undersmooths where there is something to be biased about.
     """
-    losses: dict[str, _Losses] = {}
-    for name, stages in CANDIDATES.items():
-        if stages.trend and kernel.levels is not None:
-            continue
-        losses[name] = _losses(restaged(kernel, stages), design, members, n_jobs)
-    best = min(losses.values(), key=lambda one: one.mean)
-    name = next(name for name, one in losses.items() if one.as_good_as(best))
-    errors = {
-        name: kernel.scale * float(np.sqrt(max(0.0, one.mean)))
-        for name, one in losses.items()
+    n_rows = round(design.k * len(kernel.y) / design.n)
+    losses = {
+        one: _losses(one.kernel(kernel), design, members, n_jobs)
+        for one in candidates(kernel, n_rows, given)
     }
-    return Choice(name, restaged(kernel, CANDIDATES[name]), errors)
+    best = min(losses.values(), key=lambda one: one.mean)
+    chosen = next(one for one, loss in losses.items() if loss.as_good_as(best))
+    errors = {
+        one: kernel.scale * float(np.sqrt(max(0.0, loss.mean)))
+        for one, loss in losses.items()
+    }
+    return Choice(chosen, chosen.kernel(kernel), errors)
 
 
 @dataclass(frozen=True)

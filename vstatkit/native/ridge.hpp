@@ -116,10 +116,14 @@ class Tridiagonal {
 };
 
 // A line is an intercept, p centres and p slopes; a missing value counts as the centre.
+inline double along(double slope, double x, double centre) {
+    const double step = slope * (x - centre);
+    return step == step ? step : 0.0;  // without a branch
+}
+
 inline double on_line(const double* line, const double* x, int p) {
     double sum = line[0];
-    for (int f = 0; f < p; ++f)
-        if (!std::isnan(x[f])) sum += line[1 + p + f] * (x[f] - line[1 + f]);
+    for (int f = 0; f < p; ++f) sum += along(line[1 + p + f], x[f], line[1 + f]);
     return sum;
 }
 
@@ -131,14 +135,16 @@ class Ridge {
     // responses, with weights, and write it to `line` (2 p + 1).
     void fit(const double* points, size_t step, const double* response,
              const double* weight, int m, double* line) {
-        standardise(response, weight, m, line);
+        centre_response(response, weight, m, line);
         for (int f = 0; f < p_; ++f) {
             line[1 + f] = line[1 + p_ + f] = 0;
-            standardise_column(points + f * step, f, m, line[1 + f]);
+            range_[f] = centre_column(points + f * step, f, m, line[1 + f]);
         }
         if (m < 4) return;
         gram(m);
-        const double spread = product(response_.data(), response_.data(), m);
+        const double spread = sum_of(m, [&](size_t j) {
+            return share_[j] * response_[j] * response_[j];
+        });
         tridiagonal_.reduce(gram_.data(), right_.data(), p_);
         slopes_.assign(p_, 0.0);
         solution_.resize(p_);
@@ -170,7 +176,8 @@ class Ridge {
     }
 
     // Centre the response inside the subsample.
-    void standardise(const double* response, const double* weight, int m, double* line) {
+    void centre_response(const double* response, const double* weight, int m,
+                         double* line) {
         share_.assign(weight, weight + m);
         double total = 0;
         for (int j = 0; j < m; ++j) total += weight[j];
@@ -180,72 +187,88 @@ class Ridge {
         for (int j = 0; j < m; ++j) line[0] += share_[j] * response[j];
         for (int j = 0; j < m; ++j) response_[j] = response[j] - line[0];
         columns_.resize(static_cast<size_t>(p_) * m);
-        unit_.assign(p_, 0.0);
+        range_.resize(p_);
     }
 
-    // A column whose known values are all equal is left at zero.
-    void standardise_column(const double* x, int f, int m, double& centre) {
+    // Centre a column, in units of its range so that squares stay in range. Returns the
+    // range. A column whose known values are all equal is left at zero.
+    double centre_column(const double* x, int f, int m, double& centre) {
         double* z = columns_.data() + static_cast<size_t>(f) * m;
-        double least = INFINITY, most = -INFINITY, known = 0, sum = 0, squares = 0;
+        double least = INFINITY, most = -INFINITY;
+        bool holes = false;
         for (int j = 0; j < m; ++j) {
-            z[j] = x[j];
-            least = std::min(least, std::isnan(z[j]) ? INFINITY : z[j]);
-            most = std::max(most, std::isnan(z[j]) ? -INFINITY : z[j]);
+            least = x[j] < least ? x[j] : least;
+            most = x[j] > most ? x[j] : most;
+            holes |= x[j] != x[j];
         }
         const double range = most - least;
         if (!(range > 0) || !std::isfinite(range)) {
             std::fill(z, z + m, 0.0);
             centre = std::isfinite(least) ? least : 0;
-            return;
+            return 0;
         }
+        for (int j = 0; j < m; ++j) z[j] = (x[j] - least) / range;
+        const double mean = holes ? known_mean(z, m) : sum_of(m, [&](size_t j) {
+            return share_[j] * z[j];
+        });
+        for (int j = 0; j < m; ++j) z[j] -= mean;
+        for (int j = 0; holes && j < m; ++j) z[j] = std::isnan(z[j]) ? 0 : z[j];
+        centre = least + mean * range;
+        return range;
+    }
+
+    double known_mean(const double* z, int m) const {
+        double known = 0, sum = 0;
         for (int j = 0; j < m; ++j) {
-            z[j] = (z[j] - least) / range;  // squares stay in range
             if (std::isnan(z[j])) continue;
             known += share_[j];
             sum += share_[j] * z[j];
         }
-        const double mean = sum / known;
-        for (int j = 0; j < m; ++j) {
-            z[j] = std::isnan(z[j]) ? 0 : z[j] - mean;
-            squares += share_[j] * z[j] * z[j];
-        }
-        const double root = std::sqrt(squares);
-        for (int j = 0; j < m; ++j) z[j] /= root;
-        centre = least + mean * range;
-        const double unit = root * range;
-        unit_[f] = std::isfinite(1 / unit) ? unit : 0;
+        return sum / known;
     }
 
-    double product(const double* a, const double* b, int m) const {
-        double sum = 0;
-        for (int j = 0; j < m; ++j) sum += share_[j] * a[j] * b[j];
-        return sum;
-    }
-
+    // Products of all columns, of unit variance, with each other and with the response.
     void gram(int m) {
         gram_.resize(static_cast<size_t>(p_) * p_);
         right_.resize(p_);
+        unit_.resize(p_);
+        root_.resize(p_);
         weighted_.resize(m);
         for (int f = 0; f < p_; ++f) {
             const double* z = columns_.data() + static_cast<size_t>(f) * m;
             for (int j = 0; j < m; ++j) weighted_[j] = share_[j] * z[j];
-            right_[f] = dot(response_.data(), m);
+            double* row = gram_.data() + static_cast<size_t>(f) * p_;
+            for (int g = 0; g <= f; ++g)
+                row[g] = dot(columns_.data() + static_cast<size_t>(g) * m, m);
+            const double root = std::sqrt(row[f]), unit = root * range_[f];
+            root_[f] = root > 0 ? 1 / root : 0;
+            unit_[f] = std::isfinite(1 / unit) ? unit : 0;
+            right_[f] = root_[f] * dot(response_.data(), m);
             for (int g = 0; g <= f; ++g) {
-                const double entry = dot(columns_.data() + static_cast<size_t>(g) * m, m);
-                gram_[static_cast<size_t>(f) * p_ + g] = entry;
-                gram_[static_cast<size_t>(g) * p_ + f] = entry;
+                row[g] *= root_[f] * root_[g];
+                gram_[static_cast<size_t>(g) * p_ + f] = row[g];
             }
         }
     }
 
-    // With `weighted_`, in four sums that the processor adds side by side.
     double dot(const double* z, int m) const {
-        double sum[4] = {0, 0, 0, 0};
-        int j = 0;
-        for (; j + 4 <= m; j += 4)
-            for (int s = 0; s < 4; ++s) sum[s] += weighted_[j + s] * z[j + s];
-        for (; j < m; ++j) sum[0] += weighted_[j] * z[j];
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        const double* w = weighted_.data();
+        return sum_of(m, [=](size_t j) { return w[j] * z[j]; });
+    }
+
+    // In four sums that the processor adds side by side.
+    template <class Term>
+    static double sum_of(int m, Term term) {
+        double a = 0, b = 0, c = 0, d = 0;
+        const size_t count = m, whole = count - count % 4;
+        for (size_t j = 0; j < whole; j += 4) {
+            a += term(j);
+            b += term(j + 1);
+            c += term(j + 2);
+            d += term(j + 3);
+        }
+        for (size_t j = whole; j < count; ++j) a += term(j);
+        return (a + b) + (c + d);
     }
 
     static constexpr double kMostFreedom = 0.5;  // of the rows
@@ -253,7 +276,8 @@ class Ridge {
     const int p_;
     Tridiagonal tridiagonal_;
     std::vector<double> share_, response_, columns_, weighted_;  // of the rows
-    std::vector<double> unit_, gram_, right_, solution_, slopes_;  // of the columns
+    std::vector<double> range_, root_, unit_;  // of the columns
+    std::vector<double> gram_, right_, solution_, slopes_;
 };
 
 }  // namespace vstatkit

@@ -142,8 +142,7 @@ class StagedGrower {
         for (int f = 0; f < p_; ++f) {
             const double* x = points_.data() + f * step_;
             const double centre = sink_.line[1 + f], slope = sink_.line[1 + p_ + f];
-            for (size_t q = 0; q < step_; ++q)
-                along_[q] += std::isnan(x[q]) ? 0.0 : slope * (x[q] - centre);
+            for (size_t q = 0; q < step_; ++q) along_[q] += along(slope, x[q], centre);
         }
     }
 

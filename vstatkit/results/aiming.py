@@ -43,6 +43,7 @@ class Aiming:
         -----
         Out-of-bag predictions less responses, smoothed by a forest. It flattens what
         it smooths, so that the bias is rather larger than shown.
+        `res.plot(kind="bias")` draws it, with `data=` for new data.
 
         Examples
         --------
@@ -114,7 +115,7 @@ def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
     stages = kernel.stages if isinstance(kernel, StagedKernel) else Stages()
     if choice is None:
         return Aim(stages.text) if any(stages) else None
-    return Aim(stages.text, truth=True, errors=choice.errors)
+    return Aim(choice.learner, truth=True, errors=choice.least_errors)
 
 
 def aimed(results: "EnsembleResults") -> "EnsembleResults":

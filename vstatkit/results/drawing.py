@@ -28,6 +28,7 @@ PLOTS: dict[str, Draw | str] = {
     "average effects": "vstatkit.results.pictures:plot_average_effects",
     "partial dependence": "vstatkit.results.pictures:plot_partial_dependence",
     "convergence": "plot_convergence",
+    "bias": "vstatkit.results.bias_plots:plot_bias",
 }
 """Pictures by the name that `EnsembleResults.plot` takes.
 

@@ -117,7 +117,11 @@ def _choice_note(results: EnsembleResults) -> str | None:
     if aim is None or not aim.truth:
         return None
     errors = ", ".join(f"{name} {number_text(e)}" for name, e in aim.errors.items())
-    return f"The learner was chosen by out-of-bag errors of pilot ensembles: {errors}."
+    return (
+        f"The learner was chosen by out-of-bag errors of pilot ensembles: {errors} "
+        "(the least of each kind). It has the least bias of those whose error is "
+        "within one standard error of the best."
+    )
 
 
 def _bias_note(results: EnsembleResults) -> str | None:

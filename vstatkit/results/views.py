@@ -94,8 +94,9 @@ class Views:
             Where to draw.
         kind : str, optional
             Another picture: "estimates", "effects", "average effects", "profile",
-            "partial dependence", "importance", "influence", "convergence", or one
-            added by `vstatkit.register_plot`.
+            "partial dependence", "importance", "influence", "convergence", "bias"
+            (of what is left; see `bias_left`), or one added by
+            `vstatkit.register_plot`.
         **options
             Of the picture; see `vstatkit.plots` and `vstatkit.results.pictures`.
         """
