@@ -1,9 +1,9 @@
 """Out-of-bag losses with a predictor and with copies of it, and their difference."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy import sparse, stats
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.refitted import Reader
@@ -50,14 +50,14 @@ class Saved:
         Loss of the fit; NaN where every learner has seen the row.
     saved : ndarray of shape (r,)
         Loss with copies of the predictor, on average, less `base`.
-    by_learner : ndarray of shape (L,)
-        What the mean of `saved` would change by if all learners were like one of
-        them, to the first order; its mean is zero.
+    parts : ndarray of shape (L, r)
+        What each learner does to `saved`, to the first order; zero where it has seen
+        the row. Over the learners they add up to zero.
     """
 
     base: Floats
     saved: Floats
-    by_learner: Floats
+    parts: Floats
 
 
 def saved_losses(
@@ -83,28 +83,34 @@ def saved_losses(
     With the out-of-bag prediction :math:`\hat f_i = \sum_b w_{bi} h_b(x_i) /
     \sum_b w_{bi}`, the squared error of row i changes by :math:`-2 (y_i - \hat f_i)
     w_{bi} (h_b(x_i) - \hat f_i) / \sum_b w_{bi}` per unit of weight that learner b
-    gains. Summed over the rows, and over full and reduced, this is the learner's part.
+    gains. The learner's part is this with copies, less this without.
     """
     n_outputs = reduced.task.kernel.n_outputs  # type: ignore[union-attr]
     L, tables = len(full.learners), 1 + len(reduced.tables)
     step = max(1, CHUNK_VALUES // (L * tables * n_outputs))
     base, saved = np.empty(len(rows)), np.empty(len(rows))
-    part = np.zeros(L)
+    parts = np.empty((L, len(rows)))
     for first in range(0, len(rows), step):
         place = slice(first, first + step)
-        own, weights = full.outside(rows[place])
-        values = np.concatenate([own, reduced.outside(rows[place])[0]], axis=2)
+        values, weights = _outside(full, reduced, rows[place])
         target = _targets(y[rows[place]], n_classes)[:, None]
-        losses, parts = _losses(values, weights, target)
+        losses, part = _losses(values, weights, target)
         base[place] = losses[:, 0]
         saved[place] = losses[:, 1:].mean(axis=1) - losses[:, 0]
-        part += parts[:, 1:].mean(axis=1) - parts[:, 0]
-    known = np.isfinite(base).sum()
-    return Saved(base, saved, L * part / max(known, 1))
+        parts[:, place] = part[:, :, 1:].mean(axis=2) - part[:, :, 0]
+    return Saved(base, saved, parts)
+
+
+def _outside(full: Reader, reduced: Reader, rows: Ints) -> tuple[Floats, Floats]:
+    """Predict rows out of bag, first as they are, then with copies."""
+    if full.learners is reduced.learners:  # one call for each learner
+        return replace(full, tables=(*full.tables, *reduced.tables)).outside(rows)
+    own, weights = full.outside(rows)
+    return np.concatenate([own, reduced.outside(rows)[0]], axis=2), weights
 
 
 def _losses(values: Floats, weights: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """Losses of rows, shape (r, tables), and each learner's part, (L, tables)."""
+    """Losses of rows, shape (r, tables), and each learner's part, (L, r, tables)."""
     times = weights.sum(axis=0)
     often = np.where(times > 0, times, np.nan)[:, None, None]
     mean = values.sum(axis=0) / often
@@ -112,8 +118,8 @@ def _losses(values: Floats, weights: Floats, target: Floats) -> tuple[Floats, Fl
     away_known = np.where(np.isfinite(away), away, 0.0)
     slope = -2 * away_known / np.where(times > 0, times, 1.0)[:, None, None]
     centre = np.where(np.isfinite(mean), mean, 0.0)
-    parts = np.einsum("brtc,rtc->bt", values, slope)
-    parts -= np.einsum("br,rtc,rtc->bt", weights, centre, slope)
+    parts = np.einsum("brtc,rtc->brt", values, slope)
+    parts -= np.einsum("br,rtc,rtc->brt", weights, centre, slope)
     return np.asarray((away**2).sum(axis=2)), np.asarray(parts)
 
 
@@ -163,43 +169,57 @@ def mean_saved(
     Notes
     -----
     Let :math:`r_j = \sum_{i \in j} (d_i - \bar d) / r` be what the rows of unit j do to
-    the mean, and :math:`t_j = -\bar g_{(-j)}` what it does through the learners that
-    saw it, :math:`\bar g_{(-j)}` being the mean part of those that did not. Then
+    the mean, :math:`p_{bj}` the part of it that is by learner b, :math:`g_b = \sum_j
+    p_{bj}`, and :math:`t_j = -L \bar g_{(-j)}` what unit j does through the learners
+    that saw it, :math:`\bar g_{(-j)}` being the mean over the :math:`a_j` learners that
+    did not. Then
 
     .. math::
 
-        \operatorname{var} = \frac{n}{n - 1} \sum_j (r_j^2 + r_j t_j) + \zeta_g / L .
+        \operatorname{var} = \frac{n}{n - 1} \sum_j \Big( r_j^2 - \sum_b p_{bj}^2
+        + r_j t_j + \frac{L}{a_j} \sum_b p_{bj} g_b \Big) + \sum_b g_b^2 .
 
     The first term is the variance that the rows have if the learners are given. Under
     the null :math:`d_i` is nearly a sum over the rows j that learners of row i saw, of
     products of the errors of i and j. The same product is in :math:`d_j`, and the sum
-    of their covariances is the second term: the jackknife :math:`\sum_j (r_j + t_j)^2`
-    would count it twice. :math:`\zeta_g` is the variance of the parts, so that the last
-    term is what other learners would change. The standard error is never below that of
-    the rows by themselves.
+    of their covariances is the third term: the jackknife :math:`\sum_j (r_j + t_j)^2`
+    would count it twice. The last term is what other learners would change. That
+    chance is in the first and the third term too, row by row, where it is no part of
+    the variance of the mean: the second and the fourth term take it out. The variance
+    is never below that of the rows by themselves, the first two terms, or, where it
+    is not known what units do through learners, the first alone.
     """
     known = np.isfinite(found.saved)
-    saved, units = found.saved[known], units[known]
-    n, r = design.n, len(saved)
-    mean = float(saved.mean())
-    rows = np.bincount(units, saved - mean, minlength=n) / r
-    there = len(np.unique(units))
+    saved, r = found.saved[known], int(known.sum())
+    held, place = np.unique(units[known], return_inverse=True)
+    mean, there = float(saved.mean()), len(held)
+    rows = np.bincount(place, saved - mean) / r
     factor = there / max(there - 1, 1)
     own = factor * float(rows @ rows)
-    variance = own
-    if through:
-        g = found.by_learner
-        both = rows - _left_out(g, design)
-        variance = factor * float(rows @ both) + float(g.var(ddof=1)) / len(g)
-    error = float(np.sqrt(max(variance, own)))
-    return MeanSaved(mean, error, float(np.sqrt(own)), there - 1)
+    if not through:
+        return MeanSaved(mean, float(np.sqrt(own)), float(np.sqrt(own)), there - 1)
+    L = len(found.parts)
+    by_unit = _summed(found.parts[:, known], place) / r
+    g = by_unit.sum(axis=0)
+    t, often = _through(g, design, held)
+    alone = own - factor * float(np.vdot(by_unit, by_unit))
+    common = float(rows @ t + often @ (by_unit @ g))
+    chance = L / (L - 1) * float(g @ g)
+    variance = max(alone + factor * common, alone, 0.0) + chance
+    return MeanSaved(mean, float(np.sqrt(variance)), float(np.sqrt(own)), there - 1)
 
 
-def _left_out(g: Floats, design: SubsampleDesign) -> Floats:
-    """Mean over the learners without each unit, shape (n,); zero if there are none."""
+def _summed(parts: Floats, place: Ints) -> Floats:
+    """Sum the parts of the rows of every unit, shape (units, L)."""
+    n_units, r = int(place.max()) + 1, len(place)
+    units = sparse.csr_array((np.ones(r), (place, np.arange(r))), (n_units, r))
+    return np.asarray(units @ parts.T)
+
+
+def _through(g: Floats, design: SubsampleDesign, held: Ints) -> tuple[Floats, Floats]:
+    """Find what units do through learners, and `L / a` for the `a` without each."""
     L = len(g)
-    present = design.sparse_counts(0, L) > 0
+    present = sparse.csr_array(design.sparse_counts(0, L) > 0)[:, held]
     absent = L - np.asarray(present.sum(axis=0)).ravel()
-    missing = g.sum() - present.T.astype(np.float64) @ g
-    mean = np.divide(missing, absent, out=np.zeros(design.n), where=absent > 0)
-    return np.asarray(mean)
+    often = np.divide(L, absent, out=np.zeros(len(held)), where=absent > 0)
+    return -often * (g.sum() - present.T.astype(np.float64) @ g), often

@@ -10,10 +10,10 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refitting import at_hand
-from vstatkit.kernels.drawn import Drawn, RowDraw
 from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.kernels.protocol import Predictive
 from vstatkit.kernels.redesign import with_design
+from vstatkit.sampling.counts import dense
 from vstatkit.workers import go_on, in_parallel
 
 LEARNERS_PER_TASK = 32
@@ -104,14 +104,14 @@ def _block(reading: _Reading, first: int) -> tuple[Floats, Floats]:
     assert isinstance(task.kernel, Predictive)
     learners = reading.learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
-    drawn = Drawn(task.design.counts(first, last), task.rows, task.index)
+    units = reading.rows if task.rows is None else task.rows[reading.rows]
+    held = dense(task.design.counts(first, last)[:, units]) > 0
     given = task.design.weights(first, last)
-    n_rows = task.design.n if task.rows is None else task.rows.size
     values = np.zeros((len(learners), *stacked.shape[:2], task.kernel.n_outputs))
     weights = np.zeros((len(learners), len(stacked)))
     for b, learner in enumerate(learners):
         go_on()
-        out = np.flatnonzero(~RowDraw(*drawn.rows(b), n_rows).holds(reading.rows))
+        out = np.flatnonzero(~held[b])
         if not len(out):
             continue
         points = stacked[out].reshape(-1, stacked.shape[2])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimate import ensemble_mean, value_units
@@ -16,6 +16,16 @@ from vstatkit.variance.estimate import (
 )
 from vstatkit.variance.noise import positive_mean
 from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.shape import Traces, covariance_traces
+
+SEEN = 2.0
+"""Standard errors by which a trace must exceed zero for its shape to be estimated."""
+
+MOST_DF = 1e8
+"""Degrees of freedom of a denominator from which it counts as known."""
+
+NODES = 2001
+"""Points at which the distribution of the denominator is taken."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +37,19 @@ class PooledTest:
     statistic : float
         Sum of the squared estimates over the sum of their variances.
     df_num, df_denom : float
-        Degrees of freedom of F.
+        Degrees of freedom of the sum of squares, and of the sum of variances.
     pvalue : float
-        By the survival function of F.
+        By `pooled_sf`.
+    df_tail : float
+        Degrees of freedom by the skewness of the sum of squares: `df_num` if all its
+        directions vary alike, fewer if some vary more.
     """
 
     statistic: float
     df_num: float
     df_denom: float
     pvalue: float
+    df_tail: float
 
 
 def pooled_test(
@@ -59,25 +73,29 @@ def pooled_test(
 
     Notes
     -----
-    Let d be the m estimates and C the estimate of their covariance, without repairs.
+    Let d be the m estimates and C their covariance, which is estimated.
 
     .. math::
 
         F = \frac{\sum_j d_j^2}{\operatorname{tr} C}, \qquad
         f_1 = \frac{(\operatorname{tr} C)^2}{\operatorname{tr} C^2}, \qquad
-        f_2 = \frac{2 (\operatorname{tr} C)^2}{\operatorname{var}(\operatorname{tr} C)}
+        f_2 = \frac{2 (\operatorname{tr} C)^2}{\operatorname{var}(\operatorname{tr} C)},
+        \qquad h = \frac{(\operatorname{tr} C^2)^3}{(\operatorname{tr} C^3)^2} .
 
-    is compared with F of :math:`f_1` and :math:`f_2` degrees of freedom. No matrix is
-    inverted: with a few hundred learners the inverse of C would be mostly Monte Carlo
-    noise, while its trace is known well, the noise of many points being pooled.
+    Under the null the sum of squares is a sum of chi-squares with the eigenvalues of
+    C for weights. It has the mean tr C and the variance :math:`2 \operatorname{tr}
+    C^2`, and its skewness is that of a chi-square of h degrees of freedom; see
+    `pooled_sf`. No matrix is inverted: with a few hundred learners the inverse of C
+    would be mostly Monte Carlo noise, while its trace is known well, the noise of many
+    points being pooled.
 
-    The influence of one unit on the estimates carries Monte Carlo noise with a
-    covariance S that is known. So C has noise around its mean, which adds
-    :math:`n ((\operatorname{tr} S)^2 + \operatorname{tr} S^2) + 2 \operatorname{tr} V
-    \operatorname{tr} S + 2 \operatorname{tr} V S` to :math:`\operatorname{tr} C^2`, V
-    being the sampling part of C; this is taken off, and :math:`f_1` lies between one
-    and m. The variance of tr C is :math:`2 n \operatorname{tr} S^2 + 4
-    \operatorname{tr} V S`, and what is not known about the orders beyond the first.
+    The traces of :math:`C^2` and :math:`C^3` are those of `covariance_traces`;
+    :math:`f_1` lies between one and m, h between one and
+    :math:`f_1`. Where the influences do not exceed their noise the shape of C is
+    taken to be that of the Monte Carlo part. The variance of tr C is :math:`2 n
+    \operatorname{tr} S^2 + 4 \operatorname{tr} V S`, S being the Monte Carlo covariance
+    of one influence and V the sampling part of C, and what is not known about the
+    orders beyond the first.
 
     References
     ----------
@@ -86,6 +104,9 @@ def pooled_test(
 
     Brunner, Dette and Munk (1997), Box-type approximations in nonparametric factorial
     designs, JASA 92. doi:10.1080/01621459.1997.10473671
+
+    Imhof (1961), Computing the distribution of quadratic forms in normal variables,
+    Biometrika 48. doi:10.1093/biomet/48.3-4.419
     """
     unit = value_units(values).max()
     scaled = values / unit
@@ -94,58 +115,138 @@ def pooled_test(
     sampling, monte_carlo = estimate_covariance(method, design, scaled, orders)
     mean = ensemble_mean(design, scaled)
     squares = float(mean @ mean)
-    trace, df_num, df_denom = _denominator(parts, sampling, monte_carlo)
-    if trace <= 0:  # all learners agree
+    if parts.df is None:
+        found = _denominator(design, scaled, parts, sampling, monte_carlo)
+    else:
+        found = _of_replicates(sampling + monte_carlo, parts.df)
+    if found.trace <= 0:  # all learners agree
         beyond = squares > 0
-        return PooledTest(
-            np.inf if beyond else 0.0, df_num, df_denom, 0.0 if beyond else 1.0
-        )
-    statistic = squares / trace
-    pvalue = float(stats.f.sf(statistic, df_num, df_denom))
-    return PooledTest(statistic, df_num, df_denom, pvalue)
+        statistic, pvalue = (np.inf, 0.0) if beyond else (0.0, 1.0)
+    else:
+        statistic = squares / found.trace
+        pvalue = pooled_sf(statistic, found.df_num, found.df_denom, found.df_tail)
+    return PooledTest(statistic, found.df_num, found.df_denom, pvalue, found.df_tail)
+
+
+def pooled_sf(
+    statistic: float, df_num: float, df_denom: float, df_tail: float
+) -> float:
+    r"""Chance of such a pooled statistic, or a larger one, under the null.
+
+    Parameters
+    ----------
+    statistic : float
+        Sum of squares over the estimate of its mean.
+    df_num, df_denom : float
+        Degrees of freedom of the sum of squares, and of the estimate of its mean.
+    df_tail : float
+        Degrees of freedom by the skewness of the sum of squares, at most `df_num`.
+
+    Notes
+    -----
+    With :math:`f_1, f_2` and h for the three, the statistic is compared with
+
+    .. math::
+
+        \frac{1 + (\chi^2_h - h) / \sqrt{h f_1}}{\chi^2_{f_2} / f_2} ,
+
+    whose numerator has the mean 1, the variance :math:`2 / f_1` and the skewness of
+    :math:`\chi^2_h`. For :math:`h = f_1` this is F.
+
+    Examples
+    --------
+    >>> round(pooled_sf(2.0, 10.0, np.inf, 10.0), 4)  # chi-square: 20 at 10
+    0.0293
+    >>> round(pooled_sf(2.0, 10.0, np.inf, 3.0), 4)  # some directions vary more
+    0.0371
+    """
+    if df_tail >= df_num and df_denom < MOST_DF:
+        return float(stats.f.sf(statistic, df_num, df_denom))
+    slope = np.sqrt(df_tail * df_num)
+    ratios, weights = _spread_of_denominator(df_denom)
+    tail = special.chdtrc(
+        df_tail, np.maximum(df_tail + (statistic * ratios - 1) * slope, 0.0)
+    )
+    return float(tail @ weights)
+
+
+def _spread_of_denominator(df: float) -> tuple[Floats, Floats]:
+    """Values of a chi-square over its degrees of freedom, and their chances."""
+    if df >= MOST_DF:
+        return np.ones(1), np.ones(1)
+    low, high = (np.log(edge / df) for edge in stats.chi2.ppf([1e-18, 1.0 - 1e-15], df))
+    log = np.linspace(low, high, NODES)
+    density = df / 2 * (log - np.exp(log))  # of the logarithm, up to a factor
+    weights = np.exp(density - density.max())
+    return np.exp(log), weights / weights.sum()
+
+
+@dataclass(frozen=True)
+class _Denominator:
+    """Trace of the covariance, and degrees of freedom."""
+
+    trace: float
+    df_num: float
+    df_denom: float
+    df_tail: float
+
+
+def _of_replicates(total: Floats, df: float) -> _Denominator:
+    """Take the covariance of replicates as it is."""
+    trace, square = float(np.trace(total)), float(np.vdot(total, total))
+    # Unbiased for normal replicates, up to a factor.
+    square = (square - trace**2 / df) * df**2 / ((df - 1) * (df + 2))
+    m = len(total)
+    df_num = float(np.clip(trace**2 / square, 1, m)) if square > 0 else float(m)
+    return _Denominator(trace, df_num, df, df_num)
 
 
 def _denominator(
-    parts: VarianceComponents, sampling: Floats, monte_carlo: Floats
-) -> tuple[float, float, float]:
-    """Give the trace of the covariance, and both degrees of freedom."""
-    total, m = sampling + monte_carlo, len(sampling)
-    square = float(np.sum(total**2))
-    if parts.df is not None:  # of replicates
-        df, trace = parts.df, float(np.trace(total))
-        # Unbiased for normal replicates, up to a factor.
-        square = (square - trace**2 / df) * df**2 / ((df - 1) * (df + 2))
-        return trace, _ratio(trace**2, square, m), df
+    design: SubsampleDesign,
+    values: Floats,
+    parts: VarianceComponents,
+    sampling: Floats,
+    monte_carlo: Floats,
+) -> _Denominator:
+    """Find the trace of a covariance that is a sum over units."""
+    V, M = float(np.trace(sampling)), float(np.trace(monte_carlo))
     if parts.noise is None:
-        error, extra = float(parts.mc_se.sum()), 0.0  # as if they erred together
+        error = float(parts.mc_se.sum())  # as if they erred together
     else:
-        error, extra = _noise(parts, sampling, monte_carlo)
-    V = float(np.trace(sampling))
+        error = _noise(parts, sampling, monte_carlo)
     positive = float(positive_mean(np.array(V), np.array(error)))
-    trace = positive + float(np.trace(monte_carlo))
+    trace = positive + M
     unknown = 0.0 if parts.orders is None else parts.orders.relative_error
     spread = error**2 + (unknown * positive) ** 2
     df_denom = 2 * trace**2 / spread if spread > 0 else np.inf
-    return trace, _ratio(trace**2, square - extra, m), df_denom
+    found = None
+    if SEEN * error < V:
+        found = covariance_traces(design, values, V, monte_carlo)
+    if found is None:
+        powers = monte_carlo @ monte_carlo, monte_carlo
+        found = Traces(float(np.trace(powers[0])), float(np.vdot(*powers)))
+        V, error = 0.0, 0.0
+    df_num, df_tail = _degrees(found, V + M, error, len(sampling))
+    return _Denominator(trace, df_num, df_denom, df_tail)
 
 
-def _noise(
-    parts: VarianceComponents, sampling: Floats, monte_carlo: Floats
-) -> tuple[float, float]:
-    """Monte Carlo error of the trace, and what it adds to the squared covariances."""
+def _degrees(found: Traces, trace: float, error: float, m: int) -> tuple[float, float]:
+    """Turn traces of powers into degrees of freedom; the trace has an error itself."""
+    if trace <= 0:
+        return 1.0, 1.0
+    second = found.second / (trace**2 - error**2)
+    third = found.third / (trace**3 - 3 * trace * error**2)
+    second = float(np.clip(second, 1 / m, 1.0))
+    third = float(np.clip(third, second**2, second**1.5))
+    return 1 / second, second**3 / third**2
+
+
+def _noise(parts: VarianceComponents, sampling: Floats, monte_carlo: Floats) -> float:
+    """Monte Carlo error of the trace."""
     assert parts.noise is not None
     live = parts.monte_carlo > 0
     if not live.any():
-        return 0.0, 0.0
-    ratio = float(parts.noise[live].sum() / parts.monte_carlo[live].sum())
-    S, n = ratio * monte_carlo, parts.n
-    trace, squares = float(np.trace(S)), float(np.sum(S**2))
-    cross = max(float(np.sum(S * sampling)), 0.0)
-    V = max(float(np.trace(sampling)), 0.0)
-    error = np.sqrt(2 * n * squares + 4 * cross)
-    return float(error), n * (trace**2 + squares) + 2 * V * trace + 2 * cross
-
-
-def _ratio(square: float, squares: float, m: int) -> float:
-    """Divide, between one and m."""
-    return float(np.clip(square / squares, 1, m)) if squares > 0 else float(m)
+        return 0.0
+    S = float(parts.noise[live].sum() / parts.monte_carlo[live].sum()) * monte_carlo
+    cross = max(float(np.vdot(S, sampling)), 0.0)
+    return float(np.sqrt(2 * parts.n * float(np.vdot(S, S)) + 4 * cross))

@@ -8,11 +8,14 @@ class KernelKind(Enum):
 
     SMOOTH kernels are nearly linear in the counts of the observations: means,
     regressions, most statistics. A member's value is the expected `rho` and the
-    uncertainty of it, in units of the `rho` of nearest neighbours.
+    uncertainty of it, in units of the `rho` of nearest neighbours. Where two kernels of
+    trees are subtracted, their smooth part cancels; what is left, APART, is as local
+    as nearest neighbours.
     """
 
     SMOOTH = (0.0, 0.0)
     TREES = (0.55, 0.35)
+    APART = (1.0, 0.3)
     UNKNOWN = (0.5, 0.5)
 
     def expected(self, presence: float) -> tuple[float, float]:
@@ -30,7 +33,10 @@ def kernel_kind(name: str) -> KernelKind:
     >>> kernel_kind("trees")
     <KernelKind.TREES: (0.55, 0.35)>
     """
-    kinds = {kind.name.lower(): kind for kind in KernelKind}
+    # Differences are no kernel that anybody registers.
+    kinds = {
+        kind.name.lower(): kind for kind in KernelKind if kind is not KernelKind.APART
+    }
     if name not in kinds:
         names = ", ".join(map(repr, kinds))
         raise ValueError(f"`kind` must be one of {names}; got {name!r}.")

@@ -13,8 +13,10 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.refitted import Reader, grown, refitted_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import nearest
-from vstatkit.kernels.protocol import BatchKernel
+from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.protocol import BatchKernel, kind_of
 from vstatkit.results.continuation import Continuation
+from vstatkit.variance.estimate import known_orders
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -175,6 +177,30 @@ def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
     assert results.recipe is not None
     quick = isinstance(results.recipe.task.kernel, BatchKernel)
     return usual if quick else min(results.B, usual)
+
+
+def apart(results: "EnsembleResults", values: Floats) -> "EnsembleResults":
+    """Say of results that what is estimated are differences of two fits.
+
+    Where both fits are of trees, more of the variance of a difference is beyond the
+    first order than of a prediction. It is measured on the differences, and what is
+    expected is another value too.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        One of the fits.
+    values : ndarray of shape (L, m)
+        Differences, learner by learner.
+    """
+    predictor = results.predictor
+    trees = predictor is not None and kind_of(predictor.kernel) is KernelKind.TREES
+    if not trees or results.orders is None:
+        return results
+    orders = known_orders(
+        results.variance, results.design, values, None, KernelKind.APART
+    )
+    return replace(results, orders=orders)
 
 
 def differences(

@@ -12,7 +12,7 @@ from vstatkit.ensemble.refitted import on_design, refitted_values
 from vstatkit.formula.frames import as_frame
 from vstatkit.inference.pooled import pooled_test
 from vstatkit.results.answers import FeatureTest
-from vstatkit.results.asked import Asked, differences
+from vstatkit.results.asked import Asked, apart, differences
 from vstatkit.sampling.streams import Purpose, stream
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ def feature_test(
     reduced = sum(_refitted(asked, one, rows) for one in used) / len(used)
     labels = asked.labels(where.index)
     values = asked.values(rows) - np.asarray(reduced)
-    found = differences(results, values, labels, "Full against reduced fit")
+    lead = apart(results, values)
+    found = differences(lead, values, labels, "Full against reduced fit")
     named = ", ".join(names)
     return FeatureTest(
         question=named,
         null=_null(results, names, how),
-        test=pooled_test(results.design, values, results.variance, results.orders),
+        test=pooled_test(lead.design, values, lead.variance, lead.orders),
         differences=found,
         points=where[list(asked.coding.variables)],
         details={"how": how, "copies": len(used)},
