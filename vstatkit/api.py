@@ -43,7 +43,7 @@ from vstatkit.kernels.registry import (
 from vstatkit.kernels.staged import STAGE_OPTIONS
 from vstatkit.kernels.training import Training
 from vstatkit.options import check_options, split_options
-from vstatkit.pipeline import Drawing, Growing, evaluated, settle
+from vstatkit.pipeline import Drawing, Growing, Scheme, evaluated, settle
 from vstatkit.results.aiming import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
@@ -211,8 +211,7 @@ def fit(
     built = build_kernel(kernel, training, options)
     drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
-    if target == "truth" and k is None:
-        scheme = scheme._replace(design=larger(scheme.design))
+    scheme = _aimed(scheme, target) if k is None else scheme
     choice = _choice(target, built, options, scheme.design, observed.members, n_jobs)
     built = built if choice is None else choice.kernel
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
@@ -220,12 +219,19 @@ def fit(
     asked = {"formula": formula, "kernel": describe(kernel), "options": options}
     asked |= {} if choice is None else {"target": target}
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
-    limit = memory_bytes(memory_limit)
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
+    growth, limit = Growth(tol, max_B, atol), memory_bytes(memory_limit)
+    growing = Growing(growth, n_jobs, progress, kept, limit)
     info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
     return evaluated(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
+
+
+def _aimed(scheme: Scheme, target: str) -> Scheme:
+    """Draw larger subsamples where intervals are to aim at E[y|x]."""
+    if target != "truth":
+        return scheme
+    return scheme._replace(design=larger(scheme.design))
 
 
 def _choice(

@@ -100,9 +100,9 @@ def candidates(
     >>> [one.min_samples_leaf for one in listed[::8]]
     [5, 10, 20, 6]
     """
-    own, p = kernel.options["max_features"], kernel.n_features
+    own, p = int(kernel.options["max_features"]), kernel.n_features
     features = [own] if "max_features" in given else sorted({own, p})
-    leaves = [kernel.options["min_samples_leaf"]]
+    leaves = [int(kernel.options["min_samples_leaf"])]
     free = "min_samples_leaf" not in given
     if free:
         middle, large = round(float(np.sqrt(n_rows))), n_rows // MOST_LEAVES
