@@ -1,6 +1,6 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
-from vstatkit.ensemble.aiming import Choice, checked_trees, choose_learner
-from vstatkit.ensemble.candidates import larger
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
+from vstatkit.ensemble.targets import aimed_design, chosen
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
@@ -40,10 +39,9 @@ from vstatkit.kernels.registry import (
     kernel_name,
     kernel_title,
 )
-from vstatkit.kernels.staged import STAGE_OPTIONS
 from vstatkit.kernels.training import Training
 from vstatkit.options import check_options, split_options
-from vstatkit.pipeline import Drawing, Growing, Scheme, evaluated, settle
+from vstatkit.pipeline import Drawing, Growing, evaluated, settle
 from vstatkit.results.aiming import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
@@ -55,7 +53,6 @@ from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.fingerprints import describe
 from vstatkit.storage.kept import Checkpoint, kept_seed
 
-TARGETS = ("mean", "truth")
 """What intervals may aim at."""
 
 
@@ -211,48 +208,20 @@ def fit(
     built = build_kernel(kernel, training, options)
     drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
-    scheme = _aimed(scheme, target) if k is None else scheme
-    choice = _choice(target, built, options, scheme.design, observed.members, n_jobs)
+    scheme = scheme._replace(design=aimed_design(scheme.design, target, k))
+    choice = chosen(target, built, options, scheme.design, observed.members, n_jobs)
     built = built if choice is None else choice.kernel
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
     asked = {"formula": formula, "kernel": describe(kernel), "options": options}
     asked |= {} if choice is None else {"target": target}
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
-    growth, limit = Growth(tol, max_B, atol), memory_bytes(memory_limit)
-    growing = Growing(growth, n_jobs, progress, kept, limit)
+    limit = memory_bytes(memory_limit)
+    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
     info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
     return evaluated(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
-
-
-def _aimed(scheme: Scheme, target: str) -> Scheme:
-    """Draw larger subsamples where intervals are to aim at E[y|x]."""
-    if target != "truth":
-        return scheme
-    return scheme._replace(design=larger(scheme.design))
-
-
-def _choice(
-    target: str,
-    kernel: AnyKernel,
-    options: Mapping[str, Any],
-    *drawn: Any,
-) -> Choice | None:
-    """Choose what learners are made of, if intervals are to aim at E[y|x]."""
-    if target not in TARGETS:
-        names = " or ".join(map(repr, TARGETS))
-        raise ValueError(f"`target` must be {names}; got {target!r}.")
-    if target == "mean":
-        return None
-    given = [name for name in STAGE_OPTIONS if name in options]
-    if given:
-        raise ValueError(
-            f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
-            "out, or use target='mean'."
-        )
-    return choose_learner(checked_trees(kernel), set(options), *drawn)
 
 
 class _Observed(NamedTuple):
