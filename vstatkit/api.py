@@ -201,8 +201,7 @@ def fit(
         weights=weights,
         n_jobs=n_jobs,
     )
-    parsed, units = observed.parsed, observed.units
-    _check_observations(parsed, k)
+    parsed, units = _checked(observed, k)
     keywords, options = split_options(kernel_options, design_options())
     training = Training.of(parsed, observed.weights)
     built = build_kernel(kernel, training, options)
@@ -214,7 +213,7 @@ def fit(
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
     asked = {"formula": formula, "kernel": describe(kernel), "options": options}
-    asked |= {} if choice is None else {"target": target}
+    asked |= {"target": target} if choice else {}
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
@@ -310,6 +309,14 @@ def _points(at: Any) -> Any:
         return at
     advice = "Fit without `at`, and use get_prediction(..., out=...) on the results."
     return read_few(source, None, advice)
+
+
+def _checked(
+    observed: "_Observed", k: int | float | None
+) -> tuple[ParsedFormula, pd.Index]:
+    """Give what was observed, and its units, once it is enough to draw from."""
+    _check_observations(observed.parsed, k)
+    return observed.parsed, observed.units
 
 
 def _check_observations(parsed: ParsedFormula, k: Any) -> None:
