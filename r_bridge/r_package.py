@@ -151,15 +151,21 @@ def effects(results: EnsembleResults, alpha: float) -> pd.DataFrame | None:
     found = results.effects_frame(alpha)
     if found is None:
         return None
-    ends = zip(found["from"], found["to"], strict=True)
-    moves = [
-        "" if isinstance(start, numbers.Number) else f" ({start} -> {end})"
-        for start, end in ends
-    ]
-    labels = label_texts(found.index)
-    terms = [label + move for label, move in zip(labels, moves, strict=True)]
+    labels, ends = pd.Series(label_texts(found.index)), found[["from", "to"]]
+    # Levels may be numbers too; those of two have one effect.
+    named = labels.duplicated(keep=False) | ~ends["from"].map(_is_number).to_numpy()
+    moves = [f" ({_end(start)} -> {_end(end)})" for start, end in ends.to_numpy()]
+    terms = labels.where(~named, labels + moves)
     columns = {name: found[name].to_numpy() for name in found.columns}
     return pd.DataFrame({"term": terms, **columns})
+
+
+def _is_number(end: Any) -> bool:
+    return isinstance(end, numbers.Real)
+
+
+def _end(end: Any) -> str:
+    return f"{end:g}" if _is_number(end) else str(end)
 
 
 def about(results: EnsembleResults) -> dict[str, Any]:

@@ -72,6 +72,8 @@ refused(predict(air, airquality["Wind"]), "lack column 'Temp'")
 refused(predict(air, 3), "must be a data frame; got numeric")
 refused(predict(air, airquality, interval = "confidence", level = 95), "between 0 and 1")
 refused(confint(air, "Wind"), "there is no estimate 'Wind'; there are 'typical'")
+refused(predict(vstatkit(mpg ~ wt, mtcars, B = 40), mtcars, interval = "prediction"),
+        "level = 0.95 need out-of-bag residuals of 39 rows or more")
 refused(predict(vstatkit(kind ~ y, d, B = 20), d, interval = "prediction"), "classes")
 refused(residuals(vstatkit(kind ~ y, d, B = 20)), "numeric response")
 stopifnot(inherits(try(vstatkit(y ~ numbr, d), silent = TRUE), "try-error"))
