@@ -83,6 +83,15 @@ def test_errors_and_warnings_are_answers():
     assert answer.value.B == 20
 
 
+def test_an_interrupt_within_an_interrupt_is_an_interrupt(monkeypatch):
+    """reticulate's handler of signals raises what R's callback made of the second."""
+    names = {"__name__": "rpytools.signals"}
+    exec("def handle(): raise RuntimeError('(Unknown exception occurred)')", names)
+    monkeypatch.setitem(r_package._FUNCTIONS, "fit", names["handle"])
+    with pytest.raises(KeyboardInterrupt):
+        r_package.ask("fit")
+
+
 def test_formulas_see_no_names_of_the_bridge():
     data, _ = few()
     assert (
