@@ -74,7 +74,7 @@ def ask(name: str, *arguments: Any) -> Answer:
 
 
 def _interrupted(error: Exception) -> bool:
-    """Tell whether an error is an interrupt that hit reticulate while it handled one."""
+    """Tell whether an error is an interrupt that came while another was handled."""
     frames = traceback.walk_tb(error.__traceback__)
     names = (frame.f_globals.get("__name__") for frame, _ in frames)
     return "rpytools.signals" in names
