@@ -123,9 +123,9 @@ EDGE_CASES = (
 """Where ranger's formulas have corners."""
 
 
-def data_set(seed: int, kind: str) -> pd.DataFrame:
+def data_set(seed: int, kind: str, n: int = N) -> pd.DataFrame:
     """Draw a data set: numbers, a factor with an unused level, awkward names."""
-    data = datasets.mars(N, rng=seed)
+    data = datasets.mars(n, rng=seed)
     groups = pd.cut(data["x3"], [0, 0.3, 0.7, 1], labels=["low", "mid", "high"])
     levels = ["low", "mid", "high", "unused"]
     data = data.assign(größe=groups.cat.set_categories(levels))

@@ -12,12 +12,12 @@ import vstatkit as vs
 from r_bridge import session
 from r_bridge.adopt import TreesInR
 from r_bridge.availability import require
+from r_bridge.battery import FORMULA, data_set
 from r_bridge.columns import ForestData, read_columns
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.convert import counts_to_inbag, to_r_frame
 from r_bridge.forests import RForest
 from r_bridge.objects import RObject
-from vstatkit import datasets
 from vstatkit._typing import Floats, Ints
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.registry import make_design
@@ -25,8 +25,6 @@ from vstatkit.variance.registry import ESTIMATORS
 
 FEATURES = ("votes", "weights", "clusters", "missing values")
 """What a setting must have, by section of the certificate; the rest is drawn."""
-
-FORMULA = "y ~ `x 1` + x2 + größe + x4"
 
 POINTS = 6
 """Query points."""
@@ -80,8 +78,6 @@ class Drawn:
         With replacement or without.
     kind : {"regression", "probability", "votes"}
         Kind of forest.
-    classes : int
-        Classes of the response, unless it is a number.
     weighted : bool
         Whether ranger draws rows itself, by weights.
     clusters : int
@@ -98,7 +94,6 @@ class Drawn:
     fraction: float
     replace: bool
     kind: str
-    classes: int
     weighted: bool
     clusters: int
     gaps: float
@@ -137,7 +132,6 @@ def draw(feature: str, seed: int) -> Drawn:
         fraction=float(rng.uniform(0.25, 0.8)),
         replace=bool(rng.random() < 0.5),
         kind="votes" if feature == "votes" else str(rng.choice(kinds)),
-        classes=int(rng.integers(2, 4)),
         weighted=weighted,
         clusters=clusters if grouped else 0,
         gaps=0.04 if feature == "missing values" or rng.random() < 0.3 else 0.0,
@@ -170,17 +164,11 @@ def drawn_sections(kind: RForest, seeds: Iterable[int]) -> dict[str, list[Compar
 
 
 def data_of(setting: Drawn) -> pd.DataFrame:
-    """Draw data: numbers, a factor, awkward names, classes and gaps as wanted."""
+    """Draw data: those of the battery, with gaps as wanted."""
     rng = np.random.default_rng([setting.seed, 1])
-    data = datasets.mars(setting.n, rng=setting.seed)
-    groups = pd.cut(data["x3"], [0, 0.3, 0.7, 1], labels=["low", "mid", "high"])
-    data = data.assign(größe=groups).rename(columns={"x1": "x 1"})
-    if setting.kind != "regression":
-        labels = ["a", "b b", "ç"][: setting.classes]
-        data["y"] = pd.qcut(data["y"], len(labels), labels=labels)
     columns = ["x 1", "x2", "größe", "x4", "y"]
-    holes = rng.random((setting.n, len(columns))) < setting.gaps
-    return data[columns].mask(holes)
+    data = data_set(setting.seed, setting.kind, setting.n)[columns]
+    return data.mask(rng.random(data.shape) < setting.gaps)
 
 
 def compare_drawn(kind: RForest, setting: Drawn) -> Comparison:

@@ -4,6 +4,7 @@ Errors and warnings go over as text, so that they are conditions of R's there.
 """
 
 import numbers
+import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,15 +65,25 @@ def ask(name: str, *arguments: Any) -> Answer:
         try:
             value = _FUNCTIONS[name](*arguments)
         except Exception as error:  # all of them are R's to handle
+            if _interrupted(error):
+                raise KeyboardInterrupt from error
             kind = type(error).__name__
             failed = (str(error) or kind)[:MAX_MESSAGE]
     texts = [str(one.message) for one in noted if _is_news(one.category)]
     return Answer(value, failed, kind, list(dict.fromkeys(texts)))
 
 
+def _interrupted(error: Exception) -> bool:
+    """Tell whether an error is an interrupt that came while another was handled."""
+    frames = traceback.walk_tb(error.__traceback__)
+    names = (frame.f_globals.get("__name__") for frame, _ in frames)
+    return "rpytools.signals" in names
+
+
 def _is_news(category: type[Warning]) -> bool:
-    """Leave out what is for developers."""
-    return not issubclass(category, DeprecationWarning | PendingDeprecationWarning)
+    """Leave out what is for developers, and of numpy: R computes log(0) quietly."""
+    others = (DeprecationWarning, PendingDeprecationWarning, RuntimeWarning)
+    return not issubclass(category, others)
 
 
 def known_functions() -> list[str]:
@@ -151,15 +162,21 @@ def effects(results: EnsembleResults, alpha: float) -> pd.DataFrame | None:
     found = results.effects_frame(alpha)
     if found is None:
         return None
-    ends = zip(found["from"], found["to"], strict=True)
-    moves = [
-        "" if isinstance(start, numbers.Number) else f" ({start} -> {end})"
-        for start, end in ends
-    ]
-    labels = label_texts(found.index)
-    terms = [label + move for label, move in zip(labels, moves, strict=True)]
+    labels, ends = pd.Series(label_texts(found.index)), found[["from", "to"]]
+    # Levels may be numbers too; those of two have one effect.
+    named = labels.duplicated(keep=False) | ~ends["from"].map(_is_number).to_numpy()
+    moves = [f" ({_end(start)} -> {_end(end)})" for start, end in ends.to_numpy()]
+    terms = labels.where(~named, labels + moves)
     columns = {name: found[name].to_numpy() for name in found.columns}
     return pd.DataFrame({"term": terms, **columns})
+
+
+def _is_number(end: Any) -> bool:
+    return isinstance(end, numbers.Real)
+
+
+def _end(end: Any) -> str:
+    return f"{end:g}" if _is_number(end) else str(end)
 
 
 def about(results: EnsembleResults) -> dict[str, Any]:
@@ -171,6 +188,8 @@ def about(results: EnsembleResults) -> dict[str, Any]:
         "response": results.info.response,
         "nobs": int(results.nobs),
         "n_dropped": int(results.info.n_dropped),
+        "n_units": int(results.design.n),
+        "units": results.info.units,
         "k": int(results.k),
         "B": int(results.B),
         "replace": bool(results.replace),

@@ -204,3 +204,10 @@ def test_intervals_are_labelled_as_in_r():
     assert interval_labels(np.array([0.0, 1, 2]), False, True) == ["[0,1)", "[1,2]"]
     near = interval_labels(np.array([1.0001, 1.0002, 1.0003]), True, False)
     assert near == ["(1.0001,1.0002]", "(1.0002,1.0003]"]
+
+
+def test_numbers_in_no_interval_are_missing():
+    found = cut([0.0, 0.1, 5.0, 5.1, np.nan], [0, 2, 5])
+    assert found.codes.tolist() == [-1, 0, 1, -1, -1]
+    found = cut([0.0, 5.0], [0, 2, 5], right=False)
+    assert found.codes.tolist() == [0, -1]

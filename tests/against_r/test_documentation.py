@@ -44,9 +44,10 @@ def test_the_snippet_for_the_package_runs(reticulate, tmp_path):
     )
     assert installed.returncode == 0, installed.stderr
     printed = reticulate('.libPaths("library")\n' + blocks("r")[0])
-    assert "mpg by 500 learners (forest) on 16 of 32" in printed
-    assert "factor(cyl)" in printed
-    assert "cyl (4 -> 6)" in printed
+    assert "Ozone by 500 learners (forest) on 45 of 116" in printed
+    assert "37 rows with missing values dropped" in printed
+    assert "Month (5 -> 6)" in printed
+    assert re.search("2 +NA +NA +NA", printed)
     assert "OOB RMSE" in printed
 
 

@@ -83,6 +83,15 @@ def test_errors_and_warnings_are_answers():
     assert answer.value.B == 20
 
 
+def test_an_interrupt_within_an_interrupt_is_an_interrupt(monkeypatch):
+    """reticulate's handler of signals raises what R's callback made of the second."""
+    names = {"__name__": "rpytools.signals"}
+    exec("def handle(): raise RuntimeError('(Unknown exception occurred)')", names)
+    monkeypatch.setitem(r_package._FUNCTIONS, "fit", names["handle"])
+    with pytest.raises(KeyboardInterrupt):
+        r_package.ask("fit")
+
+
 def test_formulas_see_no_names_of_the_bridge():
     data, _ = few()
     assert (
@@ -119,5 +128,9 @@ def test_every_effect_has_a_name_of_its_own():
     table = r_package.effects(res, 0.1)
     assert table["term"].tolist() == ["x1", "g (a -> b)"]
     assert_allclose(table["ci_lower"], res.effects_frame(0.1)["ci_lower"])
+    data["step"] = [4, 6, 8, 6] * 20
+    numbers = vs.fit("y ~ C(step)", data, B=60, rng=1)
+    found = r_package.effects(numbers, 0.1)["term"].tolist()
+    assert found == ["step (4 -> 6)", "step (4 -> 8)"]
     line = vs.fit("y ~ x1", data, kernel="ols", B=60, rng=1)
     assert r_package.effects(line, 0.1) is None

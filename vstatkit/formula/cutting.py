@@ -9,6 +9,9 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.vectors import is_whole, one_variable
+
+USAGE = "`cut` takes one variable and its breaks."
 
 MOST_DIGITS = 12
 """Digits in labels, where fewer do not tell neighbours apart."""
@@ -33,7 +36,7 @@ class Intervals:
         right: bool = True,
     ) -> None:
         """Take part of the data."""
-        values = _vector(x)
+        values = one_variable(x, USAGE)
         self._low = min(self._low, float(np.nanmin(values, initial=np.inf)))
         self._high = max(self._high, float(np.nanmax(values, initial=-np.inf)))
         self._given = breaks
@@ -59,7 +62,7 @@ class Intervals:
         right: bool = True,
     ) -> "pd.Categorical[str]":
         """Tell the interval of every number; missing where it is in none."""
-        values, edges = _vector(x), self._breaks
+        values, edges = one_variable(x, USAGE), self._breaks
         codes = np.searchsorted(edges, values, side="left" if right else "right") - 1
         if include_lowest:
             end, code = (edges[0], 0) if right else (edges[-1], edges.size - 2)
@@ -124,8 +127,7 @@ def _number(value: float, digits: int) -> str:
 
 def _equal_breaks(low: float, high: float, count: Any) -> Floats:
     """Divide the range of the data; the ends are moved out by a thousandth of it."""
-    whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-    if not whole or count < 2 or not np.isfinite([low, high]).all():
+    if not is_whole(count) or count < 2 or not np.isfinite([low, high]).all():
         return np.empty(0)
     width = high - low
     if width == 0:
@@ -134,10 +136,3 @@ def _equal_breaks(low: float, high: float, count: Any) -> Floats:
     breaks = np.linspace(low, high, count + 1)
     breaks[[0, -1]] = low - width / 1000, high + width / 1000
     return breaks
-
-
-def _vector(x: Any) -> Floats:
-    values = np.asarray(x, dtype=np.float64)
-    if values.ndim != 1:
-        raise FormulaError("`cut` takes one variable and its breaks.")
-    return values

@@ -6,6 +6,9 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.vectors import is_whole, one_variable
+
+USAGE = "`poly` takes one variable, the degree and `raw`."
 
 
 class Polynomial:
@@ -27,7 +30,7 @@ class Polynomial:
 
     def memorize_chunk(self, x: Any, degree: int = 1, raw: bool = False) -> None:
         """Take part of the data."""
-        self._chunks.append(_vector(x))
+        self._chunks.append(one_variable(x, USAGE))
         self._degree, self._raw = _checked_degree(degree), raw
 
     def memorize_finish(self) -> None:
@@ -54,7 +57,7 @@ class Polynomial:
 
     def transform(self, x: Any, degree: int = 1, raw: bool = False) -> Floats:
         """Evaluate the polynomials, shape (rows, degree)."""
-        values = _vector(x)
+        values = one_variable(x, USAGE)
         if raw:
             return values[:, None] ** np.arange(1, degree + 1)
         columns, last = [np.zeros_like(values), np.ones_like(values)], 1.0
@@ -85,15 +88,8 @@ def poly(x: Any, degree: int = 1, raw: bool = False) -> Floats:
 poly.__patsy_stateful_transform__ = Polynomial  # type: ignore[attr-defined]
 
 
-def _vector(x: Any) -> Floats:
-    values = np.asarray(x, dtype=np.float64)
-    if values.ndim != 1:
-        raise FormulaError("`poly` takes one variable, the degree and `raw`.")
-    return values
-
-
 def _checked_degree(degree: Any) -> int:
-    if isinstance(degree, bool) or not isinstance(degree, int | np.integer):
+    if not is_whole(degree):
         raise FormulaError(f"`poly` needs a whole number as degree; got {degree!r}.")
     if degree < 1:
         raise FormulaError(f"`poly` needs a degree of at least 1; got {degree}.")

@@ -8,6 +8,9 @@ from scipy.interpolate import BSpline
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.vectors import is_whole, one_variable
+
+USAGE = "`ns` takes one variable, `df`, `knots` and `intercept`."
 
 
 class NaturalSpline:
@@ -34,7 +37,7 @@ class NaturalSpline:
         intercept: bool = False,
     ) -> None:
         """Take part of the data."""
-        self._chunks.append(_vector(x))
+        self._chunks.append(one_variable(x, USAGE))
         self._df, self._knots, self._intercept = df, knots, bool(intercept)
 
     def memorize_finish(self) -> None:
@@ -58,11 +61,8 @@ class NaturalSpline:
             return np.asarray(self._knots, dtype=np.float64).ravel()
         if self._df is None:
             return np.empty(0)
-        whole = isinstance(self._df, int | np.integer) and not isinstance(
-            self._df, bool
-        )
-        if not whole or self._df < 1 + self._intercept:
-            least = 1 + self._intercept
+        least = 1 + self._intercept
+        if not is_whole(self._df) or self._df < least:
             raise FormulaError(
                 f"`ns` needs a whole number of at least {least} as df; got {self._df}."
             )
@@ -81,7 +81,7 @@ class NaturalSpline:
         intercept: bool = False,
     ) -> Floats:
         """Evaluate the splines, shape (rows, columns)."""
-        values = _vector(x)
+        values = one_variable(x, USAGE)
         within = np.clip(values, *self._ends)
         splines = self._splines()
         beyond = (values - within)[:, None]  # where the data end, a line goes on
@@ -111,10 +111,3 @@ def ns(
 
 # By this attribute patsy knows that new data must be coded as the training data.
 ns.__patsy_stateful_transform__ = NaturalSpline  # type: ignore[attr-defined]
-
-
-def _vector(x: Any) -> Floats:
-    values = np.asarray(x, dtype=np.float64)
-    if values.ndim != 1:
-        raise FormulaError("`ns` takes one variable, `df`, `knots` and `intercept`.")
-    return values

@@ -88,6 +88,11 @@ read_formula <- function(formula, data, leave_out = character()) {
     walk <- function(e) {
       if (is.symbol(e)) return(variable(e, alone = TRUE))
       if (!is.call(e)) return(e)
+      if (function_of(e) %in% c("|", "||")) {
+        fail(paste0("`", as_text(e), "`: there is no conditioning, and there are no ",
+                    "random effects. Whole clusters are resampled by `groups`."),
+             "FormulaError")
+      }
       if (function_of(e) %in% BETWEEN_TERMS) {
         e[-1] <- lapply(e[-1], walk)
         return(e)
@@ -111,15 +116,19 @@ read_formula <- function(formula, data, leave_out = character()) {
   for (name in names(outside)) frame[[name]] <- outside[[name]]
   frame <- with_computed(frame, c(left$made, right$made), where)
   used <- unique(c(all.vars(written), leave_out))
+  used_data <- as.list(data[intersect(names(data), all.vars(formula))])
   list(
     text = as_text(written),
     # With a name that is not there, all columns go over: one of them was meant.
     data = if (known) frame[intersect(names(frame), used)] else frame,
     made = right$made, outside = names(outside), where = where,
-    factors = Filter(is.factor, as.list(data[intersect(names(data), all.vars(formula))])),
+    levels = lapply(Filter(is_category, used_data), function(x) levels(factor(x))),
+    factors = names(Filter(is.factor, used_data)),
     variables = setdiff(all.vars(written[[3]]), names(right$made))
   )
 }
+
+is_category <- function(x) is.factor(x) || is.character(x)
 
 as_data <- function(data, formula, where) {
   if (is.data.frame(data)) return(as.data.frame(data))
@@ -131,15 +140,21 @@ as_data <- function(data, formula, where) {
   if (!is.null(data)) {
     fail(paste0("`data` must be a data frame; got ", class(data)[1], "."), "TypeError")
   }
-  names <- setdiff(all.vars(formula), ".")
-  found <- lapply(names, function(name) get0(name, envir = where))
-  vector <- vapply(found, function(x) is.atomic(x) && is.null(dim(x)), logical(1))
-  sizes <- lengths(found) * vector
-  if (!length(sizes) || max(sizes) < 2) {
-    fail(paste0("`data` is missing, and there is no variable '", names[1], "'."))
+  # Without data, the response tells how many rows there are.
+  response <- tryCatch(eval(formula[[2]], where), error = function(e) NULL)
+  n <- length(response)
+  if (!is.null(dim(response)) || n < 2) {
+    fail(paste0("`data` is missing, and there is no variable '", as_text(formula[[2]]),
+                "'."))
   }
-  keep <- sizes == max(sizes)
-  as.data.frame(setNames(found[keep], names[keep]), optional = TRUE)
+  made <- data.frame(row.names = seq_len(n))
+  for (name in setdiff(all.vars(formula), ".")) {
+    value <- get0(name, envir = where)
+    if (is.atomic(value) && is.null(dim(value)) && length(value) == n) {
+      made[[name]] <- value
+    }
+  }
+  made
 }
 
 with_computed <- function(frame, calls, where) {
@@ -179,10 +194,17 @@ new_frame <- function(recipe, newdata) {
     fail(paste0("newdata lack '", lacking[1], "', which the formula took from beside ",
                 "the data; add it as a column."))
   }
-  for (name in intersect(names(newdata), names(recipe$factors))) {
-    was <- recipe$factors[[name]]
-    if (is.character(newdata[[name]]) && all(newdata[[name]] %in% c(levels(was), NA))) {
-      newdata[[name]] <- factor(newdata[[name]], levels(was), ordered = is.ordered(was))
+  for (name in intersect(names(newdata), names(recipe$levels))) {
+    known <- recipe$levels[[name]]
+    given <- newdata[[name]]
+    strange <- setdiff(as.character(given), c(known, NA))
+    if (length(strange) && name %in% recipe$variables) {
+      fail(paste0("newdata have '", strange[1], "' in '", name, "'; the model knows ",
+                  paste0("'", utils::head(known, 10), "'", collapse = ", "),
+                  if (length(known) > 10) ", ...", "."))
+    }
+    if (is.character(given) && name %in% recipe$factors && !length(strange)) {
+      newdata[[name]] <- factor(given, known)
     }
   }
   with_computed(newdata, recipe$made, recipe$where)

@@ -109,15 +109,17 @@ print.vstatkit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
     cat("\nCall:\n", paste(deparse(x$call), collapse = "\n"), "\n", sep = "")
   }
   cat("\n", said$response, " by ", format(said$B, big.mark = ","), " learners (",
-      said$kernel, ") on ", said$k, " of ", format(said$nobs, big.mark = ","),
-      " observations each, with", if (!said$replace) "out", " replacement\n", sep = "")
+      said$kernel, ") on ", said$k, " of ", format(said$n_units, big.mark = ","), " ",
+      said$units, " each, with", if (!said$replace) "out", " replacement\n", sep = "")
+  if (said$n_units != said$nobs) cat(format(said$nobs, big.mark = ","), "observations\n")
   if (said$n_dropped > 0) cat(said$n_dropped, "rows with missing values dropped\n")
   effects <- effects(x)
   if (!is.null(effects) && nrow(effects)) {
     cat("\nEffects:\n")
     shown <- c("from", "to", "estimate", "std.error", "p.value")
     print(effects[intersect(shown, names(effects))], digits = digits)
-  } else {
+  }
+  if (is.null(effects) || !identical(names(coef(x)), "typical")) {
     cat("\nEstimates:\n")
     print(cbind(estimate = coef(x), std.error = ask_field(x, "bse")), digits = digits)
   }

@@ -29,7 +29,10 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   }
   table <- prediction_table(object, whole, alpha, extra)
   if (interval == "prediction" && is.null(table$obs_ci_lower)) {
-    fail("there are too few out-of-bag residuals for prediction intervals.")
+    fail(paste0(
+      "prediction intervals at level = ", level, " need out-of-bag residuals of ",
+      ceiling(2 / alpha) - 1, " rows or more; there are fewer. Use a smaller level."
+    ))
   }
   as_predict_lm(table, interval, se.fit, gaps, row.names(frame), classes)
 }

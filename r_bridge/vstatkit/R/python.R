@@ -40,7 +40,14 @@ ask <- function(name, ...) {
   answer$value
 }
 
+# Rows count from 1; where a formula is quoted with a mark below, it is Python's.
 in_r_words <- function(text) {
+  text <- sub("\n    .*\n *\\^+ *$", "", text)
+  row <- regmatches(text, regexpr("\\brow [0-9]+\\b", text))
+  if (length(row)) {
+    place <- as.numeric(gsub("[^0-9]", "", row)) + 1
+    text <- sub(row, paste("row", format(place, scientific = FALSE)), text)
+  }
   for (word in c("True", "False")) {
     text <- gsub(paste0("\\b", word, "\\b"), toupper(word), text)
   }

@@ -33,6 +33,14 @@ vstatkit.formula <- function(formula, data = NULL, ..., weights = NULL,
                recipe = recipe, missing = options$missing)
 }
 
+# As in lm(), a formula may be a text.
+vstatkit.character <- function(formula, ...) {
+  call <- match.call()
+  call[[1]] <- quote(vstatkit::vstatkit)
+  call$formula <- stats::as.formula(formula, env = parent.frame())
+  eval(call, parent.frame())
+}
+
 # update() evaluates the call again.
 generic_call <- function(call) {
   call[[1]] <- quote(vstatkit)

@@ -35,6 +35,10 @@ same(unname(coef(small(made_elsewhere()))), unname(coef(small(y ~ z))))
 with(d, same(coef(vstatkit(y ~ x + z, kernel = "ols", B = 60, rng = 1)),
              coef(small(y ~ x + z))))
 
+same(unname(coef(vstatkit(d$y ~ d$x, kernel = "ols", B = 60, rng = 1))),
+     unname(coef(small(y ~ x))))
+same(coef(small("y ~ x + z")), coef(small(y ~ x + z)))
+
 # --- functions of the user's, and of R's that formulas do not have in Python
 half <- function(v) v / 2
 fit <- small(y ~ half(x) + interaction(g, z > 0))
@@ -60,7 +64,9 @@ stopifnot(identical(names(coef(small(log(y + 9) ~ . - g))),
                     c("Intercept", "x", "z", "id", "w")))
 same(coef(small(y ~ x, groups = id, weights = w)),
      coef(small(y ~ x, groups = "id", weights = "w")))
-stopifnot(small(y ~ x, groups = id)$results$design$n == 30)
+grouped <- small(y ~ x, groups = id)
+stopifnot(grouped$results$design$n == 30, nobs(grouped) == n)
+stopifnot(any(grepl("of 30 clusters each", capture.output(print(grouped)))))
 
 # --- awkward names, data of other classes
 odd <- setNames(d[c("y", "x")], c("the y", "2nd.x"))
