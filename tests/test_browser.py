@@ -47,3 +47,31 @@ def test_a_report_is_readable(browser, report, width):
 def test_a_report_prints(browser, report):
     browser.open(report, 1280)
     assert browser.pdf().startswith(b"%PDF")
+
+
+WRONG = """<!DOCTYPE html><html lang="en"><title>Wrong</title><body>
+<h2>Two first</h2><h1>One</h1><h1>Two</h1>
+<div style="width: 1400px">wide</div>
+<p style="color: #999">faint</p>
+<p style="color: #666; background: #000">dark</p>
+<p style="opacity: 1; color: #333">strong</p>
+<img src="data:image/png;base64,AAAA">
+<img src="http://localhost:9/picture.png" alt="from the network">
+<script>console.error("a complaint"); missing();</script>
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_browser_sees_what_is_wrong(browser, tmp_path, width):
+    (tmp_path / "wrong.html").write_text(WRONG, encoding="utf-8")
+    browser.open(tmp_path / "wrong.html", width)
+    found = browser.look()
+    assert found["wide"] > 100
+    assert [text.split(": ")[1] for text in found["faint"]] == ["faint", "dark"]
+    assert found["headings"] == [2, 1, 1]
+    assert found["unnamed"] == 1
+    assert len(found["broken"]) == 2
+    said = " ".join(found["complaints"])
+    assert "a complaint" in said
+    assert "missing is not defined" in said
+    assert "asks for http://localhost:9/picture.png" in said

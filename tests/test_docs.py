@@ -9,6 +9,8 @@ import pytest
 
 import r_bridge
 import vstatkit as vs
+from vstatkit.sampling.registry import DESIGNS
+from vstatkit.variance.registry import ESTIMATORS
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "guide.md"
@@ -113,6 +115,13 @@ def test_files_on_the_pages_exist():
     assert len(named) > 5
     for page, name in named:
         assert (ROOT / name).exists(), f"{page} names {name}"
+
+
+def test_all_estimators_and_designs_have_a_line():
+    text = (DOCS / "estimators.md").read_text(encoding="utf-8")
+    lines = " ".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))
+    for name in [*ESTIMATORS, *DESIGNS]:
+        assert f'`"{name}"`' in lines, name
 
 
 def test_every_page_is_in_the_contents():

@@ -233,8 +233,11 @@ def test_all_kinds_of_results_have_a_report(kind, data):
         assert page.table("Settings")["Clusters"]["Value"] == "30"
     if kind == "classes":
         assert "the probability of virginica changes by" in said
+        assert "At the typical row the probability of setosa is" in said
     if kind == "two classes":
         assert "the probability of yes changes by" in said
+        mean = results.params.iloc[0]
+        assert f"At the typical row the probability of yes is {mean:.4f} (95%" in said
     if kind == "complete":
         assert "no Monte Carlo error" in said
     if kind in ("ols", "statistic", "test"):

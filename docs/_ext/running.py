@@ -50,6 +50,7 @@ class RunPage(SphinxTransform):
     """Put below every Python block of a page what it prints and draws."""
 
     default_priority = 210
+    site = Path()
 
     def apply(self, **options):
         """Run the page, if it asks for it."""
@@ -61,7 +62,7 @@ class RunPage(SphinxTransform):
             for block in self.document.findall(nodes.literal_block)
             if block.get("language") == "python"
         ]
-        folder = Path(self.app.doctreedir) / "made" / self.env.docname
+        folder = Path(self.env.doctreedir) / "made" / self.env.docname
         folder.mkdir(parents=True, exist_ok=True)
         names = {"__name__": "__main__"}
         with _as_a_page():
@@ -80,7 +81,7 @@ class RunPage(SphinxTransform):
 
     def _keep_files(self):
         """Copy the reports that a page has written, so that it can link to them."""
-        folder = Path(self.app.outdir) / "made"
+        folder = self.site / "made"
         for path in Path().glob("*.html"):
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, folder)
@@ -169,5 +170,6 @@ def _is_drawing(value):
 def setup(app):
     """Tell Sphinx."""
     mpl.use("agg")
+    RunPage.site = Path(app.outdir)
     app.add_transform(RunPage)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -112,16 +112,28 @@ def _estimate_lines(results: EnsembleResults, alpha: float) -> list[str]:
         return []
     bounds, level = results.conf_int(alpha), level_text(alpha)
     return [
-        f"The estimate for {name} is {number_text(value)} ({level} interval "
+        f"{_subject(results, place)} is {number_text(value)} ({level} interval "
         f"{number_text(low)} to {number_text(high)})."
-        for name, value, low, high in zip(
-            label_texts(results.labels),
-            results.params,
-            bounds["lower"],
-            bounds["upper"],
-            strict=True,
+        for place, (value, low, high) in enumerate(
+            zip(results.params, bounds["lower"], bounds["upper"], strict=True)
         )
     ]
+
+
+def _subject(results: EnsembleResults, place: int) -> str:
+    """Name an estimate: a prediction by its row, others by their label."""
+    label = results.labels[place]
+    if (
+        results.predictor is None
+        or results.info.coefficients
+        or results.null is not None
+    ):
+        return f"The estimate for {label_texts(results.labels)[place]}"
+    parts = label if isinstance(label, tuple) else (label,)
+    row = "the typical row" if parts[0] == "typical" else f"row {parts[0]}"
+    several = isinstance(results.labels, pd.MultiIndex)
+    what = f"the probability of {parts[-1]}" if several else outcome(results)
+    return f"At {row} {what}"
 
 
 def _score_lines(results: EnsembleResults) -> list[str]:

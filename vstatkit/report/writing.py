@@ -91,6 +91,7 @@ def _effects(results: EnsembleResults, alpha: float) -> Chapter | None:
         Words((words,)),
         tables.effects_table(frame, alpha),
         pictures.interval_picture(results, "effects", len(frame), alpha),
+        tables.typical_table(results),
     )
 
 
@@ -103,7 +104,6 @@ def _estimates(results: EnsembleResults, alpha: float) -> Chapter:
         "Coefficients" if coefficients else "Estimates",
         Words((words,)) if typical else None,
         tables.estimates_table(results, alpha),
-        tables.typical_table(results),
         pictures.interval_picture(results, "estimates", len(results.labels), alpha)
         if several
         else None,
