@@ -65,6 +65,7 @@ def test_the_plan_is_within_a_factor_of_two(case):
         {"min_samples_leaf": 5},
         {"min_samples_split": 20},
         {"max_depth": 4},
+        {"max_leaf_nodes": 9},
         {"honest": True},
         {"groups": np.arange(600) // 3, "k": 70},
     ],

@@ -90,9 +90,10 @@ def test_a_warm_start_asks_for_scores_later_or_no_more(data):
 def test_a_warm_start_keeps_a_seed_that_was_drawn(data):
     X, y = data
     forest = regressor(n_estimators=5, random_state=None, warm_start=True).fit(X, y)
-    kept = forest.estimators_[:5]
+    kept, rows = forest.estimators_[:5], forest.estimators_samples_
     forest.set_params(n_estimators=9).fit(X, y)
     assert forest.estimators_[:5] == kept
+    assert_array_equal(forest.estimators_samples_[:5], rows)
     again = regressor(n_estimators=9, random_state=None).fit(X, y)
     assert not same_trees(forest, again)
 
@@ -213,6 +214,10 @@ def test_leaves_and_rows_of_the_trees(data):
     forest = regressor(min_samples_leaf=4).fit(X, y)
     leaves = forest.apply(X)
     assert leaves.shape == (120, 60)
+    sizes = [len(np.unique(column)) for column in leaves.T]
+    assert repr(forest.estimators_) == (
+        f"<60 trees of {min(sizes)} to {max(sizes)} leaves>"
+    )
     by_hand = np.zeros(120)
     for b, (tree, rows) in enumerate(
         zip(forest.estimators_, forest.estimators_samples_, strict=True)

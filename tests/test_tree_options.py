@@ -228,8 +228,7 @@ def test_honest_trees_of_few_leaves(n_classes, rng):
     kernel = kernel_of(X, y, **options)
     whole = grow(kernel, counts, X[:5], keep=True)
     sizes = [int((tree.nodes["feature"] < 0).sum()) for tree in whole.learners]
-    assert max(sizes) == 7
-    assert min(sizes) >= 2
+    assert set(sizes) == {7}  # what is pruned is no leaf, and makes room for another
     part = grow(kernel, counts, X[:5])
     assert_array_equal(whole.values, part.values)
 

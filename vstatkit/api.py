@@ -169,7 +169,8 @@ def fit(
         says what was chosen, and what bias is left.
     **kernel_options
         Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,
-        `max_depth`, `criterion` ("squared_error", "poisson", "absolute_error"),
+        `max_depth`, `max_leaf_nodes`, `min_weight_fraction_leaf`, `criterion`
+        ("squared_error", "poisson", "absolute_error"; "gini", "entropy"),
         `splitter` ("best", "random"), `honest` (split with one half of the
         subsample, estimate with the other), `trend` ("linear": a ridge regression on
         the subsample first, and the tree on what it leaves), `boost` (1: a second tree

@@ -34,6 +34,7 @@ from vstatkit.forest.parameters import (
 )
 from vstatkit.forest.reading import check_response, telling_of_text
 from vstatkit.forest.training import Trained
+from vstatkit.forest.trees import Trees
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support, value_limit
@@ -176,7 +177,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self._orders: HigherOrders | None = None
         self._results: EnsembleResults | None = None
         grown = self._grow(kernel, present)
-        self.estimators_ = grown.learners
+        self.estimators_ = Trees(grown.learners)
         self.n_estimators_ = len(grown.learners)
         self._told = False
         self._kernel = stored(kernel)
