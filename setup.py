@@ -11,7 +11,7 @@ ARGUMENTS = {"msvc": ["/O2", "/std:c++17"]}
 """How the compilers are told; those not named here understand GCC's arguments."""
 
 STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
-"""Whether one build serves all later versions; Python without a lock has no such ABI."""
+"""Whether a build serves all later versions; Python without a lock has no such ABI."""
 
 OLDEST = (3, 11)
 """The oldest Python that is served, as `requires-python` says."""
@@ -25,17 +25,17 @@ class BuildExtensions(build_ext):
         arguments = ARGUMENTS.get(self.compiler.compiler_type, ["-O3", "-std=c++17"])
         for extension in self.extensions:
             extension.extra_compile_args = arguments
-            if self.inplace:
-                self._remove_others(extension)
         super().build_extensions()
 
-    def _remove_others(self, extension):
-        """Remove builds under another name, which Python would import instead."""
-        built = Path(self.get_ext_fullpath(extension.name))
-        name = extension.name.rpartition(".")[2]
-        for other in built.parent.glob(f"{name}.*{built.suffix}"):
-            if other.name != built.name:
-                other.unlink()
+    def copy_extensions_to_source(self):
+        """Leave no builds under another name, which Python would import instead."""
+        super().copy_extensions_to_source()
+        for extension in self.extensions:
+            built = Path(self.get_ext_fullpath(extension.name))
+            name = extension.name.rpartition(".")[2]
+            for other in built.parent.glob(f"{name}.*{built.suffix}"):
+                if other.name != built.name:
+                    other.unlink()
 
 
 EXTENSIONS = [
