@@ -3,8 +3,10 @@
 import gzip
 import io
 import json
+import re
 import sys
 import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -549,3 +551,16 @@ def test_help_has_examples(capsys):
     text = capsys.readouterr().out
     assert 'vstatkit fit "price ~ ." houses.csv' in text
     assert "exit status: 0" in text
+
+
+def test_the_page_names_every_option(capsys):
+    page = (Path(__file__).parent.parent / "docs" / "command.md").read_text("utf-8")
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    options = set(
+        re.findall(r"^  (?:-h, )?(--[a-zA-Z-]+)", capsys.readouterr().out, re.M)
+    )
+    assert len(options) > 25
+    assert {one for one in options if f"`{one}" not in page} <= {"--help", "--decimal"}
+    named = set(re.findall(r"(?<![\w-])(--[a-zA-Z][a-zA-Z-]*)", page))
+    assert named <= options | {"--without-replacement", "--help"}
