@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
-from vstatkit.ensemble.aiming import Choice, checked_trees, choose_learner
-from vstatkit.ensemble.candidates import larger
+from vstatkit.ensemble.aiming import Choice, chosen
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.keeping import keep_budget
@@ -40,7 +39,6 @@ from vstatkit.kernels.registry import (
     kernel_name,
     kernel_title,
 )
-from vstatkit.kernels.staged import STAGE_OPTIONS
 from vstatkit.kernels.training import Training
 from vstatkit.options import check_options, split_options
 from vstatkit.pipeline import Drawing, Growing, evaluated, settle
@@ -54,9 +52,6 @@ from vstatkit.sampling.units import check_units, unit_codes
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.fingerprints import describe
 from vstatkit.storage.kept import Checkpoint, kept_seed
-
-TARGETS = ("mean", "truth")
-"""What intervals may aim at."""
 
 
 def fit(
@@ -209,16 +204,14 @@ def fit(
     keywords, options = split_options(kernel_options, design_options())
     training = Training.of(parsed, observed.weights)
     built = build_kernel(kernel, training, options)
-    drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
+    seed = kept_seed(checkpoint, rng)
+    drawing = Drawing(design, k, B, replace, seed, variance, target != "mean")
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
-    if target == "truth" and k is None:
-        scheme = scheme._replace(design=larger(scheme.design))
-    choice = _choice(target, built, options, scheme.design, observed.members, n_jobs)
+    choice = chosen(target, built, options, scheme.design, observed.members, n_jobs)
     built = built if choice is None else choice.kernel
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
-    asked = {"formula": formula, "kernel": describe(kernel), "options": options}
-    asked |= {} if choice is None else {"target": target}
+    asked = _asked(formula, kernel, options, choice)
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
@@ -228,25 +221,12 @@ def fit(
     )
 
 
-def _choice(
-    target: str,
-    kernel: AnyKernel,
-    options: Mapping[str, Any],
-    *drawn: Any,
-) -> Choice | None:
-    """Choose what learners are made of, if intervals are to aim at E[y|x]."""
-    if target not in TARGETS:
-        names = " or ".join(map(repr, TARGETS))
-        raise ValueError(f"`target` must be {names}; got {target!r}.")
-    if target == "mean":
-        return None
-    given = [name for name in STAGE_OPTIONS if name in options]
-    if given:
-        raise ValueError(
-            f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
-            "out, or use target='mean'."
-        )
-    return choose_learner(checked_trees(kernel), set(options), *drawn)
+def _asked(
+    formula: str, kernel: KernelLike, options: Mapping[str, Any], choice: Choice | None
+) -> dict[str, Any]:
+    """Say what a checkpoint must have been asked for."""
+    asked = {"formula": formula, "kernel": describe(kernel), "options": options}
+    return asked if choice is None else asked | {"target": "truth"}
 
 
 class _Observed(NamedTuple):
