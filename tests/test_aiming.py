@@ -262,6 +262,8 @@ def test_the_picture_shows_the_table(data, aimed, new):
     spread = (left["bias"] / left["share"]).to_numpy()
     bars = np.array([[one.get_x(), one.get_width()] for one in ax.patches])
     assert_allclose(bars, np.column_stack([-spread, 2 * spread]), rtol=1e-9)
+    middles = [one.get_y() + one.get_height() / 2 for one in ax.patches]
+    assert_allclose(middles, places, atol=1e-12)
     assert "90% interval" in ax.get_xlabel()
 
 
