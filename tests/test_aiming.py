@@ -45,7 +45,7 @@ def trees(rng, mean, n=120):
 
 def literal_candidates(kernel, n_rows):
     """What is chosen from, written out."""
-    leaves = sorted({5, max(5, round(n_rows**0.5)), max(5, n_rows // 5)})
+    leaves = sorted({1, 5, max(5, round(n_rows**0.5)), max(5, n_rows // 5)})
     own = kernel.options["max_features"]
     found = [
         Candidate(name, leaf, tried)
@@ -128,9 +128,9 @@ def test_options_that_are_given_are_not_chosen(rng):
     assert {one.max_features for one in of_one} == {1, 3}
     own = candidates(kernel, 100, {"max_features"})
     assert {one.max_features for one in own} == {1}
-    assert {one.min_samples_leaf for one in own} == {5, 10, 20, 120}
+    assert {one.min_samples_leaf for one in own} == {1, 5, 10, 20, 120}
     few = candidates(kernel, 20)
-    assert {one.min_samples_leaf for one in few} == {5, 120}
+    assert {one.min_samples_leaf for one in few} == {1, 5, 120}
 
 
 def test_a_fit_keeps_the_options_it_is_given(data):
@@ -262,6 +262,8 @@ def test_the_picture_shows_the_table(data, aimed, new):
     spread = (left["bias"] / left["share"]).to_numpy()
     bars = np.array([[one.get_x(), one.get_width()] for one in ax.patches])
     assert_allclose(bars, np.column_stack([-spread, 2 * spread]), rtol=1e-9)
+    middles = [one.get_y() + one.get_height() / 2 for one in ax.patches]
+    assert_allclose(middles, places, atol=1e-12)
     assert "90% interval" in ax.get_xlabel()
 
 
@@ -279,7 +281,7 @@ def test_the_summary_says_what_it_aims_at(data, aimed):
     text = " ".join(str(aimed.summary()).split())
     assert "The intervals aim at E[y|x], at 0.95." in text
     learner = aimed.info.aim.learner
-    assert "a second tree on what the first leaves, with leaves of 5 rows" in learner
+    assert "a second tree on what the first leaves, with leaves of" in learner
     assert f"each {learner}, fitted to k = 91 observations" in text
     assert "What they leave out is the bias" in text
     errors = aimed.info.aim.errors

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
+from vstatkit.ensemble.aiming import Choice, chosen
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
-from vstatkit.ensemble.targets import aimed_design, chosen
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
@@ -52,8 +52,6 @@ from vstatkit.sampling.units import check_units, unit_codes
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.fingerprints import describe
 from vstatkit.storage.kept import Checkpoint, kept_seed
-
-"""What intervals may aim at."""
 
 
 def fit(
@@ -206,15 +204,14 @@ def fit(
     keywords, options = split_options(kernel_options, design_options())
     training = Training.of(parsed, observed.weights)
     built = build_kernel(kernel, training, options)
-    drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
+    seed = kept_seed(checkpoint, rng)
+    drawing = Drawing(design, k, B, replace, seed, variance, target != "mean")
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
-    scheme = scheme._replace(design=aimed_design(scheme.design, target, k))
     choice = chosen(target, built, options, scheme.design, observed.members, n_jobs)
     built = built if choice is None else choice.kernel
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
-    asked = {"formula": formula, "kernel": describe(kernel), "options": options}
-    asked |= {"target": target} if choice else {}
+    asked = _asked(formula, kernel, options, choice)
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit)
@@ -222,6 +219,14 @@ def fit(
     return evaluated(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
+
+
+def _asked(
+    formula: str, kernel: KernelLike, options: Mapping[str, Any], choice: Choice | None
+) -> dict[str, Any]:
+    """Say what a checkpoint must have been asked for."""
+    asked = {"formula": formula, "kernel": describe(kernel), "options": options}
+    return asked if choice is None else asked | {"target": "truth"}
 
 
 class _Observed(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Seed
+from vstatkit.ensemble.candidates import larger
 from vstatkit.ensemble.choosing import AUTO, Wish, choose, whole_shards
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
@@ -50,7 +51,10 @@ class Scheme(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """How subsamples are to be drawn, as it was asked for; see `fit`."""
+    """How subsamples are to be drawn, as it was asked for; see `fit`.
+
+    `aims` at E[y|x]: they are larger then, unless `k` says otherwise.
+    """
 
     design: str
     k: int | float | None
@@ -58,6 +62,7 @@ class Drawing(NamedTuple):
     replace: bool
     rng: Seed
     variance: str
+    aims: bool = False
 
 
 def settle(
@@ -93,6 +98,8 @@ def settle(
     )
     if isinstance(design, ShardsDesign) and chosen:
         size = whole_shards(design, B) if isinstance(B, int) else B
+    if drawing.aims and drawing.k is None:
+        design = larger(design)
     return Scheme(design, size, resolved(drawing.variance, design, kind))
 
 

@@ -1,7 +1,8 @@
 """Aim at E[y|x]: choose a learner, and see what bias it leaves."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,15 @@ from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.kernels.protocol import AnyKernel, kind_of
+from vstatkit.kernels.staged import STAGE_OPTIONS
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 from vstatkit.variance.registry import resolved
+
+TARGETS = ("mean", "truth")
+"""What intervals may aim at."""
 
 PILOT_B = 100
 """Learners of each of the two pilot ensembles that a candidate has."""
@@ -79,6 +84,36 @@ def checked_trees(kernel: AnyKernel) -> TreeKernel:
     return kernel
 
 
+def chosen(
+    target: str, kernel: AnyKernel, options: Mapping[str, Any], *drawn: Any
+) -> Choice | None:
+    """Choose a learner if intervals are to aim at E[y|x]; see `choose_learner`.
+
+    Parameters
+    ----------
+    target : str
+        What they are to aim at, one of `TARGETS`.
+    kernel : kernel
+        Of the fit; of trees, if there is to be a choice.
+    options : mapping
+        Options of the kernel, as the user has set them.
+    *drawn
+        Design, members and workers; see `choose_learner`.
+    """
+    if target not in TARGETS:
+        names = " or ".join(map(repr, TARGETS))
+        raise ValueError(f"`target` must be {names}; got {target!r}.")
+    if target == "mean":
+        return None
+    given = [name for name in STAGE_OPTIONS if name in options]
+    if given:
+        raise ValueError(
+            f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
+            "out, or use target='mean'."
+        )
+    return choose_learner(checked_trees(kernel), set(options), *drawn)
+
+
 def choose_learner(
     kernel: TreeKernel,
     given: Collection[str],
@@ -115,12 +150,12 @@ def choose_learner(
         for one in candidates(kernel, n_rows, given)
     }
     best = min(losses.values(), key=lambda one: one.mean)
-    chosen = next(one for one, loss in losses.items() if loss.as_good_as(best))
+    taken = next(one for one, loss in losses.items() if loss.as_good_as(best))
     errors = {
         one: kernel.scale * float(np.sqrt(max(0.0, loss.mean)))
         for one, loss in losses.items()
     }
-    return Choice(chosen, chosen.kernel(kernel), errors)
+    return Choice(taken, taken.kernel(kernel), errors)
 
 
 @dataclass(frozen=True)

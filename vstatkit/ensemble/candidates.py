@@ -19,7 +19,7 @@ STAGES = {
 }
 """What learners are made of, those with the least bias first."""
 
-SMALL_LEAF = 5
+SMALL_LEAVES = (1, 5)
 """Rows in the smallest leaves that are tried."""
 
 MOST_LEAVES = 5
@@ -96,9 +96,9 @@ def candidates(
     >>> kernel = tree_kernel("forest", X, y, **how)
     >>> listed = candidates(kernel, 100)
     >>> len(listed), listed[0]
-    (26, Candidate(name='both', min_samples_leaf=5, max_features=1, splits=True))
+    (34, Candidate(name='both', min_samples_leaf=1, max_features=1, splits=True))
     >>> [one.min_samples_leaf for one in listed[::8]]
-    [5, 10, 20, 6]
+    [1, 5, 10, 20, 6]
     """
     own, p = int(kernel.options["max_features"]), kernel.n_features
     features = [own] if "max_features" in given else sorted({own, p})
@@ -106,7 +106,8 @@ def candidates(
     free = "min_samples_leaf" not in given
     if free:
         middle, large = round(float(np.sqrt(n_rows))), n_rows // MOST_LEAVES
-        leaves = sorted({max(SMALL_LEAF, size) for size in (SMALL_LEAF, middle, large)})
+        least = max(SMALL_LEAVES)
+        leaves = sorted({*SMALL_LEAVES, max(least, middle), max(least, large)})
     names = [name for name in STAGES if not STAGES[name].trend or kernel.levels is None]
     found = [
         Candidate(name, leaf, tried)

@@ -27,8 +27,8 @@ PLOTS: dict[str, Draw | str] = {
     "influence": "plot_influence",
     "average effects": "vstatkit.results.pictures:plot_average_effects",
     "partial dependence": "vstatkit.results.pictures:plot_partial_dependence",
-    "convergence": "plot_convergence",
     "bias": "vstatkit.results.bias_plots:plot_bias",
+    "convergence": "plot_convergence",
 }
 """Pictures by the name that `EnsembleResults.plot` takes.
 

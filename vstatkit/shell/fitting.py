@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from vstatkit.api import fit
+from vstatkit.ensemble.aiming import TARGETS
 from vstatkit.ensemble.growth import MAX_B
-from vstatkit.ensemble.targets import TARGETS
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.registry import KERNELS
 from vstatkit.results.drawing import PLOTS
