@@ -224,6 +224,9 @@ IDLE = {
 }
 """Predictors, and two that do nothing and are alike."""
 
+COMPARED = 1000
+"""Learners of forests that are compared, at least."""
+
 
 def forests(name: str, seed: int, B: int) -> Pvalues:
     """Compare a forest with one that has another idle predictor, and with a line.
@@ -234,7 +237,7 @@ def forests(name: str, seed: int, B: int) -> Pvalues:
     law = LAWS[name]
     data = law(np.random.default_rng([seed, 2022]))
     common, first, second = IDLE[name]
-    options = {"B": B, "rng": seed, "n_jobs": 1}
+    options = {"B": max(B, COMPARED), "rng": seed, "n_jobs": 1}
     one, two = (
         vs.fit(f"y ~ {common} + {idle}", data, **options) for idle in (first, second)
     )
