@@ -168,7 +168,7 @@ def pooled_sf(
     tail = special.chdtrc(
         df_tail, np.maximum(df_tail + (statistic * ratios - 1) * slope, 0.0)
     )
-    return float(tail @ weights)
+    return min(float(tail @ weights), 1.0)  # the weights are rounded
 
 
 def _spread_of_denominator(df: float) -> tuple[Floats, Floats]:
