@@ -12,7 +12,7 @@ from vstatkit.ensemble.copies import Copier
 from vstatkit.ensemble.losses import mean_saved, row_losses, saved_losses
 from vstatkit.ensemble.refitted import Reader, on_design, refitted_values
 from vstatkit.inference.multiple import benjamini_hochberg, holm
-from vstatkit.inference.pooled import pooled_sf, pooled_test
+from vstatkit.inference.pooled import _degrees, pooled_sf, pooled_test
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.redesign import with_design
 from vstatkit.sampling.counts import dense
@@ -23,7 +23,13 @@ from vstatkit.variance.estimate import (
     estimate_covariance,
     known_orders,
 )
-from vstatkit.variance.shape import _error_of_second, _powers, _unbiased
+from vstatkit.variance.shape import (
+    Traces,
+    _error_of_second,
+    _powers,
+    _unbiased,
+    covariance_traces,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 
@@ -125,6 +131,24 @@ def test_the_joint_test_is_its_formula(res, data, method):
     assert_allclose(found.pvalue, pooled_sf(*expected), rtol=1e-5)
     other = pooled_test(res.design, 1e-150 * h, method, orders)
     assert_allclose(other.pvalue, found.pvalue)
+
+
+def test_traces_are_their_formula(res):
+    h = res.predictor.values(res.recipe.task.kernel.X[:6] * 0.2)
+    V, M = estimate_covariance("jackknife", res.design, h)
+    found = covariance_traces(res.design, h, np.trace(V), M)
+    assert_allclose(found, literal_traces(res.design, h, V, M), rtol=1e-8)
+    assert covariance_traces(res.design, h, -1.0, M) is None
+
+
+def test_degrees_of_freedom_of_traces_with_errors():
+    found = _degrees(Traces(20.0, 75.0, 0.5), 10.0, 2.0, 30)
+    second = posterior_mean(20 / 96, 0.5 / 96, 1 / 30, 1)
+    third = 75 / (1000 - 3 * 10 * 4)
+    assert second**2 < third < second**1.5
+    assert_allclose(found, (1 / second, second**3 / third**2), rtol=1e-6)
+    assert _degrees(Traces(0.0, 0.0, 0.0), 10.0, 0.0, 30) == (30, pytest.approx(30))
+    assert _degrees(Traces(1.0, 1.0, 0.0), 0.0, 0.0, 30) == (1, 1)
 
 
 def test_the_tail_is_f_if_all_directions_vary_alike():
