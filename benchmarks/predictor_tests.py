@@ -11,7 +11,7 @@ for the number of data sets it measures how long ten predictors take at n = 1000
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from vstatkit.studies.law import Law
 from vstatkit.studies.laws import LAWS
 
 Case = tuple[str, str]
+Pvalues = dict[str, float]
 
 
 def proxy(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -185,51 +186,76 @@ def fitted(law: Law, seed: int, B: int) -> vs.EnsembleResults:
     return vs.fit("y ~ .", data, B=B, rng=seed, n_jobs=1, groups=law.groups)
 
 
-def shares(
-    case: Case, data_sets: int, B: int, tests: Sequence[str]
-) -> dict[str, object]:
-    """Shares of data sets in which each test rejects at 5 %."""
+def asked(case: Case, seed: int, B: int, tests: Sequence[str]) -> Pvalues:
+    """Ask tests about one predictor of one data set."""
     name, variable = case
-    law = {**LAWS, **MORE}[name]
-    found = []
-    for seed in range(data_sets):
-        res = fitted(law, seed, B)
-        found.append([QUESTIONS[test](res, variable) for test in tests])
-    rejected = (np.array(found) <= 0.05).mean(axis=0)
-    return {"case": f"{name}: {variable}", **dict(zip(tests, rejected, strict=True))}
+    res = fitted({**LAWS, **MORE}[name], seed, B)
+    return {test: QUESTIONS[test](res, variable) for test in tests}
 
 
-def pair_shares(
-    case: tuple[str, str, str], data_sets: int, B: int
-) -> dict[str, object]:
-    """Do the same for interactions."""
+def paired(case: tuple[str, str, str], seed: int, B: int) -> Pvalues:
+    """Ask about the interaction of two predictors, and of the first three."""
     name, first, second = case
-    pvalues = []
-    for seed in range(data_sets):
-        res = fitted(LAWS[name], seed, B)
-        one = res.interaction_test(first, second).pvalue
-        pvalues.append([one, res.additivity_test().pvalue])
-    pair, every = (np.array(pvalues) <= 0.05).mean(axis=0)
+    res = fitted(LAWS[name], seed, B)
     return {
-        "case": f"{name}: {first}, {second}",
-        "interaction_test": pair,
-        "additivity_test": every,
+        "interaction_test": res.interaction_test(first, second).pvalue,
+        "additivity_test": res.additivity_test(["x1", "x2", "x3"]).pvalue,
     }
 
 
-def fit_shares(data_sets: int, B: int) -> dict[str, object]:
-    """Two fits that differ by a predictor that does nothing, and by one that does."""
-    found = []
-    for seed in range(data_sets):
-        data = LAWS["linear20"](np.random.default_rng([seed, 2022]))
-        options = {"kernel": "ols", "B": B, "rng": seed, "n_jobs": 1}
-        base, dead, live = (
-            vs.fit(f"y ~ x1 + x2{more}", data, **options)
-            for more in ("", " + x20", " + x3")
-        )
-        found.append([vs.compare(base, one).pvalue for one in (dead, live)])
-    dead_share, live_share = (np.array(found) <= 0.05).mean(axis=0)
-    return {"case": "ols: linear20", "with x20": dead_share, "with x3": live_share}
+def lines(seed: int, B: int) -> Pvalues:
+    """Compare regressions: with a predictor that does nothing, and one that does."""
+    data = LAWS["linear20"](np.random.default_rng([seed, 2022]))
+    options = {"kernel": "ols", "B": B, "rng": seed, "n_jobs": 1}
+    base, dead, live = (
+        vs.fit(f"y ~ x1 + x2{more}", data, **options)
+        for more in ("", " + x20", " + x3")
+    )
+    return {
+        "with x20": vs.compare(base, dead).pvalue,
+        "with x3": vs.compare(base, live).pvalue,
+    }
+
+
+IDLE = {
+    "noise": ("x1 + x2 + x3", "x4", "x5"),
+    "friedman10": ("x1 + x2 + x3 + x4 + x5", "x6", "x7"),
+    "correlated": ("x1 + x2 + x3 + x4 + x5", "x6", "x7"),
+}
+"""Predictors, and two that do nothing and are alike."""
+
+COMPARED = 1000
+"""Learners of forests that are compared, at least."""
+
+
+def forests(name: str, seed: int, B: int) -> Pvalues:
+    """Compare a forest with one that has another idle predictor, and with a line.
+
+    At points where both idle predictors have the same value the means of the learners
+    are the same.
+    """
+    law = LAWS[name]
+    data = law(np.random.default_rng([seed, 2022]))
+    common, first, second = IDLE[name]
+    options = {"B": max(B, COMPARED), "rng": seed, "n_jobs": 1}
+    one, two = (
+        vs.fit(f"y ~ {common} + {idle}", data, **options) for idle in (first, second)
+    )
+    line = vs.fit(f"y ~ {common} + {first}", data, kernel="ols", **options)
+    at = law.band()
+    at = at.assign(**{second: at[first]})
+    return {
+        "two forests": vs.compare(one, two, at).pvalue,
+        "forest and line": vs.compare(one, line, at).pvalue,
+    }
+
+
+def shares(case: str, data_sets: int, ask: Callable[[int], Pvalues]) -> str:
+    """Write the shares of data sets in which each test rejects at 5 %."""
+    found = pd.DataFrame([ask(seed) for seed in range(data_sets)])
+    rejected = (found <= 0.05).mean()
+    texts = [f"{test} {share:.3f}" for test, share in rejected.items()]
+    return f"{case}: {', '.join(texts)}"
 
 
 def timed() -> None:
@@ -245,6 +271,33 @@ def timed() -> None:
             print(f"{what} of ten, B = {B}: {wall:.1f} s, {cpu:.1f} s of processor")
 
 
+CASES = {"nulls": NULLS, "held": HELD, "aside": ASIDE, "alternatives": ALTERNATIVES}
+
+
+def questions(
+    what: str, B: int, tests: Sequence[str]
+) -> Iterator[tuple[str, Callable[[int], Pvalues]]]:
+    """List cases, and what is asked of a data set of each."""
+    if what == "pairs":
+        for name, first, second in PAIRS:
+            case = (name, first, second)
+            yield (
+                f"{name}: {first}, {second}",
+                lambda seed, case=case: paired(case, seed, B),
+            )
+    elif what == "lines":
+        yield "ols: linear20", lambda seed: lines(seed, B)
+    elif what == "forests":
+        for name in IDLE:
+            yield name, lambda seed, name=name: forests(name, seed, B)
+    else:
+        for one in CASES[what]:
+            yield (
+                ": ".join(one),
+                lambda seed, one=one: asked(one, seed, B, tests),
+            )
+
+
 def main() -> None:
     warnings.simplefilter("ignore", vs.VstatkitWarning)
     if sys.argv[1:2] == ["time"]:
@@ -253,25 +306,12 @@ def main() -> None:
     data_sets = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     B = int(sys.argv[2]) if len(sys.argv) > 2 else 300
     tests = [name for name in sys.argv[3:] if name in QUESTIONS] or list(QUESTIONS)
-    asked = [name for name in sys.argv[3:] if name not in QUESTIONS]
-    asked = asked or ["nulls", "held", "alternatives", "pairs", "fits"]
-    cases = {
-        "nulls": NULLS,
-        "held": HELD,
-        "aside": ASIDE,
-        "alternatives": ALTERNATIVES,
-    }
-    for what in asked:
-        if what == "pairs":
-            rows = (pair_shares(case, data_sets, B) for case in PAIRS)
-        elif what == "fits":
-            rows = iter([fit_shares(data_sets, B)])
-        else:
-            rows = (shares(case, data_sets, B, tests) for case in cases[what])
+    wanted = [name for name in sys.argv[3:] if name not in QUESTIONS]
+    wanted = wanted or [*CASES, "pairs", "lines", "forests"]
+    for what in wanted:
         print(f"{what}: share of {data_sets} data sets rejected at 5 %, B = {B}")
-        for row in rows:
-            texts = [f"{k} {v if k == 'case' else f'{v:.3f}'}" for k, v in row.items()]
-            print("  ", ", ".join(texts), flush=True)
+        for case, ask in questions(what, B, tests):
+            print("  ", shares(case, data_sets, ask), flush=True)
     error = 100 * np.sqrt(0.05 * 0.95 / data_sets)
     print(f"The Monte Carlo error of a share of 5 % is {error:.1f} points.")
 

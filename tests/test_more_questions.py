@@ -15,8 +15,10 @@ from sklearn.linear_model import Ridge
 import vstatkit as vs
 from vstatkit.ensemble.copies import Copier
 from vstatkit.ensemble.refitted import Reader
+from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS
+from vstatkit.variance.estimate import known_orders
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 
@@ -84,6 +86,16 @@ def test_fewer_learners_of_the_same_design_are_enough(data, res):
     found = vs.compare(res, few, data.head(3))
     assert found.differences.B == 40
     assert found.question == "y ~ . - y ~ x1"
+
+
+def test_two_forests_are_apart(data, res, line):
+    other = vs.fit("y ~ x1", data, B=res.B, rng=res.seed)
+    found = vs.compare(res, other).differences
+    expected = known_orders(
+        res.variance, res.design, found.values, None, KernelKind.APART
+    )
+    assert found.orders == expected != res.orders
+    assert vs.compare(res, line).differences.orders == res.orders
 
 
 def test_equal_fits_do_not_differ(res):

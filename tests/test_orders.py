@@ -419,6 +419,8 @@ def test_reference_values_are_spread_over_all():
 
 def test_kinds_have_names():
     assert kernel_kind("smooth") is KernelKind.SMOOTH
+    with pytest.raises(ValueError, match="'smooth', 'trees', 'unknown'; got 'apart'"):
+        kernel_kind("apart")
     with pytest.raises(ValueError, match="'unknown'; got 'leafy'"):
         kernel_kind("leafy")
 

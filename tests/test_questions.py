@@ -12,7 +12,7 @@ from vstatkit.ensemble.copies import Copier
 from vstatkit.ensemble.losses import mean_saved, row_losses, saved_losses
 from vstatkit.ensemble.refitted import Reader, on_design, refitted_values
 from vstatkit.inference.multiple import benjamini_hochberg, holm
-from vstatkit.inference.pooled import pooled_sf, pooled_test
+from vstatkit.inference.pooled import _degrees, pooled_sf, pooled_test
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.redesign import with_design
 from vstatkit.sampling.counts import dense
@@ -23,7 +23,13 @@ from vstatkit.variance.estimate import (
     estimate_covariance,
     known_orders,
 )
-from vstatkit.variance.shape import _unbiased
+from vstatkit.variance.shape import (
+    Traces,
+    _error_of_second,
+    _powers,
+    _unbiased,
+    covariance_traces,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 
@@ -68,7 +74,16 @@ def literal_traces(design, h, V, M):
     second = np.trace(C @ C) - np.trace(square)
     second += max(np.trace(square - noise), 0) / 3
     third = np.trace(C @ C @ C) - 3 * twice - cubes
-    return second, third + max(twice - np.trace(noise @ C), 0)
+    first = np.trace(S @ S) ** 2 + np.trace(S @ S @ S @ S)
+    error = 4 * n**2 * first + 16 * np.trace(W @ W @ W @ S)
+    error += 8 * n * max(np.trace(W @ S @ W @ S) - n * first, 0)
+    return second, third + max(twice - np.trace(noise @ C), 0), np.sqrt(error)
+
+
+def posterior_mean(estimate, error, low, high):
+    x = np.linspace(low, high, 100_001)
+    weights = np.exp(-(((x - estimate) / error) ** 2) / 2)
+    return np.trapezoid(weights * x, x) / np.trapezoid(weights, x)
 
 
 def literal_pooled(design, h, method, orders):
@@ -85,8 +100,9 @@ def literal_pooled(design, h, method, orders):
     positive = np.trace(V) + error * stats.norm.pdf(z) / stats.norm.cdf(z)
     trace = positive + np.trace(M)
     total = np.trace(V) + np.trace(M)
-    second, third = literal_traces(design, h, V, M)
-    second /= total**2 - error**2
+    second, third, noise = literal_traces(design, h, V, M)
+    square = total**2 - error**2
+    second = posterior_mean(second / square, noise / square, 1 / m, 1)
     third /= total**3 - 3 * total * error**2
     third = min(max(third, second**2), second**1.5)
     unknown = 0 if orders is None else orders.relative_error * positive
@@ -108,13 +124,31 @@ def test_the_joint_test_is_its_formula(res, data, method):
     statistic, df_num, df_denom, df_tail = expected
     assert_allclose(found.statistic, statistic, rtol=1e-9)
     assert 1 < df_num < 12
-    assert 1 < df_tail < df_num
-    assert_allclose(found.df_num, df_num, rtol=1e-8)
+    assert 1 < df_tail <= df_num * (1 + 1e-9)
+    assert_allclose(found.df_num, df_num, rtol=1e-6)
     assert_allclose(found.df_denom, df_denom, rtol=1e-9)
-    assert_allclose(found.df_tail, df_tail, rtol=1e-8)
-    assert_allclose(found.pvalue, pooled_sf(*expected), rtol=1e-6)
+    assert_allclose(found.df_tail, df_tail, rtol=1e-5)
+    assert_allclose(found.pvalue, pooled_sf(*expected), rtol=1e-5)
     other = pooled_test(res.design, 1e-150 * h, method, orders)
     assert_allclose(other.pvalue, found.pvalue)
+
+
+def test_traces_are_their_formula(res):
+    h = res.predictor.values(res.recipe.task.kernel.X[:6] * 0.2)
+    V, M = estimate_covariance("jackknife", res.design, h)
+    found = covariance_traces(res.design, h, np.trace(V), M)
+    assert_allclose(found, literal_traces(res.design, h, V, M), rtol=1e-8)
+    assert covariance_traces(res.design, h, -1.0, M) is None
+
+
+def test_degrees_of_freedom_of_traces_with_errors():
+    found = _degrees(Traces(20.0, 75.0, 0.5), 10.0, 2.0, 30)
+    second = posterior_mean(20 / 96, 0.5 / 96, 1 / 30, 1)
+    third = 75 / (1000 - 3 * 10 * 4)
+    assert second**2 < third < second**1.5
+    assert_allclose(found, (1 / second, second**3 / third**2), rtol=1e-6)
+    assert _degrees(Traces(0.0, 0.0, 0.0), 10.0, 0.0, 30) == (30, pytest.approx(30))
+    assert _degrees(Traces(1.0, 1.0, 0.0), 0.0, 0.0, 30) == (1, 1)
 
 
 def test_the_tail_is_f_if_all_directions_vary_alike():
@@ -153,7 +187,8 @@ def test_traces_of_powers_are_those_of_the_covariance():
     C = k.T @ k
     zero = np.zeros((5, 5))
     found = [_unbiased(rng.normal(size=(12, 1)) * k, zero, zero) for _ in range(20_000)]
-    second, third = np.mean(found, axis=0)
+    second, third, error = np.mean(found, axis=0)
+    assert error == 0
     assert abs(second / np.trace(C @ C) - 1) < 0.03
     cubes = sum((one @ one) ** 3 for one in k)  # these are left out
     assert abs(third / (np.trace(C @ C @ C) - cubes) - 1) < 0.05
@@ -170,8 +205,27 @@ def test_noise_of_learners_does_not_add_to_traces():
         g = rng.normal(size=(12, 1)) * k + rng.normal(size=(12, 5)) @ root.T
         found.append(_unbiased(g, S, M))
     assert abs(np.mean(found, axis=0)[0] / np.trace(C @ C) - 1) < 0.03
-    naive = np.trace(C @ C) + 12 * (np.trace(S) ** 2 + np.trace(S @ S))
-    assert naive / np.trace(C @ C) > 1.2
+    assert np.trace(C @ C) * 1.2 < np.trace(C @ C) + 12 * np.trace(S) ** 2
+
+
+@pytest.mark.parametrize("size", [0.0, 0.3, 3.0])
+def test_the_error_of_the_second_trace(size):
+    """Noise of learners alone differs between draws: 3,000 of them."""
+    rng = np.random.default_rng(11)
+    k, root = size * rng.normal(size=(80, 4)), rng.normal(size=(4, 4))
+    S = root @ root.T
+    drawn = []
+    for _ in range(3000):
+        g = k + rng.normal(size=(80, 4)) @ root.T
+        C = g.T @ g - 80 * S
+        drawn.append(np.vdot(C, C) - _powers(g, S, C)[0])
+    true = k.T @ k
+    first = np.trace(S @ S) ** 2 + np.trace(S @ S @ S @ S)
+    # The function takes off what noise would add to an estimate of `true`.
+    plain = _error_of_second(true, S, 80) ** 2
+    both = np.trace(true @ S @ true @ S)
+    plain += 8 * 80 * (both - max(both - 80 * first, 0))
+    assert abs(np.sqrt(plain) / np.std(drawn) - 1) < 0.12
 
 
 def test_the_joint_test_holds_its_size_for_means():

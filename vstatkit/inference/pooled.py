@@ -90,12 +90,13 @@ def pooled_test(
     points being pooled.
 
     The traces of :math:`C^2` and :math:`C^3` are those of `covariance_traces`;
-    :math:`f_1` lies between one and m, h between one and
-    :math:`f_1`. Where the influences do not exceed their noise the shape of C is
-    taken to be that of the Monte Carlo part. The variance of tr C is :math:`2 n
-    \operatorname{tr} S^2 + 4 \operatorname{tr} V S`, S being the Monte Carlo covariance
-    of one influence and V the sampling part of C, and what is not known about the
-    orders beyond the first.
+    :math:`f_1` lies between one and m, h between one and :math:`f_1`. The trace of
+    :math:`C^2` is replaced by its posterior mean under a flat prior within these
+    bounds, which matters where learners are few. Where the influences do not exceed
+    their noise the shape of C is taken to be that of the Monte Carlo part. The variance
+    of tr C is :math:`2 n \operatorname{tr} S^2 + 4 \operatorname{tr} V S`, S being the
+    Monte Carlo covariance of one influence and V the sampling part of C, and what is
+    not known about the orders beyond the first.
 
     References
     ----------
@@ -167,7 +168,7 @@ def pooled_sf(
     tail = special.chdtrc(
         df_tail, np.maximum(df_tail + (statistic * ratios - 1) * slope, 0.0)
     )
-    return float(tail @ weights)
+    return min(float(tail @ weights), 1.0)  # the weights are rounded
 
 
 def _spread_of_denominator(df: float) -> tuple[Floats, Floats]:
@@ -224,7 +225,7 @@ def _denominator(
         found = covariance_traces(design, values, V, monte_carlo)
     if found is None:
         powers = monte_carlo @ monte_carlo, monte_carlo
-        found = Traces(float(np.trace(powers[0])), float(np.vdot(*powers)))
+        found = Traces(float(np.trace(powers[0])), float(np.vdot(*powers)), 0.0)
         V, error = 0.0, 0.0
     df_num, df_tail = _degrees(found, V + M, error, len(sampling))
     return _Denominator(trace, df_num, df_denom, df_tail)
@@ -234,11 +235,19 @@ def _degrees(found: Traces, trace: float, error: float, m: int) -> tuple[float, 
     """Turn traces of powers into degrees of freedom; the trace has an error itself."""
     if trace <= 0:
         return 1.0, 1.0
-    second = found.second / (trace**2 - error**2)
+    square = trace**2 - error**2
+    second = _between(found.second / square, found.error / square, 1 / m, 1.0)
     third = found.third / (trace**3 - 3 * trace * error**2)
-    second = float(np.clip(second, 1 / m, 1.0))
     third = float(np.clip(third, second**2, second**1.5))
     return 1 / second, second**3 / third**2
+
+
+def _between(estimate: float, error: float, low: float, high: float) -> float:
+    """Give the posterior mean under a flat prior between two bounds."""
+    if error <= 1e-6 * (high - low):
+        return float(np.clip(estimate, low, high))
+    a, b = (low - estimate) / error, (high - estimate) / error
+    return float(np.clip(stats.truncnorm.mean(a, b, estimate, error), low, high))
 
 
 def _noise(parts: VarianceComponents, sampling: Floats, monte_carlo: Floats) -> float:

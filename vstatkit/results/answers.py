@@ -103,15 +103,45 @@ def _written(frame: pd.DataFrame) -> str:
 
 
 class FeatureTest(Answer):
-    """A test that the response does not depend on some predictors, given the others."""
+    """A test that the response does not depend on some predictors, given the others.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> found = vs.fit("y ~ x1 + x4", data, B=100, rng=1).feature_test("x4", points=20)
+    >>> found.null
+    'Null: y does not depend on x4, given the others'
+    >>> found.table().shape[0], found.pvalue < 0.01
+    (20, True)
+    """
 
 
 class InteractionTest(Answer):
-    """A test that predictors act additively."""
+    """A test that predictors act additively.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
+    >>> list(res.interaction_test("x1", "x4", grid=2).points)[:4]
+    ['first', 'second', 'from_first', 'to_first']
+    """
 
 
 class FitComparison(Answer):
-    """Two fits side by side, and a test that they predict the same."""
+    """Two fits side by side, and a test that they predict the same.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
+    >>> line = vs.fit("y ~ x1 + x4", data, kernel="ols", B=100, rng=1)
+    >>> vs.compare(res, line).question
+    'forest - ols'
+    """
 
     def __str__(self) -> str:
         shown = self.table()

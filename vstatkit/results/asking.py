@@ -76,7 +76,9 @@ class Asking:
         Differences of learners on the same subsamples are kernels, so that their joint
         covariance comes from the learners. Rows with their copies are nearly
         independent and alike: the randomness of the copies is part of that covariance
-        already, and nothing is to be added for it. See `pooled_test` for the test.
+        already, and nothing is to be added for it. Of differences of trees more of the
+        variance is beyond the first order than of predictions; it is measured on them.
+        See `pooled_test` for the test.
 
         A copy is what the other predictors say of the predictor (least squares, curves
         and a small forest, out of bag) plus what they leave unexplained, taken from
@@ -144,9 +146,10 @@ class Asking:
         -----
         The standard error is that of the rows' differences, what pairs of rows have in
         common through the learners that saw one of them, and what other learners would
-        change; see `mean_saved`. It is made for the question whether a predictor saves
-        anything. That another training set would give another ensemble, in which a
-        real predictor saves more or less, is not in it. p-values are one-sided. `holm`
+        change, each counted once; see `mean_saved`. It is made for the question whether
+        a predictor saves anything. That another training set would give another
+        ensemble, in which a real predictor saves more or less, is not in it. p-values
+        are one-sided. `holm`
         keeps the chance of any false discovery, `bh` the expected share of false ones.
 
         References

@@ -52,6 +52,16 @@ class Importance(Tabular):
         Degrees of freedom of the standard errors.
     n_rows : int
         Rows that were predicted out of bag.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> found = vs.fit("y ~ x1 + x4", data, B=100, rng=1).importance()
+    >>> list(found.frame)
+    ['importance', 'std_error', 'share', 'pvalue', 'holm', 'bh']
+    >>> (found.conf_int()["lower"] > 0).to_dict()["x4"]
+    True
     """
 
     frame: pd.DataFrame

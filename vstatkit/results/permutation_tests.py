@@ -51,6 +51,15 @@ class PermutationTest:
         What took the place of the predictors, and what changed places.
     n_rows, n_learners : int
         Rows that were predicted out of bag, and learners of each fit.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=50, rng=1)
+    >>> found = res.permutation_test("x4", permutations=9, learners=50)
+    >>> found.pvalue, len(found.others)
+    (0.1, 9)
     """
 
     variables: tuple[str, ...]

@@ -14,10 +14,14 @@ ROWS = 4096
 
 
 class Traces(NamedTuple):
-    """Traces of the second and third power of a covariance."""
+    """Traces of the second and third power of a covariance.
+
+    `error` is the Monte Carlo error of the second.
+    """
 
     second: float
     third: float
+    error: float
 
 
 def covariance_traces(
@@ -91,7 +95,23 @@ def _unbiased(g: Floats, S: Floats, M: Floats) -> Traces:
     twice = mixed - cubes  # tr A_i^2 A_j of different units
     third = float(np.vdot(C @ C, C)) - 3 * twice - cubes
     third += max(twice - float(np.vdot(noise, C)), 0.0)
-    return Traces(float(np.vdot(C, C)) - squares + kept, third)
+    error = _error_of_second(C - M, S, n)
+    return Traces(float(np.vdot(C, C)) - squares + kept, third, error)
+
+
+def _error_of_second(V: Floats, S: Floats, n: int) -> float:
+    r"""Monte Carlo error of the sum of traces of products of different units.
+
+    With normal noise of covariance S in the influences, whose squares sum up to V, the
+    variance is :math:`4 n^2 ((\operatorname{tr} S^2)^2 + \operatorname{tr} S^4) + 8 n
+    \operatorname{tr} V S V S + 16 \operatorname{tr} V^3 S`. The noise of V itself
+    adds n times the first bracket to :math:`\operatorname{tr} V S V S`: taken off.
+    """
+    S2, VS = S @ S, V @ S
+    noise = float(np.trace(S2)) ** 2 + float(np.vdot(S2, S2))
+    both = max(float(np.vdot(VS, VS.T)) - n * noise, 0.0)
+    linear = max(float(np.vdot(V @ V, VS.T)), 0.0)
+    return float(np.sqrt(4 * n**2 * noise + 8 * n * both + 16 * linear))
 
 
 def _powers(g: Floats, E: Floats, C: Floats) -> tuple[float, float, float]:
