@@ -1,6 +1,6 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
