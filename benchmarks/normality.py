@@ -7,7 +7,7 @@ of 95 %: the mean of skewed numbers, or the predictions of 3,000 trees on 100 ro
 the first three query points of a law of the validity study. `normality_check` says from
 every data set how often its interval misses on either side. The means of what it
 says are printed beside the share of intervals that lie above and below the mean of all
-estimates. All cases were named before any was run.
+estimates. The laws were named before any was run.
 """
 
 import sys
