@@ -267,6 +267,11 @@ def test_an_empty_column_is_named_alone(data, empty, missing, tmp_path):
         fit("price ~ x + empty + none", two, missing=missing)
 
 
+def test_columns_with_some_values_are_not_empty(data):
+    gaps = data.assign(x=data["x"].where(data["x"] > 0))
+    assert fit("price ~ x + group", gaps).nobs == (data["x"] > 0).sum()
+
+
 def test_numbers_as_text_in_files_are_refused_too(data, tmp_path):
     path = tmp_path / "data.csv"
     data.assign(t=[f"€{v:.4f}" for v in data["price"]]).to_csv(path, index=False)
@@ -334,6 +339,18 @@ def test_two_spellings_are_two_columns_where_both_are_there(data):
     same(fit(f"price ~ {MU}", frame), fit('price ~ Q("x.y")', data))
     same(fit(f"price ~ np.abs({MICRO})", frame), fit("price ~ np.abs(x)", data))
     same(fit(f"price ~ np.abs({MU})", frame), fit('price ~ np.abs(Q("x.y"))', data))
+
+
+def test_of_two_spellings_none_is_guessed(data):
+    frame = data.assign(**{"\uff21": data["x"], "\U0001d400": data["x.y"]})
+    with pytest.raises(vs.FormulaError, match="'A' is not a column"):
+        fit("price ~ A", frame)
+
+
+def test_formulas_of_strangers_tell_functions_from_columns_too(data):
+    frame = data.assign(I=data["x.y"])
+    found = fit("price ~ I(I * 2)", frame, eval_env="restricted")
+    same(found, fit("price ~ I(w * 2)", data.assign(w=data["x.y"])))
 
 
 def test_names_that_are_plain_stay_as_they_are():

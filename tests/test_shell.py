@@ -305,6 +305,7 @@ def test_query_points_are_written_as_the_data_are(tmp_path, capsys):
         ("a b  c\n1 2 3\n", r"\s+"),
         ("a\n1\n2\n", ","),
         ("a\tb\n1\t2 3\n", "\t"),
+        ("a;b,c\n1;2\n3;4\n", ";"),
     ],
 )
 def test_separators(text, sep):
