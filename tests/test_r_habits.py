@@ -83,6 +83,7 @@ def columns(formula, frame=None, **options):
         ("y ~ I(pi * x)", [np.pi * X]),
         ("y ~ ifelse(x > 2, 1, 0)", [X > 2]),
         ("y ~ poly(x, 2, raw = T)", [X, X**2]),
+        ("y ~ cut(x, c(0.5, 2, 7), include.lowest = T, right = F)", [X >= 2]),
         ("y ~ x - 1", [X]),
         ("log(`my x`, 2) ~ x", [X]),
     ],
