@@ -98,12 +98,11 @@ def effects_table(frame: pd.DataFrame, alpha: float) -> Table:
 
 
 def estimates_table(results: EnsembleResults, alpha: float) -> Table:
-    """Tabulate the estimates; tests only where zero, or a given value, means something.
+    """Tabulate the estimates; tests only of coefficients, statistics, contrasts.
 
     Nobody asks whether a prediction is zero.
     """
     bounds = results.conf_int(alpha)
-    tested = results.info.coefficients or results.null is not None
     tests: list[Column] = [
         ("t", results.zvalues, _t_text),
         ("p", results.pvalues, chance_text),
@@ -112,7 +111,7 @@ def estimates_table(results: EnsembleResults, alpha: float) -> Table:
         ("Estimate", results.params, number_text),
         ("Std. error", results.bse, number_text),
         ("df", results.df, _df_text),
-        *(tests if tested else []),
+        *(tests if results.info.coefficients else []),
         *_interval_columns(bounds["lower"], bounds["upper"], alpha),
     ]
     return labelled("Estimates", "Name", results.labels, columns)

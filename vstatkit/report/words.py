@@ -123,11 +123,7 @@ def _estimate_lines(results: EnsembleResults, alpha: float) -> list[str]:
 def _subject(results: EnsembleResults, place: int) -> str:
     """Name an estimate: a prediction by its row, others by their label."""
     label = results.labels[place]
-    if (
-        results.predictor is None
-        or results.info.coefficients
-        or results.null is not None
-    ):
+    if results.predictor is None or results.info.coefficients:
         return f"The estimate for {label_texts(results.labels)[place]}"
     parts = label if isinstance(label, tuple) else (label,)
     row = "the typical row" if parts[0] == "typical" else f"row {parts[0]}"
