@@ -123,6 +123,16 @@ def test_factors_have_their_levels(res, data):
         curve.contrast("z")
 
 
+@pytest.mark.parametrize("beyond", [-0.06, 0.56, 30.0])
+def test_contrasts_do_not_go_beyond_the_curve(res, beyond):
+    curve = res.partial_dependence("x1", grid=[0.0, 0.1, 0.4])
+    with pytest.raises(ValueError, match=r"from x1 = 0 to 0\.4"):
+        curve.contrast(beyond, 0.1)
+    for near, point in ((-0.04, 0.0), (0.54, 0.4)):
+        change, wanted = curve.contrast(near, 0.1), curve.contrast(point, 0.1)
+        np.testing.assert_allclose(change.params, wanted.params)
+
+
 def test_contrasts_are_combinations_of_points(res):
     curve = res.partial_dependence("x4", grid=[0.1, 0.4, 0.9])
     change = curve.contrast(0.88, 0.1)

@@ -93,8 +93,8 @@ class Curve(AverageTable):
         Parameters
         ----------
         to : value of the predictor, optional
-            A point (of several numbers the nearest on the grid; a pair for two
-            predictors); all points by default.
+            A point (of numbers the nearest on the grid, beyond whose ends they may be
+            by half a step; a pair for two predictors); all points by default.
         start : value of the predictor, optional
             The point to compare with; the mean over the points of the grid by
             default.
@@ -159,8 +159,7 @@ class Curve(AverageTable):
             if factor:
                 gap = np.where(column == one, 0.0, np.inf)
             else:
-                unit = float(column.max() - column.min()) or 1.0
-                gap = np.abs(column.to_numpy(dtype=np.float64) - float(one)) / unit
+                gap = _gaps(column.to_numpy(dtype=np.float64), float(one), name)
             distance = distance + gap
         place = int(np.argmin(distance))
         if not np.isfinite(distance[place]):
@@ -191,6 +190,22 @@ class Curve(AverageTable):
         names = ", ".join(map(str, self.variables))
         text = f"{self.title} on {names}, {self.n_points} points, se={self.se!r}"
         return textwrap.shorten(f"<Curve: {text}", 90) + ">"
+
+
+def _gaps(points: Floats, value: float, name: str) -> Floats:
+    """Distances of a value from the points of a grid, as shares of its range.
+
+    Half a step beyond the ends the nearest point would be another question's answer.
+    """
+    ends = np.unique(points)
+    unit = float(ends[-1] - ends[0]) or 1.0
+    first, last = np.diff(ends)[[0, -1]] if ends.size > 1 else (0.0, 0.0)
+    if not ends[0] - first / 2 <= value <= ends[-1] + last / 2:
+        raise ValueError(
+            f"the curve goes from {name} = {ends[0]:.4g} to {ends[-1]:.4g}; got "
+            f"{value:.4g}. Ask for a curve with a `grid` that has it."
+        )
+    return np.asarray(np.abs(points - value) / unit)
 
 
 def _relabelled(results: EnsembleResults, texts: list[str]) -> EnsembleResults:
