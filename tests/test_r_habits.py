@@ -151,6 +151,7 @@ def test_errors_say_what_to_write(formula, message, environment):
         "y ~ ns(x, 100000)",
         "y ~ cut(x, 9^99^99)",
         "y ~ cut(x, c(0, 1) * 99999999)",
+        "y ~ I(cut(x, 2) * 2)",
         "y ~ log(x, out = x)",
         "y ~ log(x, 2, x)",
     ],

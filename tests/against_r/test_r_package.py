@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -111,6 +112,15 @@ def test_out_of_bag_predictions_are_named_as_in_r():
     )
     with pytest.raises(ValueError, match="oob = FALSE"):
         r_package.out_of_bag(few(oob=False)[1])
+
+
+def test_rows_that_were_not_scored_are_missing():
+    """Of many observations only some are scored."""
+    _, res = few()
+    some = replace(res.recipe, oob=res.recipe.oob.only(np.array([3, 5])))
+    fitted = np.array(r_package.out_of_bag(replace(res, recipe=some))["fitted"][0])
+    assert np.flatnonzero(np.isfinite(fitted)).tolist() == [3, 5]
+    assert_allclose(fitted[[3, 5]], res.recipe.oob.mean[[3, 5], 0])
 
 
 def test_rows_with_names_keep_them_and_classes_count_from_one():
