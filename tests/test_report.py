@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import vstatkit as vs
 from vstatkit.report import pictures
@@ -17,7 +18,7 @@ from vstatkit.report.writing import report_page
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
-    "&amp; $\\frac{1",
+    "&amp; $\\frac{1$",
     "</table></style>",
     "a\ttab",
     "\u202egnihton",
@@ -57,8 +58,8 @@ def hostile():
     columns = vs.datasets.mars(80, rng=2)
     numbers = {name: columns[f"x{j % 5 + 1}"] for j, name in enumerate(HOSTILE)}
     level = np.where(columns["x1"] > 0.5, "<b>", "</tr>&")
-    frame = pd.DataFrame({**numbers, "<i>": level, "y<h1>": columns["y"]})
-    return vs.fit('Q("y<h1>") ~ .', frame, B=200, rng=1)
+    frame = pd.DataFrame({**numbers, "<i>": level, "$\\frac{<h1>$": columns["y"]})
+    return vs.fit('Q(r"$\\frac{<h1>$") ~ .', frame, B=200, rng=1)
 
 
 def given_ensemble():
@@ -268,6 +269,17 @@ def test_names_are_escaped(hostile):
     assert set(map(visible, HOSTILE)) < set(page.table("Effects"))
     effect = page.table("Effects")["<i>"]
     assert {effect["From"], effect["To"]} == {"<b>", "</tr>&"}
+
+
+def test_long_names_leave_room_for_the_picture():
+    ax = Figure().subplots()
+    ax.set(xlabel="x" * 200, ylabel="y" * 200)
+    ax.set_yticks([0, 1], ["a" * 100 + "z", "short"])
+    pictures._tame(ax)
+    assert ax.get_xlabel() == "x" * 27 + "…" + "x" * 27
+    assert ax.get_ylabel() == "y" * 19 + "…" + "y" * 19
+    names = [one.get_text() for one in ax.get_yticklabels()]
+    assert names == ["a" * 19 + "…" + "a" * 18 + "z", "short"]
 
 
 def test_pages_hold_letters_that_utf8_does_not():
