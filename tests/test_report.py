@@ -177,7 +177,7 @@ def test_the_numbers_are_those_of_the_results(forest, tmp_path):
     page = check((tmp_path / "fit.html").read_text(encoding="utf-8"))
     effects, found = page.table("Effects"), forest.effects_frame(0.1)
     assert list(effects) == list(found.index)
-    names = {"From": "from", "To": "to", "Change": "estimate", "t": "z",
+    names = {"From": "from", "To": "to", "Change": "estimate", "t": "t",
              "Std. error": "std_error", "df": "df", "Lower (90%)": "ci_lower",
              "Upper (90%)": "ci_upper"}  # fmt: skip
     for label, row in effects.items():
@@ -254,8 +254,10 @@ def test_loaded_results_have_the_report_of_the_saved(forest, written, tmp_path):
     forest.save(tmp_path / "fit.npz")
     loaded = report_page(vs.load(tmp_path / "fit.npz"))
     rows = re.compile(r'<tr><th scope="row">[^<]*samples_|.*max_features.*')
+    # Marks below the curves say where the training rows are, which files do not hold.
+    pixels = re.compile('src="data:[^"]*"')
     kept = [line for line in written.splitlines() if not rows.match(line)]
-    assert loaded.splitlines() == kept
+    assert pixels.sub("", loaded).splitlines() == [pixels.sub("", one) for one in kept]
 
 
 def test_names_are_escaped(hostile):

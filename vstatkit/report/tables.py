@@ -89,7 +89,7 @@ def effects_table(frame: pd.DataFrame, alpha: float) -> Table:
         ("To", frame["to"], setting_text),
         ("Change", frame["estimate"], number_text),
         ("Std. error", frame["std_error"], number_text),
-        ("t", frame["z"], _t_text),
+        ("t", frame["t"], _t_text),
         ("df", frame["df"], _df_text),
         ("p", frame["p_value"], chance_text),
         *_interval_columns(frame["ci_lower"], frame["ci_upper"], alpha),
