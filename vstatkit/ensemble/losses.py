@@ -176,8 +176,8 @@ def mean_saved(
 
     .. math::
 
-        \operatorname{var} = \frac{n}{n - 1} \sum_j \Big( r_j^2 - \sum_b p_{bj}^2
-        + r_j t_j + \frac{L}{a_j} \sum_b p_{bj} g_b \Big) + \sum_b g_b^2 .
+        \operatorname{var} = \frac{n}{n - 1} \sum_j \Bigl( r_j^2 - \sum_b p_{bj}^2
+        + r_j t_j + \frac{L}{a_j} \sum_b p_{bj} g_b \Bigr) + \sum_b g_b^2 .
 
     The first term is the variance that the rows have if the learners are given. Under
     the null :math:`d_i` is nearly a sum over the rows j that learners of row i saw, of
