@@ -220,7 +220,7 @@ def test_forests_are_read_inside_r_from_files_by_name_and_as_they_are(reticulate
         all <- predict(model, df[1:3, ], predict.all = TRUE, num.threads = 1)
         counts <- simplify2array(model$inbag.counts)
         jack <- ranger:::rInfJack(all$predictions, counts, calibrate = FALSE)
-        ours <- unlist(res$components$sampling$tolist())
+        ours <- as.numeric(res$components$sampling)
         stopifnot(all.equal(ours, jack$var.hat, tolerance = 1e-10))
         wrong <- try(bridge$from_ranger("nobody", df, df[1:3, ]), silent = TRUE)
         stopifnot(grepl("has no object 'nobody'", wrong))

@@ -27,8 +27,14 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
     found <- call_method(object, "predict", data = whole)
     return(spread(unlist(found, use.names = FALSE), gaps, row.names(frame), classes))
   }
-  table <- prediction_table(object, whole, alpha, extra)
-  if (interval == "prediction" && is.null(table$obs_ci_lower)) {
+  # Limits of new observations are an error here where they are asked for and missing.
+  table <- withCallingHandlers(
+    prediction_table(object, whole, alpha, extra),
+    warning = function(w) {
+      if (grepl("^obs_ci_lower", conditionMessage(w))) invokeRestart("muffleWarning")
+    }
+  )
+  if (interval == "prediction" && all(is.na(table$obs_ci_lower))) {
     fail(paste0(
       "prediction intervals at level = ", level, " need out-of-bag residuals of ",
       ceiling(2 / alpha) - 1, " rows or more; there are fewer. Use a smaller level."
