@@ -134,7 +134,7 @@ def test_an_outside_plot_is_drawn(data):
     drawn = axes.lines[0].get_ydata()
     assert_array_equal(drawn, np.sort(res.influence().iloc[:, 0])[::-1])
     assert res.plot(axes, kind="ranked influence") is axes
-    with pytest.raises(ValueError, match="'bias', 'ranked influence'; got"):
+    with pytest.raises(ValueError, match="'convergence', 'ranked influence'; got"):
         res.plot(kind="ranked")
 
 
