@@ -45,7 +45,7 @@ def test_the_numbers_do_not_depend_on_what_is_kept(data, kernel, monkeypatch):
     pd.testing.assert_frame_equal(kept.summary_frame(), gone.summary_frame())
     assert kept.orders == gone.orders
     assert kept.scores.table == gone.scores.table
-    assert NOTE in gone.summary().notes[-1]
+    assert any(NOTE in one for one in gone.summary().notes)
     other = [one.with_variance("jackknife").bse for one in (kept, gone)]
     pd.testing.assert_series_equal(*other)
     for ask in (gone.predict, gone.get_prediction):
