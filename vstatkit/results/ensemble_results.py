@@ -40,6 +40,7 @@ from vstatkit.results.beyond import measured_orders
 from vstatkit.results.checking import Checking
 from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.effects import effect_estimates, effects_table
+from vstatkit.results.estimated import Estimated
 from vstatkit.results.fitted import Fitted
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.observations import collected_errors
@@ -63,7 +64,16 @@ from vstatkit.variance.registry import ESTIMATORS, resolved
 
 @dataclass(frozen=True)
 class EnsembleResults(
-    Views, Predicting, Fitted, Testing, Tabular, Averaging, Asking, Aiming, Checking
+    Estimated,
+    Views,
+    Predicting,
+    Fitted,
+    Testing,
+    Tabular,
+    Averaging,
+    Asking,
+    Aiming,
+    Checking,
 ):
     """An ensemble's estimates with their uncertainty.
 
@@ -192,36 +202,6 @@ class EnsembleResults(
 
     def _series(self, values: Floats, name: str) -> pd.Series:
         return pd.Series(values, self.labels, name=name)
-
-    @property
-    def params(self) -> pd.Series:
-        """Estimates."""
-        return self._series(self.estimates.estimate, "params")
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors, from the stabilised variance."""
-        return self._series(self.estimates.bse, "bse")
-
-    @property
-    def zvalues(self) -> pd.Series:
-        """Estimates over standard errors."""
-        return self._series(self.estimates.zvalues, "zvalues")
-
-    @property
-    def tvalues(self) -> pd.Series:
-        """The same as `zvalues`, by the name that goes with Student's t."""
-        return self.zvalues.rename("tvalues")
-
-    @property
-    def pvalues(self) -> pd.Series:
-        """Two-sided p-values for the null of zero, by Student's t with `df`."""
-        return self._series(self.estimates.pvalues, "pvalues")
-
-    @property
-    def df(self) -> pd.Series:
-        """Degrees of freedom of the variance estimates."""
-        return self._series(self.estimates.df, "df")
 
     @property
     def components(self) -> VarianceComponents:

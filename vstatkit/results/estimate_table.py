@@ -1,6 +1,6 @@
 """What tables of estimates have in common, whatever they are tables of."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,6 +8,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
+from vstatkit.results.estimated import Estimated
 from vstatkit.results.tables import estimates_frame
 from vstatkit.results.tabular import Tabular
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-class EstimateTable(Tabular, ABC):
+class EstimateTable(Estimated, Tabular):
     """Estimates as a table: numbers, intervals, covariances, text and HTML.
 
     Examples
@@ -53,39 +54,9 @@ class EstimateTable(Tabular, ABC):
         return pd.Series(values, self.joint.labels, name=name)
 
     @property
-    def params(self) -> pd.Series:
-        """Estimates."""
-        return self._series(self.estimates.estimate, "params")
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors."""
-        return self._series(self.estimates.bse, "bse")
-
-    @property
-    def df(self) -> pd.Series:
-        """Degrees of freedom of the variances."""
-        return self._series(self.estimates.df, "df")
-
-    @property
-    def zvalues(self) -> pd.Series:
-        """Estimates over their standard errors."""
-        return self._series(self.estimates.zvalues, "zvalues")
-
-    @property
-    def tvalues(self) -> pd.Series:
-        """The same as `zvalues`, by the name that goes with Student's t."""
-        return self.zvalues.rename("tvalues")
-
-    @property
     def nobs(self) -> int:
         """Observations that the learners were drawn from."""
         return self.joint.nobs
-
-    @property
-    def pvalues(self) -> pd.Series:
-        """Two-sided p-values for the null of zero."""
-        return self._series(self.estimates.pvalues, "pvalues")
 
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
         """Confidence intervals, one by one or all at once."""
