@@ -40,7 +40,7 @@ class Testing:
         >>> import vstatkit as vs
         >>> data = vs.datasets.mars(200, rng=1)
         >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
-        >>> bool(res.t_test("x4 = 0").pvalues.item() < 0.001)
+        >>> bool(res.t_test("x4 = 0").pvalues.item() < 0.01)
         True
         """
         return contrasts(_results(self), R)
@@ -53,7 +53,7 @@ class Testing:
         >>> import vstatkit as vs
         >>> data = vs.datasets.mars(200, rng=1)
         >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
-        >>> res.wald_test("x1 = 0, x4 = 0").pvalue < 0.001
+        >>> res.wald_test("x1 = 0, x4 = 0").pvalue < 0.01
         True
         """
         return joint_test(_results(self), R)
