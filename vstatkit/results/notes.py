@@ -271,8 +271,8 @@ def _few_units_note(results: EnsembleResults) -> str | None:
         return None
     return (
         f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
-        f"{results.info.units}: forests' 95% intervals have been measured to cover 92 "
-        "to 96%, with the jackknife's variance."
+        f"{results.info.units}: even with the jackknife's variance, forests' 95% "
+        "intervals have been measured to cover 92% in places."
     )
 
 
