@@ -293,3 +293,26 @@ def test_data_of_a_statistic_have_rows():
 def test_a_predictor_that_is_all_missing_has_no_effect(data):
     res = fit("y ~ x1 + x2", data.assign(x2=np.nan), missing="pass")
     assert list(res.effects.index) == ["x1"]
+
+
+@pytest.mark.parametrize("replace", ["no", "FALSE", None, 1, [True, False]])
+def test_replace_is_true_or_false(replace):
+    data = vs.datasets.mars(30, rng=1)
+    with pytest.raises(TypeError, match="`replace` must be True"):
+        vs.fit("y ~ x1", data, B=10, replace=replace)
+    assert not vs.fit("y ~ x1", data, B=10, replace=np.bool_(False)).replace
+
+
+@pytest.mark.parametrize(
+    "formula", ["y ~ x1 + y", "y ~ x1 * y", "np.log(y) ~ x1 + np.log(y)"]
+)
+def test_a_response_does_not_predict_itself(formula):
+    data = vs.datasets.mars(30, rng=1)
+    with pytest.raises(vs.FormulaError, match="stands on both sides"):
+        vs.fit(formula, data, B=10)
+
+
+def test_a_response_may_be_taken_out_of_the_dot():
+    data = vs.datasets.mars(30, rng=1)
+    found = vs.fit("y ~ . - y", data, B=10, rng=1)
+    np.testing.assert_allclose(found.params, vs.fit("y ~ .", data, B=10, rng=1).params)

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import bare_name, columns_in, names_in
 from vstatkit.formula.terms import Codes, sides, written_factors
 
@@ -79,6 +80,7 @@ def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
         Products of more terms than these are refused.
     """
     left, right = sides(tree, max_terms)
+    _check_response(left.terms.values(), right.terms.values())
     origins = written_factors(tree)
     held = set(columns)
     bare = {code: bare_name(code) for code in origins}
@@ -92,6 +94,17 @@ def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
         },
         origins=origins,
     )
+
+
+def _check_response(left: Iterable[Codes], right: Iterable[Codes]) -> None:
+    """Refuse a response that is a predictor too: it would predict itself."""
+    both = set(distinct(left)) & set(distinct(right))
+    if both:
+        name = sorted(both)[0]
+        raise FormulaError(
+            f"{name!r} stands on both sides of the formula: a response cannot be its "
+            "own predictor. Take it out of the right-hand side."
+        )
 
 
 def _with_intercept(terms: Iterable[Codes], intercept: bool) -> tuple[Codes, ...]:

@@ -104,6 +104,11 @@ def build_design(
 ) -> tuple[SubsampleDesign, int | Literal["auto", "complete"]]:
     """Build the design, and settle B where the design's options imply it."""
     scheme = find_design(name)
+    if not isinstance(replace, bool | np.bool_):
+        raise TypeError(
+            "`replace` must be True (with replacement, a V-statistic) or False "
+            f"(without, a U-statistic); got {replace!r}."
+        )
     check_options(options, scheme.options, f"design {name!r}")
     for option, value in options.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -172,8 +172,9 @@ def _add_output(group: Any) -> None:
     group.add_argument(
         "--plot",
         type=Path,
+        action="append",
         metavar="FILE",
-        help=f"draw the effects ({', '.join(PICTURES)})",
+        help=f"draw the effects ({', '.join(PICTURES)}); may be given several times",
     )
     group.add_argument(
         "--plot-kind", choices=list(PLOTS), metavar="KIND", help=", ".join(PLOTS)
@@ -216,9 +217,9 @@ def run(options: argparse.Namespace) -> int:
     for path in options.out:
         write_answer(path, results, tables, options.alpha)
         print(f"\nTable written to {path}")
-    if options.plot is not None:
-        draw(options.plot, results, options.plot_kind, options.plot_of)
-        print(f"\nPicture written to {options.plot}")
+    for path in options.plot or ():
+        draw(path, results, options.plot_kind, options.plot_of)
+        print(f"\nPicture written to {path}")
     if options.save is not None:
         results.save(options.save)
         print(f"\nResults saved in {options.save}")
@@ -271,8 +272,8 @@ def _check(options: argparse.Namespace) -> None:
     ]
     for path in options.out:
         check_output("--out", path, tuple(WRITERS), inputs)
-    if options.plot is not None:
-        check_output("--plot", options.plot, PICTURES, inputs)
+    for path in options.plot or ():
+        check_output("--plot", path, PICTURES, inputs)
     if options.save is not None:
         check_output("--save", options.save, (), inputs)
     _check_picture(options)

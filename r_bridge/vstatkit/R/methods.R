@@ -131,10 +131,12 @@ print.vstatkit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   invisible(x)
 }
 
-summary.vstatkit <- function(object, level = 0.95, ...) {
+summary.vstatkit <- function(object, level = 0.95, full = FALSE, ...) {
+  table <- call_method(object, "summary", alpha = alpha_of(level), full = isTRUE(full))
   structure(
     list(
-      text = ask("texts", call_method(object, "summary", alpha = alpha_of(level))),
+      text = gsub("summary(full=True)", "summary(fit, full = TRUE)", ask("texts", table),
+                  fixed = TRUE),
       coefficients = as.matrix(estimates_table(object, level)),
       effects = effects(object, level),
       glance = glance.vstatkit(object),

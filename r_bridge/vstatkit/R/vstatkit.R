@@ -15,8 +15,8 @@ vstatkit.formula <- function(formula, data = NULL, ..., weights = NULL,
   check_names(options)
   # As in lm(), these are looked up in the data first; a text names a column.
   beside <- if (is.data.frame(data)) data else list()
-  weights <- eval(substitute(weights), beside, parent.frame())
-  groups <- eval(substitute(groups), beside, parent.frame())
+  weights <- column_or_values(substitute(weights), beside, parent.frame())
+  groups <- column_or_values(substitute(groups), beside, parent.frame())
   named <- Filter(function(one) is.character(one) && length(one) == 1,
                   list(weights, groups))
   recipe <- read_formula(formula, data, unlist(named))
@@ -31,6 +31,14 @@ vstatkit.formula <- function(formula, data = NULL, ..., weights = NULL,
   results <- ask("fit", recipe$text, recipe$data, options)
   new_vstatkit(results, call = generic_call(match.call()), formula = formula,
                recipe = recipe, missing = options$missing)
+}
+
+# The bare name of a column is that column, which `.` then leaves out.
+column_or_values <- function(given, data, where) {
+  if (is.symbol(given) && as.character(given) %in% names(data)) {
+    return(as.character(given))
+  }
+  eval(given, data, where)
 }
 
 # As in lm(), a formula may be a text.

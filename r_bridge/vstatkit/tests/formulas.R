@@ -64,6 +64,8 @@ stopifnot(identical(names(coef(small(log(y + 9) ~ . - g))),
                     c("Intercept", "x", "z", "id", "w")))
 same(coef(small(y ~ x, groups = id, weights = w)),
      coef(small(y ~ x, groups = "id", weights = "w")))
+same(coef(small(y ~ ., groups = id, weights = w)),
+     coef(small(y ~ ., groups = "id", weights = "w")))
 grouped <- small(y ~ x, groups = id)
 stopifnot(grouped$results$design$n == 30, nobs(grouped) == n)
 stopifnot(any(grepl("of 30 clusters each", capture.output(print(grouped)))))
