@@ -551,6 +551,33 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     assert "learners are needed" not in str(many)
 
 
+@pytest.mark.parametrize("step", [0.5, 50.0])
+def test_learners_needed_are_more_than_there_are_in_any_unit(data, step):
+    """The error that never matters for predictions is no measure for slopes."""
+    few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
+    for found in (few.avg_slopes(step=step), few.avg_predictions()):
+        table = found.results.diagnostics
+        a, b = found.results.estimates.error_law
+        V = found.results.estimates.scaled_variance
+        needed = table["learners_needed"].to_numpy()
+        literal = np.sqrt(a / needed**2 + b / needed) / (2 * V)
+        assert np.allclose(literal, 0.1, rtol=0.01)
+        assert ((needed > few.B) == (table["relative_mc_error"] > 0.1)).all()
+
+
+def test_functions_and_combinations_need_learners_by_their_relative_error(data):
+    few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
+    slopes = few.avg_slopes(step=50.0)
+    by_words = slopes.t_test("x1 - x4 = 0")
+    by_function = few.transform(lambda p: 1e-3 * p).linear
+    for found in (by_words, by_function):
+        assert found.tolerance.atol == 0.0
+    worst = by_words.estimates.relative_mc_error.item()
+    assert worst > 0.1
+    assert by_words.diagnostics["learners_needed"].item() > few.B
+    assert "learners would bring it to 10%." in " ".join(str(by_words).split())
+
+
 def test_adopted_forests_average_over_their_training_rows(data):
     X, y = data[["x1", "x4"]], data["y"]
     forest = RandomForestRegressor(60, max_samples=30, random_state=1).fit(X, y)
