@@ -21,6 +21,7 @@ from vstatkit.results.moves import (
     asked_variables,
     effect_moves,
     is_factor,
+    listed,
     output_index,
     slope_steps,
 )
@@ -216,7 +217,7 @@ class Averaging:
 
     def partial_dependence(
         self,
-        *variables: str,
+        *variables: str | Sequence[str],
         data: DataLike | None = None,
         points: int | None = None,
         grid: Any = None,
@@ -227,7 +228,7 @@ class Averaging:
         Parameters
         ----------
         *variables : str
-            One predictor, or two.
+            One predictor, or two; a list of them is taken too.
         data : DataFrame, optional
             Rows to average over; by default the training rows: at most 2,000 (500
             with two predictors), drawn by the seed.
@@ -260,12 +261,12 @@ class Averaging:
         from vstatkit.results.curves import dependence  # noqa: PLC0415 takes results
 
         return dependence(
-            _results(self), variables, data, points=points, grid=grid, se=se
+            _results(self), listed(variables), data, points=points, grid=grid, se=se
         )
 
     def accumulated_effects(
         self,
-        *variables: str,
+        *variables: str | Sequence[str],
         data: DataLike | None = None,
         points: int | None = None,
     ) -> "Curve":
@@ -275,7 +276,7 @@ class Averaging:
         ----------
         *variables : str
             One numeric predictor, or two: then what they do together, beyond what
-            each does by itself.
+            each does by itself. A list of them is taken too.
         data : DataFrame, optional
             Rows; by default the training rows, at most 20,000 drawn by the seed.
         points : int, optional
@@ -304,7 +305,7 @@ class Averaging:
         """
         from vstatkit.results.curves import accumulated  # noqa: PLC0415 takes results
 
-        return accumulated(_results(self), variables, data, points)
+        return accumulated(_results(self), listed(variables), data, points)
 
     def transform(self, f: "Function") -> "Transformed":
         """Estimate a function of the estimates, by the delta method.

@@ -54,6 +54,19 @@ def asked_variables(variables: Variables | None, predictor: Predictor) -> list[A
     return asked
 
 
+def listed(variables: Sequence[Any]) -> tuple[Any, ...]:
+    """List arguments that were given one by one, or as scikit-learn takes them.
+
+    Examples
+    --------
+    >>> listed(("age", "dose")), listed((["age", "dose"],))
+    (('age', 'dose'), ('age', 'dose'))
+    """
+    if len(variables) == 1 and isinstance(variables[0], list | tuple):
+        return tuple(variables[0])
+    return tuple(variables)
+
+
 def effect_moves(
     variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
 ) -> list[Move]:
