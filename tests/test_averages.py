@@ -578,6 +578,25 @@ def test_functions_and_combinations_need_learners_by_their_relative_error(data):
     assert "learners would bring it to 10%." in " ".join(str(by_words).split())
 
 
+def test_effects_of_a_factor_are_named_by_level(data):
+    res = vs.fit("y ~ x1 + h", data, B=100, k=30, rng=1)
+    found = res.avg_effects()
+    assert list(found.frame.index) == ["x1", "h", "h"]
+    made = found.t_test("h[r] - 2 * h[q] = 0, x1 = 0")
+    by_hand = found.results.t_test([[0, -2, 1], [1, 0, 0]])
+    assert np.allclose(made.params, by_hand.params, rtol=1e-12)
+    assert np.allclose(made.bse, by_hand.bse, rtol=1e-12)
+    joint = found.wald_test(["h[q] = 0", "h[r] = 0"])
+    matrix = found.results.wald_test([[0, 1, 0], [0, 0, 1]])
+    assert joint.statistic == pytest.approx(matrix.statistic, rel=1e-12)
+    gap = found.transform(lambda p: {"gap": p["h[r]"] - p["h[q]"]})
+    estimate = found.frame["estimate"].to_numpy()
+    assert gap.params["gap"] == pytest.approx(estimate[2] - estimate[1], rel=1e-9)
+    each = res.avg_effects("h", by="g")
+    last = each.transform(lambda p: {"last": p["h[r], b"]}).params["last"]
+    assert last == pytest.approx(each.frame["estimate"].iloc[3], rel=1e-9)
+
+
 def test_adopted_forests_average_over_their_training_rows(data):
     X, y = data[["x1", "x4"]], data["y"]
     forest = RandomForestRegressor(60, max_samples=30, random_state=1).fit(X, y)
