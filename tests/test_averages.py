@@ -169,15 +169,61 @@ def test_other_rows_may_be_given(res, other):
 
 
 def test_slopes_are_differences_over_the_step(res, data):
-    found = res.avg_slopes(["x4"], step=0.4).frame
-    x = data["x4"]
-    rise = res.predict(data.assign(x4=x + 0.2)) - res.predict(data.assign(x4=x - 0.2))
-    assert np.isclose(found["estimate"].item(), rise.mean() / 0.4, rtol=1e-10)
-    assert np.allclose(res.avg_slopes("x4", step=0.4).results.limit, 5 * res.limit)
+    found = res.avg_slopes(["x4"], step=0.4)
+    x, least, most = data["x4"], data["x4"].min(), data["x4"].max()
+    ends = [(max(one - 0.2, least), min(one + 0.2, most)) for one in x]
+    low, high = np.transpose(ends)
+    assert (high - low < 0.39).any()
+    assert (high - low > 0.39).any()
+    rise = res.predict(data.assign(x4=high)) - res.predict(data.assign(x4=low))
+    slope = (rise / (high - low)).mean()
+    assert np.isclose(found.frame["estimate"].item(), slope, rtol=1e-10)
+    H = learner_values(res, data.assign(x4=high))
+    H = (H - learner_values(res, data.assign(x4=low))) / (high - low)
+    assert np.allclose(found.results.values[:, 0], H.mean(axis=1), rtol=1e-9)
+    bound = 2 * res.limit * (1 / (high - low)).mean()
+    assert np.allclose(found.results.limit, bound)
     assert np.allclose(res.avg_effects("x4").results.limit, 2 * res.limit)
     default = res.avg_slopes().frame
     assert list(default.index) == ["x1", "x4"]
     assert np.allclose(default["step"], data[["x1", "x4"]].std(), rtol=1e-12)
+
+
+def test_steps_end_where_the_training_data_do(res, other):
+    """Rows of other data, by hand: those beyond the range move towards it only."""
+    x4 = np.linspace(-1.0, 2.0, 25)
+    rows = other.assign(x4=x4)
+    least, most = (res.recipe.data["x4"].agg(one) for one in ("min", "max"))
+    low, high = x4 - 0.25, x4 + 0.25
+    for i, x in enumerate(x4):
+        if high[i] > most:
+            high[i] = max(x, most)
+        if low[i] < least:
+            low[i] = min(x, least)
+    assert (high - low >= 0.25 - 1e-12).all()
+    found = res.avg_slopes("x4", rows, step=0.5, by="g", se="population")
+    up, down = (res.predict(rows.assign(x4=end)) for end in (high, low))
+    slopes = ((up - down) / (high - low)).to_numpy()
+    for place, level in enumerate("ab"):
+        one = (rows["g"] == level).to_numpy()
+        assert np.isclose(found.params.iloc[place], slopes[one].mean(), rtol=1e-10)
+        literal = row_influence(slopes[:, None], one / one.sum(), None, 25)
+        moved = found.results.points.values[:, [place]]
+        assert np.allclose(moved, literal, rtol=1e-9, atol=1e-12)
+
+
+def test_steps_of_predictors_that_do_not_vary_or_are_missing():
+    frame = vs.datasets.mars(60, rng=3)[["x1", "x4", "y"]].assign(z=2.0)
+    line = vs.fit("y ~ 0 + x1 + z", frame, kernel="ols", B=40, k=30, rng=1)
+    slope = line.avg_slopes("z", step=1.0).params.item()
+    assert np.isclose(slope, line.params["z"], rtol=1e-9)
+    gaps = frame.assign(x4=frame["x4"].mask(frame.index % 5 == 0))
+    res = vs.fit("y ~ x1 + x4", gaps, B=60, k=30, rng=1, missing="pass")
+    some = gaps.dropna()
+    known = res.avg_slopes("x4", some, step=0.3).params.item()
+    share = len(some) / len(gaps)  # a missing value stays: its slope is zero
+    every = res.avg_slopes("x4", step=0.3).params.item()
+    assert np.isclose(every, share * known, rtol=1e-10)
 
 
 def test_probabilities_of_several_classes():
@@ -393,9 +439,12 @@ def test_linear_models_against_the_delta_method(se):
         assert np.isclose(average, frame["y"].std() / np.sqrt(n), rtol=0.06)
 
 
-def test_slopes_of_a_line_are_its_coefficients(data):
+@pytest.mark.parametrize("step", [0.3, 50.0])
+@pytest.mark.parametrize("shift", [0.0, 0.7, 90.0])
+def test_slopes_of_a_line_are_its_coefficients(data, step, shift):
     res = vs.fit("y ~ x1 + x4", data, kernel="ols", B=200, k=40, rng=1)
-    found = res.avg_slopes(step=0.3).frame
+    rows = data[["x1", "x4"]] + shift  # some or all of them beyond the range
+    found = res.avg_slopes(data=rows, step=step).frame
     assert np.allclose(found["estimate"], res.params[["x1", "x4"]], rtol=1e-9)
     assert np.allclose(found["std_error"], res.bse[["x1", "x4"]], rtol=1e-7)
     exact = smf.ols("y ~ x1 + x4", data).fit().params[["x1", "x4"]]
