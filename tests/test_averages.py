@@ -169,15 +169,61 @@ def test_other_rows_may_be_given(res, other):
 
 
 def test_slopes_are_differences_over_the_step(res, data):
-    found = res.avg_slopes(["x4"], step=0.4).frame
-    x = data["x4"]
-    rise = res.predict(data.assign(x4=x + 0.2)) - res.predict(data.assign(x4=x - 0.2))
-    assert np.isclose(found["estimate"].item(), rise.mean() / 0.4, rtol=1e-10)
-    assert np.allclose(res.avg_slopes("x4", step=0.4).results.limit, 5 * res.limit)
+    found = res.avg_slopes(["x4"], step=0.4)
+    x, least, most = data["x4"], data["x4"].min(), data["x4"].max()
+    ends = [(max(one - 0.2, least), min(one + 0.2, most)) for one in x]
+    low, high = np.transpose(ends)
+    assert (high - low < 0.39).any()
+    assert (high - low > 0.39).any()
+    rise = res.predict(data.assign(x4=high)) - res.predict(data.assign(x4=low))
+    slope = (rise / (high - low)).mean()
+    assert np.isclose(found.frame["estimate"].item(), slope, rtol=1e-10)
+    H = learner_values(res, data.assign(x4=high))
+    H = (H - learner_values(res, data.assign(x4=low))) / (high - low)
+    assert np.allclose(found.results.values[:, 0], H.mean(axis=1), rtol=1e-9)
+    bound = 2 * res.limit * (1 / (high - low)).mean()
+    assert np.allclose(found.results.limit, bound)
     assert np.allclose(res.avg_effects("x4").results.limit, 2 * res.limit)
     default = res.avg_slopes().frame
     assert list(default.index) == ["x1", "x4"]
     assert np.allclose(default["step"], data[["x1", "x4"]].std(), rtol=1e-12)
+
+
+def test_steps_end_where_the_training_data_do(res, other):
+    """Rows of other data, by hand: those beyond the range move towards it only."""
+    x4 = np.linspace(-1.0, 2.0, 25)
+    rows = other.assign(x4=x4)
+    least, most = (res.recipe.data["x4"].agg(one) for one in ("min", "max"))
+    low, high = x4 - 0.25, x4 + 0.25
+    for i, x in enumerate(x4):
+        if high[i] > most:
+            high[i] = max(x, most)
+        if low[i] < least:
+            low[i] = min(x, least)
+    assert (high - low >= 0.25 - 1e-12).all()
+    found = res.avg_slopes("x4", rows, step=0.5, by="g", se="population")
+    up, down = (res.predict(rows.assign(x4=end)) for end in (high, low))
+    slopes = ((up - down) / (high - low)).to_numpy()
+    for place, level in enumerate("ab"):
+        one = (rows["g"] == level).to_numpy()
+        assert np.isclose(found.params.iloc[place], slopes[one].mean(), rtol=1e-10)
+        literal = row_influence(slopes[:, None], one / one.sum(), None, 25)
+        moved = found.results.points.values[:, [place]]
+        assert np.allclose(moved, literal, rtol=1e-9, atol=1e-12)
+
+
+def test_steps_of_predictors_that_do_not_vary_or_are_missing():
+    frame = vs.datasets.mars(60, rng=3)[["x1", "x4", "y"]].assign(z=2.0)
+    line = vs.fit("y ~ 0 + x1 + z", frame, kernel="ols", B=40, k=30, rng=1)
+    slope = line.avg_slopes("z", step=1.0).params.item()
+    assert np.isclose(slope, line.params["z"], rtol=1e-9)
+    gaps = frame.assign(x4=frame["x4"].mask(frame.index % 5 == 0))
+    res = vs.fit("y ~ x1 + x4", gaps, B=60, k=30, rng=1, missing="pass")
+    some = gaps.dropna()
+    known = res.avg_slopes("x4", some, step=0.3).params.item()
+    share = len(some) / len(gaps)  # a missing value stays: its slope is zero
+    every = res.avg_slopes("x4", step=0.3).params.item()
+    assert np.isclose(every, share * known, rtol=1e-10)
 
 
 def test_probabilities_of_several_classes():
@@ -393,9 +439,12 @@ def test_linear_models_against_the_delta_method(se):
         assert np.isclose(average, frame["y"].std() / np.sqrt(n), rtol=0.06)
 
 
-def test_slopes_of_a_line_are_its_coefficients(data):
+@pytest.mark.parametrize("step", [0.3, 50.0])
+@pytest.mark.parametrize("shift", [0.0, 0.7, 90.0])
+def test_slopes_of_a_line_are_its_coefficients(data, step, shift):
     res = vs.fit("y ~ x1 + x4", data, kernel="ols", B=200, k=40, rng=1)
-    found = res.avg_slopes(step=0.3).frame
+    rows = data[["x1", "x4"]] + shift  # some or all of them beyond the range
+    found = res.avg_slopes(data=rows, step=step).frame
     assert np.allclose(found["estimate"], res.params[["x1", "x4"]], rtol=1e-9)
     assert np.allclose(found["std_error"], res.bse[["x1", "x4"]], rtol=1e-7)
     exact = smf.ols("y ~ x1 + x4", data).fit().params[["x1", "x4"]]
@@ -549,6 +598,52 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     many = vs.fit("y ~ x1 + x4", data, B=2000, k=30, rng=1).avg_effects()
     assert many.results.diagnostics["relative_mc_error"].max() < VAGUE
     assert "learners are needed" not in str(many)
+
+
+@pytest.mark.parametrize("step", [0.5, 50.0])
+def test_learners_needed_are_more_than_there_are_in_any_unit(data, step):
+    """The error that never matters for predictions is no measure for slopes."""
+    few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
+    for found in (few.avg_slopes(step=step), few.avg_predictions()):
+        table = found.results.diagnostics
+        a, b = found.results.estimates.error_law
+        V = found.results.estimates.scaled_variance
+        needed = table["learners_needed"].to_numpy()
+        literal = np.sqrt(a / needed**2 + b / needed) / (2 * V)
+        assert np.allclose(literal, 0.1, rtol=0.01)
+        assert ((needed > few.B) == (table["relative_mc_error"] > 0.1)).all()
+
+
+def test_functions_and_combinations_need_learners_by_their_relative_error(data):
+    few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
+    slopes = few.avg_slopes(step=50.0)
+    by_words = slopes.t_test("x1 - x4 = 0")
+    by_function = few.transform(lambda p: 1e-3 * p).linear
+    for found in (by_words, by_function):
+        assert found.tolerance.atol == 0.0
+    worst = by_words.estimates.relative_mc_error.item()
+    assert worst > 0.1
+    assert by_words.diagnostics["learners_needed"].item() > few.B
+    assert "learners would bring it to 10%." in " ".join(str(by_words).split())
+
+
+def test_effects_of_a_factor_are_named_by_level(data):
+    res = vs.fit("y ~ x1 + h", data, B=100, k=30, rng=1)
+    found = res.avg_effects()
+    assert list(found.frame.index) == ["x1", "h", "h"]
+    made = found.t_test("h[r] - 2 * h[q] = 0, x1 = 0")
+    by_hand = found.results.t_test([[0, -2, 1], [1, 0, 0]])
+    assert np.allclose(made.params, by_hand.params, rtol=1e-12)
+    assert np.allclose(made.bse, by_hand.bse, rtol=1e-12)
+    joint = found.wald_test(["h[q] = 0", "h[r] = 0"])
+    matrix = found.results.wald_test([[0, 1, 0], [0, 0, 1]])
+    assert joint.statistic == pytest.approx(matrix.statistic, rel=1e-12)
+    gap = found.transform(lambda p: {"gap": p["h[r]"] - p["h[q]"]})
+    estimate = found.frame["estimate"].to_numpy()
+    assert gap.params["gap"] == pytest.approx(estimate[2] - estimate[1], rel=1e-9)
+    each = res.avg_effects("h", by="g")
+    last = each.transform(lambda p: {"last": p["h[r], b"]}).params["last"]
+    assert last == pytest.approx(each.frame["estimate"].iloc[3], rel=1e-9)
 
 
 def test_adopted_forests_average_over_their_training_rows(data):

@@ -315,6 +315,15 @@ def test_many_rows_are_drawn(res, monkeypatch):
     assert np.array_equal(one.params, two.params)
 
 
+@pytest.mark.parametrize("names", [["x4"], ["x1", "x4"], ("x1", "x4")])
+def test_a_list_of_predictors_is_taken(res, names):
+    for method in (res.partial_dependence, res.accumulated_effects):
+        listed, single = method(names, points=3), method(*names, points=3)
+        pd.testing.assert_frame_equal(listed.frame, single.frame)
+    with pytest.raises(ValueError, match=r"two different ones; got \['x1', 'x1'\]"):
+        res.partial_dependence(["x1", "x1"])
+
+
 def test_bad_curves_are_refused(res, data):
     with pytest.raises(ValueError, match="one predictor, or two different ones"):
         res.partial_dependence("x1", "x4", "g")

@@ -303,6 +303,16 @@ def test_the_path_is_checked_first(name, error, message, tmp_path):
         vs.EnsembleResults.report(None, tmp_path / name)  # nothing is looked at yet
 
 
+def test_the_precision_is_the_worst_of_all_that_is_shown(data):
+    res = vs.fit("y ~ x1 + x2 + x4", data, B=100, rng=7)
+    shown = [res.estimates.relative_mc_error.max()]
+    shown.append(res.effects["relative_mc_error"].max())
+    assert shown[1] > shown[0], "the effects are the worse ones here"
+    text = f"change the standard errors by about {shown[1]:.1%} at most"
+    assert text in report_page(res)
+    assert f"about {shown[0]:.1%} at most" in report_page(res.t_test("typical = 0"))
+
+
 def test_other_arguments_are_checked(forest, tmp_path):
     with pytest.raises(ValueError, match="`alpha` must lie strictly between 0 and 1"):
         forest.report(tmp_path / "fit.html", alpha=95)

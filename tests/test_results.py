@@ -275,6 +275,16 @@ def test_a_series_is_aligned_by_its_index(data, argument):
         vs.fit("y ~ x1", data, B=20, **{argument: values.set_axis(values.index + 1)})
 
 
+def test_restrictions_are_taken_as_a_list_of_texts(data):
+    res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
+    joined, single = "x1 = 0.5, x4 = x1", ["x1 = 0.5", "x4 = x1"]
+    pd.testing.assert_frame_equal(
+        res.t_test(single).summary_frame(), res.t_test(joined).summary_frame()
+    )
+    assert res.wald_test(tuple(single)).pvalue == res.wald_test(joined).pvalue
+    assert str(res.f_test(single)) == str(res.f_test(joined))
+
+
 def test_equal_labels_take_a_matrix_but_no_words(data):
     res = vs.fit("y ~ x1", data, B=40, rng=1, at=data.iloc[[0, 0, 1]])
     contrast = res.t_test([[1, -1, 0]])

@@ -68,6 +68,13 @@ def test_missing_values_travel(data, tmp_path):
     assert_array_equal(vs.load(tmp_path / "r.npz").predict(gaps), saved.predict(gaps))
 
 
+def test_a_missing_directory_is_told_before_anything_is_done(tmp_path):
+    path = tmp_path / "nodir" / "x.vs"
+    with pytest.raises(FileNotFoundError, match=r"no directory .*nodir to write x\.vs"):
+        vs.EnsembleResults.save(None, path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_statistics_and_arrays_are_saved(data, tmp_path):
     path = tmp_path / "s.npz"
     for saved in (

@@ -16,6 +16,8 @@ Counts: TypeAlias = Any
 Seed: TypeAlias = int | np.random.Generator | None
 DataLike: TypeAlias = pd.DataFrame | Mapping[str, Any] | Any
 Labels: TypeAlias = pd.Index
-Restrictions: TypeAlias = str | Sequence[float] | Floats | Mapping[str, float]
+Restrictions: TypeAlias = (
+    str | Sequence[str] | Sequence[float] | Floats | Mapping[str, float]
+)
 KernelLike: TypeAlias = Any
 """A name, a scikit-learn estimator or a function."""

@@ -140,6 +140,27 @@ def _levels(frame: pd.DataFrame, by: str) -> tuple[Ints, list[Any]]:
 
 
 @dataclass(frozen=True)
+class RowMove:
+    """Rows that are set to one value of a predictor, and to another.
+
+    Attributes
+    ----------
+    start, end : dict
+        The values by predictor, one for all rows or one for each.
+    widths : ndarray of shape (rows,)
+        What the difference of a row's predictions is divided by.
+    """
+
+    start: dict[str, Any]
+    end: dict[str, Any]
+    widths: Floats
+
+    def divisors(self, shares: Any) -> Floats:
+        """Width of every average: no slope exceeds the largest difference over it."""
+        return np.asarray(1 / (shares @ (1 / self.widths)))
+
+
+@dataclass(frozen=True)
 class Averager:
     """Averages predictions over rows, with what standard errors need.
 
@@ -182,6 +203,13 @@ class Averager:
             )
         return self.predictor.sums(self.coded(frame), shares, own)
 
+    def slopes(self, move: "RowMove", shares: Any) -> "Averaged":
+        """Average what changes between two settings of the rows, over their widths."""
+        weights = shares.multiply(1 / move.widths).tocsr()
+        before = self.averages(self.sample.at(move.start), weights)
+        after = self.averages(self.sample.at(move.end), weights)
+        return after.less(before, move.widths)
+
     def averages(self, frame: pd.DataFrame, shares: Any) -> "Averaged":
         """Average over the rows of a frame, in several ways."""
         found = self.sums(frame, shares)
@@ -222,12 +250,12 @@ class Averaged:
     values: Floats
     own: Floats | None
 
-    def less(self, other: "Averaged", divisor: float = 1.0) -> "Averaged":
-        """Take differences, over a divisor."""
+    def less(self, other: "Averaged", widths: Floats) -> "Averaged":
+        """Take differences; those of rows over their widths, which averages are."""
         own = None
         if self.own is not None and other.own is not None:
-            own = (self.own - other.own) / divisor
-        return Averaged((self.values - other.values) / divisor, own)
+            own = (self.own - other.own) / widths[:, None]
+        return Averaged(self.values - other.values, own)
 
 
 def joined_influence(parts: Sequence[RowInfluence | None]) -> RowInfluence | None:

@@ -11,6 +11,20 @@ MAX_NAMES = 30
 """Names that an error lists."""
 
 
+def one_text(R: Restrictions) -> Restrictions:
+    """Join a list of restrictions in words; leave all else as it is.
+
+    Examples
+    --------
+    >>> one_text(["x1 = 0", "x2 = 0"])
+    'x1 = 0, x2 = 0'
+    """
+    if not isinstance(R, list | tuple) or not R:
+        return R
+    texts = [one for one in R if isinstance(one, str)]
+    return ", ".join(texts) if len(texts) == len(R) else R
+
+
 def linear_constraint(
     R: Restrictions, names: Sequence[str]
 ) -> tuple[Floats, Floats, list[str]]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from vstatkit.results.effects import effect_estimates
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.sections import number_text, setting_text
 from vstatkit.results.tables import label_texts
@@ -145,7 +146,9 @@ def _score_lines(results: EnsembleResults) -> list[str]:
 def _precision_line(results: EnsembleResults) -> str:
     if results.design.complete:
         return "Every subsample was evaluated, so there is no Monte Carlo error."
-    error = float(results.estimates.relative_mc_error.max())
+    moved = effect_estimates(results)
+    shown = [results.estimates] if moved is None else [results.estimates, moved]
+    error = max(float(one.relative_mc_error.max(initial=0.0)) for one in shown)
     return (
         f"More learners would change the standard errors by about {error:.1%} at most "
         "(their Monte Carlo error)."

@@ -10,7 +10,7 @@ from vstatkit.report.style import STYLE
 from vstatkit.report.words import in_short, lead, outcome
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.notes import summary_notes
-from vstatkit.storage.files import write_text_whole
+from vstatkit.storage.files import check_directory, write_text_whole
 
 SUFFIXES = (".html", ".htm")
 
@@ -38,11 +38,7 @@ def _checked(path: str | PathLike[str]) -> Path:
         )
     if place.is_dir():
         raise IsADirectoryError(f"`path` must be a file; {place} is a directory.")
-    if not place.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no directory {place.parent} to write {place.name} in; make it "
-            "first."
-        )
+    check_directory(place)
     target = place if place.exists() else place.parent
     if not os.access(target, os.W_OK):
         raise PermissionError(f"{target} must be writable; it is not.")

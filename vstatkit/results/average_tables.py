@@ -41,7 +41,10 @@ def summarise(averages: Averages, alpha: float) -> Summary:
         *_notes(averages.results, HALF),
     ]
     if "step" in frame:
-        notes.append("Slopes are differences of predictions over the step shown.")
+        notes.append(
+            "Slopes are differences of predictions over the step shown, or over the "
+            "part of it within the range of the data."
+        )
     return composed(
         [averages_section("", frame, alpha)], averages.what.capitalize(), notes
     )

@@ -1,13 +1,14 @@
 """Tables of averages with standard errors."""
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from vstatkit._typing import Restrictions
 from vstatkit.inference.wald import WaldTest
+from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.transforming import Function, Transformed, transformed
@@ -37,17 +38,22 @@ class AverageTable(EstimateTable):
         """The averages as estimates."""
         return self.results
 
+    @property
+    def _named(self) -> EnsembleResults:
+        """The averages, each by the name that restrictions and functions call it."""
+        return self.results
+
     def t_test(self, R: Restrictions) -> EnsembleResults:
         """Test linear combinations of the averages, one by one."""
-        return self.results.t_test(R)
+        return self._named.t_test(R)
 
     def wald_test(self, R: Restrictions) -> WaldTest:
         """Test linear restrictions jointly."""
-        return self.results.wald_test(R)
+        return self._named.wald_test(R)
 
     def transform(self, f: Function) -> Transformed:
         """Estimate a function of the averages; see `EnsembleResults.transform`."""
-        return transformed(self.results, f)
+        return transformed(self._named, f)
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,13 @@ class Averages(AverageTable):
     what: str
     rows: str
     se: str
+
+    @property
+    def _named(self) -> EnsembleResults:
+        """The averages by the names of effects, where a factor has several levels."""
+        if self.results.labels.is_unique or "to" not in self.settings:
+            return self.results
+        return replace(self.results, labels=pd.Index(effect_names(self.settings)))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate settings, estimates, tests and intervals of coverage 1 - alpha."""

@@ -8,9 +8,9 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.averages import (
-    Averaged,
     Averager,
     Division,
+    RowMove,
     Sample,
     joined_influence,
 )
@@ -21,7 +21,9 @@ from vstatkit.results.moves import (
     asked_variables,
     effect_moves,
     is_factor,
+    listed,
     output_index,
+    slope_move,
     slope_steps,
 )
 from vstatkit.results.rows import (
@@ -141,8 +143,10 @@ class Averaging:
         moves = effect_moves(
             variables, predictor, sample.frame if known is None else known
         )
+        whole = np.ones(len(sample))
         settings = [
-            ({move.name: move.start}, {move.name: move.end}, 1.0) for move in moves
+            RowMove({move.name: move.start}, {move.name: move.end}, whole)
+            for move in moves
         ]
         table = pd.DataFrame(
             [[move.start, move.end] for move in moves],
@@ -178,7 +182,10 @@ class Averaging:
         Returns
         -------
         Averages
-            Differences of predictions over the `step`, which the table shows.
+            Differences of predictions over the `step`, which the table shows. A step
+            ends where the training data do (`data`, where results hold none), beyond
+            which forests are flat: the difference is then over the part within their
+            range.
 
         Examples
         --------
@@ -203,20 +210,20 @@ class Averaging:
         if not numeric:
             raise ValueError("the model has no numeric predictor; use avg_effects.")
         steps = slope_steps(numeric, predictor, frame, step)
-        settings = []
-        for name, width in steps.items():
-            x = sample.frame[name].to_numpy(dtype=np.float64)
-            settings.append(({name: x - width / 2}, {name: x + width / 2}, width))
+        moves = [
+            slope_move(name, sample.frame, width, frame)
+            for name, width in steps.items()
+        ]
         table = pd.DataFrame(
             {"step": list(steps.values())}, pd.Index(list(steps), name="predictor")
         )
         return _moved(
-            results, sample, settings, table, by=by, words=("average slopes", se)
+            results, sample, moves, table, by=by, words=("average slopes", se)
         )
 
     def partial_dependence(
         self,
-        *variables: str,
+        *variables: str | Sequence[str],
         data: DataLike | None = None,
         points: int | None = None,
         grid: Any = None,
@@ -227,7 +234,7 @@ class Averaging:
         Parameters
         ----------
         *variables : str
-            One predictor, or two.
+            One predictor, or two; a list of them is taken too.
         data : DataFrame, optional
             Rows to average over; by default the training rows: at most 2,000 (500
             with two predictors), drawn by the seed.
@@ -260,12 +267,12 @@ class Averaging:
         from vstatkit.results.curves import dependence  # noqa: PLC0415 takes results
 
         return dependence(
-            _results(self), variables, data, points=points, grid=grid, se=se
+            _results(self), listed(variables), data, points=points, grid=grid, se=se
         )
 
     def accumulated_effects(
         self,
-        *variables: str,
+        *variables: str | Sequence[str],
         data: DataLike | None = None,
         points: int | None = None,
     ) -> "Curve":
@@ -275,7 +282,7 @@ class Averaging:
         ----------
         *variables : str
             One numeric predictor, or two: then what they do together, beyond what
-            each does by itself.
+            each does by itself. A list of them is taken too.
         data : DataFrame, optional
             Rows; by default the training rows, at most 20,000 drawn by the seed.
         points : int, optional
@@ -304,7 +311,7 @@ class Averaging:
         """
         from vstatkit.results.curves import accumulated  # noqa: PLC0415 takes results
 
-        return accumulated(_results(self), variables, data, points)
+        return accumulated(_results(self), listed(variables), data, points)
 
     def transform(self, f: "Function") -> "Transformed":
         """Estimate a function of the estimates, by the delta method.
@@ -336,22 +343,19 @@ class Averaging:
 def _moved(
     results: "EnsembleResults",
     sample: Sample,
-    settings: Sequence[tuple[dict[Any, Any], dict[Any, Any], float]],
+    moves: Sequence[RowMove],
     table: pd.DataFrame,
     *,
     by: str | None,
     words: tuple[str, str],
 ) -> "Averages":
-    """Average differences between two settings of the rows, over a divisor."""
+    """Average differences between two settings of the rows, over their widths."""
     averager, division = (
         averager_of(results, sample, words[1]),
         Division(sample.frame, by),
     )
     shares = division.shares
-    found: list[Averaged] = []
-    for start, end, divisor in settings:
-        before = averager.averages(sample.at(start), shares)
-        found.append(averager.averages(sample.at(end), shares).less(before, divisor))
+    found = [averager.slopes(move, shares) for move in moves]
     points = joined_influence([averager.influence(one, shares) for one in found])
     g = len(division.counts)
     places = np.repeat(np.arange(len(table)), g)
@@ -360,8 +364,8 @@ def _moved(
         pairs = [(name, level) for name in index for level in division.levels]
         index = pd.MultiIndex.from_tuples(pairs, names=["predictor", by])
     table = table.iloc[places].set_axis(index)
-    table = table.assign(rows=np.tile(division.counts, len(settings)))
-    divisors = np.repeat([divisor for _, _, divisor in settings], g)
+    table = table.assign(rows=np.tile(division.counts, len(moves)))
+    divisors = np.concatenate([move.divisors(shares) for move in moves])
     values = [one.values for one in found]
     return _made(
         results, averager, values, table, words, points=points, divisors=divisors

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Restrictions
-from vstatkit.formula.constraints import linear_constraint
+from vstatkit.formula.constraints import linear_constraint, one_text
 from vstatkit.inference.wald import WaldTest, wald_test
 from vstatkit.results.tables import label_texts
 
@@ -20,6 +20,7 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
 
     Restrictions in words may name effects too.
     """
+    R = one_text(R)
     if isinstance(R, str):
         results = with_effects(results)
     coefs, constants, names = linear_constraint(R, label_texts(results.labels))
@@ -74,17 +75,18 @@ def with_effects(results: "EnsembleResults") -> "EnsembleResults":
 
 def effect_names(frame: pd.DataFrame) -> list[str]:
     """Name effects: by the predictor, and by the level where it has several moves."""
-    classes = isinstance(frame.index, pd.MultiIndex)
-    predictors = [label[0] if classes else label for label in frame.index]
+    several = isinstance(frame.index, pd.MultiIndex)
+    predictors = [label[0] if several else label for label in frame.index]
     moves = pd.Series(frame["to"].to_numpy()).groupby(predictors).nunique()
     names = [
         f"{name}[{to}]" if moves[name] > 1 else str(name)
         for name, to in zip(predictors, frame["to"], strict=True)
     ]
-    if not classes:
+    if not several:
         return names
-    outputs = frame.index.get_level_values(-1)
-    return [f"{name} [{one}]" for name, one in zip(names, outputs, strict=True)]
+    rest = [label[1:] for label in frame.index]
+    tuples = [(name, *one) for name, one in zip(names, rest, strict=True)]
+    return label_texts(pd.MultiIndex.from_tuples(tuples, names=frame.index.names))
 
 
 def _combined(values: Floats, coefs: Floats) -> Floats:
@@ -103,6 +105,7 @@ def _combined_limit(results: "EnsembleResults", coefs: Floats) -> Floats | None:
 
 def joint_test(results: "EnsembleResults", R: Restrictions) -> WaldTest:
     """Test restrictions jointly, by Wald's F."""
+    R = one_text(R)
     contrast = contrasts(results, R)
     null = R if isinstance(R, str) else "R @ params = 0"
     found = contrast.estimates

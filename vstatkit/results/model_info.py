@@ -1,6 +1,6 @@
 """What results say about the model besides numbers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -24,6 +24,15 @@ class Growth:
     tol: float | None = None
     max_B: int | None = None
     atol: float | None = None
+
+    @property
+    def relative(self) -> "Growth":
+        """For other estimates than were asked for: no absolute error is small there.
+
+        The absolute tolerance is in the unit of what B was chosen for. Slopes, averages
+        and functions of estimates have other units, or smaller standard errors.
+        """
+        return replace(self, atol=0.0)
 
 
 @dataclass(frozen=True)

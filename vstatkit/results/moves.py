@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Labels
+from vstatkit.ensemble.averages import RowMove
 from vstatkit.ensemble.effects import QUANTILES, moves_of
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import nearest
@@ -54,6 +55,19 @@ def asked_variables(variables: Variables | None, predictor: Predictor) -> list[A
     return asked
 
 
+def listed(variables: Sequence[Any]) -> tuple[Any, ...]:
+    """List arguments that were given one by one, or as scikit-learn takes them.
+
+    Examples
+    --------
+    >>> listed(("age", "dose")), listed((["age", "dose"],))
+    (('age', 'dose'), ('age', 'dose'))
+    """
+    if len(variables) == 1 and isinstance(variables[0], list | tuple):
+        return tuple(variables[0])
+    return tuple(variables)
+
+
 def effect_moves(
     variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
 ) -> list[Move]:
@@ -89,6 +103,32 @@ def slope_steps(
             )
         steps[name] = width
     return steps
+
+
+def slope_move(
+    name: Any, rows: pd.DataFrame, width: float, frame: pd.DataFrame
+) -> RowMove:
+    """Move every row half a step to each side, within the range of a frame.
+
+    Beyond it forests are flat, which tells nothing of slopes. Rows that lie beyond it
+    move towards it only; a predictor that does not vary has no range.
+
+    Examples
+    --------
+    >>> data = pd.DataFrame({"x": [0.0, 5.0, 10.0]})
+    >>> move = slope_move("x", data, 4.0, data)
+    >>> move.start["x"].tolist(), move.end["x"].tolist(), move.widths.tolist()
+    ([0.0, 3.0, 8.0], [2.0, 7.0, 10.0], [2.0, 4.0, 2.0])
+    """
+    x = rows[name].to_numpy(dtype=np.float64)
+    low, high = float(frame[name].min()), float(frame[name].max())
+    start, end = x - width / 2, x + width / 2
+    if low < high:
+        start = np.maximum(start, np.minimum(low, x))
+        end = np.minimum(end, np.maximum(high, x))
+    went = end - start
+    # A missing value stays where it is, and so does one that the step cannot move.
+    return RowMove({name: start}, {name: end}, np.where(went > 0, went, width))
 
 
 def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:

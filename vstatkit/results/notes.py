@@ -186,19 +186,21 @@ def _shrinkage_note(results: EnsembleResults, tolerance: Shrinkage) -> str | Non
             return None
         return (
             "B was grown until infinitely many learners would make the Estimates' std "
-            f"err at most {100 * tolerance.tol:g}%, or {_least(tolerance)}, smaller."
+            f"err at most {100 * tolerance.tol:g}%{_least(tolerance)} smaller."
         )
     needed = float(tolerance.needed(results.estimates).max())
     tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
         "The std err holds as it is, but more learners would make it smaller; about "
-        f"{about(needed)} would bring it to within {100 * tolerance.tol:g}%, or "
-        f"{_least(tolerance)}, of what is left with infinitely many.{tail}"
+        f"{about(needed)} would bring it to within {100 * tolerance.tol:g}%"
+        f"{_least(tolerance)} of what is left with infinitely many.{tail}"
     )
 
 
 def _least(tolerance: Shrinkage) -> str:
-    return number_text(float(np.mean(tolerance.atol)))
+    """Name the absolute tolerance where there is one."""
+    least = float(np.mean(tolerance.atol))
+    return f", or {number_text(least)}," if least > 0 else ""
 
 
 def _absolute_text(results: EnsembleResults) -> str:
@@ -208,7 +210,7 @@ def _absolute_text(results: EnsembleResults) -> str:
     if not counts.any():
         return ""
     atol = np.broadcast_to(tolerance.atol, counts.shape)[counts]
-    return f", or {number_text(float(atol.min()))}"
+    return f", or {number_text(float(atol.min()))} in absolute terms if that is more"
 
 
 def _exact_note(results: EnsembleResults) -> str | None:

@@ -172,7 +172,12 @@ def averaged_results(
         orders=None if results.orders is None else average_orders(results.orders),
         values=values,
         labels=labels,
-        info=replace(results.info, title=title, coefficients=True),
+        info=replace(
+            results.info,
+            title=title,
+            coefficients=True,
+            growth=results.info.growth.relative,
+        ),
         limit=bound,
         support=support,
         points=points,

@@ -23,10 +23,10 @@ class Testing:
 
         Parameters
         ----------
-        R : str or array-like of shape (r, m)
-            "a = b, c = 0" with the names of estimates or of effects (predictors;
-            `g[b]` where the factor g moves to several levels), or a matrix with a
-            column for each estimate.
+        R : str, list of str or array-like of shape (r, m)
+            "a = b, c = 0", or a list of such texts, with the names of estimates or of
+            effects (predictors; `g[b]` where the factor g moves to several levels), or
+            a matrix with a column for each estimate.
 
         Returns
         -------

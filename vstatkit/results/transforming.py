@@ -137,7 +137,9 @@ def transformed(results: "EnsembleResults", f: Function) -> Transformed:
 
     found = results.estimates
     made = gradient(function, found.estimate, found.bse)
-    linear = replace(results.t_test(made.slopes), labels=pd.Index(names), null=None)
+    near = results.t_test(made.slopes)
+    info = replace(near.info, growth=near.info.growth.relative)
+    linear = replace(near, labels=pd.Index(names), null=None, info=info)
     return Transformed(linear, made.value, made.bend)
 
 

@@ -54,6 +54,23 @@ def write_whole(
         _sync_directory(place.parent)
 
 
+def check_directory(path: str | PathLike[str]) -> None:
+    """Check that there is a directory to write a file in.
+
+    Examples
+    --------
+    >>> check_directory("nowhere/fit.vs")
+    Traceback (most recent call last):
+    FileNotFoundError: there is no directory nowhere to write fit.vs in; make it first.
+    """
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no directory {place.parent} to write {place.name} in; make it "
+            "first."
+        )
+
+
 def write_text_whole(path: str | PathLike[str], text: str) -> None:
     """Write a text, as UTF-8, whole or not at all."""
     write_whole(path, lambda file: file.write(text.encode()))

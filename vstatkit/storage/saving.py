@@ -20,6 +20,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.storage.archive import Arrays, write_archive
 from vstatkit.storage.errors import pack_errors
+from vstatkit.storage.files import check_directory
 
 FORMAT = 5
 """Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
@@ -35,6 +36,7 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     that the formula reads; other learners are left out, with a warning. If this is
     killed or out of space, an old file of the same name stays as it was.
     """
+    check_directory(path)
     if results.points is not None:
         raise ValueError(
             "standard errors for a population rest on the rows that were averaged, "
