@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.ensemble import (
@@ -156,3 +157,33 @@ def test_predictions_of_trees_and_classifiers_have_a_limit():
     assert vs.from_sklearn(lines, X, y, X.head(2)).limit is None
     votes = RandomForestClassifier(20, random_state=1).fit(X, y > 14)
     assert vs.from_sklearn(votes, X, y > 14, X.head(2)).limit == 0.5
+
+
+@pytest.mark.parametrize("hole", [np.nan, None])
+def test_missing_responses_are_refused(data, hole):
+    X, y = data
+    labels = pd.Series(np.where(y > 14, "hi", "lo"), dtype=object)
+    regressor = RandomForestRegressor(20, random_state=1).fit(X, y)
+    classifier = RandomForestClassifier(20, random_state=1).fit(X, labels)
+    for forest, response in ((regressor, y), (classifier, labels)):
+        holes = response.astype(object).copy()
+        holes.iloc[[3, 8]] = hole
+        with pytest.raises(ValueError, match=r"row 3 has one, and 2 of 70 .* Leave"):
+            vs.from_sklearn(forest, X, holes)
+    holes = y.copy()
+    holes.iloc[5] = np.nan
+    with pytest.raises(ValueError, match="row 5 has one, and 1 of 70"):
+        vs.from_sklearn(regressor, X, holes)
+
+
+def test_responses_that_no_fit_has_are_refused(data):
+    X, y = data
+    labels = np.where(y > 14, "hi", "lo")
+    forest = RandomForestClassifier(20, random_state=1).fit(X, labels)
+    with pytest.raises(ValueError, match="classes of the fit, hi, lo; got 'in"):
+        vs.from_sklearn(forest, X, np.where(y > 18, "in between", labels))
+    forest = RandomForestRegressor(20, random_state=1).fit(X, y)
+    with pytest.raises(ValueError, match="must be finite"):
+        vs.from_sklearn(forest, X, y.where(y < 20, np.inf))
+    with pytest.raises(ValueError, match="must be numeric"):
+        vs.from_sklearn(forest, X, labels)

@@ -11,6 +11,7 @@ from vstatkit.ensemble.adopted import AdoptedEnsemble, adopt
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import Query, build_query, effect_values
 from vstatkit.forest.base import Forest
+from vstatkit.forest.reading import check_response
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.tabled import parsed_table
@@ -158,6 +159,7 @@ def from_sklearn(
     """
     if isinstance(forest, Forest):
         return _own_results(forest, X, at, variance, n_jobs)
+    check_response(y, numeric=not hasattr(forest, "classes_"))
     adopted = adopt(forest, X, y)
     predictor = Predictor(
         adopted.kernel,

@@ -154,18 +154,12 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
             f"every learner of this {kind} saw every row once, so subsampling says "
             "nothing about its variance. Refit with bootstrap=True or max_samples < n."
         )
-    response = np.asarray(y)
-    if response.ndim != 1 or response.size != n:
-        raise ValueError(
-            f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
-        )
     classes = tuple(forest.classes_) if is_classifier(forest) else None
     if classes is not None and not hasattr(forest.estimators_[0], "predict_proba"):
         raise ValueError(
             f"the learners of this {kind} give no class probabilities (they have no "
             "`predict_proba`). Refit with learners that do."
         )
-    codes = response if classes is None else np.searchsorted(forest.classes_, response)
     everything = np.arange(rows.shape[1])
     features = getattr(forest, "estimators_features_", None)
     return AdoptedEnsemble(
@@ -176,8 +170,29 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
         ],
         counts=counts,
         replace=bool(forest.bootstrap),
-        y=np.asarray(codes, dtype=np.float64),
+        y=_response(y, n, None if classes is None else forest.classes_),
         classes=classes,
         columns=columns,
         name=str(getattr(y, "name", None) or "y"),
     )
+
+
+def _response(y: Any, n: int, classes: Any) -> Floats:
+    """Read the training response, or the codes of its classes."""
+    response = np.asarray(y)
+    if response.ndim != 1 or response.size != n:
+        raise ValueError(
+            f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
+        )
+    if classes is None:
+        numbers = np.asarray(response, dtype=np.float64)
+        if not np.isfinite(numbers).all():
+            raise ValueError("`y` must be finite, as in the fit; got infinity.")
+        return numbers
+    unknown = response[~np.isin(response, classes)]
+    if unknown.size:
+        raise ValueError(
+            f"`y` must have the classes of the fit, {', '.join(map(str, classes))}; "
+            f"got {str(unknown[0])!r}."
+        )
+    return np.searchsorted(classes, response).astype(np.float64)
