@@ -130,9 +130,9 @@ def from_sklearn(
         Fitted to (X, y); its subsamples are read from `estimators_samples_`. Or a
         `ForestRegressor` or `ForestClassifier`, whose `results_` these are.
     X : array-like of shape (n, p)
-        Training data.
+        Training data, in the order of the fit; others are refused where trees tell.
     y : array-like of shape (n,)
-        Training response, for the out-of-bag scores.
+        Training response, for the out-of-bag scores, without missing values.
     at : array-like of shape (q, p), optional
         Query points; the typical row (medians) by default. Other points are predicted
         by `get_prediction`.

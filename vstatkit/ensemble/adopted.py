@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.prediction import feature_array
+from vstatkit.ensemble.recognising import check_training_data
 from vstatkit.ensemble.scores import Scores, score
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import class_columns, output_columns
@@ -123,30 +124,20 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     Subsamples come from the public `estimators_samples_`; they are never drawn
     again from a seed, which would silently differ between versions.
     """
+    _check_ensemble(forest)
     kind = type(forest).__name__
-    if not hasattr(forest, "fit"):
-        raise TypeError(f"`forest` must be a scikit-learn ensemble; got {kind}.")
-    check_is_fitted(forest)
-    if hasattr(forest, "steps"):
-        raise TypeError(
-            f"`forest` must be the forest itself; got a {kind}. Give its last step and "
-            "what that step sees: from_sklearn(pipe[-1], pipe[:-1].transform(X), y)."
-        )
-    if not hasattr(forest, "estimators_samples_") or not hasattr(forest, "bootstrap"):
-        raise TypeError(
-            f"`forest` must be a random forest or a bagging ensemble, whose learners "
-            f"are fitted to subsamples; got {kind}."
-        )
     names = getattr(forest, "feature_names_in_", None)
     columns = None if names is None else tuple(str(name) for name in names)
     rows = feature_array(X, columns)
     samples: Sequence[Ints] = forest.estimators_samples_
     n = len(rows)
-    largest = max(int(drawn.max()) for drawn in samples)
-    if largest >= n:
+    drawn_from = 1 + max(int(drawn.max()) for drawn in samples)
+    # Rows that no learner drew are known to scikit-learn alone.
+    fitted = max(drawn_from, getattr(forest, "_n_samples", n))
+    if fitted != n:
         raise ValueError(
             f"`X` must be the {kind}'s training data; it has {n} rows, but the forest "
-            f"was fitted to row {largest}."
+            f"was fitted to {fitted}."
         )
     counts = np.stack([np.bincount(drawn, minlength=n) for drawn in samples])
     if np.all(counts == 1):
@@ -162,7 +153,7 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
         )
     everything = np.arange(rows.shape[1])
     features = getattr(forest, "estimators_features_", None)
-    return AdoptedEnsemble(
+    adopted = AdoptedEnsemble(
         kernel=AdoptedKernel(rows, None if classes is None else len(classes)),
         learners=[
             (one, everything if features is None else features[b])
@@ -175,6 +166,33 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
         columns=columns,
         name=str(getattr(y, "name", None) or "y"),
     )
+    check_training_data(
+        forest,
+        adopted.learners,
+        counts,
+        rows,
+        adopted.y,
+        n_classes=adopted.kernel.n_classes,
+    )
+    return adopted
+
+
+def _check_ensemble(forest: BaseEstimator) -> None:
+    """Refuse what is no fitted ensemble of learners on subsamples."""
+    kind = type(forest).__name__
+    if not hasattr(forest, "fit"):
+        raise TypeError(f"`forest` must be a scikit-learn ensemble; got {kind}.")
+    check_is_fitted(forest)
+    if hasattr(forest, "steps"):
+        raise TypeError(
+            f"`forest` must be the forest itself; got a {kind}. Give its last step and "
+            "what that step sees: from_sklearn(pipe[-1], pipe[:-1].transform(X), y)."
+        )
+    if not hasattr(forest, "estimators_samples_") or not hasattr(forest, "bootstrap"):
+        raise TypeError(
+            f"`forest` must be a random forest or a bagging ensemble, whose learners "
+            f"are fitted to subsamples; got {kind}."
+        )
 
 
 def _response(y: Any, n: int, classes: Any) -> Floats:
