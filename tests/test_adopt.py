@@ -1,9 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
+    ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingRegressor,
     RandomForestClassifier,
@@ -11,7 +13,10 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
@@ -124,6 +129,9 @@ def test_the_training_data_must_be_given(data):
     forest = RandomForestRegressor(20, random_state=1).fit(X, y)
     with pytest.raises(ValueError, match="must be the RandomForestRegressor's"):
         vs.from_sklearn(forest, X.head(9), y.head(9), X.head(2))
+    longer = pd.concat([X, X.head(9)])
+    with pytest.raises(ValueError, match=r"it has 79 rows, .* fitted to 70"):
+        vs.from_sklearn(forest, longer, pd.concat([y, y.head(9)]))
     with pytest.raises(ValueError, match="one-dimensional with 70 values"):
         vs.from_sklearn(forest, X, y.head(9), X.head(2))
 
@@ -156,3 +164,129 @@ def test_predictions_of_trees_and_classifiers_have_a_limit():
     assert vs.from_sklearn(lines, X, y, X.head(2)).limit is None
     votes = RandomForestClassifier(20, random_state=1).fit(X, y > 14)
     assert vs.from_sklearn(votes, X, y > 14, X.head(2)).limit == 0.5
+
+
+@pytest.mark.parametrize("hole", [np.nan, None])
+def test_missing_responses_are_refused(data, hole):
+    X, y = data
+    labels = pd.Series(np.where(y > 14, "hi", "lo"), dtype=object)
+    regressor = RandomForestRegressor(20, random_state=1).fit(X, y)
+    classifier = RandomForestClassifier(20, random_state=1).fit(X, labels)
+    for forest, response in ((regressor, y), (classifier, labels)):
+        holes = response.astype(object).copy()
+        holes.iloc[[3, 8]] = hole
+        with pytest.raises(ValueError, match=r"row 3 has one, and 2 of 70 .* Leave"):
+            vs.from_sklearn(forest, X, holes)
+    holes = y.copy()
+    holes.iloc[5] = np.nan
+    with pytest.raises(ValueError, match="row 5 has one, and 1 of 70"):
+        vs.from_sklearn(regressor, X, holes)
+
+
+def test_responses_that_no_fit_has_are_refused(data):
+    X, y = data
+    labels = np.where(y > 14, "hi", "lo")
+    forest = RandomForestClassifier(20, random_state=1).fit(X, labels)
+    with pytest.raises(ValueError, match="classes of the fit, hi, lo; got 'in"):
+        vs.from_sklearn(forest, X, np.where(y > 18, "in between", labels))
+    forest = RandomForestRegressor(20, random_state=1).fit(X, y)
+    with pytest.raises(ValueError, match="must be finite"):
+        vs.from_sklearn(forest, X, y.where(y < 20, np.inf))
+    with pytest.raises(ValueError, match="must be numeric"):
+        vs.from_sklearn(forest, X, labels)
+
+
+FOREST = {"n_estimators": 12, "bootstrap": True, "random_state": 1}
+BAGGING = {"n_estimators": 12, "random_state": 1}
+FITTED = {
+    "mean": RandomForestRegressor(**FOREST),
+    "few": RandomForestRegressor(**FOREST, max_samples=0.4, max_depth=3),
+    "extra": ExtraTreesRegressor(**FOREST, max_leaf_nodes=6),
+    "median": RandomForestRegressor(**FOREST, criterion="absolute_error"),
+    "poisson": RandomForestRegressor(**FOREST, criterion="poisson"),
+    "bagging": BaggingRegressor(**BAGGING),
+    "no bootstrap": BaggingRegressor(**BAGGING, bootstrap=False, max_samples=0.5),
+    "some features": BaggingRegressor(
+        **BAGGING, max_features=0.6, bootstrap_features=True
+    ),
+    "bagged medians": BaggingRegressor(
+        DecisionTreeRegressor(criterion="absolute_error"), **BAGGING
+    ),
+    "classes": RandomForestClassifier(**FOREST),
+    "extra classes": ExtraTreesClassifier(**FOREST, criterion="entropy"),
+    "balanced": RandomForestClassifier(**FOREST, class_weight="balanced"),
+    "balanced subsamples": RandomForestClassifier(
+        **FOREST, class_weight="balanced_subsample"
+    ),
+    "bagged classes": BaggingClassifier(**BAGGING, max_samples=9),
+    "bagged balanced": BaggingClassifier(
+        DecisionTreeClassifier(class_weight="balanced"), **BAGGING
+    ),
+}
+
+
+def fitted_to(forest, data, weights=None):
+    """Fit to features with ties and gaps, and to numbers or three classes."""
+    X, y = data
+    X = X.assign(x2=X["x2"].round(1), x3=X["x3"].where(X["x1"] > 0.1))
+    extra = isinstance(forest, ExtraTreesRegressor | ExtraTreesClassifier)
+    X = X.drop(columns="x3") if extra else X
+    classes = hasattr(forest, "predict_proba")
+    response = pd.Series(np.digitize(y, [12, 16])) if classes else y
+    if weights is None:
+        return forest.fit(X, response), X, response
+    return forest.fit(X, response, sample_weight=weights), X, response
+
+
+@pytest.mark.filterwarnings("ignore:When fitting .* with sample_weight")
+@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_training_data_are_recognised(data, name, weighted):
+    halves = np.where(np.arange(70) % 2, 0.5, 1.5)
+    forest, X, y = fitted_to(FITTED[name], data, halves if weighted else None)
+    vs.from_sklearn(forest, X, y)
+    back = slice(None, None, -1)
+    same = "must be the .*'s training data, in the order of the fit"
+    with pytest.raises(ValueError, match=same):
+        vs.from_sklearn(forest, X[back], y[back])
+    with pytest.raises(ValueError, match=r"reach other leaves than in"):
+        vs.from_sklearn(forest, X[back], y)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_responses_in_another_order_are_refused(data, name):
+    forest, X, y = fitted_to(FITTED[name], data)
+    if "median" in name or "balanced" in name:  # roots hold no plain means
+        vs.from_sklearn(forest, X, y[::-1])
+    else:
+        with pytest.raises(
+            ValueError, match=r"another mean than in|other shares of classes than in"
+        ):
+            vs.from_sklearn(forest, X, y[::-1])
+
+
+def test_two_rows_exchanged_are_noticed(data):
+    forest, X, y = fitted_to(FITTED["mean"], data)
+    order = np.arange(70)
+    order[[10, 50]] = [50, 10]
+    with pytest.raises(ValueError, match="another mean"):
+        vs.from_sklearn(forest, X, y.iloc[order])
+    with pytest.raises(ValueError, match="reach other leaves"):
+        vs.from_sklearn(forest, X.iloc[order], y)
+
+
+def test_rounded_data_are_still_the_training_data(data):
+    forest, X, y = fitted_to(FITTED["mean"], (data[0], data[1] + 1e4))
+    vs.from_sklearn(forest, X.astype(np.float32), y.astype(np.float32))
+
+
+def test_rows_of_weight_zero_and_other_learners_are_not_compared(data):
+    X, y = data
+    absent = np.where(np.arange(70) < 20, 0.0, 1.0)
+    forest = RandomForestRegressor(**FOREST).fit(X, y, sample_weight=absent)
+    vs.from_sklearn(forest, X, y)
+    without = DecisionTreeClassifier(class_weight={0: 0, 1: 1})
+    bagging = BaggingClassifier(without, **BAGGING).fit(X, y > 14)
+    vs.from_sklearn(bagging, X, y > 14)
+    scaled = make_pipeline(StandardScaler(), DecisionTreeRegressor())
+    vs.from_sklearn(BaggingRegressor(scaled, **BAGGING).fit(X, y), X, y)

@@ -695,3 +695,15 @@ def test_bands_have_the_harmonic_mean_of_the_degrees_of_freedom():
         stats.t.isf(0.05, 4),
         rtol=0.02,
     )
+
+
+def test_what_is_not_known_has_no_p_value():
+    a = np.array([2.0, np.nan, np.nan, 0.0, 2.0, -2.0, 0.0, 3.0])
+    b = np.array([np.nan, 1.0, 0.0, np.nan, 0.0, 0.0, 0.0, 2.0])
+    z = ratio(a, b)
+    expected = [np.nan, np.nan, np.nan, np.nan, np.inf, -np.inf, 0.0, 1.5]
+    np.testing.assert_array_equal(z, expected)
+    p = two_sided(z, np.full(8, 10.0))
+    np.testing.assert_array_equal(np.isnan(p), [True] * 4 + [False] * 4)
+    np.testing.assert_array_equal(p[4:7], [0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(ratio(a, b, zero=0.0)[4:6], [0.0, 0.0])

@@ -466,6 +466,26 @@ def test_adopted_forests_have_a_typical_row_and_effects(data, named):
     assert_allclose(at.effects["estimate"], res.effects["estimate"], **SAME_ALGEBRA)
 
 
+def test_summaries_of_adopted_forests_read_as_those_of_fits(data, tmp_path):
+    X, y = data
+    forest = RandomForestRegressor(80, max_samples=50, random_state=1).fit(X, y)
+    res = vs.from_sklearn(forest, X, y)
+    with pytest.warns(vs.VstatkitWarning, match="saved without the learners"):
+        res.save(tmp_path / "f.vs")
+    fit = vs.fit("y ~ .", X.assign(y=y), B=80, k=50, rng=1)
+    for one in (res, vs.load(tmp_path / "f.vs"), fit):
+        text = " ".join(str(one.summary()).split())
+        estimates = text.split("Estimates ")[1].split("typical")[0]
+        assert "P>|t|" not in estimates  # nobody asks whether a prediction is zero
+        assert "the mean of a base learner fitted to k = 50 observations" in text
+        assert "they are not centred at E[y|x]" in text
+    assert "P>|t|" in str(res.t_test("x1 = 0").summary())
+    table = vs.from_arrays(np.eye(30, dtype=int), np.arange(30.0), replace=True)
+    text = " ".join(str(table.summary()).split())
+    assert "P>|t|" in text
+    assert "the expected value of the kernel on k = 1 observations" in text
+
+
 def test_own_forests_are_taken_too(data):
     X, y = data
     forest = regressor().fit(X, y)

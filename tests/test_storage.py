@@ -353,3 +353,26 @@ def test_a_logit_of_zeros_and_ones_is_loaded(tmp_path):
     loaded = vs.load(tmp_path / "logit.vst")
     np.testing.assert_array_equal(loaded.predict(data), res.predict(data))
     assert str(loaded.summary()) == str(res.summary())
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["lo", "hi"]),
+        np.array([False, True]),
+        np.array([0, 1]),
+        np.array([1, 2]),
+        pd.Categorical(["lo", "hi"], categories=["lo", "hi"]),
+        np.array(["a", "b", "c"]),
+    ],
+    ids=["text", "bool", "0/1", "1/2", "category", "three"],
+)
+def test_classes_that_a_forest_names_are_loaded(labels, data, tmp_path):
+    X = data[["x1", "x2"]]
+    y = pd.Series(labels[np.digitize(data["y"], [12, 16][: len(labels) - 1])])
+    res = vs.ForestClassifier(n_estimators=40, random_state=0).fit(X, y).results_
+    res.save(tmp_path / "c.vs")
+    loaded = vs.load(tmp_path / "c.vs")
+    assert loaded.predictor.classes == res.predictor.classes
+    assert str(loaded.summary()) == str(res.summary())
+    assert_array_equal(loaded.predict(X), res.predict(X))

@@ -11,6 +11,7 @@ from vstatkit.ensemble.adopted import AdoptedEnsemble, adopt
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import Query, build_query, effect_values
 from vstatkit.forest.base import Forest
+from vstatkit.forest.reading import check_response
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.tabled import parsed_table
@@ -129,9 +130,9 @@ def from_sklearn(
         Fitted to (X, y); its subsamples are read from `estimators_samples_`. Or a
         `ForestRegressor` or `ForestClassifier`, whose `results_` these are.
     X : array-like of shape (n, p)
-        Training data.
+        Training data, in the order of the fit; others are refused where trees tell.
     y : array-like of shape (n,)
-        Training response, for the out-of-bag scores.
+        Training response, for the out-of-bag scores, without missing values.
     at : array-like of shape (q, p), optional
         Query points; the typical row (medians) by default. Other points are predicted
         by `get_prediction`.
@@ -158,6 +159,7 @@ def from_sklearn(
     """
     if isinstance(forest, Forest):
         return _own_results(forest, X, at, variance, n_jobs)
+    check_response(y, numeric=not hasattr(forest, "classes_"))
     adopted = adopt(forest, X, y)
     predictor = Predictor(
         adopted.kernel,

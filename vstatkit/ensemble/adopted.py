@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.prediction import feature_array
+from vstatkit.ensemble.recognising import check_training_data
 from vstatkit.ensemble.scores import Scores, score
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import class_columns, output_columns
@@ -123,6 +124,61 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     Subsamples come from the public `estimators_samples_`; they are never drawn
     again from a seed, which would silently differ between versions.
     """
+    _check_ensemble(forest)
+    kind = type(forest).__name__
+    names = getattr(forest, "feature_names_in_", None)
+    columns = None if names is None else tuple(str(name) for name in names)
+    rows = feature_array(X, columns)
+    samples: Sequence[Ints] = forest.estimators_samples_
+    n = len(rows)
+    drawn_from = 1 + max(int(drawn.max()) for drawn in samples)
+    # Rows that no learner drew are known to scikit-learn alone.
+    fitted = max(drawn_from, getattr(forest, "_n_samples", n))
+    if fitted != n:
+        raise ValueError(
+            f"`X` must be the {kind}'s training data; it has {n} rows, but the forest "
+            f"was fitted to {fitted}."
+        )
+    counts = np.stack([np.bincount(drawn, minlength=n) for drawn in samples])
+    if np.all(counts == 1):
+        raise ValueError(
+            f"every learner of this {kind} saw every row once, so subsampling says "
+            "nothing about its variance. Refit with bootstrap=True or max_samples < n."
+        )
+    classes = tuple(forest.classes_) if is_classifier(forest) else None
+    if classes is not None and not hasattr(forest.estimators_[0], "predict_proba"):
+        raise ValueError(
+            f"the learners of this {kind} give no class probabilities (they have no "
+            "`predict_proba`). Refit with learners that do."
+        )
+    everything = np.arange(rows.shape[1])
+    features = getattr(forest, "estimators_features_", None)
+    adopted = AdoptedEnsemble(
+        kernel=AdoptedKernel(rows, None if classes is None else len(classes)),
+        learners=[
+            (one, everything if features is None else features[b])
+            for b, one in enumerate(forest.estimators_)
+        ],
+        counts=counts,
+        replace=bool(forest.bootstrap),
+        y=_response(y, n, None if classes is None else forest.classes_),
+        classes=classes,
+        columns=columns,
+        name=str(getattr(y, "name", None) or "y"),
+    )
+    check_training_data(
+        forest,
+        adopted.learners,
+        counts,
+        rows,
+        adopted.y,
+        n_classes=adopted.kernel.n_classes,
+    )
+    return adopted
+
+
+def _check_ensemble(forest: BaseEstimator) -> None:
+    """Refuse what is no fitted ensemble of learners on subsamples."""
     kind = type(forest).__name__
     if not hasattr(forest, "fit"):
         raise TypeError(f"`forest` must be a scikit-learn ensemble; got {kind}.")
@@ -137,47 +193,24 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
             f"`forest` must be a random forest or a bagging ensemble, whose learners "
             f"are fitted to subsamples; got {kind}."
         )
-    names = getattr(forest, "feature_names_in_", None)
-    columns = None if names is None else tuple(str(name) for name in names)
-    rows = feature_array(X, columns)
-    samples: Sequence[Ints] = forest.estimators_samples_
-    n = len(rows)
-    largest = max(int(drawn.max()) for drawn in samples)
-    if largest >= n:
-        raise ValueError(
-            f"`X` must be the {kind}'s training data; it has {n} rows, but the forest "
-            f"was fitted to row {largest}."
-        )
-    counts = np.stack([np.bincount(drawn, minlength=n) for drawn in samples])
-    if np.all(counts == 1):
-        raise ValueError(
-            f"every learner of this {kind} saw every row once, so subsampling says "
-            "nothing about its variance. Refit with bootstrap=True or max_samples < n."
-        )
+
+
+def _response(y: Any, n: int, classes: Any) -> Floats:
+    """Read the training response, or the codes of its classes."""
     response = np.asarray(y)
     if response.ndim != 1 or response.size != n:
         raise ValueError(
             f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
         )
-    classes = tuple(forest.classes_) if is_classifier(forest) else None
-    if classes is not None and not hasattr(forest.estimators_[0], "predict_proba"):
+    if classes is None:
+        numbers = np.asarray(response, dtype=np.float64)
+        if not np.isfinite(numbers).all():
+            raise ValueError("`y` must be finite, as in the fit; got infinity.")
+        return numbers
+    unknown = response[~np.isin(response, classes)]
+    if unknown.size:
         raise ValueError(
-            f"the learners of this {kind} give no class probabilities (they have no "
-            "`predict_proba`). Refit with learners that do."
+            f"`y` must have the classes of the fit, {', '.join(map(str, classes))}; "
+            f"got {str(unknown[0])!r}."
         )
-    codes = response if classes is None else np.searchsorted(forest.classes_, response)
-    everything = np.arange(rows.shape[1])
-    features = getattr(forest, "estimators_features_", None)
-    return AdoptedEnsemble(
-        kernel=AdoptedKernel(rows, None if classes is None else len(classes)),
-        learners=[
-            (one, everything if features is None else features[b])
-            for b, one in enumerate(forest.estimators_)
-        ],
-        counts=counts,
-        replace=bool(forest.bootstrap),
-        y=np.asarray(codes, dtype=np.float64),
-        classes=classes,
-        columns=columns,
-        name=str(getattr(y, "name", None) or "y"),
-    )
+    return np.searchsorted(classes, response).astype(np.float64)

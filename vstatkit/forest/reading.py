@@ -22,7 +22,7 @@ def check_one_response(y: Any, wrapper: str) -> None:
 def check_response(y: Any, *, numeric: bool) -> None:
     """Refuse responses with missing values; and text, where numbers are needed."""
     values = np.asarray(y)
-    if values.dtype.kind not in "OUS" or values.ndim == 0:
+    if values.dtype.kind not in "OUSf" or values.ndim == 0:
         return
     column = pd.Series(values.reshape(len(values), -1)[:, 0])
     missing = np.flatnonzero(column.isna())

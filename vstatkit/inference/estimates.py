@@ -167,10 +167,13 @@ def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
-    """Divide, with 0/0 = 0 and x/0 = `zero`, or signed infinity by default."""
+    """Divide, with 0/0 = 0 and x/0 = `zero`, or signed infinity by default.
+
+    What is not known stays so: nan over or under anything is nan.
+    """
     beyond = np.copysign(np.inf if zero is None else zero, a)
-    beyond = np.where(a == 0, 0.0, beyond)
-    return np.divide(a, b, out=beyond, where=b > 0)
+    beyond = np.where(a == 0, 0.0, np.where(np.isnan(a), np.nan, beyond))
+    return np.divide(a, b, out=beyond, where=(b > 0) | np.isnan(b))
 
 
 def two_sided(statistic: Floats, df: Floats) -> Floats:

@@ -72,7 +72,8 @@ def _target_note(results: EnsembleResults, alpha: float) -> str:
     info = results.info
     if info.aim is not None:
         return _aim_note(results, info.aim, alpha)
-    if info.formula is None:
+    learners = info.formula is not None or info.typical is not None
+    if not learners:
         target = "the expected value of the kernel on"
         tail = "."
     else:
@@ -84,7 +85,7 @@ def _target_note(results: EnsembleResults, alpha: float) -> str:
             f"E[y|x]{_truth_text(results)}."
         )
     whole = info.coefficients and results.k >= results.design.n
-    if results.null is not None or (info.formula is not None and whole):
+    if results.null is not None or (learners and whole):
         tail = "."
     return (
         f"The intervals cover, at {1 - alpha:.4g}, {target} k = {results.k:,} "

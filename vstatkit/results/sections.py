@@ -112,7 +112,7 @@ def _test_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 def is_tested(results: EnsembleResults) -> bool:
     """Whether zero is a value to test against: predictions are hardly ever zero."""
-    return results.info.coefficients or results.info.formula is None
+    return results.info.coefficients
 
 
 def estimates_section(results: EnsembleResults, alpha: float) -> Section:

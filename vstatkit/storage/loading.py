@@ -330,15 +330,29 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     parsed = _unpack_formula(packed, numbers)
     classes = _unpack_classes(take(packed, "classes", list, type(None)))
     kernel, learners = codec.unpack(packed, arrays, B, parsed.X.shape[1])
-    # A response of zeros and ones has two classes that have no names.
-    unnamed = parsed.classes is None and bool(np.isin(parsed.y, (0, 1)).all())
-    possible = (None, 2) if unnamed else (None if classes is None else len(classes),)
-    check(classes is None or not unnamed, _CLASSES)
-    check(kernel.n_classes in possible, _CLASSES)
+    _check_classes(parsed, classes, kernel.n_classes)
     return Predictor(kernel, learners, parsed.coding, classes, None)
 
 
 _CLASSES = "learners and response differ in their classes."
+
+
+def _check_classes(
+    parsed: ParsedFormula, classes: tuple[Any, ...] | None, n_classes: int | None
+) -> None:
+    """Hold the classes of the learners against the names and the response."""
+    if classes is None:
+        # A response of zeros and ones has two classes that have no names.
+        unnamed = parsed.classes is None and _are_codes(parsed.y, 2)
+        check(n_classes is None or (unnamed and n_classes == 2), _CLASSES)
+        return
+    # Forests name their classes themselves, and the response holds the codes.
+    known = parsed.classes is not None or _are_codes(parsed.y, len(classes))
+    check(known and n_classes == len(classes), _CLASSES)
+
+
+def _are_codes(y: Floats, n_classes: int) -> bool:
+    return bool(np.isin(y, np.arange(n_classes)).all())
 
 
 def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:
