@@ -85,7 +85,7 @@ def literal_errors(kernel, design, units=None):
     for one, loss in losses.items():
         excess = loss - losses[best]
         sums = pd.Series(excess - excess.mean()).groupby(rows).sum()
-        good[one] = excess.mean() <= np.sqrt((sums**2).sum()) / len(excess)
+        good[one] = excess.mean() <= 2 * np.sqrt((sums**2).sum()) / len(excess)
     return {one: np.sqrt(loss.mean()) for one, loss in losses.items()}, good
 
 

@@ -26,7 +26,7 @@ TARGETS = ("mean", "truth")
 PILOT_B = 100
 """Learners of each of the two pilot ensembles that a candidate has."""
 
-CLEARLY = 1.0
+CLEARLY = 2.0
 """Standard errors of a difference from which an error is clearly larger."""
 
 SMOOTHER_B = 500
@@ -141,7 +141,7 @@ def choose_learner(
     Every candidate has two ensembles, whose out-of-bag residuals `r` and `s` are
     multiplied: the mean of `r * s` has no Monte Carlo bias, since the ensembles'
     own noise is independent. Of the candidates whose error is not larger than the
-    smallest by more than one standard error of the difference, the one with the
+    smallest by more than two standard errors of the difference, the one with the
     least bias is taken: it undersmooths where there is something to be biased about.
     """
     n_rows = round(design.k * len(kernel.y) / design.n)

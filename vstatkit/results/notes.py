@@ -121,7 +121,7 @@ def _choice_note(results: EnsembleResults) -> str | None:
     return (
         f"The learner was chosen by out-of-bag errors of pilot ensembles: {errors} "
         "(the least of each kind). It has the least bias of those whose error is "
-        "within one standard error of the best."
+        "within two standard errors of the best."
     )
 
 
