@@ -277,16 +277,18 @@ def test_two_rows_exchanged_are_noticed(data):
 
 def test_rounded_data_are_still_the_training_data(data):
     forest, X, y = fitted_to(FITTED["mean"], (data[0], data[1] + 1e4))
-    vs.from_sklearn(forest, X.astype(np.float32), y.astype(np.float32))
+    found = vs.from_sklearn(forest, X.astype(np.float32), y.astype(np.float32))
+    assert found.nobs == len(X)
 
 
 def test_rows_of_weight_zero_and_other_learners_are_not_compared(data):
     X, y = data
     absent = np.where(np.arange(70) < 20, 0.0, 1.0)
     forest = RandomForestRegressor(**FOREST).fit(X, y, sample_weight=absent)
-    vs.from_sklearn(forest, X, y)
+    assert vs.from_sklearn(forest, X, y).nobs == len(X)
     without = DecisionTreeClassifier(class_weight={0: 0, 1: 1})
     bagging = BaggingClassifier(without, **BAGGING).fit(X, y > 14)
-    vs.from_sklearn(bagging, X, y > 14)
+    assert vs.from_sklearn(bagging, X, y > 14).nobs == len(X)
     scaled = make_pipeline(StandardScaler(), DecisionTreeRegressor())
-    vs.from_sklearn(BaggingRegressor(scaled, **BAGGING).fit(X, y), X, y)
+    bagged = BaggingRegressor(scaled, **BAGGING).fit(X, y)
+    assert vs.from_sklearn(bagged, X, y).nobs == len(X)
