@@ -1,5 +1,7 @@
 """Questions about predictors, against the same numbers made by hand."""
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import vstatkit as vs
+from vstatkit.ensemble import losses
 from vstatkit.ensemble.copies import Copier
 from vstatkit.ensemble.losses import mean_saved, row_losses, saved_losses
 from vstatkit.ensemble.refitted import Reader, on_design, refitted_values
@@ -444,20 +447,32 @@ def test_importance_is_the_loss_with_copies_less_the_loss(res, data):
     )
 
 
-def literal_error(saved, parts, counts):
-    """Leave units out one by one: their rows, and the learners that saw them."""
+def literal_error(saved, parts, counts, units=None):
+    """Count rows, pairs of rows (of some units), and learners one by one."""
     L, n = counts.shape
-    p = parts / n
+    p, absent = parts / n, counts == 0
     g = [sum(p[b, j] for j in range(n)) for b in range(L)]
-    total = 0.0
-    for j in range(n):
-        rows = (saved[j] - saved.mean()) / n
-        without = [b for b in range(L) if counts[b, j] == 0]
-        through = -L * np.mean([g[b] for b in without])
-        total += rows**2 - sum(p[b, j] ** 2 for b in range(L))
-        chance = sum(p[b, j] * g[b] for b in without)
-        total += rows * through + L / len(without) * chance
-    return np.sqrt(n / (n - 1) * total + L / (L - 1) * np.sum(np.square(g)))
+    rows = (saved - saved.mean()) / n
+    total = n / (n - 1) * (np.sum(rows**2) - np.sum(p**2))
+    total += L / (L - 1) * np.sum(np.square(g))
+    pairs = list(permutations(range(n) if units is None else units, 2))
+    return np.sqrt(
+        total
+        + n * (n - 1) / len(pairs) * sum(in_common(p, absent, i, j) for i, j in pairs)
+    )
+
+
+def in_common(p, absent, i, j):
+    """What row j does to row i times what i does to j, without their noise."""
+    L = len(p)
+    without_i, without_j = absent[:, i], absent[:, j]
+    of_j = -L * np.mean(p[without_j, i])
+    of_i = -L * np.mean(p[without_i, j])
+    # of the learners without one, the share that saw the other
+    share_i = np.mean(~without_j[without_i])
+    share_j = np.mean(~without_i[without_j])
+    chance = L**2 / (without_i.sum() * without_j.sum()) * np.sum(p[:, i] * p[:, j])
+    return of_i * of_j - share_i * share_j * chance
 
 
 def readers(res, data, L=200):
@@ -483,6 +498,17 @@ def test_errors_of_importance_count_rows_and_learners(res, data):
     sums = (found.saved - found.saved.mean()).reshape(50, 4).sum(axis=1)
     assert_allclose(clusters.error, np.sqrt(50 / 49 * np.sum(sums**2)) / 200)
     assert clusters.df == 49
+
+
+def test_pairs_of_many_rows_are_drawn(res, data, monkeypatch):
+    full, reduced = readers(res, data)
+    rows = np.arange(200)
+    found = saved_losses(full, reduced, data["y"].to_numpy(), rows, None)
+    monkeypatch.setattr(losses, "MOST_PAIRED", 150)
+    drawn = np.random.default_rng(losses.PAIRING_SEED).choice(200, 150, False)
+    counts = dense(res.design.counts(0, 200))
+    expected = literal_error(found.saved, found.parts, counts, drawn)
+    assert_allclose(mean_saved(found, res.design, rows).error, expected)
 
 
 def test_a_learners_part_is_a_derivative(res, data):

@@ -12,6 +12,12 @@ from vstatkit.sampling.design import SubsampleDesign
 CHUNK_VALUES = 8_000_000
 """Predictions held at a time: learners x rows x tables x outputs."""
 
+MOST_PAIRED = 2000
+"""Units of which all pairs are looked at."""
+
+PAIRING_SEED = 20
+"""Draws them from more units."""
+
 
 def row_losses(y: Floats, predicted: Floats, n_classes: int | None) -> Floats:
     """Squared error of every row; of classes, that of their probabilities.
@@ -170,24 +176,21 @@ def mean_saved(
     -----
     Let :math:`r_j = \sum_{i \in j} (d_i - \bar d) / r` be what the rows of unit j do to
     the mean, :math:`p_{bj}` the part of it that is by learner b, :math:`g_b = \sum_j
-    p_{bj}`, and :math:`t_j = -L \bar g_{(-j)}` what unit j does through the learners
-    that saw it, :math:`\bar g_{(-j)}` being the mean over the :math:`a_j` learners that
-    did not. Then
+    p_{bj}`, and C what pairs of units have in common, see `_common`. Then
 
     .. math::
 
         \operatorname{var} = \frac{n}{n - 1} \sum_j \Bigl( r_j^2 - \sum_b p_{bj}^2
-        + r_j t_j + \frac{L}{a_j} \sum_b p_{bj} g_b \Bigr) + \sum_b g_b^2 .
+        \Bigr) + C + \frac{L}{L - 1} \sum_b g_b^2 .
 
     The first term is the variance that the rows have if the learners are given. Under
     the null :math:`d_i` is nearly a sum over the rows j that learners of row i saw, of
-    products of the errors of i and j. The same product is in :math:`d_j`, and the sum
-    of their covariances is the third term: the jackknife :math:`\sum_j (r_j + t_j)^2`
-    would count it twice. The last term is what other learners would change. That
-    chance is in the first and the third term too, row by row, where it is no part of
-    the variance of the mean: the second and the fourth term take it out. The variance
-    is never below that of the rows by themselves, the first two terms, or, where it
-    is not known what units do through learners, the first alone.
+    products of the errors of i and j. The same product is in :math:`d_j`: that is C.
+    The last term is what other learners would change. That chance is in the first
+    term too, row by row, where it is no part of the variance of the mean: the second
+    term takes it out. The variance is never below that of the rows by themselves, the
+    first two terms, or, where it is not known what units do through learners, the
+    first alone.
     """
     known = np.isfinite(found.saved)
     saved, r = found.saved[known], int(known.sum())
@@ -201,12 +204,58 @@ def mean_saved(
     L = len(found.parts)
     by_unit = _summed(found.parts[:, known], place) / r
     g = by_unit.sum(axis=0)
-    t, often = _through(g, design, held)
     alone = own - factor * float(np.vdot(by_unit, by_unit))
-    common = float(rows @ t + often @ (by_unit @ g))
     chance = L / (L - 1) * float(g @ g)
-    variance = max(alone + factor * common, alone, 0.0) + chance
+    variance = max(alone + _common(by_unit, design, held), alone, 0.0) + chance
     return MeanSaved(mean, float(np.sqrt(variance)), float(np.sqrt(own)), there - 1)
+
+
+def _common(by_unit: Floats, design: SubsampleDesign, held: Ints) -> float:
+    r"""Sum what pairs of units have in common through the learners that saw one.
+
+    Parameters
+    ----------
+    by_unit : ndarray of shape (units, L)
+        Part of the rows of a unit that is by each learner.
+    design : SubsampleDesign
+        The design that the learners were drawn by.
+    held : ndarray of shape (units,)
+        The units.
+
+    Notes
+    -----
+    What unit j does to the rows of unit i, through the learners that saw it, is seen in
+    the :math:`a_j` learners that did not: :math:`c_{ij} = -(L / a_j) \sum_{b \not\ni j}
+    p_{bi}`. The sum is that of :math:`c_{ij} c_{ji}` over all pairs, less what the
+    chance of the :math:`a_{ij}` learners without both does to it,
+
+    .. math::
+
+        \frac{L^2}{a_i a_j} \Bigl(1 - \frac{a_{ij}}{a_i}\Bigr)
+        \Bigl(1 - \frac{a_{ij}}{a_j}\Bigr) \sum_b p_{bi} p_{bj} ,
+
+    since :math:`p_{bi}` add up to zero over the learners without i. The sum of
+    :math:`r_j \sum_i c_{ij}` over j is quicker, but has products of three units in it
+    too. These are large when the mean is, and a test by their error is too careful.
+
+    From `MOST_PAIRED` units on, pairs are those of as many units drawn from them.
+    """
+    units = len(held)
+    some = np.arange(units)
+    if units > MOST_PAIRED:
+        some = np.random.default_rng(PAIRING_SEED).choice(units, MOST_PAIRED, False)
+    p, L = by_unit[some], by_unit.shape[1]
+    present = design.sparse_counts(0, L)[:, held[some]]
+    absent = np.asarray((present > 0).toarray() == 0, dtype=np.float64)
+    often = absent.sum(axis=0)
+    inverse = np.divide(1.0, often, out=np.zeros(len(some)), where=often > 0)
+    effect = (p @ absent) * -(L * inverse)
+    both = 1 - (absent.T @ absent) * inverse  # of the learners without j, with i
+    noise = (p @ p.T) * both * both.T * L**2 * np.outer(inverse, inverse)
+    pairs = effect * effect.T - noise
+    drawn = len(some) * (len(some) - 1)
+    scale = units * (units - 1) / drawn if drawn else 0.0
+    return scale * float(pairs.sum() - np.trace(pairs))
 
 
 def _summed(parts: Floats, place: Ints) -> Floats:
@@ -214,12 +263,3 @@ def _summed(parts: Floats, place: Ints) -> Floats:
     n_units, r = int(place.max()) + 1, len(place)
     units = sparse.csr_array((np.ones(r), (place, np.arange(r))), (n_units, r))
     return np.asarray(units @ parts.T)
-
-
-def _through(g: Floats, design: SubsampleDesign, held: Ints) -> tuple[Floats, Floats]:
-    """Find what units do through learners, and `L / a` for the `a` without each."""
-    L = len(g)
-    present = sparse.csr_array(design.sparse_counts(0, L) > 0)[:, held]
-    absent = L - np.asarray(present.sum(axis=0)).ravel()
-    often = np.divide(L, absent, out=np.zeros(len(held)), where=absent > 0)
-    return -often * (g.sum() - present.T.astype(np.float64) @ g), often
