@@ -4,9 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
 from vstatkit.ensemble.copies import Copier, shuffled
-from vstatkit.ensemble.explained import Others, _curves, _left_out, explain
+from vstatkit.ensemble.explained import (
+    MOST_TERMS,
+    PENALTIES,
+    Others,
+    _curves,
+    _left_out,
+    _products,
+    _shrunk_left_out,
+    _stacked,
+    explain,
+)
 
 
 @pytest.fixture
@@ -111,13 +122,15 @@ def test_own_residuals_give_the_predictor_back(frame, rng, name):
 
 def test_residuals_of_numbers_are_uncorrelated_with_predictions(frame, rng):
     found = explain(frame["x2"], Others(frame.drop(columns="x2")), rng)
-    assert abs(found.centre @ found.residual) < 1e-8
-    assert abs(found.residual.sum()) < 1e-8
-    assert_allclose(found.centre + found.residual, frame["x2"])
-    left = 1 - found.residual.var() / frame["x2"].var()
+    away = found.spread * found.residual
+    assert abs(found.centre @ away) < 1e-8
+    assert abs(away.sum()) < 1e-8
+    assert_allclose(found.centre + away, frame["x2"])
+    left = 1 - away.var() / frame["x2"].var()
     assert abs(left - 0.95**2) < 0.05
     alone = explain(frame["x2"], Others(frame[[]]), rng)
     assert_allclose(alone.centre, frame["x2"].mean())
+    assert_allclose(alone.spread, np.abs(frame["x2"] - frame["x2"].mean()).mean())
 
 
 def test_shares_are_of_normal_scores(frame, rng):
@@ -139,6 +152,71 @@ def test_least_squares_leaves_each_row_out(frame):
     ]
     assert_allclose(_left_out(x, W[:, 1:]), expected, rtol=1e-8)
     assert_array_equal(_left_out(x, np.ones((40, 9))), np.full(40, x.mean()))
+
+
+def ridge_left_out(x, W, penalty):
+    """Fit every row's value to the other rows, columns centred and scaled by all."""
+    Z = (W - W.mean(axis=0)) / W.std(axis=0)
+    Z = np.column_stack([np.ones(len(x)), Z])
+    shrink = np.diag([0.0, *[penalty] * W.shape[1]])
+    guesses = []
+    for i in range(len(x)):
+        A, b = np.delete(Z, i, 0), np.delete(x, i)
+        guesses.append(Z[i] @ np.linalg.solve(A.T @ A + shrink, A.T @ b))
+    return np.array(guesses)
+
+
+def test_ridge_leaves_each_row_out_at_the_penalty_that_predicts_best(rng):
+    W = rng.normal(size=(30, 4))
+    x = W[:, 0] + rng.normal(size=30)
+    Z = (W - W.mean(axis=0)) / W.std(axis=0)
+    largest = np.linalg.svd(Z)[1][0] ** 2
+    tried = [ridge_left_out(x, W, largest * one) for one in PENALTIES]
+    errors = [np.mean((x - one) ** 2) for one in tried]
+    best = int(np.argmin(errors))
+    assert 0 < best < len(PENALTIES) - 1
+    assert_allclose(_shrunk_left_out(x, W), tried[best], rtol=1e-6)
+    assert_array_equal(_shrunk_left_out(x, np.ones((30, 2))), np.full(30, x.mean()))
+    many = np.zeros((30, MOST_TERMS + 1))
+    many[:, 0] = W[:, 0]
+    assert_array_equal(_shrunk_left_out(x, many), np.full(30, x.mean()))
+
+
+def test_no_prediction_counts_with_the_opposite_sign(rng):
+    x = rng.normal(size=200)
+    left_out = (x.sum() - x) / 199  # low where the value is high
+    assert_allclose(_stacked(x, [left_out]), x.mean())
+    good, bad = x + rng.normal(size=200), -x
+    slope = np.cov(good, x)[0, 1] / good.var(ddof=1)
+    expected = x.mean() + slope * (good - good.mean())
+    assert_allclose(_stacked(x, [good, bad]), expected)
+
+
+def test_products_are_of_each_two_columns(rng):
+    W = rng.normal(size=(50, 3))
+    a, b, c = ((W - W.mean(axis=0)) / W.std(axis=0)).T
+    assert_allclose(_products(W), np.column_stack([a * b, a * c, b * c]))
+
+
+def test_products_and_spreads_are_copied(rng):
+    x = rng.normal(size=(400, 2))
+    noise = rng.normal(size=(400, 2))
+    frame = pd.DataFrame(x, columns=["a", "b"])
+    frame["product"] = x[:, 0] * x[:, 1] + 0.3 * noise[:, 0]
+    frame["fan"] = np.exp(x[:, 0]) * noise[:, 1]
+    made = one(frame, ["product"])
+    parts = x[:, 0] * x[:, 1]
+    now, then = (
+        np.corrcoef(parts, each)[0, 1] for each in (made["product"], frame["product"])
+    )
+    assert abs(now - then) < 0.03
+    made = one(frame, ["fan"])
+    now, then = (
+        stats.spearmanr(x[:, 0], np.abs(each))[0]
+        for each in (made["fan"], frame["fan"])
+    )
+    assert then > 0.6
+    assert now > 0.5
 
 
 def test_curves_are_squares_and_hinges(rng):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import optimize, stats
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluate import Task, evaluate
@@ -27,6 +27,15 @@ LEAF = 5
 FEW_VALUES = 10
 """Most values of a number that is copied as if it were a category."""
 
+MOST_TERMS = 500
+"""Most columns of a regression in which terms are shrunk."""
+
+PENALTIES = np.logspace(-8, 1, 28)
+"""Penalties of it that are tried, in units of its largest squared singular value."""
+
+LEAST_SPREAD = 0.1
+"""Least spread of a number around its prediction, to the mean."""
+
 WEIGHTS = np.linspace(0.0, 1.0, 21)
 """Weights of out-of-bag class shares that are tried, beside the overall shares."""
 
@@ -44,14 +53,17 @@ class Explained:
     levels : Index or None
         Levels of a category (or of a number with few values); None for numbers.
     residual : ndarray of shape (n,)
-        Value less `centre`; for levels a normal score of where the level lies in its
-        shares, standard normal if these are right.
+        Value less `centre`, over `spread`; for levels a normal score of where the level
+        lies in its shares, standard normal if these are right.
+    spread : ndarray of shape (n,) or float
+        Predicted mean of the absolute difference from `centre`; not used for levels.
     """
 
     column: pd.Series
     centre: Floats
     levels: pd.Index | None
     residual: Floats
+    spread: Floats | float = 1.0
 
     def redrawn(self, residual: Floats) -> pd.Series:
         """Put other residuals on the same predictions.
@@ -60,7 +72,7 @@ class Explained:
         copy has the same values as the column, in another order.
         """
         if self.levels is None:
-            order = np.argsort(self.centre + residual, kind="stable")
+            order = np.argsort(self.centre + self.spread * residual, kind="stable")
             values = np.sort(self.column.to_numpy())
             copy = np.empty_like(values)
             copy[order] = values
@@ -108,23 +120,36 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
 
     Notes
     -----
-    A number is regressed on three predictions: of least squares in the others, and in
-    squares and hinges of them too, each leaving the row out, and of a small forest, out
-    of bag. So the residual is uncorrelated with the
-    prediction, and a residual of another row on top of it gives back the variance:
-    out-of-bag predictions by themselves are noisy where there is little to predict,
-    and a copy made from them would spread more than the predictor does.
+    A number is regressed on four predictions that have not seen the row: of least
+    squares in the others; in squares and hinges of them too; in products of two of
+    them too, shrunk by the penalty that predicts best (Allen 1974); and of a small
+    forest. Coefficients are not negative (Breiman 1996): predictions that leave a value
+    out are low where it is high, by chance, and with the opposite sign they would
+    repeat the very value. The residual is uncorrelated with the prediction, so that one
+    of another row on top of it gives back the variance: predictions by themselves are
+    noisy where there is little to predict, and a copy made from them would spread more
+    than the predictor does. How far values lie from their predictions is predicted in
+    the same way, and residuals change places in units of that.
 
     Shares of levels are mixed with the overall shares by the weight at which the
     out-of-bag log-likelihood is largest.
+
+    References
+    ----------
+    Allen (1974), The relationship between variable selection and data augmentation and
+    a method for prediction, Technometrics 16. doi:10.1080/00401706.1974.10489157
+
+    Breiman (1996), Stacked regressions, Machine Learning 24. doi:10.1007/BF00117832
     """
     levels = _levels(column)
     if levels is None:
         x = column.to_numpy(dtype=np.float64)
-        guesses = _guesses(x, others, rng)
-        fitted = np.column_stack([np.ones(len(x)), *guesses])
-        centre = fitted @ np.linalg.lstsq(fitted, x, rcond=None)[0]
-        return Explained(column, centre, None, x - centre)
+        centre = _stacked(x, _guesses(x, others, rng))
+        away = np.abs(x - centre)
+        spread = _stacked(away, _guesses(away, others, rng))
+        spread = np.maximum(spread, LEAST_SPREAD * away.mean())
+        spread = np.where(spread > 0, spread, 1.0)  # all is explained
+        return Explained(column, centre, None, (x - centre) / spread, spread)
     codes = levels.get_indexer(pd.Index(column))
     shares = _shares(codes, len(levels), others, rng)
     top = shares.cumsum(axis=1)[np.arange(len(codes)), codes]
@@ -142,6 +167,16 @@ def _levels(column: pd.Series) -> pd.Index | None:
     return used
 
 
+def _stacked(x: Floats, guesses: list[Floats]) -> Floats:
+    """Regress a number on predictions of it; no coefficient is negative."""
+    if not guesses:
+        return np.full(len(x), x.mean())
+    table = np.column_stack(guesses)
+    middle = table.mean(axis=0)
+    slopes = optimize.nnls(table - middle, x - x.mean())[0]
+    return np.asarray(x.mean() + (table - middle) @ slopes)
+
+
 def _guesses(x: Floats, others: Others, rng: np.random.Generator) -> list[Floats]:
     """Predict a number from the others: by least squares, and by a forest."""
     if others.frame.shape[1] == 0:
@@ -150,16 +185,29 @@ def _guesses(x: Floats, others: Others, rng: np.random.Generator) -> list[Floats
     table = pd.get_dummies(others.frame, drop_first=True, dtype=np.float64)
     W = table.to_numpy(dtype=np.float64)
     W = np.where(np.isnan(W), np.nanmedian(W, axis=0), W)
-    fits = [_left_out(x, one) for one in (W, _curves(W))]
+    curves = _curves(W)
+    fits = [_left_out(x, one) for one in (W, curves)]
+    fits.append(_shrunk_left_out(x, np.column_stack([curves, _products(W)])))
     return [*fits, np.where(np.isnan(seen), x.mean(), seen)]
+
+
+def _scaled(W: Floats) -> Floats:
+    """Centre columns, in units of their spread."""
+    spread = W.std(axis=0)
+    return np.asarray((W - W.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+
+
+def _products(W: Floats) -> Floats:
+    """Multiply each two columns."""
+    first, second = np.triu_indices(W.shape[1], 1)
+    scaled = _scaled(W)
+    return np.asarray(scaled[:, first] * scaled[:, second])
 
 
 def _curves(W: Floats) -> Floats:
     """Add squares, and hinges at the quartiles, of columns with many values."""
     many = [j for j in range(W.shape[1]) if len(np.unique(W[:, j])) > FEW_VALUES]
-    numbers = W[:, many]
-    spread = numbers.std(axis=0)
-    scaled = (numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    scaled = _scaled(W[:, many])
     knots = np.quantile(scaled, [0.25, 0.5, 0.75], axis=0)
     hinges = [np.maximum(scaled - knot, 0.0) for knot in knots]
     return np.column_stack([W, scaled**2, *hinges])
@@ -167,15 +215,35 @@ def _curves(W: Floats) -> Floats:
 
 def _left_out(x: Floats, W: Floats) -> Floats:
     """Predict every value by least squares on the other rows."""
-    W = (W - W.mean(axis=0)) / np.where(W.std(axis=0) > 0, W.std(axis=0), 1.0)
     if W.shape[1] > len(x) // 5:  # too many to be fitted without noise
         return np.full(len(x), x.mean())
-    design = np.column_stack([np.ones(len(x)), W])
+    design = np.column_stack([np.ones(len(x)), _scaled(W)])
     left, roots, _ = np.linalg.svd(design, full_matrices=False)
     left = left[:, roots > 1e-10 * roots[0]]
     residual = x - left @ (left.T @ x)
     leverage = np.minimum(np.sum(left**2, axis=1), 1 - 1e-6)
     return np.asarray(x - residual / (1 - leverage))
+
+
+def _shrunk_left_out(x: Floats, W: Floats) -> Floats:
+    """Predict every value by ridge regression on the other rows."""
+    if W.shape[1] > MOST_TERMS:
+        return np.full(len(x), x.mean())
+    table, away = _scaled(W), x - x.mean()
+    squares, directions = np.linalg.eigh(table.T @ table)
+    live = squares > 1e-12 * squares[-1]
+    if not live.any():
+        return np.full(len(x), x.mean())
+    squares = squares[live]
+    left = table @ (directions[:, live] / np.sqrt(squares))
+    along, weight = left.T @ away, left**2
+    errors = []
+    for penalty in squares[-1] * PENALTIES:
+        share = squares / (squares + penalty)
+        leverage = np.minimum(weight @ share + 1 / len(x), 1 - 1e-6)
+        errors.append((away - left @ (share * along)) / (1 - leverage))
+    best = min(errors, key=lambda error: float(error @ error))
+    return np.asarray(x - best)
 
 
 def _shares(

@@ -249,13 +249,13 @@ def _common(by_unit: Floats, design: SubsampleDesign, held: Ints) -> float:
     absent = np.asarray((present > 0).toarray() == 0, dtype=np.float64)
     often = absent.sum(axis=0)
     inverse = np.divide(1.0, often, out=np.zeros(len(some)), where=often > 0)
-    effect = (p @ absent) * -(L * inverse)
-    both = 1 - (absent.T @ absent) * inverse  # of the learners without j, with i
-    noise = (p @ p.T) * both * both.T * L**2 * np.outer(inverse, inverse)
-    pairs = effect * effect.T - noise
+    effect = (p @ absent) * inverse
+    saw = 1 - (absent.T @ absent) * inverse  # of the learners without j, those with i
+    noise = (p @ p.T) * np.outer(inverse, inverse) * saw * saw.T
     drawn = len(some) * (len(some) - 1)
     scale = units * (units - 1) / drawn if drawn else 0.0
-    return scale * float(pairs.sum() - np.trace(pairs))
+    # A unit by itself is in neither sum: no learner without it saw it.
+    return float(scale * L**2 * (effect * effect.T - noise).sum())
 
 
 def _summed(parts: Floats, place: Ints) -> Floats:
