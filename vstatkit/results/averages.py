@@ -8,6 +8,7 @@ import pandas as pd
 
 from vstatkit._typing import Restrictions
 from vstatkit.inference.wald import WaldTest
+from vstatkit.results.contrast_results import ContrastResults
 from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
@@ -43,7 +44,7 @@ class AverageTable(EstimateTable):
         """The averages, each by the name that restrictions and functions call it."""
         return self.results
 
-    def t_test(self, R: Restrictions) -> EnsembleResults:
+    def t_test(self, R: Restrictions) -> ContrastResults:
         """Test linear combinations of the averages, one by one."""
         return self._named.t_test(R)
 
