@@ -281,6 +281,32 @@ def test_numbers_as_text_in_files_are_refused_too(data, tmp_path):
         fit("t ~ x", path)
 
 
+@pytest.mark.parametrize("number", [str, int])
+def test_a_word_among_a_few_numbers_makes_no_classes(data, tmp_path, number):
+    marks = data.assign(mark=[number(3 + i % 3) for i in range(N)])
+    stray = marks.astype({"mark": object}).set_axis([f"p{i}" for i in range(N)])
+    stray.loc["p7", "mark"] = "oops"
+    said = refusal("mark ~ x", stray)
+    assert "has numbers and 'oops' (row p7)" in said
+    assert "all 4 different values" in said
+    line = said.split("make them missing: ")[1].split("; write C(mark)")[0]
+    space = {"data": stray.copy(), "pd": pd}
+    exec(line, space)
+    assert fit("mark ~ x", space["data"]).info.n_dropped == 1
+    assert fit("C(mark) ~ x", stray.astype({"mark": str})).nobs == N
+    assert fit("mark ~ x", stray.astype({"mark": "category"})).nobs == N
+    path = tmp_path / "marks.csv"
+    stray.to_csv(path, index=False)
+    with pytest.raises(vs.FormulaError, match=r"'oops' \(row 7\)"):
+        fit("mark ~ x", path)
+
+
+@pytest.mark.parametrize("levels", ["0 1", "1 2a 2b", "T1 T2 T3 none", "1 no"])
+def test_classes_may_look_like_numbers(data, levels):
+    classes = np.resize(levels.split(), N)
+    assert fit("group ~ x", data.assign(group=classes)).nobs == N
+
+
 MICRO, MU = "\u00b5", "\u03bc"
 NAMES = {
     "micro": (MICRO, [MICRO, MU]),

@@ -1,6 +1,6 @@
 """Results of tests, by the names that statsmodels gives them."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import pandas as pd
 
@@ -8,7 +8,6 @@ from vstatkit._typing import Floats
 from vstatkit.results.ensemble_results import EnsembleResults
 
 
-@dataclass(frozen=True)
 class ContrastResults(EnsembleResults):
     """Linear combinations with their tests: results, and statsmodels' names for them.
 

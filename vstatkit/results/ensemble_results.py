@@ -385,4 +385,4 @@ class EnsembleResults(
 
     def __repr__(self) -> str:
         drawn = f"{self.info.kernel}, n={self.design.n}, k={self.k}, B={self.B}"
-        return f"<EnsembleResults: {drawn}; {shown(self)}>"
+        return f"<{type(self).__name__}: {drawn}; {shown(self)}>"
