@@ -276,6 +276,25 @@ def test_a_series_is_aligned_by_its_index(data, argument):
         vs.fit("y ~ x1", data, B=20, **{argument: values.set_axis(values.index + 1)})
 
 
+@pytest.mark.parametrize("argument", ["weights", "groups"])
+def test_missing_weights_and_groups_are_told_by_row(data, argument, tmp_path):
+    """Rows that are dropped for other reasons do not shift the label."""
+    values = np.arange(90.0)
+    values[[5, 7]] = np.nan
+    gaps = data.assign(w=values, x1=data["x1"].where(data.index != 2))
+    labelled = gaps.set_axis([f"p{i}" for i in range(90)])
+    gaps.to_csv(tmp_path / "gaps.csv", index=False)
+    for source, given, row in (
+        (labelled, "w", "p5"),
+        (labelled, labelled["w"], "p5"),
+        (labelled, values, "p5"),
+        (tmp_path / "gaps.csv", "w", "5"),
+    ):
+        match = rf"2 row\(s\) have one, the first is row {row}\. Leave such rows out"
+        with pytest.raises(ValueError, match=match):
+            vs.fit("y ~ x1", source, B=20, **{argument: given})
+
+
 def test_restrictions_are_taken_as_a_list_of_texts(data):
     res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
     joined, single = "x1 = 0.5, x4 = x1", ["x1 = 0.5", "x4 = x1"]

@@ -48,9 +48,34 @@ def take_column(
             )
         aligned = _align(argument, given, index)
         column = pd.Series(np.asarray(aligned)).iloc[rows].reset_index(drop=True)
-    if column.isna().any():
-        raise ValueError(f"`{argument}` must not have missing values.")
+    gaps = np.flatnonzero(column.isna())
+    if gaps.size:
+        row = index[np.asarray(rows)[gaps[0]]]
+        raise ValueError(
+            f"`{argument}` must not have missing values; {gaps.size:,} row(s) have "
+            f"one, the first is row {row}. {_MISSING[argument]}"
+        )
     return column
+
+
+_MISSING = {
+    "groups": "Leave such rows out, or give each of them a group of its own.",
+    "weights": "Leave such rows out, or give them the weight 0.",
+}
+
+
+def column_name(given: Any) -> str | None:
+    """Name `weights` or `groups` as given; None without them.
+
+    Examples
+    --------
+    >>> column_name("w"), column_name([1.0, 2.0]), column_name(None)
+    ('w', 'given', None)
+    """
+    if given is None or isinstance(given, str):
+        return given
+    name = given.name if isinstance(given, pd.Series) else None
+    return "given" if name is None else str(name)
 
 
 def check_column(argument: str, name: str, columns: pd.Index) -> None:

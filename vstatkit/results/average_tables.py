@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from statsmodels.iolib.summary import Summary
 
 from vstatkit.results.averages import Averages
+from vstatkit.results.effect_notes import constant_note
 from vstatkit.results.sections import (
     MAX_ROWS,
     averages_section,
@@ -45,6 +46,9 @@ def summarise(averages: Averages, alpha: float) -> Summary:
             "Slopes are differences of predictions over the step shown, or over the "
             "part of it within the range of the data."
         )
+    missing = constant_note(averages.constant)
+    if missing is not None:
+        notes.append(missing)
     return composed(
         [averages_section("", frame, alpha)], averages.what.capitalize(), notes
     )

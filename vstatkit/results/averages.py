@@ -75,6 +75,8 @@ class Averages(AverageTable):
         Which rows, in words.
     se : str
         Kind of standard error, "sample" or "population".
+    constant : tuple of str
+        Predictors that were to move, and have the same value in every row.
     """
 
     results: EnsembleResults
@@ -82,6 +84,7 @@ class Averages(AverageTable):
     what: str
     rows: str
     se: str
+    constant: tuple[str, ...] = ()
 
     @property
     def _named(self) -> EnsembleResults:

@@ -97,6 +97,8 @@ def glance_frame(results: "EnsembleResults") -> pd.DataFrame:
         "max_relative_mc_error": float(results.estimates.relative_mc_error.max()),
         "seed": results.seed,
     }
+    given = {"weights": results.info.weights, "groups": results.info.groups}
+    row.update({name: text for name, text in given.items() if text is not None})
     for name, value in scores.items():
         row[name.lower().replace(" ", "_").replace("-", "_")] = value
     return pd.DataFrame([row])

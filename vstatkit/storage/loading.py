@@ -149,7 +149,8 @@ def _bring_up_to_date(document: Any) -> None:
     document.setdefault("kind", KernelKind.UNKNOWN.name)
     document.setdefault("errors", None)
     info = take(document, "info", dict)
-    info.setdefault("aim", None)
+    for name in ("aim", "weights", "groups"):
+        info.setdefault(name, None)
     take(info, "growth", dict).setdefault("atol", None)
     predictor = document.get("predictor")
     if type(predictor) is dict:
@@ -242,6 +243,8 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
         ranges=_unpack_ranges(take(packed, "ranges", dict)),
         unused_levels=tuple(take_texts(packed, "unused_levels")),
         aim=_unpack_aim(packed["aim"]),
+        weights=take(packed, "weights", str, type(None)),
+        groups=take(packed, "groups", str, type(None)),
     )
 
 
