@@ -19,6 +19,7 @@ from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
 from vstatkit.formula.observations import (
     check_column,
+    check_order,
     column_name,
     observation_weights,
     read_observations,
@@ -264,6 +265,7 @@ def _observe(
     **how: Any,
 ) -> _Observed:
     """Apply the formula, and read the columns beside it; `how` is for `parse`."""
+    check_order(formula, data)
     given = {"groups": groups, "weights": weights}
     names = {key: one for key, one in given.items() if isinstance(one, str)}
     source = find_source(data)

@@ -13,6 +13,16 @@ from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
 
 
+def check_order(formula: Any, data: Any) -> None:
+    """Refuse data in the place of the formula, and the formula in that of the data."""
+    if not isinstance(formula, str) and isinstance(data, str) and "~" in data:
+        kind = type(formula).__name__
+        raise TypeError(
+            f"the formula comes first, then the data: fit({data!r}, data); got a "
+            f"{kind} first."
+        )
+
+
 def take_column(
     argument: str,
     given: Any,

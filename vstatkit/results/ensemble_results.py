@@ -33,6 +33,7 @@ from vstatkit.inference.intervals import Support
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.options import with_advice
 from vstatkit.results.aiming import Aiming
 from vstatkit.results.asking import Asking
 from vstatkit.results.averaging import Averaging
@@ -208,6 +209,7 @@ class EnsembleResults(
         """Raw variance components, as arrays; negative estimates are kept."""
         return self.estimates.components
 
+    @with_advice
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
         """Confidence intervals for the mean of the size-k learner.
 
