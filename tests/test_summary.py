@@ -202,6 +202,21 @@ def test_constant_predictors_are_named(data, res):
         assert "No effect of" not in words(other.summary())
 
 
+def test_tests_and_intervals_that_disagree_are_named(data, res):
+    """At the level of the p-value itself the t-interval would end at zero."""
+    classes = data.assign(high=np.where(data["y"] > 15, "yes", "no"))
+    found = vs.fit("high ~ x1 + x4 + g", classes, B=150, rng=1)
+    for table in (found, found.avg_effects()):
+        frame = table.effects if table is found else table.frame
+        for name in ("x1", "x4"):
+            alpha = float(frame.loc[name, "p_value"]) * 1.001
+            note = f"interval of {name} disagree at {alpha:g}: the test is Student's t"
+            assert note in words(table.summary(alpha=alpha))
+            assert note not in words(table.summary(alpha=alpha / 1000))
+    p = float(res.effects["p_value"].iloc[0])
+    assert "disagree" not in words(res.summary(alpha=p * 1.001))
+
+
 def test_a_predictor_that_was_left_out_is_not_called_constant():
     data = pd.DataFrame({"a": np.linspace(1, 9, 40), "b": np.linspace(2, 3, 40)})
     res = vs.fit("y ~ np.log(a - b + 5)", data.assign(y=data["a"]), B=20, rng=1)

@@ -2,6 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+import pandas as pd
+
+from vstatkit.formula.constraints import MAX_NAMES
+from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.sections import setting_text
 
@@ -31,7 +36,40 @@ def effect_notes(results: EnsembleResults, alpha: float) -> list[str | None]:
         constant_note(constant_predictors(results)),
         _unmoved_note(results),
         _beyond_note(results),
+        _effects_margin_note(results, alpha),
     ]
+
+
+def _effects_margin_note(results: EnsembleResults, alpha: float) -> str | None:
+    frame = results.effects_frame(alpha)
+    if frame is None or results.support is None:
+        return None
+    return margin_note(frame, effect_names(frame), alpha)
+
+
+def margin_note(frame: pd.DataFrame, names: Sequence[str], alpha: float) -> str | None:
+    """Say where the test and the interval of a change of probabilities disagree.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns `p_value`, `ci_lower` and `ci_upper`, of a level of `1 - alpha`.
+    names : sequence of str
+        What the rows are called.
+    alpha : float
+        Level of the test.
+    """
+    inside = (frame["ci_lower"] <= 0) & (frame["ci_upper"] >= 0)
+    apart = np.flatnonzero((frame["p_value"] < alpha) == inside)
+    if not apart.size:
+        return None
+    listed = ", ".join(names[place] for place in apart[:MAX_NAMES])
+    more = f" and {apart.size - MAX_NAMES:,} more" if apart.size > MAX_NAMES else ""
+    return (
+        f"The test and the interval of {listed}{more} disagree at {alpha:g}: the test "
+        "is Student's t, the interval Agresti and Coull's. Neither is sure so near the "
+        "margin; more observations or learners would tell."
+    )
 
 
 def constant_predictors(results: EnsembleResults) -> list[str]:
