@@ -295,6 +295,12 @@ def test_missing_weights_and_groups_are_told_by_row(data, argument, tmp_path):
             vs.fit("y ~ x1", source, B=20, **{argument: given})
 
 
+def test_frames_say_what_the_monte_carlo_error_is_of(data):
+    res = vs.fit("y ~ x1", data, B=60, rng=1)
+    for frame in (res.summary_frame(), res.get_prediction(data).summary_frame()):
+        assert "of the variance estimate, not of the mean" in frame.attrs["mc_se"]
+
+
 def test_restrictions_are_taken_as_a_list_of_texts(data):
     res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
     joined, single = "x1 = 0.5, x4 = x1", ["x1 = 0.5", "x4 = x1"]

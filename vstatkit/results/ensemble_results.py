@@ -318,8 +318,8 @@ class EnsembleResults(
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper mc_se`.
 
-        `mc_se` is the Monte Carlo standard error of the raw total variance, as in
-        `components`.
+        `mc_se` is no error of the mean: it is the Monte Carlo standard error of the
+        variance estimate (the raw `total` of `components`), in squared units.
         """
         return mean_frame(self.estimates, self.labels, alpha)
 
