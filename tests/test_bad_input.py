@@ -193,6 +193,12 @@ def test_missing_values_in_new_data_are_told_by_label(data, tmp_path):
 def test_a_formula_may_fill_in_missing_values(data):
     filled = fit("y ~ np.nan_to_num(x1)", data)
     assert np.isfinite(filled.predict(data.head(5).assign(x1=np.nan))).all()
+    both = fit("y ~ np.nan_to_num(x1) + x2", data)
+    new = data.head(5).assign(x1=[np.nan, 1, 1, 1, 1], x2=[1, 1, np.inf, 1, 1])
+    with pytest.raises(
+        vs.FormulaError, match="'x2' must be finite in every row; row 2"
+    ):
+        both.predict(new)
 
 
 def test_new_data_without_rows(data):

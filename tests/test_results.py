@@ -447,7 +447,8 @@ def test_the_name_of_a_factor_stands_for_all_its_effects(moved):
 
 def test_the_name_of_a_factor_leaves_its_interactions_alone():
     data = vs.datasets.mars(81, rng=4).assign(g=np.tile(list("abc"), 27))
-    res = vs.fit("y ~ x1 * g", data, kernel="ols", B=60, rng=1)
+    res = vs.fit("y ~ g * x1", data, kernel="ols", B=60, rng=1)
+    assert "g[T.b]:x1" in res.params
     assert list(res.t_test("g = 0").labels) == ["g[T.b] = 0", "g[T.c] = 0"]
 
 
