@@ -646,6 +646,22 @@ def test_effects_of_a_factor_are_named_by_level(data):
     assert last == pytest.approx(each.frame["estimate"].iloc[3], rel=1e-9)
 
 
+def test_constant_predictors_are_skipped_by_name(data):
+    constant = data.assign(c=1.5, one="u")
+    res = vs.fit("y ~ x1 + c + one + g", constant, B=60, k=30, rng=1)
+    slopes, effects = res.avg_slopes(), res.avg_effects()
+    assert list(slopes.frame.index) == ["x1"]
+    assert "No effect of c: the same value in every row." in str(slopes)
+    assert "No effect of c, one: the same value in every row." in str(effects)
+    for found in (res.avg_effects("x1"), res.avg_slopes("x1")):
+        assert "No effect of" not in str(found)
+    with pytest.raises(ValueError, match="'c' has the same value in every row"):
+        res.avg_slopes(["c", "x1"])
+    with pytest.raises(ValueError, match="nothing to move: c has the same value"):
+        res.avg_effects("c")
+    assert list(res.avg_slopes(step=1.0).frame.index) == ["x1", "c"]
+
+
 def test_adopted_forests_average_over_their_training_rows(data):
     X, y = data[["x1", "x4"]], data["y"]
     forest = RandomForestRegressor(60, max_samples=30, random_state=1).fit(X, y)

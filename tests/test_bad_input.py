@@ -168,8 +168,37 @@ def test_missing_column_in_new_data(data):
 
 def test_missing_value_in_new_data(data):
     res = fit("y ~ x1", data)
-    with pytest.raises(vs.FormulaError, match="'x1' must be finite in every row"):
+    with pytest.raises(vs.FormulaError, match="'x1' is missing in row 1"):
         res.predict(pd.DataFrame({"x1": [0.5, np.nan]}))
+
+
+def test_missing_values_in_new_data_are_told_by_label(data, tmp_path):
+    data = data.assign(g=np.resize(list("ab"), len(data)))
+    res = fit("y ~ np.log(x1 + 1) + g", data)
+    new = data.head(5).set_axis(list("pqrst"))
+    new.loc[["r", "t"], "x1"] = np.nan
+    said = r"column 'x1' is missing in row r \(2 such row\(s\)\)\. Leave them out"
+    for ask in (res.predict, res.get_prediction, lambda at: res.avg_effects(data=at)):
+        with pytest.raises(vs.FormulaError, match=said):
+            ask(new)
+    with pytest.raises(vs.FormulaError, match="column 'g' is missing in row q"):
+        res.predict(data.head(5).set_axis(list("pqrst")).assign(g=[*"a", None, *"aba"]))
+    with pytest.raises(vs.FormulaError, match="must be finite in every row; row q has"):
+        res.predict(pd.DataFrame({"x1": [1.0, np.inf], "g": "a"}, ["p", "q"]))
+    new.to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(vs.FormulaError, match="'x1' is missing in row 2"):
+        res.predict(tmp_path / "new.csv", out=tmp_path / "out.csv")
+
+
+def test_a_formula_may_fill_in_missing_values(data):
+    filled = fit("y ~ np.nan_to_num(x1)", data)
+    assert np.isfinite(filled.predict(data.head(5).assign(x1=np.nan))).all()
+    both = fit("y ~ np.nan_to_num(x1) + x2", data)
+    new = data.head(5).assign(x1=[np.nan, 1, 1, 1, 1], x2=[1, 1, np.inf, 1, 1])
+    with pytest.raises(
+        vs.FormulaError, match="'x2' must be finite in every row; row 2"
+    ):
+        both.predict(new)
 
 
 def test_new_data_without_rows(data):

@@ -281,6 +281,88 @@ def test_numbers_as_text_in_files_are_refused_too(data, tmp_path):
         fit("t ~ x", path)
 
 
+@pytest.mark.parametrize("number", [str, int])
+def test_a_word_among_a_few_numbers_makes_no_classes(data, tmp_path, number):
+    marks = data.assign(mark=[number(3 + i % 3) for i in range(N)])
+    stray = marks.astype({"mark": object}).set_axis([f"p{i}" for i in range(N)])
+    stray.loc["p7", "mark"] = "oops"
+    said = refusal("mark ~ x", stray)
+    assert "has numbers and 'oops' (row p7)" in said
+    assert "all 4 different values" in said
+    line = said.split("make them missing: ")[1].split("; write C(mark)")[0]
+    space = {"data": stray.copy(), "pd": pd}
+    exec(line, space)
+    assert fit("mark ~ x", space["data"]).info.n_dropped == 1
+    assert fit("C(mark) ~ x", stray.astype({"mark": str})).nobs == N
+    assert fit("mark ~ x", stray.astype({"mark": "category"})).nobs == N
+    path = tmp_path / "marks.csv"
+    stray.to_csv(path, index=False)
+    with pytest.raises(vs.FormulaError, match=r"'oops' \(row 7\)"):
+        fit("mark ~ x", path)
+
+
+@pytest.mark.parametrize("levels", ["0 1", "1 2a 2b", "T1 T2 T3 none", "1 no"])
+def test_classes_may_look_like_numbers(data, levels):
+    classes = np.resize(levels.split(), N)
+    assert fit("group ~ x", data.assign(group=classes)).nobs == N
+
+
+KEYWORDS = {
+    "predict": ({"exog": 1}, "here it is `data`"),
+    "get_prediction": ({"exog": 1}, "here it is `data`"),
+    "conf_int": ({"cols": [0]}, r"`conf_int\(\).iloc\[cols\]`"),
+    "summary": ({"yname": "a"}, "the name of the column"),
+}
+
+
+@pytest.mark.parametrize("method", KEYWORDS)
+def test_keywords_of_other_packages_are_told_ours(data, method):
+    res = fit("price ~ x", data)
+    keywords, said = KEYWORDS[method]
+    with pytest.raises(TypeError, match=f"{method} has no argument .*; here it is"):
+        getattr(res, method)(**keywords)
+    with pytest.raises(TypeError, match=said):
+        getattr(res, method)(**keywords)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        getattr(res, method)(nonsense=1)
+    with pytest.raises(TypeError, match="here it is done afterwards"):
+        res.avg_effects().conf_int(cols=[0])
+
+
+@pytest.mark.parametrize("keyword", ["return_std", "return_interval"])
+def test_errors_of_classes_are_asked_of_their_probabilities(data, keyword):
+    forest = vs.ForestClassifier(20, random_state=1).fit(data[["x"]], data["group"])
+    with pytest.raises(TypeError, match=f"'{keyword}'; here it is .* `predict_proba`"):
+        forest.predict(data[["x"]], **{keyword: True})
+
+
+def test_the_formula_comes_first(data):
+    with pytest.raises(TypeError, match=r"fit\('price ~ x', data\); got a DataFrame"):
+        vs.fit(data, "price ~ x")
+
+
+@pytest.mark.parametrize("size", [1e2, np.float64(100)])
+def test_whole_floats_are_numbers_of_learners_and_rows(data, size):
+    res = fit("price ~ x", data, B=size, k=50.0)
+    assert (res.B, res.k) == (100, 50)
+    assert fit("price ~ x", data, k=1.0).k == N
+    assert fit("price ~ x", data, B=20).more(size).B == 100
+    with pytest.raises(TypeError, match=r"got 100\.5"):
+        fit("price ~ x", data, B=100.5)
+    with pytest.raises(ValueError, match=r"got 50\.5"):
+        fit("price ~ x", data, k=50.5)
+
+
+def test_tables_take_models_one_by_one_and_by_heading(data):
+    few, many = fit("price ~ x", data), fit("price ~ x", data, B=40)
+    listed = str(vs.table([few, many]))
+    assert str(vs.table(few, many)) == listed
+    named = str(vs.table([few, many], names=["few", "many"]))
+    assert str(vs.table({"few": few, "many": many})) == named
+    given = vs.table({"few": few, "many": many}, names=["a", "b"])
+    assert str(given) == str(vs.table([few, many], names=["a", "b"]))
+
+
 MICRO, MU = "\u00b5", "\u03bc"
 NAMES = {
     "micro": (MICRO, [MICRO, MU]),

@@ -31,6 +31,80 @@ def test_estimates_show_every_interval(res):
     np.testing.assert_allclose(spans, res.conf_int())
 
 
+@pytest.fixture(scope="module")
+def priced():
+    """Names that matplotlib cannot read as mathematics."""
+    data = vs.datasets.mars(60, rng=4).rename(columns={"x1": "$a_{$"})
+    data["g"] = np.tile(["$", "$\\frac$", "c$"], 20)
+    return data[["$a_{$", "x4", "g"]].assign(**{"$y_{$": data["y"]})
+
+
+@pytest.fixture(scope="module")
+def dollars(priced):
+    return vs.fit("Q('$y_{$') ~ .", priced, B=60, rng=1, at=priced.head(2))
+
+
+NAMED = {
+    "effects": lambda res, _: res.plot(),
+    "estimates": lambda res, at: res.get_prediction(at).results.plot(kind="estimates"),
+    "averages": lambda res, _: res.avg_effects().plot(),
+    "profile": lambda res, _: res.plot(kind="profile")[0],
+    "one profile": lambda res, _: res.plot(kind="profile", variable="g"),
+    "curve": lambda res, _: res.partial_dependence("$a_{$").plot(),
+    "map": lambda res, _: res.partial_dependence("$a_{$", "g").plot()[0],
+    "importance": lambda res, _: res.plot(kind="importance"),
+    "predictions": lambda res, at: res.get_prediction(at).plot(),
+    "feature": lambda res, _: res.feature_test("$a_{$").plot(),
+    "function": lambda res, _: res.transform(lambda p: {"$b_{$": p[0]}).plot(),
+    "misses": lambda res, _: res.normality_check().plot(),
+    "bootstrap": lambda res, _: res.bootstrap(10).plot(),
+}
+
+
+@pytest.mark.parametrize("picture", NAMED)
+def test_dollars_in_names_are_no_mathematics(dollars, priced, picture):
+    at = priced.head(2).set_axis(["$c_{$", "d"])
+    NAMED[picture](dollars, at).figure.canvas.draw()
+
+
+def test_dollars_in_names_of_classes_are_no_mathematics(priced):
+    at = priced.head(2).set_axis(["$c_{$", "d"])
+    res = vs.fit("g ~ x4 + Q('$a_{$')", priced, B=60, rng=1, at=at)
+    for ax in (
+        res.plot(),
+        res.plot(kind="estimates"),
+        res.plot(kind="profile")[0],
+        res.plot(kind="profile", variable="x4"),
+        res.compare_variance().plot(),
+        res.get_prediction(at).plot(),
+        res.bootstrap(10).plot(),
+    ):
+        ax.figure.canvas.draw()
+
+
+def test_numbers_on_an_axis_may_be_mathematics_later(res):
+    ax = vs.plots.plot_profile(res, "x1")
+    ax.set_yscale("log")
+    ax.figure.canvas.draw()
+    assert any(label.get_parse_math() for label in ax.get_yticklabels())
+
+
+def test_intervals_of_classes_stand_beside_each_other():
+    iris = vs.datasets.iris()
+    res = vs.fit("species ~ petal_width", iris, B=100, rng=1)
+    grid = np.linspace(0.1, 2.5, 7)
+    curve = res.partial_dependence("petal_width", grid=grid)
+    found = [np.array(one.get_segments()) for one in curve.plot().collections]
+    places = np.concatenate([one[:, 0, 0] for one in found])
+    assert [len(one) for one in found] == [8, 8, 8]
+    assert np.allclose(np.diff(np.sort(places)), 2.4 / 24)
+    bounds = curve.conf_int().to_numpy().reshape(7, 3, 2)
+    for j, one in enumerate(found):
+        for end in (0, 1):
+            wanted = np.interp(one[:, end, 0], grid, bounds[:, j, end])
+            np.testing.assert_allclose(one[:, end, 1], wanted)
+
+
 def test_effects_name_their_moves(res):
     ax = res.plot()
     labels = [text.get_text() for text in ax.get_yticklabels()]

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import vstatkit as vs
 from vstatkit.report import pictures
 from vstatkit.report.markup import visible
+from vstatkit.report.words import lead
 from vstatkit.report.writing import report_page
 
 HOSTILE = [
@@ -326,3 +328,20 @@ def test_the_same_results_give_the_same_page_in_any_session(forest, written):
     with plt.style.context(["dark_background", {"font.size": 30}]):
         assert report_page(forest) == written
     assert plt.get_fignums() == figures, "no figure is left open"
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_forest_from_elsewhere_is_called_one(data, classes):
+    X = data[["x1", "x4"]]
+    y = np.where(data["y"] > 15, "high", "low") if classes else data["y"]
+    kind = RandomForestClassifier if classes else RandomForestRegressor
+    forest = kind(60, max_samples=30, random_state=1).fit(X, y)
+    said = lead(vs.from_sklearn(forest, X, y))
+    assert said.startswith(f"The mean of 60 learners ({kind.__name__}), each fitted to")
+    response = "P(y = low)" if classes else "y"
+    assert said.endswith(f", drawn with replacement, predicts {response}.")
+
+
+def test_a_statistic_is_called_one(data):
+    said = lead(vs.statistic("kendall", data[["x1", "y"]], k=2, B=50, rng=1))
+    assert said.startswith("kendall: the mean of its values on 50 subsamples")

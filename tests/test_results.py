@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
@@ -275,6 +276,31 @@ def test_a_series_is_aligned_by_its_index(data, argument):
         vs.fit("y ~ x1", data, B=20, **{argument: values.set_axis(values.index + 1)})
 
 
+@pytest.mark.parametrize("argument", ["weights", "groups"])
+def test_missing_weights_and_groups_are_told_by_row(data, argument, tmp_path):
+    """Rows that are dropped for other reasons do not shift the label."""
+    values = np.arange(90.0)
+    values[[5, 7]] = np.nan
+    gaps = data.assign(w=values, x1=data["x1"].where(data.index != 2))
+    labelled = gaps.set_axis([f"p{i}" for i in range(90)])
+    gaps.to_csv(tmp_path / "gaps.csv", index=False)
+    for source, given, row in (
+        (labelled, "w", "p5"),
+        (labelled, labelled["w"], "p5"),
+        (labelled, values, "p5"),
+        (tmp_path / "gaps.csv", "w", "5"),
+    ):
+        match = rf"2 row\(s\) have one, the first is row {row}\. Leave such rows out"
+        with pytest.raises(ValueError, match=match):
+            vs.fit("y ~ x1", source, B=20, **{argument: given})
+
+
+def test_frames_say_what_the_monte_carlo_error_is_of(data):
+    res = vs.fit("y ~ x1", data, B=60, rng=1)
+    for frame in (res.summary_frame(), res.get_prediction(data).summary_frame()):
+        assert "of the variance estimate, not of the mean" in frame.attrs["mc_se"]
+
+
 def test_restrictions_are_taken_as_a_list_of_texts(data):
     res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
     joined, single = "x1 = 0.5, x4 = x1", ["x1 = 0.5", "x4 = x1"]
@@ -370,6 +396,66 @@ def test_effects_on_probabilities_keep_their_range():
 def test_unknown_names_in_restrictions_are_told_the_names(moved):
     with pytest.raises(vs.FormulaError, match=r"names are: typical, x1, x4, g\[b\]"):
         moved.t_test("x9 = 0")
+
+
+@pytest.mark.parametrize("R", ["x1 = 0", "x1 = 0.5, x4 = 0", "x1 = x4"])
+def test_tests_have_the_names_and_shapes_of_statsmodels(R, moved):
+    line = smf.ols("y ~ x1 + x4", vs.datasets.mars(81, rng=4)).fit()
+    mine, theirs = moved.t_test(R), line.t_test(R)
+    for name in ("effect", "sd", "tvalue", "statistic", "pvalue"):
+        assert np.shape(getattr(mine, name)) == np.shape(getattr(theirs, name)), name
+    assert mine.conf_int(0.1).shape == theirs.conf_int(0.1).shape
+    frames = mine.summary_frame(alpha=0.1), theirs.summary_frame(alpha=0.1)
+    assert list(frames[0]) == list(frames[1])
+    assert_allclose(frames[0].iloc[:, 4:], mine.conf_int(0.1))
+    for name in ("fvalue", "statistic", "pvalue", "df_num", "df_denom"):
+        both = getattr(moved.f_test(R), name), getattr(line.f_test(R), name)
+        assert np.shape(both[0]) == np.shape(both[1]) == (), name
+
+
+def test_tests_have_the_same_numbers_by_either_name(moved, tmp_path):
+    test = moved.t_test("x1 = 0.5, x4 = 0")
+    test.save(tmp_path / "test.npz")
+    for one in (test, vs.load(tmp_path / "test.npz")):
+        for new, old in {
+            "effect": test.params,
+            "sd": test.bse,
+            "tvalue": test.tvalues,
+            "statistic": (test.params - [0.5, 0]) / test.bse,
+            "pvalue": test.pvalues,
+            "df_denom": test.df,
+        }.items():
+            assert_allclose(getattr(one, new), old, rtol=1e-12, err_msg=new)
+        columns = np.column_stack([test.params, test.bse, test.tvalues, test.pvalues])
+        assert_allclose(one.summary_frame().iloc[:, :4], columns, rtol=1e-12)
+    joint = moved.wald_test("x1 = 0, x4 = 0")
+    assert joint.fvalue == joint.statistic
+
+
+def test_the_name_of_a_factor_stands_for_all_its_effects(moved):
+    assert moved.wald_test("g = 0").df_num == 2
+    joint = moved.wald_test("g = 0, x1 = 0.5")
+    spelt = moved.wald_test("g[b] = 0, g[c] = 0, x1 = 0.5")
+    assert_allclose(joint.statistic, spelt.statistic)
+    assert joint.null == "g = 0, x1 = 0.5"
+    assert list(moved.t_test("g = 0").labels) == ["g[b] = 0", "g[c] = 0"]
+    assert_allclose(moved.t_test("g = 0.1").null, 0.1)
+    averages = moved.avg_effects()
+    by_level = averages.wald_test("g[b] = 0, g[c] = 0")
+    assert averages.wald_test("g = 0").statistic == by_level.statistic
+
+
+def test_the_name_of_a_factor_leaves_its_interactions_alone():
+    data = vs.datasets.mars(81, rng=4).assign(g=np.tile(list("abc"), 27))
+    res = vs.fit("y ~ g * x1", data, kernel="ols", B=60, rng=1)
+    assert "g[T.b]:x1" in res.params
+    assert list(res.t_test("g = 0").labels) == ["g[T.b] = 0", "g[T.c] = 0"]
+
+
+def test_a_predictor_is_tested_on_all_classes():
+    res = vs.fit("species ~ petal_width", vs.datasets.iris(), B=60, rng=1)
+    assert res.wald_test("petal_width = 0").df_num == 2
+    assert len(res.t_test("petal_width = 0").labels) == 3
 
 
 def test_the_matrix_of_restrictions_is_about_estimates(moved):

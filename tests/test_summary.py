@@ -171,6 +171,62 @@ def test_coefficients_look_like_a_regression_table(data):
     assert "Effects" not in text
 
 
+def test_weights_and_groups_are_named(data, res, tmp_path):
+    weighted = data.assign(w=1.0 + data["x1"], c=np.arange(80) // 4)
+    named = vs.fit("y ~ x1", weighted, B=40, rng=1, weights="w", groups="c")
+    named.save(tmp_path / "r.npz")
+    for one in (named, vs.load(tmp_path / "r.npz")):
+        assert "No. Clusters: 20 Seed: 1 Groups: c Weights: w" in words(one.summary())
+        assert one.glance()[["weights", "groups"]].iloc[0].to_list() == ["w", "c"]
+    array = vs.fit("y ~ x1", data, B=40, rng=1, weights=np.ones(80))
+    assert "Weights: given" in words(array.summary(full=True))
+    labelled = weighted.set_axis([f"p{i}" for i in range(80)])
+    series = vs.statistic("mean", labelled["y"], k=2, B=40, rng=1, groups=labelled["c"])
+    assert "Groups: c" in words(series.summary())
+    assert "Weights" not in words(res.summary())
+    assert "weights" not in res.glance()
+    forest = vs.ForestRegressor(40, random_state=1)
+    X, y = data[["x1", "x4"]], data["y"]
+    assert "Weights" not in words(forest.fit(X, y).summary())
+    weighed = forest.fit(X, y, sample_weight=weighted["w"])
+    assert "Weights: given" in words(weighed.summary())
+
+
+def test_constant_predictors_are_named(data, res):
+    constant = data.assign(c=1.5, one="u")
+    found = vs.fit("y ~ x1 + c + one", constant, B=40, rng=1)
+    said = "No effect of c (1.5), one (u): the same value in every row."
+    assert said in words(found.summary())
+    alone = vs.fit("y ~ c", constant, B=40, rng=1)
+    assert "No effect of c (1.5):" in words(alone.summary())
+    for other in (res, found.t_test("x1 = 0"), vs.fit("y ~ c", constant, kernel="ols")):
+        assert "No effect of" not in words(other.summary())
+
+
+def test_tests_and_intervals_that_disagree_are_named(data, res):
+    """At the level of the p-value itself the t-interval would end at zero."""
+    classes = data.assign(high=np.where(data["y"] > 15, "yes", "no"))
+    found = vs.fit("high ~ x1 + x4 + g", classes, B=150, rng=1)
+    for table in (found, found.avg_effects()):
+        frame = table.effects if table is found else table.frame
+        for name in ("x1", "x4"):
+            alpha = float(frame.loc[name, "p_value"]) * 1.001
+            note = f"interval of {name} disagree at {alpha:g}: the test is Student's t"
+            assert note in words(table.summary(alpha=alpha))
+            assert note not in words(table.summary(alpha=alpha / 1000))
+    p = float(res.effects["p_value"].iloc[0])
+    assert "disagree" not in words(res.summary(alpha=p * 1.001))
+
+
+def test_a_predictor_that_was_left_out_is_not_called_constant():
+    b = np.linspace(0, 10, 40)
+    data = pd.DataFrame({"a": b + 1, "b": b, "z": np.tile([0.0, 1.0], 20), "y": b % 3})
+    res = vs.fit("y ~ I((a - b).where(a > b)) + z", data, B=20, rng=1)
+    said = words(res.summary())
+    assert "No effect of a, b: the formula is not finite when" in said
+    assert "the same value" not in said
+
+
 def test_dropped_rows_and_clusters_are_reported(data):
     gaps = data.assign(site=np.repeat(np.arange(20), 4))
     gaps.loc[:2, "x1"] = np.nan

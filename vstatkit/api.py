@@ -19,6 +19,8 @@ from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
 from vstatkit.formula.observations import (
     check_column,
+    check_order,
+    column_name,
     observation_weights,
     read_observations,
     response_name,
@@ -242,12 +244,15 @@ class _Observed(NamedTuple):
         Labels of the units.
     weights : ndarray of shape (n_rows,) or None
         Weight of every row.
+    beside : dict of str to str or None
+        What `groups` and `weights` are called.
     """
 
     parsed: ParsedFormula
     members: Ints | None
     units: pd.Index
     weights: Floats | None
+    beside: dict[str, str | None]
 
 
 def _observe(
@@ -260,6 +265,7 @@ def _observe(
     **how: Any,
 ) -> _Observed:
     """Apply the formula, and read the columns beside it; `how` is for `parse`."""
+    check_order(formula, data)
     given = {"groups": groups, "weights": weights}
     names = {key: one for key, one in given.items() if isinstance(one, str)}
     source = find_source(data)
@@ -278,7 +284,8 @@ def _observe(
         take_column(key, one, beside, parsed.rows, index) for key, one in given.items()
     )
     members, units = unit_codes(clusters, parsed.data.index)
-    return _Observed(parsed, members, units, observation_weights(column))
+    called = {key: column_name(one) for key, one in given.items()}
+    return _Observed(parsed, members, units, observation_weights(column), called)
 
 
 def _fit_task(
@@ -354,6 +361,8 @@ def _model_info(
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
         aim=aim,
+        groups=observed.beside["groups"],
+        weights=observed.beside["weights"],
     )
 
 
@@ -412,7 +421,7 @@ def statistic(
     n = len(table)
     check_units(n)
     check_options(options, design_options(), "`statistic`")
-    columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=range(n))
+    columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=index)
     clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
     members, units = unit_codes(clusters, index)
     drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
@@ -426,6 +435,7 @@ def statistic(
         nobs=n,
         units="observations" if members is None else "clusters",
         coefficients=True,
+        groups=column_name(groups),
     )
     asked, tables = {"kernel": describe(h)}, {"data": table, "groups": members}
     kept = Checkpoint.of(checkpoint, task, asked, tables)

@@ -1,9 +1,14 @@
 """Keyword options that are handed on to kernels and designs."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 from vstatkit.formula.frames import nearest
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def split_options(
@@ -56,6 +61,52 @@ ELSEWHERE = {
     "newdata": "`at`, or `res.get_prediction(new)` later",
 }
 """What arguments of other packages are here."""
+
+ASKED_ELSEWHERE = {
+    **dict.fromkeys(("exog", "newdata", "new_data", "X"), "`data`"),
+    **dict.fromkeys(("conf_level", "level"), "one minus `alpha`"),
+    "transform": "done always: data are coded as the training data were",
+    "row_labels": "the index of `data`",
+    "cols": "done afterwards: `conf_int().iloc[cols]`",
+    "yname": "the name of the column: `data.rename(columns={old: new})`",
+    "xname": "the names of the columns: `data.rename(columns={old: new})`",
+    "slim": "the default; `full=True` adds tables",
+    "return_std": "an argument of `predict_proba`: classes have no standard error",
+    "return_interval": "an argument of `predict_proba`: classes have no interval",
+}
+"""What arguments of other packages' results and predictions are here."""
+
+
+def with_advice(method: Callable[P, T]) -> Callable[P, T]:
+    """Let a method say what keywords of other packages are here.
+
+    Parameters
+    ----------
+    method : callable
+        Takes no keywords but those that it names.
+
+    Examples
+    --------
+    >>> @with_advice
+    ... def predict(data=None):
+    ...     return data
+    >>> predict(exog=1)
+    Traceback (most recent call last):
+    TypeError: predict has no argument 'exog'; here it is `data`.
+    """
+    known = tuple(signature(method).parameters)
+
+    @wraps(method)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name in kwargs:
+            if name not in known and name in ASKED_ELSEWHERE:
+                raise TypeError(
+                    f"{method.__name__} has no argument {name!r}; here it is "
+                    f"{ASKED_ELSEWHERE[name]}."
+                )
+        return method(*args, **kwargs)
+
+    return called
 
 
 def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:

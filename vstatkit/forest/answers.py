@@ -76,6 +76,7 @@ def results_of(
         typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),
         aim=aim_of(kernel, None),
+        weights=None if kernel.weights is None else "given",
     )
     results = assembled(
         task,

@@ -13,6 +13,7 @@ from vstatkit.forest.parameters import weights_of_classes
 from vstatkit.forest.reading import check_one_response
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.weights import row_weights
+from vstatkit.options import with_advice
 
 
 class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
@@ -153,6 +154,7 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self._all_classes(self._mean(self._rows(X))))
 
+    @with_advice
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class."""
         share = self._all_classes(self._mean(self._rows(X)))

@@ -65,14 +65,38 @@ class Coding:
 
     def matrix(self, data: DataLike) -> Floats:
         """Code new data exactly as the training data was; refuse missing values."""
-        X = self.raw_matrix(data)
+        frame, passes = as_frame(data), self.recipe.missing == "pass"
+        try:
+            X = self.raw_matrix(frame)
+        except FormulaError:
+            self._check_present(frame)
+            raise
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        if not passes and bad.size:
+            self._check_present(frame.iloc[bad])
         check_finite(
             X,
             self.names,
-            allow_missing=self.recipe.missing == "pass",
+            allow_missing=passes,
             where="the new data: ",
+            labels=frame.index,
         )
         return X
+
+    def _check_present(self, frame: pd.DataFrame) -> None:
+        """Refuse missing values, in rows that cannot be coded."""
+        frame = respelled(frame, self.variables)
+        for name in self.variables:
+            if name not in frame:
+                continue
+            missing = frame.index[frame[name].isna()]
+            if len(missing):
+                raise FormulaError(
+                    f"the new data: column {name!r} is missing in row "
+                    f"{missing[0]} ({len(missing):,} such row(s)). Leave them "
+                    f"out, data.dropna(subset=[{name!r}]), or fill them in. Forests "
+                    "fitted with missing='pass' predict rows without a number."
+                )
 
     def raw_matrix(self, data: DataLike) -> Floats:
         """Code new data, whatever values come out."""

@@ -25,6 +25,31 @@ def one_text(R: Restrictions) -> Restrictions:
     return ", ".join(texts) if len(texts) == len(R) else R
 
 
+def spelt_out(R: str, names: Sequence[str]) -> str:
+    """Restrict all effects of a factor where its own name is restricted.
+
+    Interactions with the factor have names and restrictions of their own.
+
+    Examples
+    --------
+    >>> spelt_out("x = 0, g = 0", ["x", "g[b]", "g[c]", "g[b]:x"])
+    'x = 0, g[b] = 0, g[c] = 0'
+    """
+    parts = []
+    for part in R.split(","):
+        name, equals, rest = (piece.strip() for piece in part.partition("="))
+        own = [one for one in names if _is_level(one, name)]
+        spell = own and name not in names
+        parts += [f" {one} {equals} {rest}" for one in own] if spell else [part]
+    return ",".join(parts).strip()
+
+
+def _is_level(text: str, name: str) -> bool:
+    """Whether an effect is that of a level (or on a class) of what has the name."""
+    rest = text.removeprefix(name) if name else text
+    return rest != text and rest.startswith(("[", " [")) and "]:" not in rest
+
+
 def linear_constraint(
     R: Restrictions, names: Sequence[str]
 ) -> tuple[Floats, Floats, list[str]]:
@@ -56,6 +81,7 @@ def linear_constraint(
                 "restrictions in words need estimates with different names; give a "
                 "matrix with a column for each estimate."
             )
+        R = spelt_out(R, names)
         coefs, constants = read_constraint(R, names, hint=_names_hint(names))
     texts = [part.strip() for part in R.split(",")] if isinstance(R, str) else []
     if len(texts) != len(coefs):

@@ -171,15 +171,17 @@ def check_finite(
     allow_missing: bool = False,
     where: str = "",
     first: int = 0,
+    labels: pd.Index | None = None,
 ) -> None:
     """Refuse a design matrix with infinite or, unless allowed, missing values.
 
-    In messages rows are counted from `first`.
+    In messages rows have their labels, or are counted from `first`.
     """
     bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        called = first + row if labels is None else labels[row]
         raise FormulaError(
-            f"{where}{names[column]!r} must be finite in every row; row {first + row} "
+            f"{where}{names[column]!r} must be finite in every row; row {called} "
             f"has {X[row, column]}. Remove such rows, or change the transformation."
         )

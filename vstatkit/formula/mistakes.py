@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,7 @@ _UNIT = r"[^\d\s.,+-]{0,4}"
 _DIGITS = r"(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][+-]?\d+)?"
 _NUMBER = re.compile(rf"\s*[+-]?\s*{_UNIT}\s*[+-]?\s*{_DIGITS}\s*{_UNIT}\s*")
 """A number with a unit of up to four signs before or after it, such as `€1,200.50`."""
+_PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
@@ -57,6 +59,7 @@ def check_mistakes(
     check_empty({name: n_missing[name] for name in needed}, n_rows)
     left, right = ([name for name in side if name in bare] for side in sides)
     check_texts(frame, left, right, n_rows)
+    check_strays(frame, left)
 
 
 def check_texts(
@@ -87,6 +90,38 @@ def check_texts(
                 f"{n_rows} rows, such as {values[0]!r}: too many to be classes. Write "
                 f"C({quote(name)}) if they are."
             )
+
+
+def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
+    """Refuse a response of numbers among which a few words make all of them classes.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows in which every value of these columns occurs.
+    left : sequence of str
+        Columns that stand by themselves as the response.
+    """
+    for name in left:
+        column = frame[name]
+        values = list(pd.unique(column.dropna())) if _texts(column) else []
+        words = [one for one in values if not _reads_as_number(one)]
+        if not words or 2 * len(words) >= len(values):
+            continue
+        row = column.index[column == words[0]][0]
+        one = f"data[{name!r}]"
+        raise FormulaError(
+            f"the response {name!r} has numbers and {words[0]!r} (row {row}), which "
+            f"would make classes of all {len(values)} different values. Mend such "
+            f"values, or make them missing: {one} = pd.to_numeric({one}, "
+            f"errors='coerce'); write C({quote(name)}) if they are classes."
+        )
+
+
+def _reads_as_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return _PLAIN_NUMBER.fullmatch(value) is not None
+    return isinstance(value, Number)
 
 
 def _texts(column: pd.Series) -> list[str]:

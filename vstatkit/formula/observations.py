@@ -13,6 +13,16 @@ from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
 
 
+def check_order(formula: Any, data: Any) -> None:
+    """Refuse data in the place of the formula, and the formula in that of the data."""
+    if not isinstance(formula, str) and isinstance(data, str) and "~" in data:
+        kind = type(formula).__name__
+        raise TypeError(
+            f"the formula comes first, then the data: fit({data!r}, data); got a "
+            f"{kind} first."
+        )
+
+
 def take_column(
     argument: str,
     given: Any,
@@ -48,9 +58,34 @@ def take_column(
             )
         aligned = _align(argument, given, index)
         column = pd.Series(np.asarray(aligned)).iloc[rows].reset_index(drop=True)
-    if column.isna().any():
-        raise ValueError(f"`{argument}` must not have missing values.")
+    gaps = np.flatnonzero(column.isna())
+    if gaps.size:
+        row = index[np.asarray(rows)[gaps[0]]]
+        raise ValueError(
+            f"`{argument}` must not have missing values; {gaps.size:,} row(s) have "
+            f"one, the first is row {row}. {_MISSING[argument]}"
+        )
     return column
+
+
+_MISSING = {
+    "groups": "Leave such rows out, or give each of them a group of its own.",
+    "weights": "Leave such rows out, or give them the weight 0.",
+}
+
+
+def column_name(given: Any) -> str | None:
+    """Name `weights` or `groups` as given; None without them.
+
+    Examples
+    --------
+    >>> column_name("w"), column_name([1.0, 2.0]), column_name(None)
+    ('w', 'given', None)
+    """
+    if given is None or isinstance(given, str):
+        return given
+    name = given.name if isinstance(given, pd.Series) else None
+    return "given" if name is None else str(name)
 
 
 def check_column(argument: str, name: str, columns: pd.Index) -> None:

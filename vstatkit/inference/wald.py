@@ -32,6 +32,11 @@ class WaldTest:
     pvalue: float
     null: str
 
+    @property
+    def fvalue(self) -> float:
+        """The statistic, by statsmodels' name."""
+        return self.statistic
+
     def __repr__(self) -> str:
         return f"<{self}>"
 

@@ -168,6 +168,8 @@ def settings_table(results: EnsembleResults) -> Table:
         "Observations used": f"{info.nobs:,}",
         "Rows dropped for missing values": f"{info.n_dropped:,}",
         "Clusters": f"{design.n:,}" if info.units == "clusters" else None,
+        "Groups": info.groups,
+        "Weights": info.weights,
         "Subsamples": "with replacement (V)"
         if results.replace
         else "without replacement (U)",

@@ -42,15 +42,13 @@ def lead(results: EnsembleResults) -> str:
     drawn = "with" if results.replace else "without"
     learners = f"{results.B:,} {'learner' if results.B == 1 else 'learners'}"
     each = f"{results.k:,} of {design.n:,} {info.units}, drawn {drawn} replacement"
-    if info.formula is None:
+    if info.formula is None and info.coefficients:
         first = f"{info.response}: the mean of its values on {results.B:,} subsamples"
         return f"{first}, each of {each}."
     what = "The coefficients are means over" if info.coefficients else "The mean of"
     tail = "" if info.coefficients else f", predicts {info.response}"
-    return (
-        f"{what} {learners} ({info.kernel}), each fitted to {each}{tail}. The formula: "
-        f"{info.formula}"
-    )
+    text = f"{what} {learners} ({info.kernel}), each fitted to {each}{tail}."
+    return text if info.formula is None else f"{text} The formula: {info.formula}"
 
 
 def in_short(results: EnsembleResults, alpha: float) -> list[str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from statsmodels.iolib.summary import Summary
 
 from vstatkit.results.averages import Averages
+from vstatkit.results.effect_notes import constant_note, margin_note
 from vstatkit.results.sections import (
     MAX_ROWS,
     averages_section,
@@ -12,6 +13,7 @@ from vstatkit.results.sections import (
     setting_text,
 )
 from vstatkit.results.summary import composed
+from vstatkit.results.tables import label_texts
 from vstatkit.results.transforming import BENT, Transformed
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -45,6 +47,10 @@ def summarise(averages: Averages, alpha: float) -> Summary:
             "Slopes are differences of predictions over the step shown, or over the "
             "part of it within the range of the data."
         )
+    others = [constant_note(averages.constant)]
+    if averages.results.support is not None and "to" in frame:
+        others.append(margin_note(frame, label_texts(frame.index), alpha))
+    notes += [note for note in others if note is not None]
     return composed(
         [averages_section("", frame, alpha)], averages.what.capitalize(), notes
     )

@@ -8,6 +8,7 @@ import pandas as pd
 
 from vstatkit._typing import Restrictions
 from vstatkit.inference.wald import WaldTest
+from vstatkit.results.contrast_results import ContrastResults
 from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
@@ -43,7 +44,7 @@ class AverageTable(EstimateTable):
         """The averages, each by the name that restrictions and functions call it."""
         return self.results
 
-    def t_test(self, R: Restrictions) -> EnsembleResults:
+    def t_test(self, R: Restrictions) -> ContrastResults:
         """Test linear combinations of the averages, one by one."""
         return self._named.t_test(R)
 
@@ -74,6 +75,8 @@ class Averages(AverageTable):
         Which rows, in words.
     se : str
         Kind of standard error, "sample" or "population".
+    constant : tuple of str
+        Predictors that were to move, and have the same value in every row.
     """
 
     results: EnsembleResults
@@ -81,6 +84,7 @@ class Averages(AverageTable):
     what: str
     rows: str
     se: str
+    constant: tuple[str, ...] = ()
 
     @property
     def _named(self) -> EnsembleResults:

@@ -1,6 +1,7 @@
 """Methods of results that average over rows, and what they compute."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -25,6 +26,8 @@ from vstatkit.results.moves import (
     output_index,
     slope_move,
     slope_steps,
+    unmoved,
+    varying,
 )
 from vstatkit.results.rows import (
     averaged_results,
@@ -154,9 +157,10 @@ class Averaging:
             columns=["from", "to"],
             dtype=object,
         )
-        return _moved(
+        found = _moved(
             results, sample, settings, table, by=by, words=("average effects", se)
         )
+        return replace(found, constant=unmoved(variables, predictor, list(table.index)))
 
     def avg_slopes(
         self,
@@ -209,6 +213,8 @@ class Averaging:
             )
         if not numeric:
             raise ValueError("the model has no numeric predictor; use avg_effects.")
+        if variables is None and step is None:
+            numeric = varying(numeric, frame)
         steps = slope_steps(numeric, predictor, frame, step)
         moves = [
             slope_move(name, sample.frame, width, frame)
@@ -217,9 +223,12 @@ class Averaging:
         table = pd.DataFrame(
             {"step": list(steps.values())}, pd.Index(list(steps), name="predictor")
         )
-        return _moved(
+        found = _moved(
             results, sample, moves, table, by=by, words=("average slopes", se)
         )
+        others = [name for name in asked if is_factor(predictor, name)]
+        constant = unmoved(variables, predictor, [*steps, *others])
+        return replace(found, constant=constant)
 
     def partial_dependence(
         self,

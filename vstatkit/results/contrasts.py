@@ -12,14 +12,17 @@ from vstatkit.inference.wald import WaldTest, wald_test
 from vstatkit.results.tables import label_texts
 
 if TYPE_CHECKING:
+    from vstatkit.results.contrast_results import ContrastResults
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
+def contrasts(results: "EnsembleResults", R: Restrictions) -> "ContrastResults":
     """Combine estimates: a linear combination of kernels is a kernel.
 
     Restrictions in words may name effects too.
     """
+    from vstatkit.results.contrast_results import as_contrast  # noqa: PLC0415 results
+
     R = one_text(R)
     if isinstance(R, str):
         results = with_effects(results)
@@ -29,7 +32,7 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
     )
     support = None if results.support is None else results.support.combined(coefs)
     points = None if results.points is None else results.points.combined(coefs)
-    return replace(
+    made = replace(
         results,
         points=points,
         values=_combined(results.values, coefs),
@@ -44,6 +47,7 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "EnsembleResults":
         errors=None,
         recipe=None,
     )
+    return as_contrast(made)
 
 
 def with_effects(results: "EnsembleResults") -> "EnsembleResults":

@@ -33,6 +33,7 @@ from vstatkit.inference.intervals import Support
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.options import with_advice
 from vstatkit.results.aiming import Aiming
 from vstatkit.results.asking import Asking
 from vstatkit.results.averaging import Averaging
@@ -208,6 +209,7 @@ class EnsembleResults(
         """Raw variance components, as arrays; negative estimates are kept."""
         return self.estimates.components
 
+    @with_advice
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
         """Confidence intervals for the mean of the size-k learner.
 
@@ -316,8 +318,8 @@ class EnsembleResults(
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper mc_se`.
 
-        `mc_se` is the Monte Carlo standard error of the raw total variance, as in
-        `components`.
+        `mc_se` is no error of the mean: it is the Monte Carlo standard error of the
+        variance estimate (the raw `total` of `components`), in squared units.
         """
         return mean_frame(self.estimates, self.labels, alpha)
 
@@ -385,4 +387,4 @@ class EnsembleResults(
 
     def __repr__(self) -> str:
         drawn = f"{self.info.kernel}, n={self.design.n}, k={self.k}, B={self.B}"
-        return f"<EnsembleResults: {drawn}; {shown(self)}>"
+        return f"<{type(self).__name__}: {drawn}; {shown(self)}>"

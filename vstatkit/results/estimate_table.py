@@ -8,6 +8,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
+from vstatkit.options import with_advice
 from vstatkit.results.estimated import Estimated
 from vstatkit.results.tables import estimates_frame
 from vstatkit.results.tabular import Tabular
@@ -58,6 +59,7 @@ class EstimateTable(Estimated, Tabular):
         """Observations that the learners were drawn from."""
         return self.joint.nobs
 
+    @with_advice
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
         """Confidence intervals, one by one or all at once."""
         critical = self.joint.band_values(alpha) if simultaneous else None

@@ -115,7 +115,7 @@ def _named_rows(first: int) -> Iterator[None]:
         if first == 0:
             raise
         raise FormulaError(
-            f"{error} (Rows are counted from row {first} of the data.)"
+            f"{error} (This is among the rows from row {first} of the data on.)"
         ) from error
 
 

@@ -11,8 +11,11 @@ from matplotlib.axes import Axes
 from vstatkit._typing import Floats
 from vstatkit.results.strokes import BAND, GREY, POINT, clean, outcome_stroke
 
-MOST_BANDS = 4
+MOST_WHISKERS = 4
 """Classes beyond which intervals of curves would only hide each other."""
+
+WHISKERS = 8
+"""Intervals along the curve of a class; those of other classes stand between them."""
 
 FEW_POINTS = 12
 """Points of a curve up to which each is marked."""
@@ -86,13 +89,24 @@ def _line(ax: Axes, lines: Lines) -> None:
 
 
 def _several(ax: Axes, lines: Lines) -> None:
-    x = np.asarray(lines.x, dtype=np.float64)
+    """Draw a line for each class, and intervals in turn: bands would blend."""
+    x, K = np.asarray(lines.x, dtype=np.float64), len(lines.names)
     for j, name in enumerate(lines.names):
         colour, style = outcome_stroke(j)
-        if len(lines.names) <= MOST_BANDS:
-            low, high = lines.each[:, :, j]
-            ax.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        if K <= MOST_WHISKERS:
+            at, each = _taking_turns(x, lines.each[:, :, j], j, K)
+            ax.vlines(at, *each, color=colour, linewidth=1.5, alpha=0.6)
         ax.plot(x, lines.mean[:, j], style, color=colour, linewidth=2, label=name)
+
+
+def _taking_turns(x: Floats, each: Floats, j: int, K: int) -> tuple[Floats, Floats]:
+    """Choose where the intervals of the j-th of K classes stand.
+
+    Between points of the curve they are interpolated, as the curve is.
+    """
+    turns = (np.arange(WHISKERS) * K + j + 0.5) / (WHISKERS * K)
+    at = x[0] + (x[-1] - x[0]) * turns
+    return at, np.stack([np.interp(at, x, end) for end in each])
 
 
 def _levels(ax: Axes, lines: Lines) -> None:

@@ -91,6 +91,8 @@ class ModelInfo:
         Levels of the response that no observation has.
     aim : Aim or None
         What intervals of trees in stages aim at.
+    weights, groups : str or None
+        The column that they were, "given" if it has no name; None without them.
     """
 
     title: str
@@ -106,5 +108,7 @@ class ModelInfo:
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     unused_levels: tuple[str, ...] = ()
     aim: Aim | None = None
+    weights: str | None = None
+    groups: str | None = None
 
     __repr__ = short_repr

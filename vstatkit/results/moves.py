@@ -82,8 +82,25 @@ def effect_moves(
         ends = None if factor else known.quantiles([name], QUANTILES)[name]
         moves += [Move(name, *one) for one in moves_of(known, name, ends)]
     if not moves:
-        raise ValueError("there is nothing to move: no predictor asked for varies.")
+        names = ", ".join(map(str, asked_variables(variables, predictor)))
+        raise ValueError(
+            f"there is nothing to move: {names} has the same value in every row. Ask "
+            "for a predictor that varies."
+        )
     return moves
+
+
+def unmoved(
+    variables: Variables | None, predictor: Predictor, moved: Sequence[Any]
+) -> tuple[str, ...]:
+    """List predictors that were asked for and do not vary."""
+    asked = asked_variables(variables, predictor)
+    return tuple(str(name) for name in asked if name not in moved)
+
+
+def varying(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
+    """List the predictors that have more than one value; all of them if none has."""
+    return [one for one in names if frame[one].min() < frame[one].max()] or list(names)
 
 
 def slope_steps(
@@ -95,11 +112,13 @@ def slope_steps(
         given = step.get(name) if isinstance(step, Mapping) else step
         width = float(frame[name].std()) if given is None else float(given)
         if not (np.isfinite(width) and width > 0):
-            where = (
-                "it does not vary in the data" if given is None else f"got {given!r}"
-            )
+            if given is None:
+                raise ValueError(
+                    f"{name!r} has the same value in every row, and so no slope. Leave "
+                    "it out, or give `step`."
+                )
             raise ValueError(
-                f"the step of {name!r} must be a positive number; {where}. Give `step`."
+                f"the step of {name!r} must be a positive number; got {given!r}."
             )
         steps[name] = width
     return steps

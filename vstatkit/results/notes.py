@@ -8,6 +8,7 @@ from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.inference.precision import TOL, Shrinkage, about
 from vstatkit.inference.stabilise import MIN_DF
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.results.effect_notes import effect_notes, effects_note
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim
 from vstatkit.results.sections import MAX_ROWS, has_bias, number_text
@@ -35,7 +36,7 @@ def summary_notes(
         Whether to say how the variance was estimated, for the tables that show it.
     """
     candidates = [
-        _effects_note(results),
+        effects_note(results),
         _target_note(results, alpha),
         _choice_note(results),
         _bias_note(results),
@@ -43,8 +44,7 @@ def summary_notes(
         _test_note(results),
         _exact_note(results),
         _learners_note(results),
-        _unmoved_note(results),
-        _beyond_note(results),
+        *effect_notes(results, alpha),
         _unused_note(results),
         _few_units_note(results),
         _shards_note(results),
@@ -226,37 +226,6 @@ def _exact_note(results: EnsembleResults) -> str | None:
     return (
         f"All learners agree for {count} of {len(results.labels)} estimates: their std "
         f"err is zero, which says nothing about other data.{bounds}"
-    )
-
-
-def _effects_note(results: EnsembleResults) -> str | None:
-    if results.effect_values is None:
-        return None
-    return (
-        "Effects: change of the mean prediction when one predictor moves from its 10% "
-        "to its 90% quantile (a factor: from its first level), all others being as in "
-        "the typical row."
-    )
-
-
-def _unmoved_note(results: EnsembleResults) -> str | None:
-    effects = results.effect_values
-    if effects is None or not effects.left_out:
-        return None
-    return (
-        f"No effect of {', '.join(effects.left_out)}: the formula is not finite when "
-        "it moves with the others at typical values."
-    )
-
-
-def _beyond_note(results: EnsembleResults) -> str | None:
-    effects = results.effect_values
-    if effects is None or not effects.n_beyond:
-        return None
-    return (
-        f"The last {effects.n_beyond:,} predictors were not moved: with so many "
-        "columns their rows would fill the memory. get_prediction at two rows "
-        "compares any."
     )
 
 

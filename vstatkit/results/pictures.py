@@ -12,8 +12,10 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.lines import Lines, draw_lines, draw_rug, ends
 from vstatkit.results.strokes import (
     GREY,
+    as_written,
     draw_intervals,
     legend_above,
+    names_on,
     new_axes,
     short,
 )
@@ -109,6 +111,7 @@ def plot_map(curve: Curve, *, axes: Any = None) -> Any:
             if factor:
                 ticks(np.arange(len(values)), [str(one) for one in values])
         ax.set(xlabel=str(first), ylabel=str(second), title=title)
+        as_written(names_on(ax))
     return axes
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast, overload
 import pandas as pd
 
 from vstatkit._typing import DataLike
+from vstatkit.options import with_advice
 from vstatkit.results.file_predictions import held_data, write_predictions
 from vstatkit.results.prediction_results import (
     PredictionResults,
@@ -37,6 +38,7 @@ class Predicting:
         self, data: DataLike | None = None, *, out: str | PathLike[str]
     ) -> Path: ...
 
+    @with_advice
     def predict(
         self, data: DataLike | None = None, *, out: str | PathLike[str] | None = None
     ) -> pd.Series | pd.DataFrame | Path:
@@ -84,6 +86,7 @@ class Predicting:
         obs_method: str | None = None,
     ) -> Path: ...
 
+    @with_advice
     def get_prediction(
         self,
         data: DataLike | None = None,

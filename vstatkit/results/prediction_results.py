@@ -91,8 +91,9 @@ class PredictionResults:
         DataFrame
             `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric
             response `obs_ci_lower`, `obs_ci_upper`, the bounds of a new
-            observation from out-of-bag residuals; and `mc_se`, the Monte Carlo
-            standard error of the raw total variance. `attrs["obs_method"]` names the
+            observation from out-of-bag residuals; and `mc_se`, which is no error of
+            the mean but the Monte Carlo standard error of the variance estimate (the
+            raw total variance), in squared units. `attrs["obs_method"]` names the
             method. With too few units for the level the bounds are not a number,
             `attrs["obs_note"]` says why, and a `FewUnitsWarning` does (an error, if a
             method was asked for). A fit with `oob=False` has no such columns.

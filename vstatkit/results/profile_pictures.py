@@ -11,7 +11,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.lines import Lines, draw_lines, draw_rug, ends
 from vstatkit.results.prediction_pictures import outcome_text
 from vstatkit.results.profiles import Profile, profile_of, profiled
-from vstatkit.results.strokes import legend_above, new_axes
+from vstatkit.results.strokes import as_written, legend_above, new_axes
 
 MOST_PANELS = 12
 """Most panels of one picture."""
@@ -29,7 +29,8 @@ def plot_profile(
 
     Numeric predictors have a curve between the smallest and the largest value that
     was observed, and marks where the observations are; factors have a point for each
-    level, with its number of observations. Of several classes each has a curve.
+    level, with its number of observations. Of several classes each has a curve, and
+    intervals of its colour here and there along it.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def _legend(axes: Any) -> None:
     found = [panel.get_legend_handles_labels() for panel in axes]
     handles, labels = max(found, key=lambda one: len(one[0]))
     if len(handles) > 1:
-        axes[0].figure.legend(
+        legend = axes[0].figure.legend(
             handles,
             labels,
             loc="outside upper left",
@@ -111,6 +112,7 @@ def _legend(axes: Any) -> None:
             frameon=False,
             fontsize="small",
         )
+        as_written(legend.get_texts())
 
 
 def _draw_profile(

@@ -1,10 +1,13 @@
 """Colours and strokes that all pictures share."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 POINT = "#0072B2"
 BAND = "#56B4E9"
@@ -35,7 +38,7 @@ def outcome_stroke(j: int) -> tuple[str, str]:
 
 def legend_above(ax: Axes) -> None:
     """Name what is drawn, above the axes, where it hides nothing."""
-    ax.legend(
+    legend = ax.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
         ncols=4,
@@ -43,6 +46,7 @@ def legend_above(ax: Axes) -> None:
         fontsize="small",
         borderaxespad=0.2,
     )
+    as_written(legend.get_texts())
 
 
 def draw_intervals(
@@ -58,10 +62,28 @@ def draw_intervals(
 
 
 def clean(ax: Axes) -> None:
-    """Leave away what says nothing."""
+    """Leave away what says nothing, and write names as they are."""
+    as_written(names_on(ax))
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
+
+
+def as_written(texts: Iterable[Text]) -> None:
+    """Take the dollars in names literally; between two there is no mathematics."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def names_on(ax: Axes) -> list[Text]:
+    """List texts that may hold names; numbers on an axis are left to matplotlib."""
+    found = [ax.title]
+    for axis in (ax.xaxis, ax.yaxis):
+        found.append(axis.label)
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            found += axis.get_ticklabels()
+    legend = ax.get_legend()
+    return found if legend is None else [*found, *legend.get_texts()]
 
 
 def short(value: Any) -> str:

@@ -249,6 +249,8 @@ def _header(results: EnsembleResults) -> tuple[list[tuple[str, str]], ...]:
     ]
     if info.units == "clusters":
         left.append(("No. Clusters:", f"{design.n:,}"))
+    named = (("Groups:", info.groups), ("Weights:", info.weights))
+    left.extend((name, text) for name, text in named if text is not None)
     right = [
         ("Subsample size k:", f"{design.k:,}"),
         ("Base learners B:", learners),

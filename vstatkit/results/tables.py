@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
+MC_SE = "Monte Carlo standard error of the variance estimate, not of the mean"
+"""What the column `mc_se` beside a standard error is."""
+
+
 def label_texts(labels: Labels) -> list[str]:
     """Write the labels of estimates on one line each; classes in brackets."""
     if not isinstance(labels, pd.MultiIndex):
@@ -52,7 +56,7 @@ def mean_frame(
 ) -> pd.DataFrame:
     """Tabulate estimates under statsmodels' names for predictions."""
     lower, upper = estimates.interval(alpha)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "mean": estimates.estimate,
             "mean_se": estimates.bse,
@@ -62,6 +66,8 @@ def mean_frame(
         },
         index,
     )
+    frame.attrs["mc_se"] = MC_SE
+    return frame
 
 
 def tidy_frame(estimates: Estimates, labels: Labels, alpha: float) -> pd.DataFrame:
@@ -97,6 +103,8 @@ def glance_frame(results: "EnsembleResults") -> pd.DataFrame:
         "max_relative_mc_error": float(results.estimates.relative_mc_error.max()),
         "seed": results.seed,
     }
+    given = {"weights": results.info.weights, "groups": results.info.groups}
+    row.update({name: text for name, text in given.items() if text is not None})
     for name, value in scores.items():
         row[name.lower().replace(" ", "_").replace("-", "_")] = value
     return pd.DataFrame([row])

@@ -1,6 +1,6 @@
 """Results beside other models in one table: ours, and that of other packages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def table(
     models: Any,
-    *,
+    *more: Any,
     names: Sequence[str] | None = None,
     alpha: float | None = None,
     stars: bool = False,
@@ -25,11 +25,13 @@ def table(
 
     Parameters
     ----------
-    models : results, or a sequence of them
+    models : results, a sequence of them, or a dict of them by their headings
         Results of `fit` and `statistic` (shown by their effects, where they have
         some), what they answer (`avg_slopes()`, `avg_effects()`, curves, functions of
         estimates, `importance()`), and results of statsmodels or others that have
         `params`, `bse`, `pvalues` and `conf_int`.
+    *more : results
+        Further models, one by one.
     names : sequence of str, optional
         Headings, one for each model.
     alpha : float, optional
@@ -63,7 +65,11 @@ def table(
     """
     from vstatkit.results.side_by_side import compose_table  # noqa: PLC0415 slow import
 
-    many = list(models) if isinstance(models, Sequence) else [models]
+    if isinstance(models, Mapping) and not more:
+        names = list(models) if names is None else names
+        models = list(models.values())
+    many = [*models] if isinstance(models, Sequence) else [models]
+    many += more
     return compose_table(many, names=names, alpha=alpha, stars=stars, title=title)
 
 

@@ -7,6 +7,7 @@ from vstatkit.inference.wald import WaldTest
 from vstatkit.results.contrasts import contrasts, joint_test
 
 if TYPE_CHECKING:
+    from vstatkit.results.contrast_results import ContrastResults
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
@@ -18,22 +19,23 @@ def _results(testing: "Testing") -> "EnsembleResults":
 class Testing:
     """Methods of results that test linear restrictions."""
 
-    def t_test(self, R: Restrictions) -> "EnsembleResults":
+    def t_test(self, R: Restrictions) -> "ContrastResults":
         """Test linear combinations of the estimates or effects, one by one.
 
         Parameters
         ----------
         R : str, list of str or array-like of shape (r, m)
             "a = b, c = 0", or a list of such texts, with the names of estimates or of
-            effects (predictors; `g[b]` where the factor g moves to several levels), or
-            a matrix with a column for each estimate.
+            effects (predictors; `g[b]` where the factor g moves to several levels, all
+            of which "g = 0" stands for), or a matrix with a column for each estimate.
 
         Returns
         -------
-        EnsembleResults
-            Its estimates are `R @ params`; `zvalues` and `pvalues` compare them
+        ContrastResults
+            Its estimates are `R @ params`; `tvalues` and `pvalues` compare them
             with the hypothesised values. A linear combination of kernels is a
-            kernel, so standard errors come from the same learners.
+            kernel, so standard errors come from the same learners. It has the names
+            of statsmodels' tests too: `effect`, `sd`, `tvalue`, `pvalue`.
 
         Examples
         --------

@@ -7,6 +7,7 @@ when it is asked for.
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
+from vstatkit.options import with_advice
 from vstatkit.results.drawing import draw
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Views:
 
         return compare(_results(self), alpha)
 
+    @with_advice
     def summary(
         self, alpha: float = 0.05, *, full: bool = False, title: str | None = None
     ) -> "Summary":

@@ -14,7 +14,8 @@ def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None)
     Parameters
     ----------
     k : int, float or None
-        A number, a fraction of n in (0, 1], or None for `ceil(n**0.8)`.
+        A number, a fraction of n in (0, 1], or None for `ceil(n**0.8)`. A float above
+        1 is a number if it is whole.
     n : int
         Units.
     at_most : int, optional
@@ -27,6 +28,8 @@ def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None)
         raise TypeError(
             f"`k` must be a number of observations or a fraction of them; got {k!r}."
         )
+    if k > 1:
+        k = _whole(k)
     if isinstance(k, float | np.floating):
         if not 0 < k <= 1:
             raise ValueError(
@@ -40,7 +43,8 @@ def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None)
 
 
 def ensemble_size(B: int | str) -> int | Literal["auto", "complete"]:
-    """Check `B`: a number of learners, "auto" or "complete"."""
+    """Check `B`: a number of learners (whole, if a float), "auto" or "complete"."""
+    B = _whole(B)
     if B == "auto":
         return "auto"
     if B == "complete":
@@ -52,6 +56,12 @@ def ensemble_size(B: int | str) -> int | Literal["auto", "complete"]:
     if B < 2:
         raise ValueError(f"`B` must be at least 2, to see how learners vary; got {B}.")
     return int(B)
+
+
+def _whole(size: Any) -> Any:
+    """Turn a whole float, such as 1e3, into an integer; leave all else."""
+    number = isinstance(size, float | np.floating)
+    return int(size) if number and float(size).is_integer() else size
 
 
 def warn_of_single_rows(k: Any) -> None:

@@ -33,6 +33,7 @@ from vstatkit.packing import (
     unpack_frame,
     unpack_index,
 )
+from vstatkit.results.contrast_results import as_contrast
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.storage.archive import Arrays, read_archive
@@ -140,7 +141,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         errors=unpack_errors(document["errors"], arrays, design.n, predictor),
     )
     check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
-    return made
+    return made if null is None else as_contrast(made)
 
 
 def _bring_up_to_date(document: Any) -> None:
@@ -148,7 +149,8 @@ def _bring_up_to_date(document: Any) -> None:
     document.setdefault("kind", KernelKind.UNKNOWN.name)
     document.setdefault("errors", None)
     info = take(document, "info", dict)
-    info.setdefault("aim", None)
+    for name in ("aim", "weights", "groups"):
+        info.setdefault(name, None)
     take(info, "growth", dict).setdefault("atol", None)
     predictor = document.get("predictor")
     if type(predictor) is dict:
@@ -241,6 +243,8 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
         ranges=_unpack_ranges(take(packed, "ranges", dict)),
         unused_levels=tuple(take_texts(packed, "unused_levels")),
         aim=_unpack_aim(packed["aim"]),
+        weights=take(packed, "weights", str, type(None)),
+        groups=take(packed, "groups", str, type(None)),
     )
 
 

@@ -22,9 +22,10 @@ from vstatkit.storage.archive import Arrays, write_archive
 from vstatkit.storage.errors import pack_errors
 from vstatkit.storage.files import check_directory
 
-FORMAT = 5
+FORMAT = 6
 """Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
-out-of-bag errors of single observations, and no stages of learners."""
+out-of-bag errors of single observations, and no stages of learners, 5 no names of
+weights and groups."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
