@@ -145,6 +145,7 @@ WALKED = [
     ("y ~ x1 + x4 + g", {"g": ["w", "u", "v"], "x4": [0.3, 0.1, 0.8]}, {}),
     ("y ~ x1 + g", {"g": ["w", "u"]}, {"categorical_splits": True}),
     ("y ~ np.log(x1) + C(h) + x2", {"h": [3, 0]}, {}),
+    ("y ~ x1 + h", {"h": [0.5, 2.5]}, {}),
     ("y ~ x1 + h + C(h)", {"h": [3.0, 1.0]}, {}),
     ("y ~ Q('my x') + x1:x4 + g", {"my x": [0.2, 0.4], "g": ["u", "w"]}, {}),
     ("y ~ x1 + x4", {"x4": [0.2, 0.4]}, {"trend": "linear", "boost": 1}),
@@ -156,6 +157,7 @@ PREDICTED = [
     ("y ~ x1 + I(x1**2) + x4", {"x1": [0.1, 0.7]}, {}),
     ("y ~ x1 * g + x4", {"x4": [0.3], "g": ["u", "v"]}, {}),
     ("y ~ x1:x4 + x2", {"x2": [0.3], "x4": [0.3, 0.9]}, {}),
+    ("y ~ x1:x4 + x2", {"x1": [0.3, 0.9]}, {}),
     ("y ~ x1 + x4", {"x4": [0.3, 0.9]}, {"kernel": "ols"}),
 ]
 
@@ -240,9 +242,9 @@ def test_forests_of_classes_and_factors(table, n_classes):
     ).fit(frame, labels)
     for features in (["e"], ["b", "e"]):
         theirs = partial_dependence(
-            forest, frame, features, grid_resolution=6, categorical_features=["e"]
+            forest, frame, features, grid_resolution=3, categorical_features=["e"]
         )
-        found = forest.partial_dependence(frame, features, grid_resolution=6)
+        found = forest.partial_dependence(frame, features, grid_resolution=3)
         assert list(found.grid_values[-1]) == ["high", "low", "mid", "top"]
         assert_array_equal(found.grid_values[-1], theirs.grid_values[-1])
         assert_allclose(found.average, theirs.average, rtol=1e-12)
