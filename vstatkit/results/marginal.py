@@ -128,9 +128,9 @@ class EnsembleModel:
         Both ends of a step are asked for one after the other, and have a `term`.
         """
         before, self._before = self._before, frame if "term" in frame else None
-        kernel = predictor_of(self.ensemble).kernel
-        moved = before is not None and len(before) == len(frame) and "term" in frame
-        if before is None or not moved or kind_of(kernel) is not KernelKind.TREES:
+        if before is None or self._before is None or len(before) != len(frame):
+            return
+        if kind_of(predictor_of(self.ensemble).kernel) is not KernelKind.TREES:
             return
         training = training_rows(self.ensemble)
         for name in training.select_dtypes("number").columns:
