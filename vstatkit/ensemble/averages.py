@@ -55,6 +55,12 @@ class Sample:
         }
         return self.frame[list(self.variables)].assign(**made)
 
+    def along(self, name: str, values: list[Any]) -> pd.DataFrame:
+        """Repeat the first row, with a column set to each of several values."""
+        first = self.frame.iloc[np.zeros(len(values), dtype=np.int64)]
+        first = first[list(self.variables)].reset_index(drop=True)
+        return first.assign(**{name: _filled(first[name], values)})
+
     def __str__(self) -> str:
         kind = "other rows" if self.places is None else "training rows"
         n = f"{len(self):,}"
@@ -69,12 +75,17 @@ def _column(column: pd.Series, value: Any) -> Any:
     """Fill a column with a value, in a kind that formulas read in the same way."""
     if isinstance(value, np.ndarray):
         return value
+    return _filled(column, [value] * len(column))
+
+
+def _filled(column: pd.Series, values: list[Any]) -> Any:
+    """Write values in the kind of a column; numbers as they are."""
     kind = column.dtype
-    if isinstance(value, float | np.floating) and not isinstance(
+    if isinstance(values[0], float | np.floating) and not isinstance(
         kind, pd.CategoricalDtype
     ):
-        return np.full(len(column), value, dtype=np.float64)
-    return pd.Series([value] * len(column), index=column.index, dtype=kind)
+        return np.array(values, dtype=np.float64)
+    return pd.Series(values, index=column.index, dtype=kind)
 
 
 def training_places(training: pd.DataFrame | None, frame: pd.DataFrame) -> Ints | None:

@@ -1,5 +1,7 @@
 """Curves and maps of averages: partial dependence and accumulated local effects."""
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ from scipy import sparse
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.averages import Averaged, Averager, joined_influence
 from vstatkit.inference.population import RowInfluence
+from vstatkit.kernels.dependence import Axis, Grid, walks
 
 STACKED_ROWS = 50_000
 """Rows that are coded and predicted at a time."""
@@ -27,6 +30,48 @@ def quantile_grid(column: Floats, points: int) -> Floats:
 def quantile_edges(column: Floats, intervals: int) -> Floats:
     """Choose edges of intervals that hold about as many rows each."""
     return np.unique(np.quantile(column, np.linspace(0, 1, intervals + 1)))
+
+
+def grid_averages(
+    averager: Averager, axes: Mapping[str, list[Any]]
+) -> tuple[Floats, RowInfluence | None]:
+    """Average over all rows, with columns set to every combination of values.
+
+    Trees are walked once, with all rows and the whole grid, where each of the columns
+    has columns of the design matrix to itself; else rows are predicted at each point.
+
+    Returns
+    -------
+    values, influence
+        See `set_averages`.
+    """
+    grid = None if averager.population else walked_grid(averager, axes)
+    if grid is not None:
+        return averager.predictor.dependence(grid), None
+    settings = [
+        dict(zip(axes, one, strict=True)) for one in itertools.product(*axes.values())
+    ]
+    return set_averages(averager, settings)
+
+
+def walked_grid(averager: Averager, axes: Mapping[str, list[Any]]) -> Grid | None:
+    """Code the rows and the axes by themselves; None where trees cannot be walked."""
+    sample, kernel = averager.sample, averager.predictor.kernel
+    columns = [own for own in (_own_columns(averager, name) for name in axes) if own]
+    if not walks(kernel) or len(columns) < len(axes):
+        return None
+    rows = averager.coded(sample.at({name: axes[name][0] for name in axes}))
+    coded = [averager.coded(sample.along(name, axes[name])) for name in axes]
+    pairs = zip(columns, coded, strict=True)
+    return Grid(rows, tuple(Axis(own, X[:, own]) for own, X in pairs))
+
+
+def _own_columns(averager: Averager, name: str) -> tuple[int, ...]:
+    """Columns of the design matrix that one of the data has to itself, if any."""
+    coding = averager.predictor.coding
+    if coding is None:
+        return (averager.sample.variables.index(name),)
+    return coding.own_columns(name)
 
 
 def set_averages(

@@ -29,9 +29,11 @@ from vstatkit.inference.estimate import (
     weighted_mean,
 )
 from vstatkit.inference.estimates import Estimates
+from vstatkit.kernels.dependence import Grid, dependence
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.kernels.summed import summed
+from vstatkit.kernels.trees import StoredTreeKernel
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
@@ -237,22 +239,36 @@ class Predictor:
         """
         shares = sparse.csr_array(shares)
         weights = None if own is None else own.design.weights(0, len(self.learners))
-        lasting = (self.kernel, self._kept)
-        reading = _Reading(self.kernel, self._kept, np.ascontiguousarray(X), weights)
-        parts = in_parallel(
-            _block_shares,
-            self._starts,
-            n_jobs=self.n_jobs,
-            shared=(reading, shares, own),
-            lasting=lasting,
-        )
+        rows, more = np.ascontiguousarray(X), (shares, own)
         values: list[Floats] = []
         total: Floats | float = 0.0
         times: Floats | float = 0.0
-        for found in parts:
+        for found in self._blocks(_block_shares, rows, more, weights):
             values.append(found.values)
             total, times = total + found.total, times + found.times
         return LearnerSums(np.concatenate(values), total, times)
+
+    def dependence(self, grid: Grid) -> Floats:
+        """Average trees over rows at every point of a grid, (B, points * outputs)."""
+        entries = len(self.learners) * grid.n_points * self.kernel.n_outputs
+        check_memory({PREDICTIONS: 2 * FLOAT * entries})
+        return np.concatenate([*self._blocks(_block_dependence, grid.rows, (grid,))])
+
+    def _blocks(
+        self,
+        function: Callable[..., Answer],
+        X: Floats,
+        more: tuple[Any, ...],
+        weights: Floats | None = None,
+    ) -> Iterator[Answer]:
+        """Call a function for some learners after the others."""
+        return in_parallel(
+            function,
+            self._starts,
+            n_jobs=self.n_jobs,
+            shared=(_Reading(self.kernel, self._kept, X, weights), *more),
+            lasting=(self.kernel, self._kept),
+        )
 
     @property
     def _starts(self) -> Iterator[tuple[int]]:
@@ -359,6 +375,12 @@ def _block_shares(
     if own is None:
         return LearnerSums(np.stack(values), 0.0, 0.0)
     return LearnerSums(np.stack(values), total, times)
+
+
+def _block_dependence(reading: _Reading, grid: Grid, first: int) -> Floats:
+    learners = [at_hand(learner) for learner in reading.block(first)]
+    go_on()
+    return dependence(cast("StoredTreeKernel", reading.kernel), learners, grid)
 
 
 def _piece_mean(reading: _Reading, start: int, stop: int) -> Floats:

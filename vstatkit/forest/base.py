@@ -25,6 +25,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.scores import Scores, score
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.forest.answers import results_of
+from vstatkit.forest.dependence import Dependence
 from vstatkit.forest.parameters import (
     check_flag,
     check_names,
@@ -44,6 +45,7 @@ from vstatkit.kernels.staged import STAGE_OPTIONS, stored, with_stages
 from vstatkit.kernels.tree_options import TREE_OPTIONS
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.rows import average_orders
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.variance.orders import HigherOrders, measure_orders
 from vstatkit.variance.reference import reference_rows
@@ -64,7 +66,7 @@ ON_REQUEST = frozenset({"estimators_samples_", "results_"})
 """Attributes that take time or room, and are made when they are asked for."""
 
 
-class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What both forests share; the parameters are documented in each."""
 
     def __init__(
@@ -363,14 +365,26 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _estimate(self, X: Floats) -> Estimates:
         self._check_errors()
-        method = tree_variance(self.variance, self.design_)
-        orders = self._known_orders() if ESTIMATORS[method].beyond else None
-        found = self._predictor.estimates(
-            X, Estimation(self.design_, method, self._limit, orders)
-        )
+        found = self._predictor.estimates(X, self._estimation())
         if not self._told:
             self._told = tell_of_error(found, self.n_estimators_, self._limit)
         return replace(found, support=prediction_support(self._kernel, self.design_.n))
+
+    def _average_errors(self, averages: Floats) -> Floats:
+        """Estimate the standard errors of averages that every tree has."""
+        self._check_errors()
+        found = self._estimation(of_averages=True).of(averages)
+        if not self._told:
+            self._told = tell_of_error(found, self.n_estimators_, self._limit)
+        return found.bse
+
+    def _estimation(self, *, of_averages: bool = False) -> Estimation:
+        """Settle how trees become standard errors, of predictions or of averages."""
+        method = tree_variance(self.variance, self.design_)
+        orders = self._known_orders() if ESTIMATORS[method].beyond else None
+        if of_averages and orders is not None:
+            orders = average_orders(orders)
+        return Estimation(self.design_, method, self._limit, orders)
 
     def _known_orders(self) -> HigherOrders:
         """Compare the trees beyond the first order, once."""

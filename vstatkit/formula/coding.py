@@ -10,7 +10,7 @@ import pandas as pd
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.engine import Learnt
-from vstatkit.formula.expressions import category_name, plain_name
+from vstatkit.formula.expressions import category_name, columns_in, plain_name
 from vstatkit.formula.frames import (
     as_frame,
     check_finite,
@@ -111,6 +111,17 @@ class Coding:
         if self.recipe.missing == "pass":
             good |= np.isnan(X)
         return np.asarray(good.all(axis=1))
+
+    def own_columns(self, name: str) -> tuple[int, ...]:
+        """Columns of a variable that enters as it is; none where it does otherwise."""
+        places: list[int] = []
+        for term, place in self.info.slices.items():
+            if name not in [one for code in term for one in columns_in(code)]:
+                continue
+            if len(term) > 1 or category_name(term[0]) != name:
+                return ()
+            places += range(place.start, place.stop)
+        return tuple(np.flatnonzero(np.isin(self.columns, places)).tolist())
 
     def _check_columns(self, frame: pd.DataFrame) -> None:
         kinds, trained = frame.dtypes.to_dict(), self.recipe.frame.dtypes.to_dict()

@@ -149,6 +149,25 @@ cdef extern from "predict.hpp" namespace "vstatkit" nogil:
                           Watch&) except +
 
 
+cdef extern from "dependence.hpp" namespace "vstatkit" nogil:
+    struct Setting:
+        const double* rows
+        const double* weights
+        int32_t n_rows
+        int32_t sizes[2]
+        const int32_t* place
+        const int32_t* axis
+        const double* values
+        int64_t step
+
+    cdef cppclass Dependence:
+        Dependence(const Setting&) except +
+        void add_numbers "add<false>"(
+            const Node*, const double*, int, double*, Watch&) except +
+        void add_levels "add<true>"(
+            const Node*, const double*, int, double*, Watch&) except +
+
+
 cdef extern from "portable.hpp" namespace "vstatkit" nogil:
     uint64_t c_upper_product "vstatkit::upper_product"(uint64_t, uint64_t)
     uint64_t upper_product_of_halves(uint64_t, uint64_t)
@@ -723,6 +742,66 @@ def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double 
                         points.shape[1], centre, scale, &origin[0], &total[0], watch[0])
     finally:
         del watch
+
+
+def add_dependence(list learners, const double[::1, :] rows, weights,
+                   const int32_t[::1] place, const int32_t[::1] axis,
+                   const double[:, ::1] values, sizes, double[:, :, ::1] out,
+                   Stop stop=None, bint by_levels=False):
+    """Add up over rows what learners predict with some features set to a grid.
+
+    Parameters
+    ----------
+    learners : list
+        Of every learner its trees, pairs of nodes and shares, which are added up.
+    rows : ndarray of shape (n, p), column-major
+        Rows.
+    weights : ndarray of shape (n,) or None
+        Of the rows; None for one each.
+    place : ndarray of shape (p,)
+        Which of the features that are set each feature is; -1 for the others.
+    axis : ndarray of shape (q,)
+        Axis of the grid, 0 or 1, that each of these q features follows.
+    values : ndarray of shape (q, points)
+        Their values along this axis; what is beyond its size is not read.
+    sizes : tuple of int
+        Points on each of the two axes.
+    out : ndarray of shape (learners, points of the grid, width)
+        The sums are added here, the first axis outermost.
+    """
+    cdef Setting setting
+    cdef const double[::1] given
+    setting.rows, setting.n_rows = &rows[0, 0], rows.shape[0]
+    setting.weights = NULL
+    if weights is not None:
+        given = weights
+        setting.weights = &given[0]
+    setting.sizes[0], setting.sizes[1] = sizes
+    setting.place, setting.axis = &place[0], &axis[0]
+    setting.values, setting.step = &values[0, 0], values.shape[1]
+    cdef Dependence* walk = new Dependence(setting)
+    cdef Watch* watch = _watch(stop)
+    cdef const char[::1] view
+    cdef const double[::1] share
+    cdef const Node* first
+    cdef const double* shares_at
+    cdef int width = out.shape[2]
+    cdef Py_ssize_t b
+    try:
+        for b, trees in enumerate(learners):
+            for nodes, shares in trees:
+                view, share = nodes.view(np.int8), shares
+                first = <const Node*> &view[0]
+                shares_at = &share[0] if share.shape[0] else NULL
+                with nogil:
+                    if by_levels:
+                        walk.add_levels(first, shares_at, width, &out[b, 0, 0], watch[0])
+                    else:
+                        walk.add_numbers(first, shares_at, width, &out[b, 0, 0],
+                                         watch[0])
+    finally:
+        del watch
+        del walk
 
 
 def find_leaves_at(nodes, const double[:, ::1] points, int32_t[::1] out,

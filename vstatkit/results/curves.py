@@ -15,8 +15,8 @@ from vstatkit.ensemble.curves import (
     Intervals,
     accumulated_line,
     accumulated_map,
+    grid_averages,
     quantile_grid,
-    set_averages,
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.variables import variables_of
@@ -261,13 +261,12 @@ def dependence(
     n_points = CURVE_POINTS[d] if points is None else points
     if n_points < 2:
         raise ValueError(f"`points` must be at least 2; got {n_points}.")
-    axes = [_grid_of(name, predictor, frame, n_points, grid) for name in variables]
-    settings = [
-        dict(zip(variables, one, strict=True)) for one in itertools.product(*axes)
-    ]
+    axes = {
+        name: _grid_of(name, predictor, frame, n_points, grid) for name in variables
+    }
     averager = averager_of(results, sample, se)
-    values, influence = set_averages(averager, settings)
-    table = pd.DataFrame(settings)
+    values, influence = grid_averages(averager, axes)
+    table = pd.DataFrame(list(itertools.product(*axes.values())), columns=[*axes])
     index, grid_table = _labelled(table, variables, predictor)
     made = averaged_results(
         results, values, index, "Partial dependence", points=influence

@@ -49,6 +49,36 @@ class Views:
 
         return compare(_results(self), alpha)
 
+    def to_marginaleffects(self) -> Any:
+        """Hand results on to the package marginaleffects, where it is installed.
+
+        Returns
+        -------
+        model
+            What its `predictions`, `comparisons`, `slopes` and their averages take.
+
+        Notes
+        -----
+        Estimates and standard errors are ours, for the rows as they are: those of
+        `get_prediction` for predictions and comparisons row by row, and those of
+        `avg_predictions` and `avg_effects` for averages. Functions of them, such as
+        ratios, have those of the delta method. The package has one number of degrees
+        of freedom for a table: the smallest of ours. Its slopes take very short
+        steps, which trees, being step functions, refuse: give `eps` a length, such as
+        a standard deviation.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> model = res.to_marginaleffects()  # doctest: +SKIP
+        >>> marginaleffects.avg_comparisons(model, {"x4": [0.2, 0.8]})  # doctest: +SKIP
+        """
+        from vstatkit.results.marginal import marginal_model  # noqa: PLC0415
+
+        return marginal_model(_results(self))
+
     @with_advice
     def summary(
         self, alpha: float = 0.05, *, full: bool = False, title: str | None = None

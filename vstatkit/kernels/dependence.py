@@ -1,0 +1,149 @@
+"""Averages over rows with columns set to a grid: each tree is walked once, with all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.kernels.protocol import Predictive
+from vstatkit.kernels.staged import StagedTree
+from vstatkit.kernels.trees import StoredTreeKernel
+from vstatkit.native._engine import add_dependence, refuse_beyond
+from vstatkit.workers import current_stop
+
+MOST_AXES = 2
+"""Axes that compiled code knows."""
+
+
+class Axis(NamedTuple):
+    """Columns of the design matrix that are set together.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Which they are.
+    values : ndarray of shape (points, columns)
+        What they are set to.
+    """
+
+    columns: tuple[int, ...]
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows to average over, at every combination of the points of one or two axes.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, p)
+        Rows of the design matrix; columns of the axes are not read.
+    axes : tuple of Axis
+        What is set; no column is in two of them.
+    weights : ndarray of shape (n,) or None
+        Weights of the rows; None for the same of all.
+    """
+
+    rows: Floats
+    axes: tuple[Axis, ...]
+    weights: Floats | None = None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Points on each axis; a single axis is the second."""
+        found = [len(axis.values) for axis in self.axes]
+        return (1, *found) if len(found) == 1 else tuple(found)  # type: ignore[return-value]
+
+    @property
+    def n_points(self) -> int:
+        """Points of the grid."""
+        return int(np.prod(self.sizes))
+
+    def mean(self, values: Floats) -> Floats:
+        """Average over the rows, the first axis of an array."""
+        return np.asarray(np.average(values, axis=0, weights=self.weights))
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return len(self.rows) if self.weights is None else float(self.weights.sum())
+
+
+def walks(kernel: Predictive) -> bool:
+    """Whether the learners of a kernel are trees that can be walked with a grid."""
+    return isinstance(kernel, StoredTreeKernel)
+
+
+def dependence(kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid) -> Floats:
+    """Average what trees predict over rows, with columns set to each point of a grid.
+
+    Returns
+    -------
+    ndarray of shape (learners, points * outputs)
+        Averages, the points of the first axis outermost.
+
+    Notes
+    -----
+    The average of what a tree predicts for copies of the rows, one copy for each
+    point: the brute-force partial dependence, and not the weighted walk of Friedman's
+    recursion, which takes the rows that the tree was grown on.
+    """
+    refuse_beyond("rows", len(grid.rows))
+    sums = np.zeros((len(learners), grid.n_points, kernel.n_outputs))
+    trees = [_trees(learner) for learner in learners]
+    add_dependence(
+        [[(tree.nodes, tree.shares) for tree in some] for some in trees],
+        np.asfortranarray(grid.rows, dtype=np.float64),
+        None if grid.weights is None else np.ascontiguousarray(grid.weights),
+        *_free_columns(grid, kernel.n_features),
+        grid.sizes,
+        sums,
+        current_stop(),
+        kernel.levels is not None,
+    )
+    averages = (sums / grid.total).reshape(len(learners), -1)
+    if kernel.n_classes:
+        return averages
+    lines = [_line(learner, grid) for learner in learners]
+    return np.asarray(kernel.centre + kernel.scale * (averages + np.stack(lines)))
+
+
+def _trees(learner: Any) -> list[Any]:
+    return learner.trees if isinstance(learner, StagedTree) else [learner]
+
+
+def _free_columns(grid: Grid, p: int) -> tuple[Any, Any, Floats]:
+    """List the columns that are set: their places, axes and values."""
+    first, most = MOST_AXES - len(grid.axes), max(grid.sizes)
+    place = np.full(p, -1, dtype=np.int32)
+    numbers: list[int] = []
+    values: list[Floats] = []
+    for number, axis in enumerate(grid.axes, first):
+        for column, points in zip(axis.columns, axis.values.T, strict=True):
+            place[column] = len(numbers)
+            numbers.append(number)
+            values.append(np.resize(points, most))
+    return place, np.array(numbers, dtype=np.int32), np.stack(values)
+
+
+def _line(learner: Any, grid: Grid) -> Floats:
+    """Average the linear trend of a learner, shape (points,); zero without one."""
+    found = np.zeros(grid.sizes)
+    line = learner.line if isinstance(learner, StagedTree) else np.empty(0)
+    if not line.size:
+        return found.ravel()
+    intercept, (centres, slopes) = line[0], line[1:].reshape(2, -1)
+    steps = grid.mean(_known(slopes * (grid.rows - centres)))
+    for j, axis in enumerate(grid.axes[::-1]):
+        columns = list(axis.columns)
+        steps[columns] = 0.0
+        along = _known(slopes[columns] * (axis.values - centres[columns])).sum(axis=1)
+        found += along[None, :] if j == 0 else along[:, None]
+    return np.asarray(found.ravel() + intercept + steps.sum())
+
+
+def _known(steps: Floats) -> Floats:
+    """Take no step where a value is missing, as trends do."""
+    return np.where(np.isnan(steps), 0.0, steps)
