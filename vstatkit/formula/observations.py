@@ -48,8 +48,14 @@ def take_column(
             )
         aligned = _align(argument, given, index)
         column = pd.Series(np.asarray(aligned)).iloc[rows].reset_index(drop=True)
-    if column.isna().any():
-        raise ValueError(f"`{argument}` must not have missing values.")
+    gaps = np.flatnonzero(column.isna())
+    if gaps.size:
+        places = np.asarray(rows)
+        raise ValueError(
+            f"`{argument}` must not have missing values; {gaps.size} value(s) are "
+            f"missing, the first in row {places[gaps[0]]}. Fill them in, or leave such "
+            "rows out of the data."
+        )
     return column
 
 
@@ -79,11 +85,17 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     """Check weights: finite, not negative, not all zero."""
     if column is None:
         return None
-    weights = column.to_numpy(dtype=np.float64)
+    try:
+        weights = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`weights` must be numbers; got values such as {column.iloc[0]!r}. Name a "
+            "column of numbers."
+        ) from None
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(
             "`weights` must be finite and not negative, with at least one positive; "
-            f"got values from {weights.min()} to {weights.max()}."
+            f"got values from {weights.min():g} to {weights.max():g}."
         )
     return weights
 
