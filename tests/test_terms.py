@@ -159,7 +159,7 @@ def test_unseen_levels_are_named(mixed):
 def test_missing_values_raise_on_request(mixed):
     frame = mixed.copy()
     frame.loc[3, "n"] = np.nan
-    with pytest.raises(vs.FormulaError, match="missing values"):
+    with pytest.raises(vs.FormulaError, match="'n' must have a value"):
         parse("y ~ n", frame, environment=None, intercept=False, missing="raise")
     passed = parse("y ~ n", frame, environment=None, intercept=False, missing="pass")
     assert_array_equal(passed.X[:, 0], frame["n"])
