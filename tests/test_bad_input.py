@@ -1,10 +1,13 @@
 """Every kind of bad input named in the project's brief, with its message."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import vstatkit as vs
+from vstatkit.options import ARGUMENTS
 
 
 @pytest.fixture
@@ -97,6 +100,7 @@ def test_bad_options(data, options, message):
         ({"B": 20.5}, "`B` must be a number of learners"),
         ({"max_feature": 2}, "no option 'max_feature'; did you mean 'max_features'"),
         ({"kernel": "ols", "max_depth": 2}, "no option 'max_depth'"),
+        ({"missin": "raise"}, "no option 'missin'; did you mean 'missing'"),
         ({"block": 50}, "design 'iid' has no option 'block'"),
         ({"rng": "seven"}, "`rng` must be"),
         ({"kernel": 3}, "`kernel` must be a name"),
@@ -165,8 +169,9 @@ def test_unseen_level_in_new_data(data, term, levels):
     data["g"] = pd.Categorical(np.where(data["x1"] > 0.5, *levels))
     data["g"] = data["g"] if term == "g" else data["g"].astype(type(levels[0]))
     res = fit(f"y ~ x2 + {term}", data)
-    strange = pd.DataFrame({"g": ["z" if levels[0] == "a" else 7], "x1": 0.5, "x2": 0})
-    seen, known = strange["g"].item(), ", ".join(map(str, levels))
+    given, seen = ("z", "z") if levels[0] == "a" else (7.0, "7")
+    strange = pd.DataFrame({"g": [given], "x1": 0.5, "x2": 0})
+    known = ", ".join(map(str, levels))
     with pytest.raises(
         vs.FormulaError, match=f"have '{seen}' in 'g'; the training data have {known}"
     ):
@@ -329,6 +334,11 @@ def test_data_of_a_statistic_have_rows():
 def test_a_predictor_that_is_all_missing_has_no_effect(data):
     res = fit("y ~ x1 + x2", data.assign(x2=np.nan), missing="pass")
     assert list(res.effects.index) == ["x1"]
+
+
+def test_all_arguments_of_fit_are_known_where_one_is_misspelled():
+    names = inspect.signature(vs.fit).parameters
+    assert {*ARGUMENTS, "formula", "data", "kernel_options"} == set(names)
 
 
 @pytest.mark.parametrize("replace", ["no", "FALSE", None, 1, [True, False]])

@@ -15,6 +15,13 @@ def split_options(
     return ours, rest
 
 
+ARGUMENTS = (
+    *("kernel", "k", "B", "replace", "design", "variance", "at", "groups", "weights"),
+    *("missing", "rng", "n_jobs", "progress", "tol", "atol", "max_B", "checkpoint"),
+    *("memory_limit", "oob", "keep_learners", "eval_env", "target"),
+)
+"""Arguments of `fit`, which are misspelled too."""
+
 _LEARNERS = "`B`, the number of learners"
 _SUBSAMPLE = "`k`, the number of rows of a subsample, or their share"
 _SEED = "`rng`"
@@ -67,6 +74,6 @@ def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -
                 raise TypeError(f"{of} has no option {name!r}; here it is {meant}.")
             listed = ", ".join(known) if known else "none"
             raise TypeError(
-                f"{of} has no option {name!r}{nearest(name, known)} "
+                f"{of} has no option {name!r}{nearest(name, (*known, *ARGUMENTS))} "
                 f"Its options are: {listed}."
             )

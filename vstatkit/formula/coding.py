@@ -116,7 +116,7 @@ class Coding:
             strange = given[~given.isin(levels)]
             if len(strange):
                 raise FormulaError(
-                    f"the new data have {str(strange.iloc[0])!r} in {name!r}; the "
+                    f"the new data have {_shown(strange.iloc[0])!r} in {name!r}; the "
                     f"training data have "
                     f"{listed([str(one) for one in levels])}. Leave such rows out, or "
                     "give them one of these levels."
@@ -146,6 +146,11 @@ class Coding:
     def numeric(self) -> list[str]:
         """Variables that are numbers."""
         return [name for name in self.variables if name not in self.categorical]
+
+
+def _shown(level: Any) -> str:
+    """Write a level; a whole number without a point, however it came."""
+    return f"{level:.15g}" if isinstance(level, float) else str(level)
 
 
 def _first(column: pd.Series) -> str:

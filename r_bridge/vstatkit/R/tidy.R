@@ -1,9 +1,14 @@
 # For broom, and what is built on it (modelsummary). The generic functions are those
 # of the package generics; NAMESPACE registers these when it is loaded.
 
+TIDY_ARGUMENTS <- c("conf.int", "conf.level", "component")
+
 tidy.vstatkit <- function(x, conf.int = FALSE, conf.level = 0.95,
                           component = c("all", "effects", "estimates"), ...) {
   component <- match.arg(component)
+  dots <- list(...)
+  if (isFALSE(dots$exponentiate)) dots$exponentiate <- NULL  # asked by gtsummary
+  refuse_others(dots, TIDY_ARGUMENTS, "tidy")
   estimates <- call_method(x, "tidy", alpha = alpha_of(conf.level))
   names(estimates) <- gsub("_", ".", names(estimates))
   moved <- effects(x, conf.level)
@@ -27,6 +32,8 @@ tidy.vstatkit <- function(x, conf.int = FALSE, conf.level = 0.95,
 }
 
 glance.vstatkit <- function(x, ...) {
+  # modelsummary hands what is for tidy() to both.
+  refuse_others(list(...), TIDY_ARGUMENTS, "glance")
   row <- call_method(x, "glance")
   names(row) <- gsub("_", ".", sub("^oob_", "", names(row)))
   first <- intersect(c("r.squared", "rmse", "accuracy", "log.loss", "nobs"), names(row))
