@@ -37,7 +37,7 @@ data_of <- function(model, where) {
 # randomForest leaves out rows by `na.action` and `subset`, and names those it used.
 used_rows <- function(model, data) {
   if (!inherits(model, "randomForest")) return(data)
-  filled <- identical(as_text(model$call$na.action), "na.roughfix")
+  filled <- grepl("na.roughfix$", as_text(model$call$na.action))
   if (filled && anyNA(data[intersect(names(data), row.names(model$importance))])) {
     fail(paste(
       "this forest was fitted to data in which na.roughfix() has filled in missing",

@@ -50,7 +50,6 @@ if (requireNamespace("randomForest", quietly = TRUE)) {
   same(residuals(fit), few$y - few$predicted)
   filled <- randomForest::randomForest(y ~ x + g, gaps, ntree = 50, keep.inbag = TRUE,
                                        na.action = randomForest::na.roughfix)
-  filled$call$na.action <- quote(na.roughfix)
   stopifnot(grepl("data = randomForest::na.roughfix", try(vstatkit(filled), silent = TRUE)))
   stopifnot(nobs(vstatkit(filled, randomForest::na.roughfix(gaps))) == n)
   stopifnot(grepl("did you mean `newdata`", try(vstatkit(filled, nwdata = d), TRUE)))
