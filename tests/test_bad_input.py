@@ -100,6 +100,7 @@ def test_bad_options(data, options, message):
         ({"B": 20.5}, "`B` must be a number of learners"),
         ({"max_feature": 2}, "no option 'max_feature'; did you mean 'max_features'"),
         ({"kernel": "ols", "max_depth": 2}, "no option 'max_depth'"),
+        ({"foo": 1}, r"no option 'foo'\. Its options"),
         ({"missin": "raise"}, "no option 'missin'; did you mean 'missing'"),
         ({"block": 50}, "design 'iid' has no option 'block'"),
         ({"rng": "seven"}, "`rng` must be"),

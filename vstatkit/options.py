@@ -65,6 +65,11 @@ ELSEWHERE = {
 """What arguments of other packages are here."""
 
 
+def meant_names(known: tuple[str, ...]) -> tuple[str, ...]:
+    """List what a misspelled name may mean; short words are like any other."""
+    return (*known, *(name for name in ARGUMENTS if len(name) > 4))
+
+
 def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:
     """Refuse unknown options."""
     for name in options:
@@ -74,6 +79,6 @@ def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -
                 raise TypeError(f"{of} has no option {name!r}; here it is {meant}.")
             listed = ", ".join(known) if known else "none"
             raise TypeError(
-                f"{of} has no option {name!r}{nearest(name, (*known, *ARGUMENTS))} "
+                f"{of} has no option {name!r}{nearest(name, meant_names(known))} "
                 f"Its options are: {listed}."
             )
