@@ -188,6 +188,13 @@ def test_a_column_is_named_that_lacks_a_value(data):
     assert fit("y ~ x1", data, missing="raise").nobs == 40
 
 
+def test_rows_are_counted_in_the_data_as_given(data):
+    data.loc[0, "x1"] = np.nan
+    weights = np.where(np.arange(40) == 5, np.nan, 1.0)
+    with pytest.raises(ValueError, match="the first in row 5"):
+        fit("y ~ x1", data, weights=weights)
+
+
 @pytest.mark.parametrize("name", ["inf", "nan", "NaN", "Infinity"])
 def test_columns_may_be_called_like_numbers(data, name):
     called = data[["y", "x1", "x2"]].rename(columns={"x1": name})

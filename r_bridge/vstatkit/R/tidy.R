@@ -6,9 +6,7 @@ TIDY_ARGUMENTS <- c("conf.int", "conf.level", "component")
 tidy.vstatkit <- function(x, conf.int = FALSE, conf.level = 0.95,
                           component = c("all", "effects", "estimates"), ...) {
   component <- match.arg(component)
-  dots <- list(...)
-  if (isFALSE(dots$exponentiate)) dots$exponentiate <- NULL  # asked by gtsummary
-  refuse_others(dots, TIDY_ARGUMENTS, "tidy")
+  refuse_mistyped(names(list(...)), TIDY_ARGUMENTS, "tidy")
   estimates <- call_method(x, "tidy", alpha = alpha_of(conf.level))
   names(estimates) <- gsub("_", ".", names(estimates))
   moved <- effects(x, conf.level)
@@ -32,8 +30,6 @@ tidy.vstatkit <- function(x, conf.int = FALSE, conf.level = 0.95,
 }
 
 glance.vstatkit <- function(x, ...) {
-  # modelsummary hands what is for tidy() to both.
-  refuse_others(list(...), TIDY_ARGUMENTS, "glance")
   row <- call_method(x, "glance")
   names(row) <- gsub("_", ".", sub("^oob_", "", names(row)))
   first <- intersect(c("r.squared", "rmse", "accuracy", "log.loss", "nobs"), names(row))

@@ -83,6 +83,15 @@ refuse_others <- function(given, known, of) {
   fail(paste0(of, "() has no argument `", name, "`", advice), "TypeError")
 }
 
+# modelsummary and gtsummary hand over arguments of their own, which are no mistakes.
+refuse_mistyped <- function(names, known, of) {
+  for (name in setdiff(names, known)) {
+    if (name == "alpha" || length(nearest_name(name, known))) {
+      refuse_others(stats::setNames(list(0), name), known, of)
+    }
+  }
+}
+
 in_backticks <- function(names) paste0("`", names, "`", collapse = ", ")
 
 # The first of many names, in quotes.

@@ -33,10 +33,10 @@ same(residuals(fit, type = "response"), residuals(fit))
 same(coef(fit, complete = FALSE), coef(fit))
 if (requireNamespace("generics", quietly = TRUE)) {
   says(generics::tidy(fit, conf_int = TRUE), "did you mean `conf.int`?")
-  says(generics::glance(fit, digits = 3), "glance() has no argument `digits`")
-  # Other packages hand over what was meant for both.
-  stopifnot(nrow(generics::glance(fit, component = "effects")) == 1)
-  same(generics::tidy(fit, exponentiate = FALSE), generics::tidy(fit))
+  says(generics::tidy(fit, alpha = 0.1), "did you mean `conf.level`?")
+  # Other packages hand over arguments of their own.
+  stopifnot(nrow(generics::glance(fit, component = "effects", gof_map = NULL)) == 1)
+  same(generics::tidy(fit, exponentiate = FALSE, vcov = NULL), generics::tidy(fit))
 }
 says(vstatkit(y ~ x1, d, missin = "raise"), "did you mean 'missing'?")
 
