@@ -55,7 +55,7 @@ class RandomForest(RForest):
             row, column = np.argwhere(missing)[0]
             raise ValueError(
                 f"column {points.columns[column]!r} of the data is missing in row "
-                f"{points.index[row]}. randomForest takes no missing values; leave "
+                f"{row}. randomForest takes no missing values; leave "
                 "such rows out, or fill them in."
             )
 

@@ -133,8 +133,8 @@ def out_of_bag(results: EnsembleResults) -> dict[str, Any]:
     if recipe is None or recipe.oob is None or recipe.y is None:
         raise ValueError(
             "there are no out-of-bag predictions: the model was fitted with "
-            "oob = FALSE, elsewhere, or its kernel does not predict. predict() "
-            "gives predictions of data."
+            "oob = FALSE, elsewhere, or its kernel does not predict. "
+            "predict(fit, data) gives predictions by all learners."
         )
     predictor, oob = results.predictor, recipe.oob
     classes = None if predictor is None else predictor.classes

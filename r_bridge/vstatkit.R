@@ -64,9 +64,11 @@ local({
            ", which has no place in a data frame of vstatkit's; convert it, or leave ",
            "it out.", call. = FALSE)
     }
-    rows <- .row_names_info(x, type = 0L)
+    rows <- attr(x, "row.names")
+    # In a part of a larger frame, rows have numbers that do not only count them.
+    named <- is.character(rows) || !identical(as.integer(rows), seq_len(nrow(x)))
     ask("frame_from_parts", as.list(names(x)), unname(lapply(x, take_apart)),
-        as.list(if (is.character(rows)) rows), nrow(x))
+        as.list(if (named) as.character(rows)), nrow(x))
   }
 
   holds_na <- function(x) {

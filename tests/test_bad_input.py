@@ -1,10 +1,13 @@
 """Every kind of bad input named in the project's brief, with its message."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import vstatkit as vs
+from vstatkit.options import ARGUMENTS
 
 
 @pytest.fixture
@@ -68,6 +71,12 @@ def test_formula_must_be_a_string(data):
         ({"weights": "w"}, "`weights` names no column"),
         ({"weights": [1.0, 2.0]}, "one value for each of the 40 rows"),
         ({"weights": np.full(40, -1.0)}, "`weights` must be finite and not negative"),
+        ({"weights": ["a"] * 40}, "`weights` must be numbers; got values such as 'a'"),
+        (
+            {"weights": [1.0] * 39 + [np.nan]},
+            r"`weights` must not have missing .*; 1 value\(s\) .* first in row 39",
+        ),
+        ({"n_jobs": 0}, "`n_jobs` must be None or a whole number other than 0"),
         ({"groups": "x11"}, "`groups` names no column.*did you mean 'x1'"),
         ({"B": "auto", "tol": 0.0}, "`tol` must lie strictly between 0 and 1"),
         ({"B": "auto", "max_B": 1}, "`max_B` must be at least 2"),
@@ -91,6 +100,8 @@ def test_bad_options(data, options, message):
         ({"B": 20.5}, "`B` must be a number of learners"),
         ({"max_feature": 2}, "no option 'max_feature'; did you mean 'max_features'"),
         ({"kernel": "ols", "max_depth": 2}, "no option 'max_depth'"),
+        ({"foo": 1}, r"no option 'foo'\. Its options"),
+        ({"missin": "raise"}, "no option 'missin'; did you mean 'missing'"),
         ({"block": 50}, "design 'iid' has no option 'block'"),
         ({"rng": "seven"}, "`rng` must be"),
         ({"kernel": 3}, "`kernel` must be a name"),
@@ -153,11 +164,49 @@ def test_constant_response_warns_and_gives_zeros(data):
     assert "nan" not in str(res.summary())
 
 
-def test_unseen_level_in_new_data(data):
-    data["g"] = np.where(data["x1"] > 0.5, "a", "b")
-    res = fit("y ~ g", data)
-    with pytest.raises(vs.FormulaError, match="'z' does not match any of the expected"):
-        res.predict(pd.DataFrame({"g": ["z"]}))
+@pytest.mark.parametrize("term", ["g", "C(g)", "C(g, Sum)", "C(g):x1"])
+@pytest.mark.parametrize("levels", [("a", "b"), (1, 2)])
+def test_unseen_level_in_new_data(data, term, levels):
+    data["g"] = pd.Categorical(np.where(data["x1"] > 0.5, *levels))
+    data["g"] = data["g"] if term == "g" else data["g"].astype(type(levels[0]))
+    res = fit(f"y ~ x2 + {term}", data)
+    given, seen = ("z", "z") if levels[0] == "a" else (7.0, "7")
+    strange = pd.DataFrame({"g": [given], "x1": 0.5, "x2": 0})
+    known = ", ".join(map(str, levels))
+    with pytest.raises(
+        vs.FormulaError, match=f"have '{seen}' in 'g'; the training data have {known}"
+    ):
+        res.predict(strange)
+
+
+def test_a_column_is_named_that_lacks_a_value(data):
+    data.loc[[3, 7], "x2"] = np.nan
+    with pytest.raises(
+        vs.FormulaError, match=r"'x2' must have .* 2 of 40 are missing.*missing='drop'"
+    ):
+        fit("y ~ x1 + log(x2 + 1)", data, missing="raise")
+    assert fit("y ~ x1", data, missing="raise").nobs == 40
+
+
+def test_rows_are_counted_in_the_data_as_given(data):
+    data.loc[0, "x1"] = np.nan
+    weights = np.where(np.arange(40) == 5, np.nan, 1.0)
+    with pytest.raises(ValueError, match="the first in row 5"):
+        fit("y ~ x1", data, weights=weights)
+
+
+@pytest.mark.parametrize("name", ["inf", "nan", "NaN", "Infinity"])
+def test_columns_may_be_called_like_numbers(data, name):
+    called = data[["y", "x1", "x2"]].rename(columns={"x1": name})
+    expected = fit("y ~ x1 + x2", data).params
+    for formula in ("y ~ .", f"y ~ {name} + x2"):
+        assert fit(formula, called).params.item() == expected.item()
+
+
+def test_values_that_are_no_numbers_are_shown(data):
+    res = fit("y ~ x1", data)
+    with pytest.raises(vs.FormulaError, match=r"must be numeric.*values such as '0,5'"):
+        res.predict(pd.DataFrame({"x1": [None, "0,5"]}))
 
 
 def test_missing_column_in_new_data(data):
@@ -322,6 +371,11 @@ def test_data_of_a_statistic_have_rows():
 def test_a_predictor_that_is_all_missing_has_no_effect(data):
     res = fit("y ~ x1 + x2", data.assign(x2=np.nan), missing="pass")
     assert list(res.effects.index) == ["x1"]
+
+
+def test_all_arguments_of_fit_are_known_where_one_is_misspelled():
+    names = inspect.signature(vs.fit).parameters
+    assert {*ARGUMENTS, "formula", "data", "kernel_options"} == set(names)
 
 
 @pytest.mark.parametrize("replace", ["no", "FALSE", None, 1, [True, False]])

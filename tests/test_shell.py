@@ -18,11 +18,13 @@ from pandas.testing import assert_frame_equal
 import vstatkit as vs
 from vstatkit.cli import main
 from vstatkit.exceptions import DataError
+from vstatkit.options import ARGUMENTS
 from vstatkit.shell import outputs, tables
 from vstatkit.shell.files import Content
 from vstatkit.shell.numerals import PLAIN, Marks, as_numbers
 from vstatkit.shell.separators import find_separator
 from vstatkit.shell.tables import Format, read_text
+from vstatkit.shell.words import OPTIONS, in_shell_words
 from vstatkit.sources.text import CsvSource
 
 QUICK = ["--B", "20", "--seed", "1"]
@@ -296,6 +298,112 @@ def test_query_points_are_written_as_the_data_are(tmp_path, capsys):
     assert out.startswith(f"{wanted.summary()}\n")
 
 
+@pytest.mark.parametrize("how", [[], ["--decimal", ","]])
+def test_query_points_may_be_written_otherwise_than_the_data(tmp_path, capsys, how):
+    frame = vs.datasets.mars(40, rng=1)[["y", "x1"]]
+    plain, german = tmp_path / "plain.csv", tmp_path / "german.csv"
+    frame.to_csv(plain, index=False)
+    frame.to_csv(german, index=False, sep=";", decimal=",")
+    wanted = run(["y ~ x1", plain, "--at", plain, *QUICK], capsys)
+    for data, at in [(plain, german), (german, plain)]:
+        status, out, err = run(["y ~ x1", data, "--at", at, *how, *QUICK], capsys)
+        if not how:
+            assert (status, out) == (0, wanted[1])
+            assert f"{german} is read with --sep ';' --decimal ','" in err
+        elif at == plain:
+            assert (status, out) == (2, "")
+            assert f"'{frame['x1'][0]}' in {plain}. Write both files alike" in err
+
+
+def test_rows_that_lack_a_value_are_left_empty(tmp_path, capsys):
+    data = vs.datasets.mars(60, rng=1).assign(g=["a", "b", "c"] * 20)
+    path, at, out = (tmp_path / name for name in ("d.csv", "at.csv", "out.json"))
+    data.to_csv(path, index=False)
+    at.write_text('note,x1,g\n"two\nlines",0.5,a\n\n,,b\n,0.7,\n,0.8,c\n')
+    for formula in ("y ~ x1 + g", "g ~ x1"):
+        status, _, err = run([formula, path, "--at", at, "--out", out, *QUICK], capsys)
+        assert status == 0
+        both = formula == "y ~ x1 + g"
+        said = ", and 1 more rows lack one" if both else ""
+        warned = f"warning: line 5 of {at} has no value in 'x1'{said}: not predicted"
+        assert err.splitlines()[0] == f"vstatkit: {warned}"
+        found = pd.DataFrame(json.loads(out.read_text())["predictions"])
+        read = pd.read_csv(at).iloc[[0, 3] if both else [0, 2, 3]]
+        res = vs.fit(formula, pd.read_csv(path), at=read, B=20, rng=1)
+        known = found.dropna(subset="mean")
+        wanted = res.get_prediction(read).summary_frame()
+        assert np.array_equal(known["mean"], wanted["mean"])
+        assert list(found["point"].unique()) == [0, 1, 2, 3]
+        assert found["mean"].isna().sum() == (2 if both else 3)
+
+
+def test_query_points_without_a_whole_row_are_refused(tmp_path, capsys):
+    path, at = tmp_path / "d.csv", tmp_path / "at.csv"
+    vs.datasets.mars(40, rng=1).to_csv(path, index=False)
+    at.write_text("x1,x2\n,1\nNA,2\n")
+    status, out, err = run(["y ~ x1", path, "--at", at, *QUICK], capsys)
+    assert (status, out) == (2, "")
+    assert f"no row of {at} can be predicted: line 2 of {at} has no value in" in err
+    passed = run(["y ~ x1", path, "--at", at, "--missing", "pass", *QUICK], capsys)
+    assert (passed[0], passed[2]) == (0, "")
+    pd.read_csv(at).to_parquet(tmp_path / "at.parquet")
+    err = run(["y ~ x1", path, "--at", tmp_path / "at.parquet"], capsys)[2]
+    assert "predicted: row 1 of" in err
+
+
+def test_marks_of_missing_values(tmp_path, capsys, monkeypatch):
+    data = vs.datasets.mars(60, rng=1)[["y", "x1"]]
+    marked = data.astype({"x1": object})
+    marked.loc[3, "x1"], marked.loc[5, "x1"] = "-", "k. A."
+    path = tmp_path / "data.csv"
+    marked.to_csv(path, index=False)
+    data.loc[[3, 5], "x1"] = np.nan
+    assert "Say by --na what stands for" in run(["y ~ x1", path, *QUICK], capsys)[2]
+    how = ["--na", "-", "--na", "k. A.", *QUICK]
+    for size in (tables.STREAMED_BYTES, 10):
+        monkeypatch.setattr(tables, "STREAMED_BYTES", size)
+        status, out, err = run(["y ~ x1", path, *how], capsys)
+        assert (status, out, err) == (0, summary(data, "y ~ x1"), "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--weights", "g"], "--weights must be numbers; got values such as 'a'."),
+        (["--weights", "gap"], "--weights must not have missing values; .* in row 4."),
+        (["--missing", "raise"], "1 of 60 are missing. Use --missing drop to leave"),
+        (["--seed", "-1"], "--seed must be a seed in"),
+        (["--k", "90", "--no-replace"], r"when --no-replace; .*\. Leave out --no-repl"),
+        (
+            ["--option", "honest=yes"],
+            "--option honest must be true or false; got 'yes'",
+        ),
+        (
+            ["--option", "max_features=x"],
+            "--option max_features .* 'log2' or null; got",
+        ),
+        (["--option", "tool=3"], r"no option 'tool'\. Its options are"),
+    ],
+)
+def test_messages_are_in_the_words_of_a_shell(options, message, tmp_path, capsys):
+    data = vs.datasets.mars(60, rng=1).assign(g=["a", "b"] * 30, gap=1.0, hole=1.0)
+    data.loc[3, ["gap", "hole"]] = np.nan
+    path = tmp_path / "data.csv"
+    data.to_csv(path, index=False)
+    formula = "y ~ hole" if "raise" in options else "y ~ x1"
+    status, out, err = run([formula, path, "--B", "20", *options], capsys)
+    assert (status, out) == (2, "")
+    assert re.search(message, err)
+    assert not re.search("None|True|False|`|Traceback", err)
+
+
+def test_names_and_files_are_not_translated():
+    for text in ("row 5.csv is empty", "'None' is not a column", "x='a'"):
+        assert in_shell_words(text) == text
+    assert in_shell_words("first in row 5.csv.") == "first in row 5.csv."
+    assert in_shell_words("first in row 5.") == "first in row 6."
+
+
 @pytest.mark.parametrize(
     ("text", "sep"),
     [
@@ -385,7 +493,9 @@ def answer(tmp_path, capsys):
     status, out, err = run(
         [formula, path, "--at", at, "--alpha", "0.1", *wanted, *QUICK], capsys
     )
-    assert (status, err) == (0, "")
+    assert status == 0
+    notes = [f"vstatkit: note: table written to {file}" for file in files.values()]
+    assert err.splitlines() == notes
     data = pd.read_csv(path)
     results = vs.fit(formula, data, at=data.head(3), B=20, rng=1)
     texts = {end: file.read_text(encoding="utf-8") for end, file in files.items()}
@@ -435,7 +545,7 @@ def test_every_format_has_effects_and_predictions(answer, end):
     mark = {".md": "a\\|b", ".html": "c &amp; d", ".tex": "c \\& d", ".txt": "c & d"}
     assert mark[end] in text
     if end == ".txt":
-        assert answer.out.startswith(text)
+        assert answer.out == text
     if end == ".md":
         lines = [line for line in text.splitlines() if line.startswith("|")]
         widths = {line.replace("\\|", "").count("|") for line in lines}
@@ -458,6 +568,15 @@ def test_every_format_has_effects_and_predictions(answer, end):
         (["--plot", "p.png", "--plot-kind", "profile"], "needs --plot-of COLUMN"),
         (["--plot", "p.png", "--plot-of", "x1"], "--plot-of is for"),
         (["--save", "no/fit"], "--save no/fit: there is no folder"),
+        (["--report", "no/fit.html"], "--report no/fit.html: there is no folder"),
+        (["--report", "fit.pdf"], "--report must end in one of .html"),
+        (["--n-jobs", "0"], "--n-jobs must be a number of threads, or -1 for all"),
+        (
+            ["--option", "replace=false"],
+            "--option is not for replace: use --no-replace",
+        ),
+        (["--option", "rng=3"], "--option is not for rng: use --seed"),
+        (["--option", "eval_env=0"], "--option is not for eval_env"),
         (["--alpha", "5"], "--alpha must lie between 0 and 1; got 5"),
         (["--sep", "::"], "--sep must be one character, or tab or space"),
         (["--encoding", "klingon"], "one that Python knows.*got 'klingon'"),
@@ -501,9 +620,9 @@ def test_pictures(options, title, end, tmp_path, capsys):
     path, picture = tmp_path / "data.csv", tmp_path / f"plot.{end}"
     vs.datasets.mars(40, rng=1).to_csv(path, index=False)
     arguments = ["y ~ x1 + x2", path, "--plot", picture, *options, *QUICK]
-    status, out, _ = run(arguments, capsys)
-    assert status == 0
-    assert f"Picture written to {picture}" in out
+    status, out, err = run(arguments, capsys)
+    assert (status, err) == (0, f"vstatkit: note: picture written to {picture}\n")
+    assert "written" not in out
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[end]
     assert picture.read_bytes().startswith(start)
     assert not plt.get_fignums()
@@ -512,9 +631,21 @@ def test_pictures(options, title, end, tmp_path, capsys):
 def test_results_are_saved(tmp_path, capsys):
     path, kept = tmp_path / "data.csv", tmp_path / "fit.vs"
     vs.datasets.mars(40, rng=1).to_csv(path, index=False)
-    status, out, _ = run(["y ~ x1", path, "--save", kept, *QUICK], capsys)
-    assert status == 0
-    assert out.startswith(f"{vs.load(kept).summary()}\n")
+    status, out, err = run(["y ~ x1", path, "--save", kept, *QUICK], capsys)
+    assert (status, err) == (0, f"vstatkit: note: results saved in {kept}\n")
+    assert out == f"{vs.load(kept).summary()}\n"
+
+
+def test_a_report_is_written(tmp_path, capsys):
+    path, page = tmp_path / "data.csv", tmp_path / "fit.html"
+    vs.datasets.mars(40, rng=1).to_csv(path, index=False)
+    options = ["--report", page, "--alpha", "0.1", *QUICK]
+    status, out, err = run(["y ~ x1", path, *options], capsys)
+    res = vs.fit("y ~ x1", pd.read_csv(path), B=20, rng=1)
+    assert (status, out) == (0, f"{res.summary(0.1)}\n")
+    assert err == f"vstatkit: note: report written to {page}\n"
+    res.report(tmp_path / "other.html", alpha=0.1)
+    assert page.read_text("utf-8") == (tmp_path / "other.html").read_text("utf-8")
 
 
 def test_of_many_predictions_the_first_are_printed(tmp_path, capsys):
@@ -543,6 +674,11 @@ def test_warnings_are_one_line(tmp_path, capsys, monkeypatch):
     assert status == 0
     assert err.startswith("vstatkit: warning: the response 'y' is constant")
     assert err.count("\n") == 1
+
+
+def test_every_argument_of_fit_is_an_option_of_its_own_or_free():
+    free = {"progress", "atol", "oob", "keep_learners", "eval_env"}
+    assert set(ARGUMENTS) - set(OPTIONS) == free
 
 
 def test_help_has_examples(capsys):

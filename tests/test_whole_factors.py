@@ -108,7 +108,7 @@ def test_a_factor_in_a_product_leaves_the_others_whole(data):
 def test_unknown_levels_are_refused(data):
     for right in ("text + x", "text + np.exp(x)"):
         made = read(right, data)
-        with pytest.raises(vs.FormulaError, match="'zz' does not match any of the"):
+        with pytest.raises(vs.FormulaError, match="have 'zz' in 'text'; the"):
             made.coding.matrix({"text": ["zz"], "x": [1.0]})
 
 

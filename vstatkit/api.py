@@ -14,6 +14,7 @@ from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
+from vstatkit.forest.parameters import check_workers
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
@@ -190,6 +191,7 @@ def fit(
     >>> list(res.effects.index), res.B, res.k
     (['x1', 'x2', 'x4'], 200, 70)
     """
+    check_workers(n_jobs)
     restricted = eval_env == "restricted"
     observed = _observe(
         formula,
@@ -417,6 +419,7 @@ def statistic(
     >>> bool(np.isclose(u.params.item(), x.var(ddof=1)))
     True
     """
+    check_workers(n_jobs)
     table, index = read_observations(data)
     n = len(table)
     check_units(n)

@@ -17,6 +17,7 @@ from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.shell import fitting
+from vstatkit.shell.words import in_shell_words
 from vstatkit.storage.files import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (VstatkitError, ValueError, TypeError, OSError) as error:
-        print(f"vstatkit: error: {error}", file=sys.stderr)
+        print(f"vstatkit: error: {in_shell_words(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("vstatkit: interrupted", file=sys.stderr)
@@ -62,7 +63,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Show a warning in one line, without the place in the code."""
-    print(f"vstatkit: warning: {message}", file=sys.stderr)
+    print(f"vstatkit: warning: {in_shell_words(str(message))}", file=sys.stderr)
 
 
 def _plugins() -> argparse.ArgumentParser:

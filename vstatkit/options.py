@@ -20,6 +20,13 @@ def split_options(
     return ours, rest
 
 
+ARGUMENTS = (
+    *("kernel", "k", "B", "replace", "design", "variance", "at", "groups", "weights"),
+    *("missing", "rng", "n_jobs", "progress", "tol", "atol", "max_B", "checkpoint"),
+    *("memory_limit", "oob", "keep_learners", "eval_env", "target"),
+)
+"""Arguments of `fit`, which are misspelled too."""
+
 _LEARNERS = "`B`, the number of learners"
 _SUBSAMPLE = "`k`, the number of rows of a subsample, or their share"
 _SEED = "`rng`"
@@ -109,6 +116,11 @@ def with_advice(method: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
+def meant_names(known: tuple[str, ...]) -> tuple[str, ...]:
+    """List what a misspelled name may mean; short words are like any other."""
+    return (*known, *(name for name in ARGUMENTS if len(name) > 4))
+
+
 def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -> None:
     """Refuse unknown options."""
     for name in options:
@@ -118,6 +130,6 @@ def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -
                 raise TypeError(f"{of} has no option {name!r}; here it is {meant}.")
             listed = ", ".join(known) if known else "none"
             raise TypeError(
-                f"{of} has no option {name!r}{nearest(name, known)} "
+                f"{of} has no option {name!r}{nearest(name, meant_names(known))} "
                 f"Its options are: {listed}."
             )

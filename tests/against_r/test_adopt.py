@@ -473,7 +473,7 @@ def test_numbers_must_be_numbers_for_a_random_forest(other_forests):
 
 def test_missing_values_of_new_data_are_named(other_forests):
     new = NEW.assign(x2=[0.1, np.nan, 0.2])
-    with pytest.raises(ValueError, match="column 'x2' of the data is missing in row 7"):
+    with pytest.raises(ValueError, match="column 'x2' of the data is missing in row 1"):
         r_bridge.from_randomforest("other", DATA, new)
 
 

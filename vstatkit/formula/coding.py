@@ -103,7 +103,11 @@ class Coding:
         frame = respelled(as_frame(data), self.variables)
         self._check_columns(frame)
         plain = frame[list(self.variables)].reset_index(drop=True)
-        return self.info.matrix(plain)[:, self.columns]
+        try:
+            return self.info.matrix(plain)[:, self.columns]
+        except FormulaError:
+            self._check_levels(plain)
+            raise
 
     def usable(self, X: Floats) -> Bools:
         """Rows that a learner can take: finite, or missing where that may pass."""
@@ -134,8 +138,24 @@ class Coding:
             if is_number_kind(trained[name]) and not is_number_kind(kinds[name]):
                 raise FormulaError(
                     f"column {name!r} must be numeric, as in the training data; the "
-                    f"new data have {kinds[name]}."
+                    f"new data have values such as {_first(frame[name])!r}."
                 )
+
+    def _check_levels(self, frame: pd.DataFrame) -> None:
+        """Name a level that the training data do not have."""
+        for code, levels in self.info.levels.items():
+            name = category_name(code)
+            if levels is None or name not in frame.columns:
+                continue
+            given = frame[name].dropna()
+            strange = given[~given.isin(levels)]
+            if len(strange):
+                raise FormulaError(
+                    f"the new data have {_shown(strange.iloc[0])!r} in {name!r}; the "
+                    f"training data have "
+                    f"{listed([str(one) for one in levels])}. Leave such rows out, or "
+                    "give them one of these levels."
+                ) from None
 
     def typical(self, frame: pd.DataFrame | Variables) -> pd.DataFrame:
         """One row of medians and, for categories, most frequent levels."""
@@ -161,6 +181,15 @@ class Coding:
     def numeric(self) -> list[str]:
         """Variables that are numbers."""
         return [name for name in self.variables if name not in self.categorical]
+
+
+def _shown(level: Any) -> str:
+    """Write a level; a whole number without a point, however it came."""
+    return f"{level:.15g}" if isinstance(level, float) else str(level)
+
+
+def _first(column: pd.Series) -> str:
+    return str(next(iter(column.dropna()), None))
 
 
 def categories(

@@ -96,10 +96,12 @@ def is_plain(name: str) -> bool:
     """Tell names that Python and patsy read as they are written.
 
     Python takes the micro sign for the letter mu, and patsy no letter that is written
-    as two signs.
+    as two signs; `inf` and `nan` it takes for numbers.
     """
     same = unicodedata.normalize("NFKC", name) == name
-    return _is_name(name) and same and re.fullmatch(r"\w+", name) is not None
+    number = re.fullmatch("inf|infinity|nan", name, re.IGNORECASE) is not None
+    word = re.fullmatch(r"\w+", name) is not None
+    return _is_name(name) and same and word and not number
 
 
 def in_quotes(name: str) -> str:

@@ -56,7 +56,10 @@ def check_mistakes(
     bare = set(model.columns.values())
     sides = [variables(side, frame.columns) for side in (model.left, model.right)]
     needed = sides[0] if missing == "pass" else [*sides[0], *sides[1]]
-    check_empty({name: n_missing[name] for name in needed}, n_rows)
+    gaps = {name: n_missing[name] for name in needed}
+    check_empty(gaps, n_rows)
+    if missing == "raise":
+        check_complete(gaps, n_rows)
     left, right = ([name for name in side if name in bare] for side in sides)
     check_texts(frame, left, right, n_rows)
     check_strays(frame, left)
@@ -211,6 +214,16 @@ def check_empty(missing: Mapping[str, int], n_rows: int) -> None:
             f"the columns {listed(empty)} have no value: all {n_rows} rows are "
             "missing. Leave them out of the formula, or fill them in."
         )
+
+
+def check_complete(missing: Mapping[str, int], n_rows: int) -> None:
+    """Refuse columns with missing values; see `check_empty`."""
+    for name, count in missing.items():
+        if count:
+            raise FormulaError(
+                f"column {name!r} must have a value in every row; {count} of {n_rows} "
+                "are missing. Use missing='drop' to leave such rows out."
+            )
 
 
 def n_missing(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:

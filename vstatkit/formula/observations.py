@@ -114,11 +114,17 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     """Check weights: finite, not negative, not all zero."""
     if column is None:
         return None
-    weights = column.to_numpy(dtype=np.float64)
+    try:
+        weights = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`weights` must be numbers; got values such as {column.iloc[0]!r}. Name a "
+            "column of numbers."
+        ) from None
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(
             "`weights` must be finite and not negative, with at least one positive; "
-            f"got values from {weights.min()} to {weights.max()}."
+            f"got values from {weights.min():g} to {weights.max():g}."
         )
     return weights
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from vstatkit._typing import DataLike
 from vstatkit.api import fit
 from vstatkit.ensemble.aiming import TARGETS
 from vstatkit.ensemble.growth import MAX_B
@@ -24,14 +25,17 @@ from vstatkit.shell.numerals import check_marks
 from vstatkit.shell.outputs import (
     PICTURES,
     WRITERS,
+    Tables,
     as_printed,
     check_output,
     draw,
     tables_of,
     write_answer,
 )
+from vstatkit.shell.points import Points, check_alike, predictors, read_points
 from vstatkit.shell.separators import read_separator
-from vstatkit.shell.tables import Format, Table, open_table, read_points
+from vstatkit.shell.tables import Format, open_table
+from vstatkit.shell.words import OPTIONS
 from vstatkit.variance.registry import ESTIMATORS
 
 EXAMPLES = """\
@@ -47,7 +51,8 @@ The formula stands in quotes: a shell reads ~, * and ( itself. A column whose na
 no plain word is written Q("living area").
 
 Separator, decimal comma and UTF-16 are found out where that can be done without doubt,
-and what was found is said on standard error. Numbers are printed to standard output.
+for the data and for --at, and what was found is said on standard error. Numbers are
+printed to standard output.
 
 exit status: 0 if all went well, 2 after an error (one line on standard error), 130
 after Ctrl-C, 141 where the reader of the output has gone."""
@@ -157,6 +162,14 @@ def _add_reading(group: Any) -> None:
     )
     group.add_argument("--decimal", metavar="SIGN", help="before decimals: . or ,")
     group.add_argument("--thousands", metavar="SIGN", help="between thousands")
+    group.add_argument(
+        "--na",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="stands for a missing value, besides NA, nan and nothing; may be given "
+        "several times",
+    )
 
 
 def _add_output(group: Any) -> None:
@@ -185,6 +198,12 @@ def _add_output(group: Any) -> None:
         help="predictor of the profile or the partial dependence",
     )
     group.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write one page to hand on (.html): tables, pictures, notes, settings",
+    )
+    group.add_argument(
         "--save", type=Path, metavar="FILE", help="keep the results for vs.load(FILE)"
     )
 
@@ -207,32 +226,42 @@ def run(options: argparse.Namespace) -> int:
     """Fit, print and write; everything that can be checked before is."""
     _check(options)
     data, at = _tables(options)
-    results = _fit(options, data, at)
+    results = _fit(options, data, None if at is None else at.frame)
     predictions = None
     if at is not None:
-        found = results.get_prediction(at, obs_method=options.obs_method)
-        predictions = found.summary_frame(options.alpha)
+        found = results.get_prediction(at.frame, obs_method=options.obs_method)
+        predictions = at.spread(found.summary_frame(options.alpha))
     tables = tables_of(results, predictions, options.alpha)
     print(as_printed(results, tables, options.alpha), end="")
-    for path in options.out:
-        write_answer(path, results, tables, options.alpha)
-        print(f"\nTable written to {path}")
-    for path in options.plot or ():
-        draw(path, results, options.plot_kind, options.plot_of)
-        print(f"\nPicture written to {path}")
-    if options.save is not None:
-        results.save(options.save)
-        print(f"\nResults saved in {options.save}")
+    _write(options, results, tables)
     return 0
 
 
+def _write(
+    options: argparse.Namespace, results: EnsembleResults, tables: Tables
+) -> None:
+    """Write files, and say so beside what is printed."""
+    for path in options.out:
+        write_answer(path, results, tables, options.alpha)
+        _tell(f"table written to {path}")
+    for path in options.plot or ():
+        draw(path, results, options.plot_kind, options.plot_of)
+        _tell(f"picture written to {path}")
+    if options.report is not None:
+        results.report(options.report, alpha=options.alpha)
+        _tell(f"report written to {options.report}")
+    if options.save is not None:
+        results.save(options.save)
+        _tell(f"results saved in {options.save}")
+
+
 def _fit(
-    options: argparse.Namespace, data: Table, at: pd.DataFrame | None
+    options: argparse.Namespace, data: DataLike, at: pd.DataFrame | None
 ) -> EnsembleResults:
     coefficients = KERNELS[options.kernel].coefficients
     return fit(
         options.formula,
-        data.data,
+        data,
         kernel=options.kernel,
         k=None if options.k is None else _size(options.k),
         B=options.B if options.B in ("auto", "complete") else _whole(options.B),
@@ -265,6 +294,10 @@ def _check(options: argparse.Namespace) -> None:
         )
     if not 0 < options.alpha < 1:
         raise ValueError(f"--alpha must lie between 0 and 1; got {options.alpha:g}.")
+    if options.n_jobs == 0:
+        raise ValueError("--n-jobs must be a number of threads, or -1 for all; got 0.")
+    for text in options.option:
+        _check_option(_option(text)[0])
     if options.data == options.at == STDIN:
         raise ValueError("the data and --at cannot both come from standard input.")
     inputs = [
@@ -274,6 +307,8 @@ def _check(options: argparse.Namespace) -> None:
         check_output("--out", path, tuple(WRITERS), inputs)
     for path in options.plot or ():
         check_output("--plot", path, PICTURES, inputs)
+    if options.report is not None:
+        check_output("--report", options.report, (".html",), inputs)
     if options.save is not None:
         check_output("--save", options.save, (), inputs)
     _check_picture(options)
@@ -292,18 +327,25 @@ def _check_picture(options: argparse.Namespace) -> None:
         )
 
 
-def _tables(options: argparse.Namespace) -> tuple[Table, pd.DataFrame | None]:
+def _tables(options: argparse.Namespace) -> tuple[DataLike, Points | None]:
     written = Format(
         read_separator(options.sep),
         options.encoding,
         check_marks(options.decimal, options.thousands),
+        missing=tuple(options.na),
     )
-    data = open_table(options.data, written, _tell)
+    table = open_table(options.data, written, _tell)
     if options.at is None:
-        return data, None
+        return table.data, None
+    used = predictors(options.formula, table.data, (options.groups, options.weights))
     # A few rows may not tell what the many told.
-    like_data = replace(written, marks=written.marks or data.marks)
-    return data, read_points(options.at, like_data, _tell)
+    alike = replace(written, likely=table.marks)
+    keep_gaps = options.missing == "pass"
+    points = read_points(options.at, alike, used, keep_gaps, _tell)
+    check_alike(points, options.at, table.data, used)
+    if points.left_out:
+        print(f"vstatkit: warning: {points.left_out}", file=sys.stderr)
+    return table.data, points
 
 
 def _tell(said: str) -> None:
@@ -320,6 +362,14 @@ def _option(text: str) -> tuple[str, Any]:
     except ValueError:
         found = value
     return name.strip(), found
+
+
+def _check_option(name: str) -> None:
+    """Refuse what has an option of its own, or is settled by the command."""
+    if name in OPTIONS:
+        raise ValueError(f"--option is not for {name}: use {OPTIONS[name]}.")
+    if name in ("formula", "data", "eval_env"):
+        raise ValueError(f"--option is not for {name}, which the command settles.")
 
 
 def _size(text: str) -> int | float:

@@ -47,10 +47,11 @@ def check_marks(decimal: str | None, thousands: str | None) -> Marks | None:
     return marks
 
 
-def find_marks(frame: pd.DataFrame, name: str) -> Marks:
+def find_marks(frame: pd.DataFrame, name: str, likely: Marks | None = None) -> Marks:
     """Tell from columns of text whether decimals follow a comma.
 
-    Where `1,234` could be either, nobody is asked but the user.
+    Where `1,234` could be either, nobody is asked but the user, unless another table
+    has told what is `likely`.
     """
     doubtful = None
     for column in _texts(frame):
@@ -61,6 +62,8 @@ def find_marks(frame: pd.DataFrame, name: str) -> Marks:
         if not all(_GROUPED.fullmatch(one) for one in commas):
             return Marks(",")
         doubtful = doubtful or (column, commas[0])
+    if doubtful is not None and likely is not None:
+        return likely
     if doubtful is not None:
         raise DataError(
             f"column {doubtful[0]!r} of {name} has values such as {doubtful[1]!r}: "

@@ -106,6 +106,27 @@ def header_of(text: str, sep: str, name: str) -> list[str]:
         raise DataError(f"{name} has no header row that could be read.") from None
 
 
+def line_of(text: str, sep: str, row: int) -> str:
+    r"""Say in which line of a table a row stands; rows are counted from 0.
+
+    Examples
+    --------
+    >>> line_of('sep=;\na;b\n1;"two\nlines"\n\n3;4\n', ";", 1)
+    'line 6'
+    """
+    rest, told = told_to_excel(text)
+    lines = 0 if told is None else 1
+    spaces = sep == SPACES
+    reader = csv.reader(io.StringIO(rest, newline=""), delimiter=" " if spaces else sep)
+    start = 1
+    for fields in reader:
+        if fields and row < 0:
+            break
+        row -= bool(fields)
+        start = reader.line_num + 1
+    return f"line {lines + start}"
+
+
 def rows_are_named(text: str, sep: str) -> bool:
     """Tell whether rows have a field more than the header, which names them."""
     rows = _first_rows(text, sep)

@@ -28,11 +28,12 @@ from vstatkit.shell.separators import (
     check_header,
     find_separator,
     header_of,
+    line_of,
     rows_are_named,
     shown,
     told_to_excel,
 )
-from vstatkit.sources.find import CSV, PARQUET, TSV, find_source, read_few
+from vstatkit.sources.find import CSV, PARQUET, TSV
 from vstatkit.sources.source import required
 from vstatkit.sources.text import CsvSource
 
@@ -58,11 +59,17 @@ class Format:
         How letters are written as bytes.
     marks : Marks or None
         Marks within numbers.
+    likely : Marks or None
+        What to take for such marks where the table leaves doubt.
+    missing : tuple of str
+        Texts that stand for missing values, besides the usual ones.
     """
 
     sep: str | None = None
     encoding: str | None = None
     marks: Marks | None = None
+    likely: Marks | None = None
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,10 +82,13 @@ class Table:
         What `fit` takes.
     marks : Marks or None
         Marks within its numbers.
+    place : callable
+        Says where a row, counted from 0, stands in the file.
     """
 
     data: DataLike
     marks: Marks | None = None
+    place: Callable[[int], str] = lambda row: f"row {row + 1}"
 
 
 def open_table(path: str, written: Format, tell: Tell) -> Table:
@@ -110,17 +120,6 @@ def open_table(path: str, written: Format, tell: Tell) -> Table:
     return read_text(content, written, tell)
 
 
-def read_points(path: str, written: Format, tell: Tell) -> pd.DataFrame:
-    """Read query points, which are few."""
-    found = open_table(path, written, tell).data
-    if isinstance(found, pd.DataFrame):
-        return found
-    source = find_source(found)
-    if source is None:
-        raise DataError(f"{path} holds no query points.")
-    return read_few(source, None, "--at takes fewer query points.")
-
-
 def read_text(content: Content, written: Format, tell: Tell) -> Table:
     """Read a table that is text."""
     check_text(content)
@@ -129,10 +128,13 @@ def read_text(content: Content, written: Format, tell: Tell) -> Table:
     sep = written.sep or told or find_separator(text, content.name)
     header = header_of(text, sep, content.name)
     check_header(header, content.name)
-    read = partial(_frame, text, sep=sep, name=content.name, header=header)
+    absent = written.missing
+    read = partial(
+        _frame, text, sep=sep, name=content.name, header=header, absent=absent
+    )
     frame = read()
     _check_rows(frame, text, sep, content.name)
-    marks = written.marks or find_marks(frame, content.name)
+    marks = written.marks or find_marks(frame, content.name, written.likely)
     if marks != PLAIN:
         frame = convert(read(dtype=str), marks)
         if written.marks is None:
@@ -141,11 +143,18 @@ def read_text(content: Content, written: Format, tell: Tell) -> Table:
     unnamed = not header[0].strip()
     if unnamed or rows_are_named(text, sep):
         tell(f"{content.name}: the first field of a row, without a name, names it")
-    return Table(frame.set_index(frame.columns[0]) if unnamed else frame, marks)
+    place = partial(line_of, letters.text, sep)
+    return Table(frame.set_index(frame.columns[0]) if unnamed else frame, marks, place)
 
 
 def _frame(
-    text: str, *, sep: str, name: str, header: list[str], dtype: Any = None
+    text: str,
+    *,
+    sep: str,
+    name: str,
+    header: list[str],
+    absent: tuple[str, ...],
+    dtype: Any = None,
 ) -> pd.DataFrame:
     spaced = any(one != one.lstrip() for one in header)
     try:
@@ -153,6 +162,7 @@ def _frame(
             io.StringIO(text),
             sep=sep,
             dtype=dtype,
+            na_values=list(absent),
             low_memory=False,  # one kind for all of a column
             skipinitialspace=spaced,
         ).rename(columns=lambda column: str(column).strip() if spaced else column)
@@ -204,7 +214,7 @@ def _streamed(path: Path, written: Format) -> CsvSource:
     check_header(header, path.name)
     if not header[0].strip():
         raise DataError(f"the first column of {path} has no name; give it one.")
-    return CsvSource(path, sep, letters.encoding, marks.decimal)
+    return CsvSource(path, sep, letters.encoding, marks.decimal, written.missing)
 
 
 def _head(path: Path) -> bytes:

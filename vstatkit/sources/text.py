@@ -24,12 +24,15 @@ class CsvSource:
     sep, encoding, decimal : str
         What stands between fields; how letters are written as bytes; what stands
         before decimals.
+    missing : tuple of str
+        Texts that stand for missing values, besides the usual ones.
     """
 
     path: Path
     sep: str = ","
     encoding: str = "utf-8"
     decimal: str = "."
+    missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return str(self.path)
@@ -43,7 +46,12 @@ class CsvSource:
     @property
     def _written(self) -> dict[str, Any]:
         """How the file is written, in pandas' words."""
-        return {"sep": self.sep, "encoding": self.encoding, "decimal": self.decimal}
+        return {
+            "sep": self.sep,
+            "encoding": self.encoding,
+            "decimal": self.decimal,
+            "na_values": list(self.missing),
+        }
 
     @property
     def n_rows(self) -> None:

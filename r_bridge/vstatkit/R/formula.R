@@ -34,7 +34,8 @@ in_python <- function(e) {
     all(vapply(as.list(e)[-1], in_python, logical(1)))
 }
 
-read_formula <- function(formula, data, leave_out = character()) {
+# With `rows`, as in lm(), the others are left out before anything is computed.
+read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
   where <- environment(formula)
   if (is.null(where)) where <- parent.frame(2)
   if (length(formula) != 3) {
@@ -46,6 +47,8 @@ read_formula <- function(formula, data, leave_out = character()) {
     environment(formula) <- where
   }
   n <- nrow(data)
+  rows <- chosen_rows(rows, data)
+  at_rows <- function(frame) if (is.null(rows)) frame else frame[rows, , drop = FALSE]
   outside <- list()
   known <- TRUE
 
@@ -114,9 +117,9 @@ read_formula <- function(formula, data, leave_out = character()) {
   written[[3]] <- right$found
   frame <- data
   for (name in names(outside)) frame[[name]] <- outside[[name]]
-  frame <- with_computed(frame, c(left$made, right$made), where)
+  frame <- with_computed(at_rows(frame), c(left$made, right$made), where)
   used <- unique(c(all.vars(written), leave_out))
-  used_data <- as.list(data[intersect(names(data), all.vars(formula))])
+  used_data <- as.list(at_rows(data[intersect(names(data), all.vars(formula))]))
   list(
     text = as_text(written),
     # With a name that is not there, all columns go over: one of them was meant.
@@ -124,8 +127,24 @@ read_formula <- function(formula, data, leave_out = character()) {
     made = right$made, outside = names(outside), where = where,
     levels = lapply(Filter(is_category, used_data), function(x) levels(factor(x))),
     factors = names(Filter(is.factor, used_data)),
-    variables = setdiff(all.vars(written[[3]]), names(right$made))
+    variables = setdiff(all.vars(written[[3]]), names(right$made)),
+    rows = rows, n_given = n
   )
+}
+
+# Places of the rows that `subset` asks for: by TRUE and FALSE, by number or by name.
+chosen_rows <- function(subset, data) {
+  if (is.null(subset)) return(NULL)
+  n <- nrow(data)
+  if (is.logical(subset) && length(subset) != n) {
+    fail(paste0("`subset` must have a value for each of the ", n, " rows; got ",
+                length(subset), "."))
+  }
+  if (is.character(subset)) subset <- match(subset, row.names(data))
+  found <- seq_len(n)[if (is.logical(subset)) subset & !is.na(subset) else subset]
+  if (anyNA(found)) fail("`subset` names rows that the data do not have.")
+  if (!length(found)) fail("`subset` leaves no row of the data.")
+  found
 }
 
 is_category <- function(x) is.factor(x) || is.character(x)
@@ -200,8 +219,7 @@ new_frame <- function(recipe, newdata) {
     strange <- setdiff(as.character(given), c(known, NA))
     if (length(strange) && name %in% recipe$variables) {
       fail(paste0("newdata have '", strange[1], "' in '", name, "'; the model knows ",
-                  paste0("'", utils::head(known, 10), "'", collapse = ", "),
-                  if (length(known) > 10) ", ...", "."))
+                  some_of(known), "."))
     }
     if (is.character(given) && name %in% recipe$factors && !length(strange)) {
       newdata[[name]] <- factor(given, known)

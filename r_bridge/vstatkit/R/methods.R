@@ -1,6 +1,7 @@
 # What R's generic functions ask of a fit.
 
 coef.vstatkit <- function(object, ...) {
+  refuse_others(list(...), "complete", "coef")
   ask_field(object, "params")
 }
 
@@ -10,6 +11,7 @@ ask_field <- function(object, name) {
 }
 
 vcov.vstatkit <- function(object, ...) {
+  refuse_others(list(...), "complete", "vcov")
   found <- as.matrix(call_method(object, "cov_params"))
   terms <- call_method(object, "tidy")$term
   dimnames(found) <- list(terms, terms)
@@ -17,14 +19,18 @@ vcov.vstatkit <- function(object, ...) {
 }
 
 confint.vstatkit <- function(object, parm, level = 0.95, ...) {
+  refuse_others(list(...), c("parm", "level"), "confint")
   frame <- call_method(object, "tidy", alpha = alpha_of(level))
   found <- cbind(frame$conf_low, frame$conf_high)
   dimnames(found) <- list(frame$term, percents(level))
   if (missing(parm)) return(found)
   strange <- if (is.character(parm)) setdiff(parm, frame$term)
   if (length(strange)) {
+    moved <- strange[1] %in% row.names(effects(object))
     fail(paste0("there is no estimate '", strange[1], "'; there are ",
-                paste0("'", frame$term, "'", collapse = ", "), "."))
+                some_of(frame$term), ".",
+                if (moved) paste0(" What ", strange[1], " does, with its interval, is ",
+                                  "in effects(fit, level = ", level, ").")))
   }
   found[parm, , drop = FALSE]
 }
@@ -51,6 +57,7 @@ formula.vstatkit <- function(x, ...) {
 }
 
 effects.vstatkit <- function(object, level = 0.95, ...) {
+  refuse_others(list(...), "level", "effects")
   found <- ask("effects", results_of(object), alpha_of(level))
   if (is.null(found)) return(NULL)
   for (end in c("from", "to")) found[[end]] <- as_numbers(found[[end]])
@@ -68,7 +75,8 @@ as_numbers <- function(ends) {
 }
 
 fitted.vstatkit <- function(object, ...) {
-  if (!is.null(object$model)) return(fitted_by_model(object))
+  refuse_others(list(...), character(), "fitted")
+  if (!is.null(object$model)) return(fitted_by_model(object$model))
   found <- ask("out_of_bag", results_of(object))
   columns <- lapply(found$fitted, function(one) as.numeric(unlist(one)))
   if (length(columns) == 1) return(setNames(columns[[1]], found$rows))
@@ -76,28 +84,16 @@ fitted.vstatkit <- function(object, ...) {
          dimnames = list(found$rows, unlist(found$classes)))
 }
 
-fitted_by_model <- function(object) {
-  model <- object$model
-  found <- if (inherits(model, "randomForest")) {
-    if (model$type == "classification") model$votes else model$predicted
-  } else if (inherits(model, "grf")) {
-    predict(model)$predictions
-  } else {
-    model$predictions
+residuals.vstatkit <- function(object, type = "response", ...) {
+  refuse_others(list(...), "type", "residuals")
+  if (!identical(type, "response")) {
+    fail(paste0("`type` must be \"response\": the response less its out-of-bag ",
+                "prediction; got ", paste(format(type), collapse = " "), "."))
   }
-  if (is.matrix(found) && ncol(found) == 1) found <- found[, 1]
-  found
-}
-
-residuals.vstatkit <- function(object, ...) {
   if (!is.null(about(object)$classes)) {
     fail("residuals are for a numeric response; this one has classes.")
   }
-  if (!is.null(object$model)) {
-    y <- object$data[[about(object)$response]]
-    if (!is.numeric(y)) fail("the response is not among the data.")
-    return(y - fitted(object))
-  }
+  if (!is.null(object$model)) return(response_of_model(object) - fitted(object))
   found <- ask("out_of_bag", results_of(object))
   setNames(as.numeric(unlist(found$y)) - as.numeric(unlist(found$fitted[[1]])),
            found$rows)
@@ -112,7 +108,10 @@ print.vstatkit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
       said$kernel, ") on ", said$k, " of ", format(said$n_units, big.mark = ","), " ",
       said$units, " each, with", if (!said$replace) "out", " replacement\n", sep = "")
   if (said$n_units != said$nobs) cat(format(said$nobs, big.mark = ","), "observations\n")
-  if (said$n_dropped > 0) cat(said$n_dropped, "rows with missing values dropped\n")
+  if (said$n_dropped > 0) {
+    rows <- if (said$n_dropped == 1) "row" else "rows"
+    cat(said$n_dropped, rows, "with missing values dropped\n")
+  }
   effects <- effects(x)
   if (!is.null(effects) && nrow(effects)) {
     cat("\nEffects:\n")
@@ -132,11 +131,12 @@ print.vstatkit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 }
 
 summary.vstatkit <- function(object, level = 0.95, full = FALSE, ...) {
+  refuse_others(list(...), c("level", "full"), "summary")
   table <- call_method(object, "summary", alpha = alpha_of(level), full = isTRUE(full))
   structure(
     list(
-      text = gsub("summary(full=True)", "summary(fit, full = TRUE)", ask("texts", table),
-                  fixed = TRUE),
+      text = options_of_r(gsub("summary(full=True)", "summary(fit, full = TRUE)",
+                               ask("texts", table), fixed = TRUE)),
       coefficients = as.matrix(estimates_table(object, level)),
       effects = effects(object, level),
       glance = glance.vstatkit(object),

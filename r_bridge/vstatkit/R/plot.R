@@ -21,20 +21,37 @@ plot_effects <- function(x, level, xlab = NULL, ylab = "", main = "Effects", ...
   }
   places <- rev(seq_len(n))
   labels <- row.names(table)
-  margins <- par("mai")
-  room <- max(graphics::strwidth(labels, units = "inches")) + 0.4
-  old <- par(mai = c(margins[1], max(margins[2], room), margins[3:4]))
+  wide <- max(graphics::strwidth(labels, units = "inches"))
+  old <- par(mai = margins(par("mai"), wide + LABEL_GAP, par("fin")))
   on.exit(par(old))
+  size <- max(0.3, min(1, (par("mai")[2] - LABEL_GAP) / wide))
   plot(range(table$ci.lower, table$ci.upper, if (main == "Effects") 0),
        c(0.5, n + 0.5), type = "n", yaxt = "n", xlab = xlab, ylab = ylab, main = main,
        ...)
   if (main == "Effects") abline(v = 0, lty = 3)
   segments(table$ci.lower, places, table$ci.upper, places)
   points(table$estimate, places, pch = 19)
-  axis(2, places, labels, las = 1)
+  axis(2, places, labels, las = 1, cex.axis = par("cex.axis") * size)
+}
+
+# Inches between the axis and its labels.
+LABEL_GAP <- 0.4
+
+# Margins that give the labels on the left what they need, and leave the picture room:
+# of a small part of the device, such as one of par(mfrow = c(3, 3)), a half.
+margins <- function(given, needed, size) {
+  made <- c(given[1], max(given[2], needed), given[3:4])
+  for (side in 1:2) {
+    both <- c(side, side + 2)
+    most <- size[3 - side] / 2
+    if (sum(made[both]) > most) made[both] <- made[both] * most / sum(made[both])
+  }
+  made
 }
 
 plot_fitted <- function(x, xlab = "out-of-bag prediction", ylab = NULL, ...) {
+  old <- par(mai = margins(par("mai"), 0, par("fin")))
+  on.exit(par(old))
   if (is.null(ylab)) ylab <- about(x)$response
   predicted <- fitted(x)
   plot(predicted, predicted + residuals(x), xlab = xlab, ylab = ylab, ...)

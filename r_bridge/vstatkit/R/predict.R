@@ -6,17 +6,20 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   interval <- match.arg(interval)
   type <- match.arg(type)
   extra <- list(...)
-  check_names(extra)
+  known <- c("newdata", "se.fit", "interval", "level", "type", "obs_method")
+  refuse_others(extra, known, "predict")
+  if (!isTRUE(se.fit) && !isFALSE(se.fit)) {
+    fail("`se.fit` must be TRUE or FALSE. Write interval = \"confidence\" for intervals.")
+  }
   alpha <- alpha_of(level)
   classes <- about(object)$classes
   if (interval == "prediction" && !is.null(classes)) {
     fail("prediction intervals are for a numeric response; this one has classes.")
   }
-  frame <- if (missing(newdata) || is.null(newdata)) {
-    training_rows(object)
-  } else {
-    new_frame(object$recipe, newdata)
+  if (missing(newdata) || is.null(newdata)) {
+    return(predict_own_rows(object, interval != "none" || se.fit, type, classes))
   }
+  frame <- new_frame(object$recipe, newdata)
   gaps <- rows_with_gaps(object, frame)
   whole <- frame[!gaps, , drop = FALSE]
   if (type == "class") {
@@ -43,10 +46,21 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   as_predict_lm(table, interval, se.fit, gaps, row.names(frame), classes)
 }
 
-training_rows <- function(object) {
-  if (!is.null(object$recipe)) return(object$recipe$data)
-  if (!is.null(object$data)) return(object$data)
-  fail("these results do not hold the training data; give `newdata`.")
+# Without new data, as in randomForest and grf: each row by learners that have not seen
+# it. Their standard errors are not known.
+predict_own_rows <- function(object, uncertain, type, classes) {
+  if (uncertain) {
+    fail(paste(
+      "without newdata, rows are predicted out of bag, which has no standard errors",
+      "here. Give the data themselves as newdata for the whole ensemble's predictions."
+    ))
+  }
+  found <- fitted(object)
+  if (type != "class") return(found)
+  check_classes(classes)
+  if (is.factor(found)) return(found)
+  rows <- if (is.matrix(found)) row.names(found) else names(found)
+  class_names(shares_of(found, classes), classes, rows)
 }
 
 # Rows that lack a variable are not predicted, as in predict.lm().
@@ -99,13 +113,28 @@ as_predict_lm <- function(table, interval, se.fit, gaps, rows, classes) {
 }
 
 most_probable <- function(object, frame, gaps, classes, rows) {
+  check_classes(classes)
+  found <- call_method(object, "predict", data = frame)
+  shares <- matrix(NA_real_, length(gaps), length(classes))
+  if (length(classes) == 2) found <- unlist(found)
+  shares[!gaps, ] <- shares_of(found, classes)
+  class_names(shares, classes, rows)
+}
+
+check_classes <- function(classes) {
   if (is.null(classes)) {
     fail("type = \"class\" needs a response that has classes; this one is numeric.")
   }
-  found <- call_method(object, "predict", data = frame)
-  shares <- if (length(classes) == 2) cbind(1 - unlist(found), unlist(found))
-    else as.matrix(found)
-  best <- rep(NA_integer_, length(gaps))
-  best[!gaps] <- max.col(shares, ties.method = "first")
+}
+
+# Of two classes only the probability of the second is given.
+shares_of <- function(found, classes) {
+  if (length(classes) == 2) cbind(1 - found, found) else as.matrix(found)
+}
+
+class_names <- function(shares, classes, rows) {
+  best <- rep(NA_integer_, nrow(shares))
+  known <- complete.cases(shares)
+  best[known] <- max.col(shares[known, , drop = FALSE], ties.method = "first")
   setNames(factor(unlist(classes)[best], unlist(classes)), rows)
 }

@@ -40,20 +40,6 @@ ask <- function(name, ...) {
   answer$value
 }
 
-# Rows count from 1; where a formula is quoted with a mark below, it is Python's.
-in_r_words <- function(text) {
-  text <- sub("\n    .*\n *\\^+ *$", "", text)
-  row <- regmatches(text, regexpr("\\brow [0-9]+\\b", text))
-  if (length(row)) {
-    place <- as.numeric(gsub("[^0-9]", "", row)) + 1
-    text <- sub(row, paste("row", format(place, scientific = FALSE)), text)
-  }
-  for (word in c("True", "False")) {
-    text <- gsub(paste0("\\b", word, "\\b"), toupper(word), text)
-  }
-  gsub("\\bNone\\b", "NULL", text)
-}
-
 call_method <- function(object, name, ...) {
   ask("method", results_of(object), name, list(...))
 }
@@ -74,6 +60,7 @@ vstatkit_save <- function(object, file) {
 }
 
 vstatkit_load <- function(file) {
+  if (dir.exists(file)) fail(paste0(file, " is a folder; give the name of a file."))
   results <- ask("load", path.expand(file))
   new_vstatkit(results, call = sys.call())
 }
@@ -108,7 +95,7 @@ OTHER_NAMES <- c(
   min.node.size = "min_samples_leaf", nodesize = "min_samples_leaf",
   max.depth = "max_depth", maxnodes = "max_depth", case.weights = "weights",
   sample.weights = "weights", clusters = "groups", cluster = "groups",
-  num.threads = "n_jobs", importance = "", probability = "", subset = "", na.action = ""
+  num.threads = "n_jobs", importance = "", probability = "", na.action = ""
 )
 
 check_names <- function(options) {
@@ -123,7 +110,6 @@ check_names <- function(options) {
     advice <- switch(name,
       importance = "is not needed: tests of predictors work on the fit as it is.",
       probability = "is not needed: a factor as response gives probabilities.",
-      subset = "is not there: give the rows as data, like data[rows, ].",
       na.action = "is not there: use missing = \"drop\", \"raise\" or \"pass\".",
       paste0("is called `", ours, "` here.")
     )

@@ -1,9 +1,12 @@
 # For broom, and what is built on it (modelsummary). The generic functions are those
 # of the package generics; NAMESPACE registers these when it is loaded.
 
+TIDY_ARGUMENTS <- c("conf.int", "conf.level", "component")
+
 tidy.vstatkit <- function(x, conf.int = FALSE, conf.level = 0.95,
                           component = c("all", "effects", "estimates"), ...) {
   component <- match.arg(component)
+  refuse_mistyped(names(list(...)), TIDY_ARGUMENTS, "tidy")
   estimates <- call_method(x, "tidy", alpha = alpha_of(conf.level))
   names(estimates) <- gsub("_", ".", names(estimates))
   moved <- effects(x, conf.level)

@@ -1,4 +1,4 @@
-# Fits, and forests of other packages.
+# Fits.
 
 vstatkit <- function(formula, ...) UseMethod("vstatkit")
 
@@ -9,17 +9,26 @@ vstatkit.default <- function(formula, ...) {
   ), "TypeError")
 }
 
-vstatkit.formula <- function(formula, data = NULL, ..., weights = NULL,
+vstatkit.formula <- function(formula, data = NULL, ..., subset = NULL, weights = NULL,
                              groups = NULL, rng = NULL) {
-  options <- list(...)
-  check_names(options)
   # As in lm(), these are looked up in the data first; a text names a column.
   beside <- if (is.data.frame(data)) data else list()
+  rows <- eval(substitute(subset), beside, parent.frame())
   weights <- column_or_values(substitute(weights), beside, parent.frame())
   groups <- column_or_values(substitute(groups), beside, parent.frame())
-  named <- Filter(function(one) is.character(one) && length(one) == 1,
-                  list(weights, groups))
-  recipe <- read_formula(formula, data, unlist(named))
+  options <- list(...)
+  check_names(options)
+  check_points(options$at)
+  check_seed(rng)
+  named <- Filter(is_name, list(weights, groups))
+  recipe <- read_formula(formula, data, unlist(named), rows)
+  if (!is.null(rows)) {
+    weights <- values_at(weights, recipe)
+    groups <- values_at(groups, recipe)
+  }
+  if (!is.null(options$at)) {
+    options$at <- with_row_names(as.data.frame(options$at, optional = TRUE))
+  }
   if (is.function(options$kernel)) {
     fail(paste(
       "`kernel` must be a text such as \"forest\", \"tree\", \"ols\" or \"logit\";",
@@ -41,6 +50,37 @@ column_or_values <- function(given, data, where) {
   eval(given, data, where)
 }
 
+is_name <- function(x) is.character(x) && length(x) == 1
+
+# Values beside the data lose the rows that `subset` leaves out, as columns do.
+values_at <- function(values, recipe) {
+  if (is_name(values) || length(values) != recipe$n_given) values
+  else values[recipe$rows]
+}
+
+check_points <- function(at) {
+  if (!is.null(at) && !is.list(at)) {
+    fail(paste0("`at` must be a data frame of query points; got ", class(at)[1], "."),
+         "TypeError")
+  }
+}
+
+check_seed <- function(rng) {
+  if (is.null(rng) || inherits(rng, "python.builtin.object")) return(invisible())
+  single <- is.numeric(rng) && length(rng) == 1 && !is.na(rng)
+  if (!single || rng < 0 || rng != round(rng)) {
+    fail(paste0("`rng` must be a whole number, 0 or above; got ",
+                paste(format(rng), collapse = " "), ". Without it, set.seed() is ",
+                "respected."))
+  }
+}
+
+# Rows are named in R, if only by their numbers; Python would count them from 0.
+with_row_names <- function(data) {
+  attr(data, "row.names") <- as.character(row.names(data))
+  data
+}
+
 # As in lm(), a formula may be a text.
 vstatkit.character <- function(formula, ...) {
   call <- match.call()
@@ -53,55 +93,6 @@ vstatkit.character <- function(formula, ...) {
 generic_call <- function(call) {
   call[[1]] <- quote(vstatkit)
   call
-}
-
-vstatkit.ranger <- function(formula, data = NULL, newdata = NULL, ...) {
-  call <- generic_call(match.call())
-  adopted(formula, data, newdata, list(...), call, parent.frame())
-}
-
-vstatkit.randomForest <- vstatkit.ranger
-
-vstatkit.grf <- vstatkit.ranger
-
-adopted <- function(model, data, newdata, options, call, where) {
-  check_names(options)
-  if (is.null(data)) data <- data_of(model, where)
-  data <- as.data.frame(data)
-  if (is.null(newdata)) newdata <- typical_row(data)
-  options <- as_python(options)
-  results <- ask("adopt", model, data, as.data.frame(newdata), options)
-  new_vstatkit(results, call = call, model = model, data = data)
-}
-
-data_of <- function(model, where) {
-  call <- model$call
-  if (inherits(model, "ranger")) {
-    named <- function() match.call(getExportedValue("ranger", "ranger"), call)
-    call <- tryCatch(named(), error = function(e) call)
-  }
-  found <- tryCatch(eval(call$data, where), error = function(e) NULL)
-  if (is.data.frame(found)) return(found)
-  fail(paste(
-    "`data` must be the data frame that the forest was fitted to, row by row: the",
-    "forest itself does not keep it."
-  ))
-}
-
-# Medians, and the most frequent levels.
-typical_row <- function(data) {
-  typical <- function(x) {
-    if (is.numeric(x)) return(median(x, na.rm = TRUE))
-    counts <- table(x)
-    level <- names(counts)[which.max(counts)]
-    if (is.factor(x)) factor(level, levels(x), ordered = is.ordered(x))
-    else if (is.logical(x)) as.logical(level)
-    else level
-  }
-  made <- as.data.frame(lapply(data, typical), optional = TRUE)
-  names(made) <- names(data)
-  row.names(made) <- "typical"
-  made
 }
 
 new_vstatkit <- function(results, ...) {

@@ -58,7 +58,7 @@ same(predict(fit, new, interval = "confidence", level = 0.9), given$fit)
 stopifnot(identical(names(predict(fit, new, se.fit = TRUE)), names(given)))
 wide <- predict(fit, new, interval = "prediction")
 stopifnot(wide[, "lwr"] < given$fit[, "lwr"], wide[, "upr"] > given$fit[, "upr"])
-same(predict(fit), predict(fit, d))
+same(predict(fit), fitted(fit))
 line <- lm(y ~ x1, d)
 stopifnot(identical(dimnames(predict(line, new, interval = "confidence")),
                     dimnames(given$fit)))
@@ -66,7 +66,7 @@ stopifnot(identical(dimnames(predict(line, new, interval = "confidence")),
 # --- out-of-bag predictions
 same(unname(fitted(fit) + residuals(fit)), d$y)
 stopifnot(identical(names(fitted(fit)), rownames(d)))
-left <- mean((predict(fit) - d$y)^2)
+left <- mean((predict(fit, d) - d$y)^2)
 stopifnot(left < mean(residuals(fit)^2))  # seen rows are fitted better
 glanced <- summary(fit)$glance
 same(glanced$rmse, sqrt(mean(residuals(fit)^2)))
@@ -93,6 +93,12 @@ stopifnot(identical(dim(ends$fit), c(2L, 3L, 3L)))
 same(ends$fit[, , "fit"], predict(kinds, iris[c(1, 60), ]))
 stopifnot(ends$fit[, , "lwr"] >= 0, ends$fit[, , "upr"] <= 1)
 stopifnot(mean(colnames(fitted(kinds))[max.col(fitted(kinds))] == iris$Species) > 0.9)
+same(predict(kinds), fitted(kinds))
+seen <- predict(kinds, type = "class")
+stopifnot(identical(levels(seen), levels(iris$Species)), names(seen) == 1:150)
+stopifnot(levels(seen)[max.col(fitted(kinds), "first")] == seen)
+two <- vstatkit(Species ~ ., droplevels(iris[51:150, ]), B = 60, rng = 1)
+stopifnot((predict(two, type = "class") == "virginica") == (fitted(two) > 0.5))
 
 # --- tables of broom's kind
 if (requireNamespace("generics", quietly = TRUE)) {

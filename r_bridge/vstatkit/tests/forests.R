@@ -38,11 +38,32 @@ if (requireNamespace("randomForest", quietly = TRUE)) {
   fit <- vstatkit(forest, d, new)
   same(unname(coef(fit)), unname(predict(forest, new)))
   same(fitted(fit), forest$predicted)
+  same(predict(fit), forest$predicted)
+  # Rows that were left out are left out here.
+  gaps <- d
+  gaps$x[c(2, 9)] <- NA
+  few <- randomForest::randomForest(y ~ x + g, gaps, ntree = 50, keep.inbag = TRUE,
+                                    na.action = na.omit, subset = g != "c")
+  fit <- vstatkit(few)
+  stopifnot(nobs(fit) == sum(complete.cases(gaps) & d$g != "c"))
+  same(predict(fit, new), predict(few, new))
+  same(residuals(fit), few$y - few$predicted)
+  filled <- randomForest::randomForest(y ~ x + g, gaps, ntree = 50, keep.inbag = TRUE,
+                                       na.action = randomForest::na.roughfix)
+  stopifnot(grepl("data = randomForest::na.roughfix", try(vstatkit(filled), silent = TRUE)))
+  stopifnot(nobs(vstatkit(filled, randomForest::na.roughfix(gaps))) == n)
+  stopifnot(grepl("did you mean `newdata`", try(vstatkit(filled, nwdata = d), TRUE)))
+  votes <- randomForest::randomForest(factor(y > 0) ~ x, d, ntree = 50, keep.inbag = TRUE)
+  fit <- vstatkit(votes, d)
+  same(fitted(fit), votes$votes[, 2])
+  stopifnot(predict(fit, type = "class")[votes$votes[, 2] != 0.5] ==
+              votes$predicted[votes$votes[, 2] != 0.5])
 }
 
 if (requireNamespace("grf", quietly = TRUE)) {
   x <- as.matrix(d["x"])
   forest <- grf::regression_forest(x, d$y, num.trees = 200, seed = 1)
+  same(residuals(vstatkit(forest)), d$y - predict(forest)$predictions)
   fit <- vstatkit(forest, d, new["x"])
   theirs <- predict(forest, as.matrix(new["x"]), estimate.variance = TRUE)
   same(unname(coef(fit)), theirs$predictions)
