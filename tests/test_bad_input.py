@@ -226,13 +226,14 @@ def test_missing_values_in_new_data_are_told_by_label(data, tmp_path):
     res = fit("y ~ np.log(x1 + 1) + g", data)
     new = data.head(5).set_axis(list("pqrst"))
     new.loc[["r", "t"], "x1"] = np.nan
-    said = r"column 'x1' is missing in row r \(2 such row\(s\)\)\. Leave them out"
+    said = r"column 'x1' is missing in row 'r' \(2 such row\(s\)\)\. Leave them out"
     for ask in (res.predict, res.get_prediction, lambda at: res.avg_effects(data=at)):
         with pytest.raises(vs.FormulaError, match=said):
             ask(new)
-    with pytest.raises(vs.FormulaError, match="column 'g' is missing in row q"):
+    with pytest.raises(vs.FormulaError, match="column 'g' is missing in row 'q'"):
         res.predict(data.head(5).set_axis(list("pqrst")).assign(g=[*"a", None, *"aba"]))
-    with pytest.raises(vs.FormulaError, match="must be finite in every row; row q has"):
+    said = "must be finite in every row; row 'q' has"
+    with pytest.raises(vs.FormulaError, match=said):
         res.predict(pd.DataFrame({"x1": [1.0, np.inf], "g": "a"}, ["p", "q"]))
     new.to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(vs.FormulaError, match="'x1' is missing in row 2"):

@@ -287,7 +287,7 @@ def test_a_word_among_a_few_numbers_makes_no_classes(data, tmp_path, number):
     stray = marks.astype({"mark": object}).set_axis([f"p{i}" for i in range(N)])
     stray.loc["p7", "mark"] = "oops"
     said = refusal("mark ~ x", stray)
-    assert "has numbers and 'oops' (row p7)" in said
+    assert "has numbers and 'oops' (row 'p7')" in said
     assert "all 4 different values" in said
     line = said.split("make them missing: ")[1].split("; write C(mark)")[0]
     space = {"data": stray.copy(), "pd": pd}

@@ -285,12 +285,12 @@ def test_missing_weights_and_groups_are_told_by_row(data, argument, tmp_path):
     labelled = gaps.set_axis([f"p{i}" for i in range(90)])
     gaps.to_csv(tmp_path / "gaps.csv", index=False)
     for source, given, row in (
-        (labelled, "w", "p5"),
-        (labelled, labelled["w"], "p5"),
-        (labelled, values, "p5"),
+        (labelled, "w", "'p5'"),
+        (labelled, labelled["w"], "'p5'"),
+        (labelled, values, "'p5'"),
         (tmp_path / "gaps.csv", "w", "5"),
     ):
-        match = rf"2 row\(s\) have one, the first is row {row}\. Leave such rows out"
+        match = rf"2 value\(s\) are missing, the first in row {row}\. Leave such rows"
         with pytest.raises(ValueError, match=match):
             vs.fit("y ~ x1", source, B=20, **{argument: given})
 

@@ -18,6 +18,7 @@ from vstatkit.formula.frames import (
     is_number_kind,
     listed,
     nearest,
+    row_name,
 )
 from vstatkit.formula.spelling import respelled
 from vstatkit.formula.variables import Variables, variables_of
@@ -90,13 +91,20 @@ class Coding:
             if name not in frame:
                 continue
             missing = frame.index[frame[name].isna()]
-            if len(missing):
+            if len(missing) and not self._texts_for_numbers(frame[name]):
+                row = row_name(missing[0])
                 raise FormulaError(
-                    f"the new data: column {name!r} is missing in row "
-                    f"{missing[0]} ({len(missing):,} such row(s)). Leave them "
-                    f"out, data.dropna(subset=[{name!r}]), or fill them in. Forests "
+                    f"the new data: column {name!r} is missing in row {row} "
+                    f"({len(missing):,} such row(s)). Leave them out, "
+                    f"data.dropna(subset=[{name!r}]), or fill them in. Forests "
                     "fitted with missing='pass' predict rows without a number."
                 )
+
+    def _texts_for_numbers(self, column: pd.Series) -> bool:
+        """Whether a column of numbers has something else here, which is worse."""
+        known = self.recipe.frame[column.name].dtype
+        other = not is_number_kind(column.dtype) and column.notna().any()
+        return bool(is_number_kind(known) and other)
 
     def raw_matrix(self, data: DataLike) -> Floats:
         """Code new data, whatever values come out."""

@@ -150,6 +150,11 @@ def listed(names: Sequence[str] | pd.Index) -> str:
     return f"{shown}, ..." if len(names) > 12 else shown
 
 
+def row_name(label: Any) -> str:
+    """Name a row by its label: numbers as they are, texts in quotes."""
+    return repr(label) if isinstance(label, str) else str(label)
+
+
 def check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
     """Refuse columns with infinite values."""
     for name in used:
@@ -180,7 +185,7 @@ def check_finite(
     bad = np.isinf(X) if allow_missing else ~np.isfinite(X)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        called = first + row if labels is None else labels[row]
+        called = row_name(first + row if labels is None else labels[row])
         raise FormulaError(
             f"{where}{names[column]!r} must be finite in every row; row {called} "
             f"has {X[row, column]}. Remove such rows, or change the transformation."

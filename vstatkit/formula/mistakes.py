@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
-from vstatkit.formula.frames import date_advice, is_number_kind, listed
+from vstatkit.formula.frames import date_advice, is_number_kind, listed, row_name
 from vstatkit.formula.model import Model, variables
 
 FEW = 20
@@ -111,7 +111,7 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
         words = [one for one in values if not _reads_as_number(one)]
         if not words or 2 * len(words) >= len(values):
             continue
-        row = column.index[column == words[0]][0]
+        row = row_name(column.index[column == words[0]][0])
         one = f"data[{name!r}]"
         raise FormulaError(
             f"the response {name!r} has numbers and {words[0]!r} (row {row}), which "

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning
-from vstatkit.formula.frames import as_frame, nearest
+from vstatkit.formula.frames import as_frame, nearest, row_name
 from vstatkit.formula.parsed import ParsedFormula
 
 
@@ -60,10 +60,10 @@ def take_column(
         column = pd.Series(np.asarray(aligned)).iloc[rows].reset_index(drop=True)
     gaps = np.flatnonzero(column.isna())
     if gaps.size:
-        row = index[np.asarray(rows)[gaps[0]]]
+        row = row_name(index[np.asarray(rows)[gaps[0]]])
         raise ValueError(
-            f"`{argument}` must not have missing values; {gaps.size:,} row(s) have "
-            f"one, the first is row {row}. {_MISSING[argument]}"
+            f"`{argument}` must not have missing values; {gaps.size:,} value(s) are "
+            f"missing, the first in row {row}. {_MISSING[argument]}"
         )
     return column
 

@@ -96,8 +96,11 @@ says(vstatkit(y ~ x1, transform(d, x1 = as.Date("2020-01-01") + 1:n)),
 gap <- transform(d, x1 = replace(x1, 5, NA))
 says(vstatkit(y ~ x1, gap, missing = "raise"),
      "'x1' must have a value in every row; 1 of 60 are missing. Use missing = \"drop\"")
-says(vstatkit(y ~ x1, d, at = gap[1:5, ]), "row 5 has NA")
+says(vstatkit(y ~ x1, d, at = gap[1:5, ]),
+     "'x1' is missing in row '5' (1 such row(s)). Leave them out, data[!is.na(data$x1), ]")
 says(vstatkit(y ~ x1, d, weights = replace(w, 9, NA)), "the first in row 9.")
+says(vstatkit(y ~ x1, d[11:30, ], weights = replace(w[11:30], 2, NA)),
+     "the first in row '12'.")
 says(vstatkit(y ~ x1, d, weights = z), "`weights` must be numbers; got values such as 'a'")
 says(predict(fit, data.frame(x1 = 1, g = 7)), "have '7' in 'g'; the training data have 1, 2")
 says(vstatkit(y ~ x1, d, rng = "one"), "`rng` must be a whole number, 0 or above; got one")
