@@ -15,10 +15,9 @@ from sklearn.linear_model import Ridge
 import vstatkit as vs
 from vstatkit.ensemble.copies import Copier
 from vstatkit.ensemble.refitted import Reader
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.inference.pooled import pooled_test
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS
-from vstatkit.variance.estimate import known_orders
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 
@@ -88,14 +87,15 @@ def test_fewer_learners_of_the_same_design_are_enough(data, res):
     assert found.question == "y ~ . - y ~ x1"
 
 
-def test_two_forests_are_apart(data, res, line):
+def test_beyond_the_first_order_differences_are_as_predictions(data, res, line):
     other = vs.fit("y ~ x1", data, B=res.B, rng=res.seed)
-    found = vs.compare(res, other).differences
-    expected = known_orders(
-        res.variance, res.design, found.values, None, KernelKind.APART
-    )
-    assert found.orders == expected != res.orders
+    found = vs.compare(res, other)
+    assert found.differences.orders == res.orders
     assert vs.compare(res, line).differences.orders == res.orders
+    test = pooled_test(res.design, found.differences.values, res.variance, res.orders)
+    assert found.pvalue == test.pvalue
+    bare = pooled_test(res.design, found.differences.values, "ij")
+    assert found.pvalue != bare.pvalue
 
 
 def test_equal_fits_do_not_differ(res):

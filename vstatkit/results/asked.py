@@ -180,11 +180,11 @@ def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
 
 
 def apart(results: "EnsembleResults", values: Floats) -> "EnsembleResults":
-    """Say of results that what is estimated are differences of two fits.
+    """Say of results that what is estimated are differences of fits to a copy.
 
-    Where both fits are of trees, more of the variance of a difference is beyond the
-    first order than of a prediction. It is measured on the differences, and what is
-    expected is another value too.
+    Of trees, more of the variance of such a difference is beyond the first order than
+    of a prediction. It is measured on the differences, and what is expected is another
+    value too.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from vstatkit.ensemble.refitted import refitted_values
 from vstatkit.formula.frames import as_frame
 from vstatkit.inference.pooled import pooled_test
 from vstatkit.results.answers import FitComparison
-from vstatkit.results.asked import apart, differences, training_predictors
+from vstatkit.results.asked import differences, training_predictors
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.learners import predictor_of
 from vstatkit.sampling.streams import Purpose, stream
@@ -53,8 +53,8 @@ def compare(
     On the same subsamples the difference of the two learners' predictions is a kernel
     itself, so its standard error comes from the learners as that of a prediction does:
     what both fits have in common cancels. Standard errors are by the estimator of `a`,
-    or of `b` if only `b` goes beyond the first order. What is beyond it is measured on
-    the differences if both fits are of trees.
+    or of `b` if only `b` goes beyond the first order, and what is beyond it is that of
+    its predictions.
 
     References
     ----------
@@ -77,8 +77,6 @@ def compare(
     values = _values(a, points, len(values_b)) - values_b
     beyond = [ESTIMATORS[one.variance].beyond for one in (a, b)]
     lead = replace(b if beyond == [False, True] else a, design=a.design)
-    if all(beyond):
-        lead = apart(lead, values)
     labels = predictor_of(a).labels(points.index)
     name_a, name_b = _names(a, b)
     found = differences(lead, values, labels, f"{name_a} less {name_b}")
