@@ -12,7 +12,7 @@ from vstatkit.sampling.design import SubsampleDesign
 CHUNK_VALUES = 8_000_000
 """Predictions held at a time: learners x rows x tables x outputs."""
 
-MOST_PAIRED = 2000
+MOST_PAIRED = 1000
 """Units of which all pairs are looked at."""
 
 PAIRING_SEED = 20
