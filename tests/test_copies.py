@@ -8,6 +8,7 @@ from scipy import stats
 
 from vstatkit.ensemble.copies import Copier, shuffled
 from vstatkit.ensemble.explained import (
+    LEAST_SPREAD,
     MOST_TERMS,
     PENALTIES,
     Others,
@@ -217,6 +218,20 @@ def test_products_and_spreads_are_copied(rng):
     )
     assert then > 0.6
     assert now > 0.5
+
+
+def test_values_that_others_say_exactly_are_copied_exactly(rng):
+    x = rng.normal(size=100)
+    frame = pd.DataFrame({"a": x, "b": 2 * x + 1})
+    assert_allclose(one(frame, ["b"])["b"], frame["b"])
+
+
+def test_no_row_has_a_residual_in_units_of_nothing(rng):
+    a = rng.uniform(-1, 1, size=300)
+    frame = pd.DataFrame({"a": a, "b": np.where(a > 0, rng.normal(size=300), 0.0)})
+    found = explain(frame["b"], Others(frame[["a"]]), rng)
+    least = LEAST_SPREAD * np.abs(frame["b"] - found.centre).mean()
+    assert np.isclose(found.spread.min(), least)
 
 
 def test_curves_are_squares_and_hinges(rng):

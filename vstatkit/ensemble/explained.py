@@ -147,8 +147,8 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
         centre = _stacked(x, _guesses(x, others, rng))
         away = np.abs(x - centre)
         spread = _stacked(away, _guesses(away, others, rng))
-        spread = np.maximum(spread, LEAST_SPREAD * away.mean())
-        spread = np.where(spread > 0, spread, 1.0)  # all is explained
+        least = max(LEAST_SPREAD * away.mean(), np.finfo(float).tiny)
+        spread = np.maximum(spread, least)
         return Explained(column, centre, None, (x - centre) / spread, spread)
     codes = levels.get_indexer(pd.Index(column))
     shares = _shares(codes, len(levels), others, rng)
