@@ -30,6 +30,7 @@ exclude_patterns = [
 ]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+default_role = "code"  # as single backticks of docstrings are meant
 
 html_theme = "furo"
 html_math_renderer = "mathml"

@@ -92,6 +92,15 @@ def test_the_reference_documents_what_exists():
             assert hasattr(thing, member), f"reference.md names {name}.{member}"
 
 
+def test_the_reference_has_every_public_name():
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    named = re.findall(r"\.\. auto\w+:: (\S+)", text)
+    raised = vars(importlib.import_module("vstatkit.exceptions"))
+    for name in set(vs.__all__) - {"__version__"}:
+        full = "vstatkit.exceptions" if name in raised else f"vstatkit.{name}"
+        assert any(f"{one}.".startswith(f"{full}.") for one in named), name
+
+
 def resolve(name):
     parts = name.split(".")
     thing = importlib.import_module(parts[0])

@@ -308,6 +308,16 @@ def test_the_report_shows_laws_down_and_settings_across():
     assert "rejected in percent of tests" not in only
 
 
+def test_the_page_is_what_its_tables_say():
+    """To write the page anew loses nothing."""
+    docs = Path(__file__).parent.parent / "docs"
+    names = ("points", "laws", "seeds", "peers")
+    frames = [pd.read_csv(docs / f"validity-{name}.csv") for name in names]
+    page = (docs / "validity.md").read_text(encoding="utf-8")
+    assert report(Findings(*frames, absent=["EconML"])).markdown + "\n" == page
+    assert "](truth.md)" in page
+
+
 # ------------------------------------------------------------------ the command
 
 QUICK = ["reproduce", "validity", "--quick", "--n-jobs", "2"]

@@ -93,11 +93,10 @@ def fit(
         A patsy formula; in `y ~ .` the dot is all other columns, except those named
         by `groups` and `weights`. A numeric response gives a regression, a categorical
         one class probabilities.
-    data : DataFrame, dict of columns, polars frame, Arrow table, or what is read on
-        demand: a path to a Parquet or CSV file or to a folder of Parquet files, an
-        Arrow dataset, a Dask data frame, a polars LazyFrame
-        Observations in rows. What is read on demand is read batch after batch, only
-        the columns that are named; the coded rows are kept on disk.
+    data : DataFrame, dict of columns, polars frame, Arrow table, or path
+        Observations in rows. A path (to a Parquet or CSV file, or a folder of Parquet
+        files), an Arrow dataset, a Dask data frame or a polars LazyFrame is read batch
+        after batch, only the columns that are named; the coded rows are kept on disk.
     kernel : str, scikit-learn estimator or callable
         "forest" (randomised trees), "tree", "ols", "logit"; any scikit-learn
         regressor or classifier; or a function of a subsample: of the data frame,

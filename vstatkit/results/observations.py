@@ -17,6 +17,7 @@ from vstatkit.ensemble.scores import Scores
 from vstatkit.ensemble.spread import Spread
 from vstatkit.inference.conformal import least_units
 from vstatkit.inference.estimates import check_alpha
+from vstatkit.results.class_sets import ClassSets, probable_classes
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.learners import predictor_of
 
@@ -179,7 +180,7 @@ def _too_few(
 
 def class_sets(
     prediction: "PredictionResults", alpha: float, *, by_class: bool
-) -> pd.DataFrame:
+) -> ClassSets:
     """Tabulate the classes that new observations may have; see `class_sets`."""
     check_alpha(alpha)
     results = prediction.results
@@ -212,9 +213,7 @@ def class_sets(
     index = prediction.labels
     if K > 2:
         index = cast("pd.MultiIndex", index)[::K].droplevel("class")
-    frame = pd.DataFrame(1 - shares <= 1 - least, index, list(classes))
-    frame.attrs["least_probability"] = dict(zip(classes, least.tolist(), strict=True))
-    return frame
+    return probable_classes(shares, least, index, classes, alpha)
 
 
 def class_shares(estimates: Floats, n_classes: int) -> Floats:

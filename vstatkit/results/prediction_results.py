@@ -13,6 +13,7 @@ from vstatkit.exceptions import FewUnitsWarning
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import prediction_support
+from vstatkit.results.class_sets import ClassSets
 from vstatkit.results.learners import predictor_of
 from vstatkit.results.observations import (
     check_method,
@@ -122,9 +123,7 @@ class PredictionResults:
             warnings.warn(words, FewUnitsWarning, stacklevel=2)
         return frame
 
-    def class_sets(
-        self, alpha: float = 0.05, *, by_class: bool = False
-    ) -> pd.DataFrame:
+    def class_sets(self, alpha: float = 0.05, *, by_class: bool = False) -> ClassSets:
         """Say which classes a new observation may have.
 
         Parameters
@@ -138,11 +137,12 @@ class PredictionResults:
 
         Returns
         -------
-        DataFrame
-            A row for each point and a column for each class: whether it is in the
-            set. A set may hold several classes, or none where no class is as
-            probable as the observed ones were. `attrs["least_probability"]` has the
-            probability from which a class is in a set.
+        ClassSets
+            A data frame, with a row for each point and a column for each class:
+            whether it is in the set; `plot()` draws it. A set may hold several
+            classes, or none where no class is as probable as the observed ones were.
+            `attrs["least_probability"]` has the probability from which a class is in
+            a set.
 
         Notes
         -----

@@ -27,6 +27,15 @@ DEFAULTS = ("fit", "estimators")
 
 HELD = "†"
 
+TRUTH = (
+    "The tables above ask whether an interval holds the mean of what it averages. "
+    'Whether it holds E[y|x] is another question: for `target="truth"`, plain '
+    "forests, grf's regression and local linear forests, and EconML's regression "
+    "forest, `benchmarks/truth.py` asks it on the regression laws and four more. "
+    "[Intervals that aim at E\\[y|x\\]](truth.md) has coverage and error, law by law."
+)
+"""Where the other question is answered; it is asked of other fits, and apart."""
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -82,6 +91,8 @@ def report(found: Findings) -> Report:
         "Every mark is a query point; the band is the goal, 93 to 97.5 %.",
         *_seed_pieces(found),
         *_peer_pieces(found),
+        "## E[y|x]",
+        TRUTH,
         "## The laws",
         markdown_table(_law_table(found)),
     ]
