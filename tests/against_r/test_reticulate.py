@@ -140,7 +140,7 @@ def test_na_in_vectors_is_missing(reticulate):
           refused(fit(weights = hole(weights)), "`weights` must not have missing")
         }
         for (at in list(list(x = c(1L, NA)), list(x = NA_integer_))) {
-          refused(vstatkit$fit(y ~ x, df, B = 20L, at = at), "'x' must be finite")
+          refused(vstatkit$fit(y ~ x, df, B = 20L, at = at), "'x' is missing in row")
         }
         refused(fit(k = NA_integer_), "`k`")
         # A model without a class is a dict of columns, NA and all.

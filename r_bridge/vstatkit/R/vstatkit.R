@@ -37,7 +37,7 @@ vstatkit.formula <- function(formula, data = NULL, ..., subset = NULL, weights =
   }
   if (is.null(rng)) rng <- sample.int(.Machine$integer.max, 1L)
   options <- as_python(c(options, list(weights = weights, groups = groups, rng = rng)))
-  results <- ask("fit", recipe$text, with_own_names(recipe$data), options)
+  results <- ask("fit", recipe$text, recipe$data, options)
   new_vstatkit(results, call = generic_call(match.call()), formula = formula,
                recipe = recipe, missing = options$missing)
 }
@@ -79,11 +79,6 @@ check_seed <- function(rng) {
 with_row_names <- function(data) {
   attr(data, "row.names") <- as.character(row.names(data))
   data
-}
-
-# Rows without names of their own are counted, and messages count from 1.
-with_own_names <- function(data) {
-  if (.row_names_info(data) > 0) with_row_names(data) else data
 }
 
 # As in lm(), a formula may be a text.
