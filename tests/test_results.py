@@ -452,6 +452,37 @@ def test_the_name_of_a_factor_leaves_its_interactions_alone():
     assert list(res.t_test("g = 0").labels) == ["g[T.b] = 0", "g[T.c] = 0"]
 
 
+@pytest.mark.parametrize("kernel", ["forest", "ols"])
+def test_the_name_of_a_factor_leaves_other_predictors_alone(kernel):
+    data = vs.datasets.mars(81, rng=4).assign(dose=np.tile(list("abc"), 27))
+    data["dose [mg]"] = data["x1"]
+    res = vs.fit("y ~ dose + `dose [mg]`", data, kernel=kernel, B=60, rng=1)
+    assert res.wald_test("dose = 0").df_num == 2
+    assert res.wald_test("dose [mg] = 0").df_num == 1
+    if kernel == "forest":
+        assert res.avg_effects().wald_test("dose = 0").df_num == 2
+
+
+@pytest.mark.parametrize(
+    "R", [None, [[np.nan]], ([[1.0]], 3), ["x1 = 0", 3], np.zeros((1, 1, 1))]
+)
+def test_restrictions_are_words_or_a_matrix(R, moved):
+    with pytest.raises(ValueError, match=r"`R` must be restrictions in words, .*; got"):
+        moved.t_test(R)
+
+
+def test_no_restriction_is_refused(moved):
+    with pytest.raises(
+        ValueError, match=r"restricts nothing\.\nThe names are: typical"
+    ):
+        moved.wald_test(" ")
+
+
+def test_combinations_say_why_they_do_not_predict(moved):
+    with pytest.raises(ValueError, match="are combinations of other results"):
+        moved.t_test("x1 = 0").predict(vs.datasets.mars(3, rng=1))
+
+
 def test_a_predictor_is_tested_on_all_classes():
     res = vs.fit("species ~ petal_width", vs.datasets.iris(), B=60, rng=1)
     assert res.wald_test("petal_width = 0").df_num == 2

@@ -1,5 +1,6 @@
 """Linear restrictions on named parameters."""
 
+import reprlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,10 +26,11 @@ def one_text(R: Restrictions) -> Restrictions:
     return ", ".join(texts) if len(texts) == len(R) else R
 
 
-def spelt_out(R: str, names: Sequence[str]) -> str:
+def spelt_out(R: str, names: Sequence[str], predictors: Sequence[str] = ()) -> str:
     """Restrict all effects of a factor where its own name is restricted.
 
-    Interactions with the factor have names and restrictions of their own.
+    Interactions with the factor have names and restrictions of their own, and so have
+    other predictors, such as `dose [mg]` beside the factor `dose`.
 
     Examples
     --------
@@ -38,20 +40,22 @@ def spelt_out(R: str, names: Sequence[str]) -> str:
     parts = []
     for part in R.split(","):
         name, equals, rest = (piece.strip() for piece in part.partition("="))
-        own = [one for one in names if _is_level(one, name)]
+        others = tuple(one for one in predictors if len(one) > len(name))
+        own = [one for one in names if _is_level(one, name, others)]
         spell = own and name not in names
         parts += [f" {one} {equals} {rest}" for one in own] if spell else [part]
     return ",".join(parts).strip()
 
 
-def _is_level(text: str, name: str) -> bool:
+def _is_level(text: str, name: str, others: tuple[str, ...]) -> bool:
     """Whether an effect is that of a level (or on a class) of what has the name."""
     rest = text.removeprefix(name) if name else text
-    return rest != text and rest.startswith(("[", " [")) and "]:" not in rest
+    level = rest != text and rest.startswith(("[", " [")) and "]:" not in rest
+    return level and not text.startswith(others)
 
 
 def linear_constraint(
-    R: Restrictions, names: Sequence[str]
+    R: Restrictions, names: Sequence[str], predictors: Sequence[str] = ()
 ) -> tuple[Floats, Floats, list[str]]:
     """Read linear restrictions on named parameters.
 
@@ -61,6 +65,8 @@ def linear_constraint(
         "x1 = x2, x3 = 0", or a matrix with a column for each parameter.
     names : sequence of str
         Parameters.
+    predictors : sequence of str
+        Columns of the data whose effects are among them.
 
     Returns
     -------
@@ -68,7 +74,7 @@ def linear_constraint(
         `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
     """
     if not isinstance(R, str):
-        coefs = np.atleast_2d(np.asarray(R, dtype=np.float64))
+        coefs = _matrix(R)
         if coefs.shape[1] != len(names):
             raise ValueError(
                 f"`R` must have a column for each of the {len(names)} estimates; "
@@ -81,12 +87,29 @@ def linear_constraint(
                 "restrictions in words need estimates with different names; give a "
                 "matrix with a column for each estimate."
             )
-        R = spelt_out(R, names)
+        if not R.strip():
+            raise ValueError(f"`R` restricts nothing.{_names_hint(names)}")
+        R = spelt_out(R, names, predictors)
         coefs, constants = read_constraint(R, names, hint=_names_hint(names))
     texts = [part.strip() for part in R.split(",")] if isinstance(R, str) else []
     if len(texts) != len(coefs):
         texts = [f"c{j}" for j in range(len(coefs))]
     return coefs, constants, texts
+
+
+def _matrix(R: Restrictions) -> Floats:
+    """Read a matrix of restrictions, or a single row of it."""
+    try:
+        coefs = np.atleast_2d(np.asarray(R, dtype=np.float64))
+    except (TypeError, ValueError):
+        coefs = np.full((1, 1), np.nan)
+    if coefs.ndim != 2 or not np.isfinite(coefs).all():
+        raise ValueError(
+            "`R` must be restrictions in words, such as 'x1 = 0, x2 = 3', a list of "
+            "such texts, or a matrix of finite numbers, the combinations that are "
+            f"zero; got {reprlib.repr(R)}."
+        )
+    return coefs
 
 
 def _names_hint(names: Sequence[str]) -> str:
