@@ -473,9 +473,37 @@ def test_restrictions_are_words_or_a_matrix(R, moved):
 
 def test_no_restriction_is_refused(moved):
     with pytest.raises(
-        ValueError, match=r"restricts nothing\.\nThe names are: typical"
+        ValueError, match=r"can be restricted\.\nThe names are: typical"
     ):
         moved.wald_test(" ")
+
+
+def test_numbers_in_restrictions_are_no_rows(data):
+    res = vs.fit("y ~ x1 + x4", data, B=60, rng=1, at=data.head(3))
+    assert list(res.params.index) == [0, 1, 2]
+    for R, value in {"x1 = 0": 0.0, "x1 = 2": 2.0, "2 * x1 = 1": 1.0}.items():
+        found = res.t_test(R)
+        times = 2 if "*" in R else 1
+        assert_allclose(found.params, times * res.effects.loc["x1", "estimate"])
+        assert found.null.item() == value
+    one = res.wald_test("x4 = 0")
+    assert_allclose(one.statistic, res.effects.loc["x4", "t"] ** 2, rtol=1e-8)
+    with pytest.raises(vs.FormulaError, match=r"are: x1, x4\.\nNumbers are values"):
+        res.t_test("0 = 1")
+    with pytest.raises(ValueError, match=r"names nothing that can be restricted\."):
+        res.partial_dependence("x1").t_test("0.5 = 0.7")
+    named = data.head(3).rename(index="row {}".format)
+    named = vs.fit("y ~ x1 + x4", data, B=60, rng=1, at=named)
+    rows = res.t_test([[1, -1, 0], [0, 0, 1]]).params
+    assert_allclose(named.t_test("row 0 = row 1, row 2 = 0").params, rows)
+
+
+def test_predictors_may_be_called_by_numbers(data):
+    years = data.rename(columns={"x1": "2019", "x4": "2020"})
+    res = vs.fit("y ~ `2019` + `2020`", years, B=60, rng=1)
+    assert_allclose(
+        res.t_test("2020 = 0").params, res.effects.loc["2020", "estimate"], rtol=1e-12
+    )
 
 
 def test_combinations_say_why_they_do_not_predict(moved):

@@ -62,7 +62,8 @@ def linear_constraint(
     Parameters
     ----------
     R : str or matrix
-        "x1 = x2, x3 = 0", or a matrix with a column for each parameter.
+        "x1 = x2, x3 = 0", or a matrix with a column for each parameter. In words,
+        0 is zero, also where rows are called by numbers.
     names : sequence of str
         Parameters.
     predictors : sequence of str
@@ -73,7 +74,11 @@ def linear_constraint(
     coefs, constants, labels
         `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
     """
-    if not isinstance(R, str):
+    texts: list[str] = []
+    if isinstance(R, str):
+        R, coefs, constants = _from_words(R, names, predictors)
+        texts = [part.strip() for part in R.split(",")]
+    else:
         coefs = _matrix(R)
         if coefs.shape[1] != len(names):
             raise ValueError(
@@ -81,20 +86,30 @@ def linear_constraint(
                 f"got {coefs.shape[1]}."
             )
         constants = np.zeros(len(coefs))
-    else:
-        if len(set(names)) < len(names):
-            raise ValueError(
-                "restrictions in words need estimates with different names; give a "
-                "matrix with a column for each estimate."
-            )
-        if not R.strip():
-            raise ValueError(f"`R` restricts nothing.{_names_hint(names)}")
-        R = spelt_out(R, names, predictors)
-        coefs, constants = read_constraint(R, names, hint=_names_hint(names))
-    texts = [part.strip() for part in R.split(",")] if isinstance(R, str) else []
     if len(texts) != len(coefs):
         texts = [f"c{j}" for j in range(len(coefs))]
     return coefs, constants, texts
+
+
+def _from_words(
+    R: str, names: Sequence[str], predictors: Sequence[str]
+) -> tuple[str, Floats, Floats]:
+    """Read restrictions in words, spelt out; numbers are values, whatever rows are."""
+    if len(set(names)) < len(names):
+        raise ValueError(
+            "restrictions in words need estimates with different names; give a "
+            "matrix with a column for each estimate."
+        )
+    named = [one in predictors or not _is_number(one) for one in names]
+    words = [one for one, usable in zip(names, named, strict=True) if usable]
+    hint = _names_hint(words, len(names))
+    if not R.strip() or not words:
+        raise ValueError(f"`R` names nothing that can be restricted.{hint}")
+    R = spelt_out(R, words, predictors)
+    found, constants = read_constraint(R, words, hint=hint)
+    coefs = np.zeros((len(found), len(names)))
+    coefs[:, named] = found
+    return R, coefs, constants
 
 
 def _matrix(R: Restrictions) -> Floats:
@@ -112,8 +127,22 @@ def _matrix(R: Restrictions) -> Floats:
     return coefs
 
 
-def _names_hint(names: Sequence[str]) -> str:
-    """Say which names there are."""
-    shown = ", ".join(names[:MAX_NAMES])
-    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
-    return f"\nThe names are: {shown}{more}."
+def _is_number(name: str) -> bool:
+    """Whether a restriction would have to take a name for a value."""
+    try:
+        return bool(np.isfinite(float(name)))
+    except ValueError:
+        return False
+
+
+def _names_hint(words: Sequence[str], n_names: int) -> str:
+    """Say which names there are, and what to do about others."""
+    shown = ", ".join(words[:MAX_NAMES])
+    more = f" and {len(words) - MAX_NAMES:,} more" if len(words) > MAX_NAMES else ""
+    said = f"\nThe names are: {shown}{more}." if words else ""
+    if len(words) == n_names:
+        return said
+    return (
+        f"{said}\nNumbers are values, not names of rows: combine rows by a matrix with "
+        "a column for each estimate."
+    )
