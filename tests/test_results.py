@@ -471,6 +471,13 @@ def test_restrictions_are_words_or_a_matrix(R, moved):
         moved.t_test(R)
 
 
+def test_names_may_be_quoted_as_in_formulas(data):
+    odd = data.rename(columns={"x1": "length (m)"})
+    res = vs.fit("y ~ `length (m)` + x4", odd, B=60, rng=1)
+    found = res.t_test("`length (m)` = `x4`, `length (m)` = 0")
+    assert_allclose(found.params, res.t_test("length (m) = x4, length (m) = 0").params)
+
+
 def test_no_restriction_is_refused(moved):
     with pytest.raises(
         ValueError, match=r"can be restricted\.\nThe names are: typical"

@@ -1,5 +1,6 @@
 """Linear restrictions on named parameters."""
 
+import re
 import reprlib
 from collections.abc import Sequence
 
@@ -105,7 +106,8 @@ def _from_words(
     hint = _names_hint(words, len(names))
     if not R.strip() or not words:
         raise ValueError(f"`R` names nothing that can be restricted.{hint}")
-    R = spelt_out(R, words, predictors)
+    plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
+    R = spelt_out(plain, words, predictors)
     found, constants = read_constraint(R, words, hint=hint)
     coefs = np.zeros((len(found), len(names)))
     coefs[:, named] = found
