@@ -70,6 +70,8 @@ def test_formula_must_be_a_string(data):
         ({"missing": "magic"}, "`missing` must be 'drop', 'raise' or 'pass'"),
         ({"weights": "w"}, "`weights` names no column"),
         ({"weights": [1.0, 2.0]}, "one value for each of the 40 rows"),
+        ({"weights": np.ones((40, 1))}, "`weights` must be the name .* got 2 dimen"),
+        ({"groups": 3}, "`groups` must be the name .* got 0 dimensions"),
         ({"weights": np.full(40, -1.0)}, "`weights` must be finite and not negative"),
         ({"weights": ["a"] * 40}, "`weights` must be numbers; got values such as 'a'"),
         (

@@ -45,7 +45,12 @@ def test_fit_takes_all_its_options(csv, tmp_path, capsys):
     text = capsys.readouterr().out
     assert "U (without replacement)" in text
     assert "IJ-U" in text
-    table = pd.read_csv(out).set_index("table").loc["predictions"]
+    whole = pd.read_csv(out).set_index("table")
+    known = whole.drop(index="predictions")
+    ratio = known["estimate"] / known["std_error"]
+    np.testing.assert_allclose(known["statistic"], ratio)
+    assert "t" not in whole
+    table = whole.loc["predictions"]
     expected = vs.fit(
         "y ~ x1 + x2",
         pd.read_csv(csv),

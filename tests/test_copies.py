@@ -1,5 +1,7 @@
 """Copies of predictors: alike given the others, and made from data and seed alone."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from vstatkit.ensemble.explained import (
     PENALTIES,
     Others,
     _curves,
+    _guesses,
     _left_out,
     _products,
     _shrunk_left_out,
@@ -178,9 +181,24 @@ def test_ridge_leaves_each_row_out_at_the_penalty_that_predicts_best(rng):
     assert 0 < best < len(PENALTIES) - 1
     assert_allclose(_shrunk_left_out(x, W), tried[best], rtol=1e-6)
     assert_array_equal(_shrunk_left_out(x, np.ones((30, 2))), np.full(30, x.mean()))
-    many = np.zeros((30, MOST_TERMS + 1))
-    many[:, 0] = W[:, 0]
-    assert_array_equal(_shrunk_left_out(x, many), np.full(30, x.mean()))
+
+
+@pytest.mark.parametrize(("p", "fits"), [(31, 4), (32, 3)])
+def test_products_are_left_out_where_they_are_many(p, fits, rng):
+    assert (p + p * (p - 1) // 2 <= MOST_TERMS) == (fits == 4)
+    W = pd.DataFrame(rng.integers(2, size=(40, p)).astype(float))
+    W.columns = [f"v{j}" for j in range(p)]
+    assert len(_guesses(rng.normal(size=40), Others(W), rng)) == fits
+
+
+def test_products_that_are_too_many_are_not_made(rng):
+    frame = pd.DataFrame(rng.normal(size=(60, 400)))
+    frame.columns = [f"v{j}" for j in range(400)]
+    tracemalloc.start()
+    explain(frame["v0"], Others(frame.drop(columns="v0")), rng)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20e6  # all products: 38 MB
 
 
 def test_no_prediction_counts_with_the_opposite_sign(rng):

@@ -1,11 +1,13 @@
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import vstatkit as vs
 from vstatkit.inference.precision import Tolerance, about
+from vstatkit.results.model_info import Growth
 
 
 @pytest.fixture
@@ -36,6 +38,33 @@ def test_giving_up_warns_and_the_summary_says_so(data):
     assert seen[0].filename == __file__
     assert res.B == 300
     assert "B stopped at max_B = 300" in " ".join(str(res.summary()).split())
+
+
+@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
+@pytest.mark.parametrize(("design", "B"), [("iid", 90), ("two-level", 80)])
+def test_growth_has_stopped_where_no_more_learners_were_allowed(data, design, B):
+    res = vs.fit("y ~ x1 + x4", data, rng=1, design=design, max_B=90, tol=0.01)
+    assert res.B == B
+    assert "B stopped at max_B = 90." in notes_of(res)
+
+
+def test_growth_is_told_only_of_what_it_was_for(data):
+    data = data.assign(x4=data["x4"].round(1))
+    res = vs.fit("y ~ x1 + x4", data, rng=1, tol=0.15)
+    assert "B was grown until" in notes_of(res)
+    for one in (res.t_test("x1 = 0"), res.t_test("typical - 9 * x4 = 0")):
+        assert "B was grown until" not in notes_of(one)
+    other = res.with_variance("corrected_v_simple")
+    hard = replace(other, info=replace(other.info, growth=Growth(0.01, 10_000)))
+    for one in (hard, hard.t_test("x1 = 0")):
+        assert "learners would bring it to 1%." in notes_of(one)
+        assert "B stopped" not in notes_of(one)
+    assert "The Estimates' std err has" in notes_of(hard)
+    assert "The std err has" in notes_of(hard.t_test("x1 = 0"))
+
+
+def notes_of(results):
+    return " ".join(str(results.summary()).split())
 
 
 def test_learners_needed_forecasts_the_error(data):

@@ -336,6 +336,14 @@ def test_errors_of_classes_are_asked_of_their_probabilities(data, keyword):
         forest.predict(data[["x"]], **{keyword: True})
 
 
+@pytest.mark.parametrize("keyword", ["return_std", "return_interval"])
+def test_errors_of_predictions_are_in_their_frame(data, keyword):
+    res = fit("price ~ x", data)
+    said = r"here it is `get_prediction\(data\).summary_frame\(\)` of results"
+    with pytest.raises(TypeError, match=said):
+        res.predict(data, **{keyword: True})
+
+
 def test_the_formula_comes_first(data):
     with pytest.raises(TypeError, match=r"fit\('price ~ x', data\); got a DataFrame"):
         vs.fit(data, "price ~ x")

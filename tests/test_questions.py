@@ -447,6 +447,16 @@ def test_importance_is_the_loss_with_copies_less_the_loss(res, data):
     )
 
 
+@pytest.mark.parametrize("kernel", ["forest", "tree"])
+def test_what_is_the_same_in_every_row_saves_nothing(data, kernel):
+    """Not even rounding errors, which would have a p-value like any other."""
+    constant = data[["y", "x1"]].assign(same=3.0, one="a")
+    res = vs.fit("y ~ .", constant, B=60, rng=1, kernel=kernel)
+    frame = res.importance().frame.loc[["same", "one"]]
+    assert (frame[["importance", "std_error"]] == 0).all(axis=None)
+    assert (frame["pvalue"] == 1).all()
+
+
 def literal_error(saved, parts, counts, units=None):
     """Count rows, pairs of rows (of some units), and learners one by one."""
     L, n = counts.shape

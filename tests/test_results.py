@@ -452,6 +452,72 @@ def test_the_name_of_a_factor_leaves_its_interactions_alone():
     assert list(res.t_test("g = 0").labels) == ["g[T.b] = 0", "g[T.c] = 0"]
 
 
+@pytest.mark.parametrize("kernel", ["forest", "ols"])
+def test_the_name_of_a_factor_leaves_other_predictors_alone(kernel):
+    data = vs.datasets.mars(81, rng=4).assign(dose=np.tile(list("abc"), 27))
+    data["dose [mg]"] = data["x1"]
+    res = vs.fit("y ~ dose + `dose [mg]`", data, kernel=kernel, B=60, rng=1)
+    assert res.wald_test("dose = 0").df_num == 2
+    assert res.wald_test("dose [mg] = 0").df_num == 1
+    if kernel == "forest":
+        assert res.avg_effects().wald_test("dose = 0").df_num == 2
+
+
+@pytest.mark.parametrize(
+    "R", [None, [[np.nan]], ([[1.0]], 3), ["x1 = 0", 3], np.zeros((1, 1, 1))]
+)
+def test_restrictions_are_words_or_a_matrix(R, moved):
+    with pytest.raises(ValueError, match=r"`R` must be restrictions in words, .*; got"):
+        moved.t_test(R)
+
+
+def test_names_may_be_quoted_as_in_formulas(data):
+    odd = data.rename(columns={"x1": "length (m)"})
+    res = vs.fit("y ~ `length (m)` + x4", odd, B=60, rng=1)
+    found = res.t_test("`length (m)` = `x4`, `length (m)` = 0")
+    assert_allclose(found.params, res.t_test("length (m) = x4, length (m) = 0").params)
+
+
+def test_no_restriction_is_refused(moved):
+    with pytest.raises(
+        ValueError, match=r"can be restricted\.\nThe names are: typical"
+    ):
+        moved.wald_test(" ")
+
+
+def test_numbers_in_restrictions_are_no_rows(data):
+    res = vs.fit("y ~ x1 + x4", data, B=60, rng=1, at=data.head(3))
+    assert list(res.params.index) == [0, 1, 2]
+    for R, value in {"x1 = 0": 0.0, "x1 = 2": 2.0, "2 * x1 = 1": 1.0}.items():
+        found = res.t_test(R)
+        times = 2 if "*" in R else 1
+        assert_allclose(found.params, times * res.effects.loc["x1", "estimate"])
+        assert found.null.item() == value
+    one = res.wald_test("x4 = 0")
+    assert_allclose(one.statistic, res.effects.loc["x4", "t"] ** 2, rtol=1e-8)
+    with pytest.raises(vs.FormulaError, match=r"are: x1, x4\.\nNumbers are values"):
+        res.t_test("0 = 1")
+    with pytest.raises(ValueError, match=r"names nothing that can be restricted\."):
+        res.partial_dependence("x1").t_test("0.5 = 0.7")
+    named = data.head(3).rename(index="row {}".format)
+    named = vs.fit("y ~ x1 + x4", data, B=60, rng=1, at=named)
+    rows = res.t_test([[1, -1, 0], [0, 0, 1]]).params
+    assert_allclose(named.t_test("row 0 = row 1, row 2 = 0").params, rows)
+
+
+def test_predictors_may_be_called_by_numbers(data):
+    years = data.rename(columns={"x1": "2019", "x4": "2020"})
+    res = vs.fit("y ~ `2019` + `2020`", years, B=60, rng=1)
+    assert_allclose(
+        res.t_test("2020 = 0").params, res.effects.loc["2020", "estimate"], rtol=1e-12
+    )
+
+
+def test_combinations_say_why_they_do_not_predict(moved):
+    with pytest.raises(ValueError, match="are combinations of other results"):
+        moved.t_test("x1 = 0").predict(vs.datasets.mars(3, rng=1))
+
+
 def test_a_predictor_is_tested_on_all_classes():
     res = vs.fit("species ~ petal_width", vs.datasets.iris(), B=60, rng=1)
     assert res.wald_test("petal_width = 0").df_num == 2

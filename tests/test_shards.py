@@ -280,6 +280,9 @@ def test_auto_grows_until_more_would_hardly_make_errors_smaller(data, atol):
     assert first.tolerance.excess(first.estimates) > 1  # so it could not stop there
     text = " ".join(str(found.summary()).split())
     assert "infinitely many learners would make the Estimates' std err at most" in text
+    mean = found.t_test([[0.2] * 5])
+    assert mean.tolerance.excess(mean.estimates) <= 1
+    assert "B was grown" not in str(mean.summary())
 
 
 def test_what_is_left_at_the_learners_that_are_needed(results):

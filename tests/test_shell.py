@@ -373,7 +373,10 @@ def test_marks_of_missing_values(tmp_path, capsys, monkeypatch):
         (["--weights", "gap"], "--weights must not have missing values; .* in row 4."),
         (["--missing", "raise"], "1 of 60 are missing. Use --missing drop to leave"),
         (["--seed", "-1"], "--seed must be a seed in"),
-        (["--k", "90", "--no-replace"], r"when --no-replace; .*\. Leave out --no-repl"),
+        (
+            ["--k", "90", "--no-replace"],
+            r"Leave out --no-replace .*, or give a smaller",
+        ),
         (
             ["--option", "honest=yes"],
             "--option honest must be true or false; got 'yes'",

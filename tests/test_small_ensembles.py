@@ -49,6 +49,13 @@ def test_standard_errors_stay_below_a_learners_own_deviation(B, replace):
     assert f"B = {B} is too small" in text
     assert "would bring it to" not in text, "that number would be too small as well"
     assert f"{bounded.sum()} of 20 estimates" in " ".join(text.split())
+    assert "Grow some hundreds of learners;" in " ".join(text.split())
+
+
+def test_more_learners_are_asked_for_than_there_are():
+    res = vs.fit("y ~ x1", MARS.head(100), k=300, B=400, rng=1, variance="jackknife")
+    assert res.diagnostics["bounded"].all()
+    assert "Grow several times as many;" in " ".join(str(res.summary()).split())
 
 
 def test_standard_errors_stay_within_the_range_of_the_response():

@@ -78,8 +78,11 @@ ASKED_ELSEWHERE = {
     "yname": "the name of the column: `data.rename(columns={old: new})`",
     "xname": "the names of the columns: `data.rename(columns={old: new})`",
     "slim": "the default; `full=True` adds tables",
-    "return_std": "an argument of `predict_proba`: classes have no standard error",
-    "return_interval": "an argument of `predict_proba`: classes have no interval",
+    **dict.fromkeys(
+        ("return_std", "return_interval"),
+        "`get_prediction(data).summary_frame()` of results, and an argument of "
+        "`predict_proba` of a ForestClassifier",
+    ),
 }
 """What arguments of other packages' results and predictions are here."""
 

@@ -187,7 +187,9 @@ def _guesses(x: Floats, others: Others, rng: np.random.Generator) -> list[Floats
     W = np.where(np.isnan(W), np.nanmedian(W, axis=0), W)
     curves = _curves(W)
     fits = [_left_out(x, one) for one in (W, curves)]
-    fits.append(_shrunk_left_out(x, np.column_stack([curves, _products(W)])))
+    p = W.shape[1]
+    if curves.shape[1] + p * (p - 1) // 2 <= MOST_TERMS:  # else they fill the memory
+        fits.append(_shrunk_left_out(x, np.column_stack([curves, _products(W)])))
     return [*fits, np.where(np.isnan(seen), x.mean(), seen)]
 
 
@@ -227,8 +229,6 @@ def _left_out(x: Floats, W: Floats) -> Floats:
 
 def _shrunk_left_out(x: Floats, W: Floats) -> Floats:
     """Predict every value by ridge regression on the other rows."""
-    if W.shape[1] > MOST_TERMS:
-        return np.full(len(x), x.mean())
     table, away = _scaled(W), x - x.mean()
     squares, directions = np.linalg.eigh(table.T @ table)
     live = squares > 1e-12 * squares[-1]

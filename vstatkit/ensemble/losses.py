@@ -102,8 +102,9 @@ def saved_losses(
         target = _targets(y[rows[place]], n_classes)[:, None]
         losses, part = _losses(values, weights, target)
         base[place] = losses[:, 0]
-        saved[place] = losses[:, 1:].mean(axis=1) - losses[:, 0]
-        parts[:, place] = part[:, :, 1:].mean(axis=2) - part[:, :, 0]
+        # Differences first: copies that change nothing save nothing at all.
+        saved[place] = (losses[:, 1:] - losses[:, :1]).mean(axis=1)
+        parts[:, place] = (part[:, :, 1:] - part[:, :, :1]).mean(axis=2)
     return Saved(base, saved, parts)
 
 

@@ -1,5 +1,7 @@
 """Linear restrictions on named parameters."""
 
+import re
+import reprlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,10 +27,11 @@ def one_text(R: Restrictions) -> Restrictions:
     return ", ".join(texts) if len(texts) == len(R) else R
 
 
-def spelt_out(R: str, names: Sequence[str]) -> str:
+def spelt_out(R: str, names: Sequence[str], predictors: Sequence[str] = ()) -> str:
     """Restrict all effects of a factor where its own name is restricted.
 
-    Interactions with the factor have names and restrictions of their own.
+    Interactions with the factor have names and restrictions of their own, and so have
+    other predictors, such as `dose [mg]` beside the factor `dose`.
 
     Examples
     --------
@@ -38,59 +41,110 @@ def spelt_out(R: str, names: Sequence[str]) -> str:
     parts = []
     for part in R.split(","):
         name, equals, rest = (piece.strip() for piece in part.partition("="))
-        own = [one for one in names if _is_level(one, name)]
+        others = tuple(one for one in predictors if len(one) > len(name))
+        own = [one for one in names if _is_level(one, name, others)]
         spell = own and name not in names
         parts += [f" {one} {equals} {rest}" for one in own] if spell else [part]
     return ",".join(parts).strip()
 
 
-def _is_level(text: str, name: str) -> bool:
+def _is_level(text: str, name: str, others: tuple[str, ...]) -> bool:
     """Whether an effect is that of a level (or on a class) of what has the name."""
     rest = text.removeprefix(name) if name else text
-    return rest != text and rest.startswith(("[", " [")) and "]:" not in rest
+    level = rest != text and rest.startswith(("[", " [")) and "]:" not in rest
+    return level and not text.startswith(others)
 
 
 def linear_constraint(
-    R: Restrictions, names: Sequence[str]
+    R: Restrictions, names: Sequence[str], predictors: Sequence[str] = ()
 ) -> tuple[Floats, Floats, list[str]]:
     """Read linear restrictions on named parameters.
 
     Parameters
     ----------
     R : str or matrix
-        "x1 = x2, x3 = 0", or a matrix with a column for each parameter.
+        "x1 = x2, x3 = 0", or a matrix with a column for each parameter. In words,
+        0 is zero, also where rows are called by numbers.
     names : sequence of str
         Parameters.
+    predictors : sequence of str
+        Columns of the data whose effects are among them.
 
     Returns
     -------
     coefs, constants, labels
         `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
     """
-    if not isinstance(R, str):
-        coefs = np.atleast_2d(np.asarray(R, dtype=np.float64))
+    texts: list[str] = []
+    if isinstance(R, str):
+        R, coefs, constants = _from_words(R, names, predictors)
+        texts = [part.strip() for part in R.split(",")]
+    else:
+        coefs = _matrix(R)
         if coefs.shape[1] != len(names):
             raise ValueError(
                 f"`R` must have a column for each of the {len(names)} estimates; "
                 f"got {coefs.shape[1]}."
             )
         constants = np.zeros(len(coefs))
-    else:
-        if len(set(names)) < len(names):
-            raise ValueError(
-                "restrictions in words need estimates with different names; give a "
-                "matrix with a column for each estimate."
-            )
-        R = spelt_out(R, names)
-        coefs, constants = read_constraint(R, names, hint=_names_hint(names))
-    texts = [part.strip() for part in R.split(",")] if isinstance(R, str) else []
     if len(texts) != len(coefs):
         texts = [f"c{j}" for j in range(len(coefs))]
     return coefs, constants, texts
 
 
-def _names_hint(names: Sequence[str]) -> str:
-    """Say which names there are."""
-    shown = ", ".join(names[:MAX_NAMES])
-    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
-    return f"\nThe names are: {shown}{more}."
+def _from_words(
+    R: str, names: Sequence[str], predictors: Sequence[str]
+) -> tuple[str, Floats, Floats]:
+    """Read restrictions in words, spelt out; numbers are values, whatever rows are."""
+    if len(set(names)) < len(names):
+        raise ValueError(
+            "restrictions in words need estimates with different names; give a "
+            "matrix with a column for each estimate."
+        )
+    named = [one in predictors or not _is_number(one) for one in names]
+    words = [one for one, usable in zip(names, named, strict=True) if usable]
+    hint = _names_hint(words, len(names))
+    if not R.strip() or not words:
+        raise ValueError(f"`R` names nothing that can be restricted.{hint}")
+    plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
+    R = spelt_out(plain, words, predictors)
+    found, constants = read_constraint(R, words, hint=hint)
+    coefs = np.zeros((len(found), len(names)))
+    coefs[:, named] = found
+    return R, coefs, constants
+
+
+def _matrix(R: Restrictions) -> Floats:
+    """Read a matrix of restrictions, or a single row of it."""
+    try:
+        coefs = np.atleast_2d(np.asarray(R, dtype=np.float64))
+    except (TypeError, ValueError):
+        coefs = np.full((1, 1), np.nan)
+    if coefs.ndim != 2 or not np.isfinite(coefs).all():
+        raise ValueError(
+            "`R` must be restrictions in words, such as 'x1 = 0, x2 = 3', a list of "
+            "such texts, or a matrix of finite numbers, the combinations that are "
+            f"zero; got {reprlib.repr(R)}."
+        )
+    return coefs
+
+
+def _is_number(name: str) -> bool:
+    """Whether a restriction would have to take a name for a value."""
+    try:
+        return bool(np.isfinite(float(name)))
+    except ValueError:
+        return False
+
+
+def _names_hint(words: Sequence[str], n_names: int) -> str:
+    """Say which names there are, and what to do about others."""
+    shown = ", ".join(words[:MAX_NAMES])
+    more = f" and {len(words) - MAX_NAMES:,} more" if len(words) > MAX_NAMES else ""
+    said = f"\nThe names are: {shown}{more}." if words else ""
+    if len(words) == n_names:
+        return said
+    return (
+        f"{said}\nNumbers are values, not names of rows: combine rows by a matrix with "
+        "a column for each estimate."
+    )

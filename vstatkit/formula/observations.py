@@ -51,6 +51,11 @@ def take_column(
         check_column(argument, given, data.columns)
         column = data[given].reset_index(drop=True)
     else:
+        if np.ndim(given) != 1:
+            raise ValueError(
+                f"`{argument}` must be the name of a column, or one value for each "
+                f"row; got {np.ndim(given)} dimensions."
+            )
         if len(given) != len(index):
             raise ValueError(
                 f"`{argument}` must have one value for each of the {len(index)} rows "

@@ -26,7 +26,12 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "ContrastResults":
     R = one_text(R)
     if isinstance(R, str):
         results = with_effects(results)
-    coefs, constants, names = linear_constraint(R, label_texts(results.labels))
+    typical = results.info.typical
+    coefs, constants, names = linear_constraint(
+        R,
+        label_texts(results.labels),
+        [] if typical is None else [str(name) for name in typical.columns],
+    )
     info = replace(
         results.info, title="Linear combinations of estimates", coefficients=True
     )

@@ -13,8 +13,8 @@ def predictor_of(results: "EnsembleResults") -> Predictor:
     if results.predictor is None:
         raise ValueError(
             f"these results hold no learners that predict: {results.info.kernel!r} is "
-            "a statistic, or they were saved without learners. The estimates are "
-            "in `params` and `summary()`."
+            "a statistic, or they were saved without learners, or are combinations of "
+            "other results. The estimates are in `params` and `summary()`."
         )
     if len(results.predictor.learners) < results.B:
         raise ValueError(

@@ -17,6 +17,9 @@ from vstatkit.variance.registry import ESTIMATORS
 
 MORE = "summary(full=True) adds variance components and normality tests."
 
+SOME_HUNDREDS = 300
+"""Learners from which on nobody is told to grow some hundreds."""
+
 RELIABLE_UNITS = 20
 """Least number of observations or clusters for intervals to hold their level."""
 
@@ -162,39 +165,48 @@ def _learners_note(results: EnsembleResults) -> str | None:
         return _shrinkage_note(results, tolerance)
     reached = estimates.relative_mc_error.max()
     aim = f"{100 * tolerance.tol:g}%{_absolute_text(results)}"
+    of_tests = results.null is not None  # B was chosen for what they combine
     if tolerance.excess(estimates) <= 1:
-        if growth.tol is None:
+        if growth.tol is None or of_tests:
             return None
         return (
             "B was grown until the Monte Carlo error of the Estimates' std err was "
             f"below {aim}; {reached:.1%} was reached."
         )
+    whose = "The std err" if of_tests else "The Estimates' std err"
     if estimates.bounded.any():  # too few learners to tell how many
-        return f"The Estimates' std err has a Monte Carlo error of {reached:.0%}."
+        return f"{whose} has a Monte Carlo error of {reached:.0%}."
     needed = float(tolerance.needed(estimates).max())
-    tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
-        f"The Estimates' std err has a Monte Carlo error of {reached:.1%}; about "
-        f"{about(needed)} learners would bring it to {aim}.{tail}"
+        f"{whose} has a Monte Carlo error of {reached:.1%}; about {about(needed)} "
+        f"learners would bring it to {aim}.{_stopped_text(results)}"
     )
+
+
+def _stopped_text(results: EnsembleResults) -> str:
+    """Say that growth has come to its end, if it has."""
+    most = results.info.growth.max_B
+    if most is None or results.design.rounded(most, at_most=most) > results.B:
+        return ""
+    return f" B stopped at max_B = {most:,}."
 
 
 def _shrinkage_note(results: EnsembleResults, tolerance: Shrinkage) -> str | None:
     """Say how much smaller the standard errors of shards could be."""
     growth = results.info.growth
     if tolerance.excess(results.estimates) <= 1:
-        if growth.tol is None:
+        if growth.tol is None or results.null is not None:
             return None
         return (
             "B was grown until infinitely many learners would make the Estimates' std "
             f"err at most {100 * tolerance.tol:g}%{_least(tolerance)} smaller."
         )
     needed = float(tolerance.needed(results.estimates).max())
-    tail = "" if growth.max_B is None else f" B stopped at max_B = {growth.max_B:,}."
     return (
         "The std err holds as it is, but more learners would make it smaller; about "
         f"{about(needed)} would bring it to within {100 * tolerance.tol:g}%"
-        f"{_least(tolerance)} of what is left with infinitely many.{tail}"
+        f"{_least(tolerance)} of what is left with infinitely many."
+        f"{_stopped_text(results)}"
     )
 
 
@@ -308,9 +320,13 @@ def _bounded_note(results: EnsembleResults) -> str | None:
     return (
         f"B = {results.B:,} is too small: the std err of {count} of "
         f"{len(results.labels)} estimates is only the largest that the spread of "
-        "single learners allows. Grow some hundreds of learners; the summary then says "
+        f"single learners allows. Grow {_many_more(results.B)}; the summary then says "
         "how many are needed."
     )
+
+
+def _many_more(B: int) -> str:
+    return "some hundreds of learners" if B < SOME_HUNDREDS else "several times as many"
 
 
 def _range_note(results: EnsembleResults) -> str | None:

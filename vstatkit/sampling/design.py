@@ -121,5 +121,5 @@ def check_size(n: int, k: int, *, replace: bool) -> None:
     if not replace and k > n:
         raise ValueError(
             f"`k` must be at most n = {n} when `replace=False`; got {k}. "
-            "Use `replace=True` for a V-statistic, or a smaller `k`."
+            "Use `replace=True` for a V-statistic, or give a smaller `k`."
         )

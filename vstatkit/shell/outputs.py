@@ -86,7 +86,7 @@ def _flat(predictions: pd.DataFrame) -> pd.DataFrame:
 def as_csv(results: EnsembleResults, tables: Tables, alpha: float) -> str:
     """Write one table; its first column says what each row is."""
     names = {"predictor": "term", "point": "term", "mean": "estimate"}
-    names |= {"mean_se": "std_error", "z": "statistic"}
+    names |= {"mean_se": "std_error", "t": "statistic"}
     names |= {"mean_ci_lower": "conf_low", "mean_ci_upper": "conf_high"}
     names |= {"ci_lower": "conf_low", "ci_upper": "conf_high"}
     parts = [
