@@ -27,6 +27,7 @@ ROOMS = [
     "studies",
     "shell",
     "cli",
+    "__main__",
 ]
 """Rooms of the package, from the ground up: each imports from those before it.
 

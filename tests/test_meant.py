@@ -517,3 +517,24 @@ def test_reprs_of_what_results_hold_are_short(data):
     assert repr(one).startswith("<StagedTree: a linear trend and ")
     assert len(repr(one)) < 80
     assert short_repr(res.components).startswith("VarianceComponents(method='hoeff")
+
+
+def test_restrictions_that_contradict_each_other_are_not_tested_together(data):
+    res = fit("price ~ x + z", data.assign(z=data["x.y"]))
+    with pytest.raises(ValueError, match="contradict each other"):
+        res.wald_test("x = 0, x = 1")
+    with pytest.raises(ValueError, match="contradict each other"):
+        res.wald_test("x = 0, z = 0, x - z = 1e-5")
+    twice = res.wald_test("x = 1, x = 1")
+    assert twice.df_num == 1
+    assert np.isclose(twice.statistic, res.wald_test("x = 1").statistic)
+    assert res.wald_test("x = 0, z = 0, x = z").df_num == 2
+    assert len(res.t_test("x = 0, x = 1").pvalues) == 2  # one by one
+
+
+def test_words_for_curves_of_other_packages(data):
+    res = fit("price ~ x + z", data.assign(z=data["x.y"]))
+    with pytest.raises(TypeError, match="'grid_resolution'; here it is `points`"):
+        res.partial_dependence("x", grid_resolution=4)
+    with pytest.raises(TypeError, match="'features'; here it is the first argument"):
+        res.partial_dependence(features=["x"])

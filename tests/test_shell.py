@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import os
 import re
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -704,3 +706,20 @@ def test_the_page_names_every_option(capsys):
     assert {one for one in options if f"`{one}" not in page} <= {"--help", "--decimal"}
     named = set(re.findall(r"(?<![\w-])(--[a-zA-Z][a-zA-Z-]*)", page))
     assert named <= options | {"--without-replacement", "--help"}
+
+
+def test_files_are_written_although_nobody_reads_the_text(tmp_path):
+    path, page = tmp_path / "data.csv", tmp_path / "fit.html"
+    vs.datasets.mars(40, rng=1).to_csv(path, index=False)
+    program = [sys.executable, "-m", "vstatkit", "fit", "y ~ x1", str(path)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*program, "--report", str(page), *map(str, QUICK)],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert done.stderr.decode() == f"vstatkit: note: report written to {page}\n"
+    assert page.exists()

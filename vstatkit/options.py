@@ -78,6 +78,9 @@ ASKED_ELSEWHERE = {
     "yname": "the name of the column: `data.rename(columns={old: new})`",
     "xname": "the names of the columns: `data.rename(columns={old: new})`",
     "slim": "the default; `full=True` adds tables",
+    "grid_resolution": "`points`",
+    "custom_values": "`grid`",
+    "features": "the first argument, by name: `partial_dependence('x')`",
     **dict.fromkeys(
         ("return_std", "return_interval"),
         "`get_prediction(data).summary_frame()` of results, and an argument of "

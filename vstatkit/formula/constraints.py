@@ -92,6 +92,28 @@ def linear_constraint(
     return coefs, constants, texts
 
 
+def check_together(coefs: Floats, constants: Floats) -> None:
+    """Refuse restrictions of which no parameters meet all.
+
+    Examples
+    --------
+    >>> check_together(np.array([[1.0], [1.0]]), np.array([0.0, 1.0]))
+    Traceback (most recent call last):
+    ValueError: restrictions that contradict each other cannot be tested together; \
+test them one by one, by `t_test`.
+    """
+    some = np.linalg.lstsq(coefs, constants, rcond=None)[0]
+    if not np.allclose(coefs @ some, constants, rtol=0, atol=1e-8 * _size(constants)):
+        raise ValueError(
+            "restrictions that contradict each other cannot be tested together; test "
+            "them one by one, by `t_test`."
+        )
+
+
+def _size(constants: Floats) -> float:
+    return float(np.abs(constants).max(initial=0.0))
+
+
 def _from_words(
     R: str, names: Sequence[str], predictors: Sequence[str]
 ) -> tuple[str, Floats, Floats]:

@@ -16,6 +16,7 @@ from vstatkit.ensemble.averages import (
     joined_influence,
 )
 from vstatkit.inference.population import RowInfluence
+from vstatkit.options import with_advice
 from vstatkit.results.learners import predictor_of
 from vstatkit.results.moves import (
     Variables,
@@ -230,6 +231,7 @@ class Averaging:
         constant = unmoved(variables, predictor, [*steps, *others])
         return replace(found, constant=constant)
 
+    @with_advice
     def partial_dependence(
         self,
         *variables: str | Sequence[str],

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Restrictions
-from vstatkit.formula.constraints import linear_constraint, one_text
+from vstatkit.formula.constraints import check_together, linear_constraint, one_text
 from vstatkit.inference.wald import WaldTest, wald_test
 from vstatkit.results.tables import label_texts
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-def contrasts(results: "EnsembleResults", R: Restrictions) -> "ContrastResults":
+def contrasts(
+    results: "EnsembleResults", R: Restrictions, *, together: bool = False
+) -> "ContrastResults":
     """Combine estimates: a linear combination of kernels is a kernel.
 
-    Restrictions in words may name effects too.
+    Restrictions in words may name effects too. Those that are tested `together` must
+    not contradict each other.
     """
     from vstatkit.results.contrast_results import as_contrast  # noqa: PLC0415 results
 
@@ -32,6 +35,8 @@ def contrasts(results: "EnsembleResults", R: Restrictions) -> "ContrastResults":
         label_texts(results.labels),
         [] if typical is None else [str(name) for name in typical.columns],
     )
+    if together:
+        check_together(coefs, constants)
     info = replace(
         results.info, title="Linear combinations of estimates", coefficients=True
     )
@@ -115,7 +120,7 @@ def _combined_limit(results: "EnsembleResults", coefs: Floats) -> Floats | None:
 def joint_test(results: "EnsembleResults", R: Restrictions) -> WaldTest:
     """Test restrictions jointly, by Wald's F."""
     R = one_text(R)
-    contrast = contrasts(results, R)
+    contrast = contrasts(results, R, together=True)
     null = R if isinstance(R, str) else "R @ params = 0"
     found = contrast.estimates
     # In standard errors: squares of the estimates may leave floating point.

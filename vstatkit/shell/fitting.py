@@ -232,8 +232,9 @@ def run(options: argparse.Namespace) -> int:
         found = results.get_prediction(at.frame, obs_method=options.obs_method)
         predictions = at.spread(found.summary_frame(options.alpha))
     tables = tables_of(results, predictions, options.alpha)
-    print(as_printed(results, tables, options.alpha), end="")
-    _write(options, results, tables)
+    text = as_printed(results, tables, options.alpha)
+    _write(options, results, tables)  # first: what reads the text may stop reading
+    print(text, end="")
     return 0
 
 
