@@ -538,3 +538,12 @@ def test_words_for_curves_of_other_packages(data):
         res.partial_dependence("x", grid_resolution=4)
     with pytest.raises(TypeError, match="'features'; here it is the first argument"):
         res.partial_dependence(features=["x"])
+
+
+def test_a_mistyped_name_in_a_restriction_is_told(data):
+    res = fit("price ~ x + group", data)
+    with pytest.raises(vs.FormulaError, match="'grup' is not among them; did you mean"):
+        res.wald_test("grup = 0")
+    with pytest.raises(vs.FormulaError) as told:
+        res.t_test("x =")
+    assert "among them" not in str(told.value)

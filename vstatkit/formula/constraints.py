@@ -8,6 +8,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Restrictions
 from vstatkit.formula.engine import read_constraint
+from vstatkit.formula.frames import nearest
 
 MAX_NAMES = 30
 """Names that an error lists."""
@@ -130,6 +131,7 @@ def _from_words(
         raise ValueError(f"`R` names nothing that can be restricted.{hint}")
     plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
     R = spelt_out(plain, words, predictors)
+    hint += _meant(R, words)
     found, constants = read_constraint(R, words, hint=hint)
     coefs = np.zeros((len(found), len(names)))
     coefs[:, named] = found
@@ -157,6 +159,15 @@ def _is_number(name: str) -> bool:
         return bool(np.isfinite(float(name)))
     except ValueError:
         return False
+
+
+def _meant(R: str, words: Sequence[str]) -> str:
+    """Say of the first word that is in no name which one was probably meant."""
+    known = {part for one in words for part in re.findall(r"\w+", one)}
+    for word in re.findall(r"[^\W\d]\w*", R):
+        if word not in known:
+            return f"\n{word!r} is not among them{nearest(word, words)}"
+    return ""
 
 
 def _names_hint(words: Sequence[str], n_names: int) -> str:

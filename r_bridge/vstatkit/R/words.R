@@ -16,7 +16,7 @@ R_WORDS <- c(
   "\\bQ\\([\"']([^\"']*)[\"']\\)" = "`\\1`",
   "`res\\.(\\w+)\\(" = "`fit$results$\\1(",
   "data\\.query\\(\\.\\.\\.\\)" = "data[rows, ]",
-  "data\\.dropna\\(subset=\\['([^']*)'\\]\\)" = "data[!is.na(data$\\1), ]",
+  "data\\.dropna\\(subset=\\['([^']*)'\\]\\)" = "data[!is.na(data[[\"\\1\"]]), ]",
   "a DataFrame, a dict of columns, a polars frame or an Arrow table" = "a data frame",
   "\\bgot (str|dict)\\b" = "got text",
   "\\bgot (int|float)\\b" = "got a number"

@@ -97,7 +97,7 @@ gap <- transform(d, x1 = replace(x1, 5, NA))
 says(vstatkit(y ~ x1, gap, missing = "raise"),
      "'x1' must have a value in every row; 1 of 60 are missing. Use missing = \"drop\"")
 says(vstatkit(y ~ x1, d, at = gap[1:5, ]),
-     "'x1' is missing in row '5' (1 such row(s)). Leave them out, data[!is.na(data$x1), ]")
+     "'x1' is missing in row '5' (1 such row(s)). Leave them out, data[!is.na(data[[\"x1\"]]), ]")
 says(vstatkit(y ~ x1, d, weights = replace(w, 9, NA)), "the first in row 9.")
 says(vstatkit(y ~ x1, d[11:30, ], weights = replace(w[11:30], 2, NA)),
      "the first in row '12'.")
