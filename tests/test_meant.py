@@ -547,3 +547,12 @@ def test_a_mistyped_name_in_a_restriction_is_told(data):
     with pytest.raises(vs.FormulaError) as told:
         res.t_test("x =")
     assert "among them" not in str(told.value)
+
+
+def test_a_row_with_the_name_of_a_predictor_is_not_taken_for_its_effect(data):
+    at = data.head(2).set_axis(["x", "other"])
+    res = fit("price ~ x + group", data, at=at)
+    with pytest.raises(ValueError, match="'x' is the name of an effect and of an"):
+        res.t_test("x = 0")
+    assert res.t_test("other = 0").values.shape[1] == 1
+    assert res.t_test([[1, -1]]).values.shape[1] == 1

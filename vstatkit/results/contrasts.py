@@ -1,5 +1,6 @@
 """Linear combinations of estimates, and tests of them."""
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ def contrasts(
 
     R = one_text(R)
     if isinstance(R, str):
+        _check_names_apart(results, R)
         results = with_effects(results)
     typical = results.info.typical
     coefs, constants, names = linear_constraint(
@@ -63,7 +65,7 @@ def contrasts(
 def with_effects(results: "EnsembleResults") -> "EnsembleResults":
     """Put the effects beside the estimates, each by its name.
 
-    Where an effect has the name of an estimate, that is the estimate's.
+    Where an effect has the name of an estimate, it is left out.
     """
     moves = results.effect_values
     if moves is None:
@@ -85,6 +87,21 @@ def with_effects(results: "EnsembleResults") -> "EnsembleResults":
         support=support,
         effect_values=None,
     )
+
+
+def _check_names_apart(results: "EnsembleResults", R: str) -> None:
+    """Refuse words that name both an estimate and an effect."""
+    moves = results.effect_values
+    if moves is None:
+        return
+    texts = set(label_texts(results.labels))
+    for name in effect_names(moves.frame):
+        if name in texts and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", R):
+            raise ValueError(
+                f"{name!r} is the name of an effect and of an estimate. Rename the "
+                "predictor, or label the rows of `at` otherwise; a matrix with a "
+                "column for each estimate needs no names."
+            )
 
 
 def effect_names(frame: pd.DataFrame) -> list[str]:
