@@ -10,6 +10,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import joblib
@@ -342,6 +344,28 @@ def test_data_lost_on_their_way_are_sent_again(client, monkeypatch, error, times
         with pytest.raises(vs.WorkerError, match="while data were sent"):
             fit("ols")
     assert len(failures) == times
+
+
+class Lost:
+    """An answer that is lost with its worker."""
+
+    def result(self):
+        raise CancelledError
+
+
+def test_what_is_lost_again_waits_until_the_scheduler_has_noticed(monkeypatch):
+    waited = []
+    monkeypatch.setattr(on_dask.time, "sleep", waited.append)
+    cluster = object.__new__(on_dask.Dask)
+    cluster._numbers, cluster._attempts = {}, Counter()
+    for _ in range(on_dask.ATTEMPTS):
+        lost = Lost()
+        cluster._numbers[lost] = 7
+        cluster._attempts[7] += 1
+        last = cluster._attempts[7] == on_dask.ATTEMPTS
+        with pytest.raises(vs.WorkerError if last else engine.LostError):
+            cluster.take(lost)
+    assert waited == [0.0, 1.0, 2.0]
 
 
 def test_work_that_is_lost_too_often_is_given_up(client, death, monkeypatch):

@@ -157,6 +157,9 @@ class Dask:
                     "with them what they worked on. The cluster's log says why; too "
                     "little memory is the most frequent reason."
                 ) from error
+            # The scheduler takes a moment to forget a worker that is gone, and would
+            # send what is lost to it again.
+            time.sleep(SECONDS_BETWEEN_COUNTS * (self._attempts[number] - 1))
             raise LostError from error
         except self._failures as error:
             raise WorkerError(
