@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.ensemble import RandomForestRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble.prediction import OwnLearners
+from vstatkit.ensemble.reading import OwnLearners
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.population import (
     RowInfluence,

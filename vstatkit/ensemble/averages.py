@@ -10,7 +10,8 @@ from scipy import sparse
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
-from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.reading import LearnerSums, OwnLearners
 from vstatkit.inference.estimate import ensemble_mean
 from vstatkit.inference.population import RowInfluence, deletions, row_influence
 from vstatkit.sampling.design import SubsampleDesign

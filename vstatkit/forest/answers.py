@@ -11,8 +11,9 @@ from scipy import sparse
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.forests import tree_variance
-from vstatkit.ensemble.prediction import OwnLearners, Predictor
+from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import build_query
+from vstatkit.ensemble.reading import OwnLearners
 from vstatkit.forest.training import Trained
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.tabled import parsed_table
