@@ -164,7 +164,7 @@ class AdoptedForest:
         kernel = TreesInR(len(self.columns), n_classes)
         learners = [self.read] * len(self.counts)
         predictor = RPredictor(
-            kernel, learners, None, self.classes, None, self.columns, self.kinds
+            kernel, learners, None, self.classes, None, self.columns, kinds=self.kinds
         )
         rows, index = predictor.rows(newdata)
         made = vs.from_arrays(

@@ -9,6 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Seed
 from vstatkit.ensemble.candidates import larger
+from vstatkit.ensemble.centring import centred
 from vstatkit.ensemble.choosing import AUTO, Wish, choose, whole_shards
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
@@ -19,6 +20,7 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.trees import TreeKernel
 from vstatkit.results.assembling import assembled
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
@@ -118,6 +120,8 @@ class Growing(NamedTuple):
         Where learners are kept as they are grown.
     memory_limit : int or None
         Bytes that may be used; None for what the machine has left.
+    centre : TreeKernel or None
+        Grows other learners besides, whose means are the estimates; None for none.
     """
 
     growth: Growth
@@ -125,6 +129,7 @@ class Growing(NamedTuple):
     progress: bool | None
     checkpoint: Checkpoint | None = None
     memory_limit: int | None = None
+    centre: TreeKernel | None = None
 
 
 def evaluated(
@@ -157,11 +162,19 @@ def evaluated(
     if len(evaluation.values) >= most < max_B:
         _warn_of_memory(most, growing.memory_limit)
     evaluation = within_budget(evaluation, task.keep_bytes, design)
+    found = centred(
+        changed(task, design=design),
+        growing.centre,
+        evaluation,
+        len(query.labels),
+        n_jobs=n_jobs,
+        progress=growing.progress,
+    )
     asked = growth if scheme.size == "auto" else Growth()
     return assembled(
         task,
         design,
-        evaluation,
+        found.evaluation,
         query,
         info=changed(info, growth=asked),
         units=units,
@@ -169,6 +182,7 @@ def evaluated(
         n_jobs=n_jobs,
         progress=growing.progress,
         parsed=parsed,
+        found=found,
     )
 
 

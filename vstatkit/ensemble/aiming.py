@@ -1,6 +1,6 @@
 """Aim at E[y|x]: choose a learner, and see what bias it leaves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.candidates import Candidate, candidates
+from vstatkit.ensemble.centring import may_be_centred
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
@@ -29,6 +30,9 @@ PILOT_B = 100
 CLEARLY = 2.0
 """Standard errors of a difference from which an error is clearly larger."""
 
+HARDLY = 1.0
+"""Standard errors up to which an error is hardly larger."""
+
 SMOOTHER_B = 500
 """Trees that smooth out-of-bag residuals."""
 
@@ -43,9 +47,13 @@ class Choice:
     Attributes
     ----------
     candidate : Candidate
-        The learner.
+        The learner that standard errors come from.
     kernel : TreeKernel
         Grows such learners.
+    smooth : Candidate
+        The learner that estimates come from.
+    centre : TreeKernel or None
+        Grows such learners; None where they are the same.
     errors : dict of Candidate to float
         Out-of-bag root mean square error of every candidate, had it infinitely many
         learners.
@@ -53,17 +61,27 @@ class Choice:
 
     candidate: Candidate
     kernel: TreeKernel
+    smooth: Candidate
+    centre: TreeKernel | None
     errors: dict[Candidate, float]
 
     @property
     def learner(self) -> str:
-        """What was chosen, in words."""
+        """What standard errors come from, in words."""
         return self.candidate.text(self.kernel.n_features)
 
     @property
+    def smoother(self) -> str | None:
+        """What estimates come from, in words; None where it is the same."""
+        return None if self.centre is None else self.smooth.text(self.kernel.n_features)
+
+    @property
     def least_errors(self) -> dict[str, float]:
-        """Error of what was chosen, and the least of each kind of stages."""
-        least = {"chosen": self.errors[self.candidate]}
+        """Errors of what was chosen, and the least of each kind of stages."""
+        least = {
+            "estimates": self.errors[self.smooth],
+            "standard errors": self.errors[self.candidate],
+        }
         for one, error in self.errors.items():
             least[one.name] = min(error, least.get(one.name, np.inf))
         return least
@@ -140,9 +158,12 @@ def choose_learner(
     -----
     Every candidate has two ensembles, whose out-of-bag residuals `r` and `s` are
     multiplied: the mean of `r * s` has no Monte Carlo bias, since the ensembles'
-    own noise is independent. Of the candidates whose error is not larger than the
-    smallest by more than two standard errors of the difference, the one with the
-    least bias is taken: it undersmooths where there is something to be biased about.
+    own noise is independent. Estimates come from the smoothest of the candidates whose
+    error is not larger than the smallest by more than one standard error of the
+    difference (Breiman, Friedman, Olshen and Stone's rule); standard errors from the
+    one with the least bias of those within two. It undersmooths where there is
+    something to be biased about, and its spread leaves room for what bias smooth
+    learners may have.
     """
     n_rows = round(design.k * len(kernel.y) / design.n)
     losses = {
@@ -150,12 +171,17 @@ def choose_learner(
         for one in candidates(kernel, n_rows, given)
     }
     best = min(losses.values(), key=lambda one: one.mean)
-    taken = next(one for one, loss in losses.items() if loss.as_good_as(best))
+    taken = _first(losses.items(), best, CLEARLY)
+    smooth = _first(reversed(losses.items()), best, HARDLY)
+    if smooth == taken or not may_be_centred(design):
+        smooth, centre = taken, None
+    else:
+        centre = smooth.kernel(kernel)
     errors = {
         one: kernel.scale * float(np.sqrt(max(0.0, loss.mean)))
         for one, loss in losses.items()
     }
-    return Choice(taken, taken.kernel(kernel), errors)
+    return Choice(taken, taken.kernel(kernel), smooth, centre, errors)
 
 
 @dataclass(frozen=True)
@@ -169,12 +195,19 @@ class _Losses:
     def mean(self) -> float:
         return float(self.rows.mean())
 
-    def as_good_as(self, best: "_Losses") -> bool:
-        """Whether the mean is not clearly larger."""
+    def as_good_as(self, best: "_Losses", most: float) -> bool:
+        """Whether the mean is not larger by more than some standard errors."""
         excess = self.rows - best.rows
         deviations = np.bincount(self.units, excess - excess.mean())
         error = np.sqrt(np.sum(deviations**2)) / excess.size
-        return bool(excess.mean() <= CLEARLY * error)
+        return bool(excess.mean() <= most * error)
+
+
+def _first(
+    losses: Iterable[tuple[Candidate, _Losses]], best: _Losses, most: float
+) -> Candidate:
+    """Find the first that is as good as the best, which is one of them."""
+    return next(one for one, loss in losses if loss.as_good_as(best, most))
 
 
 def _losses(

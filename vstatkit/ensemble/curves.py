@@ -58,7 +58,9 @@ def walked_grid(averager: Averager, axes: Mapping[str, list[Any]]) -> Grid | Non
     """Code the rows and the axes by themselves; None where trees cannot be walked."""
     sample, kernel = averager.sample, averager.predictor.kernel
     columns = [own for own in (_own_columns(averager, name) for name in axes) if own]
-    if not walks(kernel) or len(columns) < len(axes):
+    centre = averager.predictor.centre
+    walked = walks(kernel) and (centre is None or walks(centre.kernel))
+    if not walked or len(columns) < len(axes):
         return None
     rows = averager.coded(sample.at({name: axes[name][0] for name in axes}))
     coded = [averager.coded(sample.along(name, axes[name])) for name in axes]

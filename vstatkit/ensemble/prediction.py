@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -78,6 +78,9 @@ class Predictor:
     columns : tuple of str or None
         Names of the features of a learner that was fitted to a table, not by a
         formula, if it has names.
+    centre : Predictor or None
+        Other learners, whose mean is what is predicted: values of each of these are
+        moved by the same number, and their mean is there. None for their own mean.
     """
 
     kernel: Predictive
@@ -86,6 +89,7 @@ class Predictor:
     classes: tuple[Any, ...] | None
     n_jobs: int | None
     columns: tuple[str, ...] | None = None
+    centre: "Predictor | None" = None
 
     __repr__ = short_repr
 
@@ -123,16 +127,22 @@ class Predictor:
 
     def first(self, L: int) -> "Predictor":
         """Take the first L learners, to predict coded rows in this process."""
-        return replace(self, learners=self.learners[:L], coding=None, n_jobs=1)
+        some = self.learners[:L]
+        return replace(self, learners=some, coding=None, n_jobs=1, centre=None)
 
     def values(self, X: Floats) -> Floats:
         """Predict with every learner, shape (B, rows * outputs)."""
         entries = len(self.learners) * len(X) * self.kernel.n_outputs
         check_memory({PREDICTIONS: 2 * FLOAT * entries})
-        return np.concatenate(list(self._calls(block, self._starts, X)))
+        values = np.concatenate(list(self._calls(block, self._starts, X)))
+        if self.centre is None:
+            return values
+        return moved_to(self.centre.mean(X), values)
 
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""
+        if self.centre is not None:
+            return self.centre.mean(X)
         if len(X) > ROWS_PER_TASK:
             return np.concatenate(list(self._calls(piece_mean, divided(len(X)), X)))
         # About the first learner, as the estimates are: what ties here ties there.
@@ -147,6 +157,8 @@ class Predictor:
 
         Many rows are averaged where their values are made: these do not travel.
         """
+        if self.centre is not None:
+            return self.centre.averages(X, design)
         step = self._chunk_rows(0)
         if min(step, len(X)) <= ROWS_PER_TASK:
             chunks = self.chunks(X, 0)
@@ -166,7 +178,7 @@ class Predictor:
         table of observations times points: the values do not travel.
         """
         B, c = len(self.learners), self.kernel.n_outputs
-        many = len(X) >= MANY_ROWS
+        many = len(X) >= MANY_ROWS and self.centre is None
         estimation = estimation.of_many(B, len(X) * c) if many else estimation
         if not (many and estimation.without_table):
             rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
@@ -200,13 +212,25 @@ class Predictor:
         for found in self._blocks(block_shares, rows, more, weights):
             values.append(found.values)
             total, times = total + found.total, times + found.times
-        return LearnerSums(np.concatenate(values), total, times)
+        sums = LearnerSums(np.concatenate(values), total, times)
+        return sums if self.centre is None else self._moved(sums, rows, shares)
+
+    def _moved(self, sums: LearnerSums, X: Floats, shares: Any) -> LearnerSums:
+        """Move sums over rows, and over learners, as far as predictions are moved."""
+        centre = cast("Predictor", self.centre)
+        mean = centre.mean(X).reshape(len(X), -1)
+        step = mean - replace(self, centre=None).mean(X).reshape(len(X), -1)
+        values = moved_to((shares @ mean).ravel(), sums.values)
+        return LearnerSums(values, sums.total + sums.times * step, sums.times)
 
     def dependence(self, grid: Grid) -> Floats:
         """Average trees over rows at every point of a grid, (B, points * outputs)."""
         entries = len(self.learners) * grid.n_points * self.kernel.n_outputs
         check_memory({PREDICTIONS: 2 * FLOAT * entries})
-        return np.concatenate([*self._blocks(block_dependence, grid.rows, (grid,))])
+        values = np.concatenate([*self._blocks(block_dependence, grid.rows, (grid,))])
+        if self.centre is None:
+            return values
+        return moved_to(self.centre.dependence(grid).mean(axis=0), values)
 
     def _blocks(
         self,
@@ -260,6 +284,11 @@ class Predictor:
     def _chunk_rows(self, n: int) -> int:
         per_row = (len(self.learners) + n) * self.kernel.n_outputs
         return max(1, CHUNK_ENTRIES // per_row)
+
+
+def moved_to(mean: Floats, values: Floats) -> Floats:
+    """Move the values of learners, shape (B, m), so that they have this mean."""
+    return np.asarray(values + (mean - values.mean(axis=0)))
 
 
 def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:

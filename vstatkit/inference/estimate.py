@@ -17,6 +17,9 @@ from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.powers import HeldDesign, is_wide
 from vstatkit.variance.registry import ESTIMATORS
 
+ROUNDING = 32 * np.finfo(np.float64).eps
+"""Share of a value within which a mean of values that cancel is uncertain."""
+
 CHUNK_ENTRIES = 2_000_000
 """Numbers (observations x query points) held at a time."""
 
@@ -174,10 +177,18 @@ def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> Floats:
-    """Average learners about the first one, equally where `weights` is None."""
-    centred = values - values[0]
-    mean: Floats = np.average(centred, axis=0, weights=weights) + values[0]
-    return mean
+    """Average learners about the first one, equally where `weights` is None.
+
+    A mean that is zero but for rounding is zero.
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([[0.1], [0.2], [-0.3]]), None)
+    array([0.])
+    """
+    first = values[0]
+    mean = np.average(values - first, axis=0, weights=weights) + first
+    return np.where(np.abs(mean) <= ROUNDING * np.abs(first), 0.0, mean)
 
 
 def join_estimates(parts: Sequence[Estimates]) -> Estimates:

@@ -115,7 +115,8 @@ def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
     stages = kernel.stages if isinstance(kernel, StagedKernel) else Stages()
     if choice is None:
         return Aim(stages.text) if any(stages) else None
-    return Aim(choice.learner, truth=True, errors=choice.least_errors)
+    errors, centre = choice.least_errors, choice.smoother
+    return Aim(choice.learner, truth=True, errors=errors, centre=centre)
 
 
 def aimed(results: "EnsembleResults") -> "EnsembleResults":

@@ -129,13 +129,14 @@ class Asked:
         return list(dict.fromkeys(names))
 
     def values(self, at: Floats) -> Floats:
-        """Predict at coded rows with every learner that is used."""
+        """Predict at coded rows with every learner that is used, as they are."""
         predictor = self.results.predictor
         assert predictor is not None
         L = self.n_learners
         if len(predictor.learners) < L:
             return refitted_values(self.task, at, L, self.n_jobs)
-        return replace(predictor, learners=predictor.learners[:L]).values(at)
+        own = replace(predictor, learners=predictor.learners[:L], centre=None)
+        return own.values(at)
 
     @property
     def design_matrix(self) -> Floats:

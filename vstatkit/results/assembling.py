@@ -4,6 +4,7 @@ from dataclasses import replace as changed
 
 import pandas as pd
 
+from vstatkit.ensemble.centring import Centred
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
@@ -13,7 +14,7 @@ from vstatkit.inference.intervals import value_limit, value_support
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import kind_of
 from vstatkit.results.aiming import aimed
-from vstatkit.results.continuation import Continuation, recipe_of
+from vstatkit.results.continuation import Continuation, recipe_of, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
@@ -31,6 +32,7 @@ def assembled(
     n_jobs: int | None = None,
     progress: bool | None = None,
     parsed: ParsedFormula | None = None,
+    found: Centred | None = None,
 ) -> EnsembleResults:
     """Put results together.
 
@@ -54,6 +56,8 @@ def assembled(
         Of later work.
     parsed : ParsedFormula, optional
         The formula and its data, for what it gives: effects, predictions, scores.
+    found : Centred, optional
+        Where estimates are those of other learners: how the evaluation was moved.
     """
     kernel = task.kernel
     results = EnsembleResults(
@@ -70,6 +74,8 @@ def assembled(
     )
     if parsed is not None:
         results = _with_learners(results, evaluation, query, parsed)
+    if found is not None and found.centre is not None:
+        results = with_centre(results, found)
     return aimed(results.with_variance(method))
 
 

@@ -219,4 +219,6 @@ def bootstrapped(
             progress=recipe.progress if progress is None else progress,
             keeper=keeper,
         )
+    if recipe.centre is not None:  # what varies is what standard errors come from
+        estimates = estimates + recipe.centre.shift[: len(results.labels)]
     return Bootstrap(results, estimates, seed)

@@ -7,6 +7,13 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
+from vstatkit.ensemble.centring import (
+    Centre,
+    Centred,
+    centred,
+    centred_predictor,
+    uncentred,
+)
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.keeping import within_budget
@@ -42,6 +49,8 @@ class Continuation:
         Whether to show a progress bar.
     data : DataFrame or None
         The rows that were used, all columns; None where they are not held.
+    centre : Centre or None
+        Where estimates are those of other learners: which, and how values were moved.
     """
 
     task: Task
@@ -50,6 +59,7 @@ class Continuation:
     n_jobs: int | None = None
     progress: bool | None = None
     data: pd.DataFrame | None = None
+    centre: Centre | None = None
 
     __repr__ = short_repr
 
@@ -98,22 +108,33 @@ def more_learners(
 
 
 def present_learners(results: "EnsembleResults") -> Evaluation:
-    """Collect what has been evaluated so far."""
+    """Collect what has been evaluated so far, by the kernel's own learners."""
+    recipe = recipe_of(results)
     moves = results.effect_values
     values = results.values
     if moves is not None:
         values = np.concatenate([values, moves.values], axis=1)
     learners = [] if results.predictor is None else results.predictor.learners
-    return Evaluation(values, learners, recipe_of(results).oob)
+    return uncentred(Evaluation(values, learners, recipe.oob), recipe.centre)
+
+
+def with_centre(results: "EnsembleResults", found: Centred) -> "EnsembleResults":
+    """Say of results that their estimates are those of other learners."""
+    predictor, recipe = results.predictor, recipe_of(results)
+    if predictor is not None:
+        predictor = centred_predictor(predictor, found)
+    recipe = replace(recipe, centre=found.centre)
+    return replace(results, predictor=predictor, recipe=recipe)
 
 
 def rebuilt(
     results: "EnsembleResults",
     design: SubsampleDesign,
-    evaluation: Evaluation,
+    found: Centred,
     growth: Growth,
 ) -> "EnsembleResults":
     """Make the same kind of results from more learners."""
+    evaluation = found.evaluation
     recipe, count = recipe_of(results), len(results.labels)
     moves, predictor, scores = (
         results.effect_values,
@@ -139,6 +160,8 @@ def rebuilt(
         recipe=replace(recipe, oob=oob),
         orders=None,
     )
+    if found.centre is not None:
+        grown = with_centre(grown, found)
     return aimed(grown.with_variance(results.variance))
 
 
@@ -153,6 +176,8 @@ def continued(
     """Grow results to B learners in total; see `EnsembleResults.more`."""
     max_B = MAX_B if growth.max_B is None else growth.max_B
     size, recipe = more_learners(results, B, max_B), recipe_of(results)
+    workers = recipe.n_jobs if n_jobs is None else n_jobs
+    shown = recipe.progress if progress is None else progress
     design, evaluation = grow(
         recipe.task,
         size,
@@ -162,9 +187,17 @@ def continued(
         atol=growth.atol,
         max_B=max_B,
         start=present_learners(results),
-        n_jobs=recipe.n_jobs if n_jobs is None else n_jobs,
-        progress=recipe.progress if progress is None else progress,
+        n_jobs=workers,
+        progress=shown,
     )
     evaluation = within_budget(evaluation, recipe.task.keep_bytes, design)
+    found = centred(
+        replace(recipe.task, design=design),
+        None if recipe.centre is None else recipe.centre.kernel,
+        evaluation,
+        len(results.labels),
+        n_jobs=workers,
+        progress=shown,
+    )
     grown = growth if size == "auto" else Growth()
-    return rebuilt(results, design, evaluation, grown)
+    return rebuilt(results, design, found, grown)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.ensemble.evaluate import Task
-from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.prediction import Predictor, moved_to
 from vstatkit.ensemble.refitted import refitted_values
 from vstatkit.formula.frames import as_frame
 from vstatkit.inference.pooled import pooled_test
@@ -157,4 +157,6 @@ def _second(
         )
     task: Task = replace(b.recipe.task, design=a.design)
     X = predictor_of(b).rows(points)[0]
-    return refitted_values(task, X, a.B, b.recipe.n_jobs), True
+    values = refitted_values(task, X, a.B, b.recipe.n_jobs)
+    centre = predictor_of(b).centre
+    return values if centre is None else moved_to(centre.mean(X), values), True

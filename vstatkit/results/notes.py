@@ -109,6 +109,13 @@ def _aim_note(results: EnsembleResults, aim: Aim, alpha: float) -> str:
             f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner, {on}"
             "; its bias is reduced, but they are not centred at E[y|x]."
         )
+    if aim.centre is not None:
+        return (
+            f"The intervals aim at E[y|x], at {1 - alpha:.4g}. The estimates are means "
+            f"of smooth learners, each {aim.centre}. The standard errors are those of "
+            f"learners with less bias, each {on}: that leaves room for a bias of the "
+            "estimates, though not for any."
+        )
     return (
         f"The intervals aim at E[y|x], at {1 - alpha:.4g}. They hold the sampling and "
         f"Monte Carlo error of a mean of learners, each {on}. What they leave out is "
@@ -122,9 +129,10 @@ def _choice_note(results: EnsembleResults) -> str | None:
         return None
     errors = ", ".join(f"{name} {number_text(e)}" for name, e in aim.errors.items())
     return (
-        f"The learner was chosen by out-of-bag errors of pilot ensembles: {errors} "
-        "(the least of each kind). It has the least bias of those whose error is "
-        "within two standard errors of the best."
+        f"Learners were chosen by out-of-bag errors of pilot ensembles: {errors} "
+        "(of stages, the least of each kind). Estimates come from the smoothest of "
+        "those whose error is within one standard error of the best, standard errors "
+        "from the least biased within two."
     )
 
 

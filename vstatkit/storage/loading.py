@@ -39,7 +39,7 @@ from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.storage.archive import Arrays, read_archive
 from vstatkit.storage.designs import unpack_design
 from vstatkit.storage.errors import ERROR_ARRAYS, unpack_errors
-from vstatkit.storage.saving import FORMAT
+from vstatkit.storage.saving import CENTRE, FORMAT
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import resolved
 
@@ -51,6 +51,9 @@ ARRAYS = (
     *ERROR_ARRAYS,
 )
 """Arrays that any file may hold; those of the learners are their codecs'."""
+
+TREES = ("trees", "stages")
+"""Kinds of learners that estimates may come from beside others."""
 
 OLDEST = 2
 """Oldest file layout that is read."""
@@ -99,7 +102,7 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
 def known_arrays() -> tuple[str, ...]:
     """List the arrays that a file may hold, those of learners included."""
     learners = [name for codec in CODECS.values() for name in codec.arrays]
-    return (*ARRAYS, *learners)
+    return (*ARRAYS, *learners, *(CENTRE + name for name in learners))
 
 
 def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
@@ -152,9 +155,12 @@ def _bring_up_to_date(document: Any) -> None:
     for name in ("aim", "weights", "groups"):
         info.setdefault(name, None)
     take(info, "growth", dict).setdefault("atol", None)
+    if type(info["aim"]) is dict:
+        info["aim"].setdefault("centre", None)
     predictor = document.get("predictor")
     if type(predictor) is dict:
         predictor.setdefault("whole_factors", False)
+        predictor.setdefault("centred_at", None)
         if predictor.get("kind") == "trees":
             predictor.setdefault("levels", None)
 
@@ -263,6 +269,7 @@ def _unpack_aim(packed: Any) -> Aim | None:
         errors,
         tuple(numbers["bias"]),
         tuple(numbers["bias_error"]),
+        take(packed, "centre", str, type(None)),
     )
 
 
@@ -319,7 +326,7 @@ def _unpack_scores(packed: Any, arrays: Arrays, nobs: int) -> Scores | None:
 
 PREDICTOR = (
     *("formula", "frame", "intercept", "whole_factors", "missing"),
-    *("classes", "kind"),
+    *("classes", "kind", "centred_at"),
 )
 
 
@@ -335,7 +342,26 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     classes = _unpack_classes(take(packed, "classes", list, type(None)))
     kernel, learners = codec.unpack(packed, arrays, B, parsed.X.shape[1])
     _check_classes(parsed, classes, kernel.n_classes)
-    return Predictor(kernel, learners, parsed.coding, classes, None)
+    made = Predictor(kernel, learners, parsed.coding, classes, None)
+    return dataclasses.replace(made, centre=_unpack_centre(packed, arrays, made))
+
+
+def _unpack_centre(packed: Any, arrays: Arrays, own: Predictor) -> Predictor | None:
+    """Read the other learners that estimates come from, if there are any."""
+    fields = packed["centred_at"]
+    if fields is None:
+        return None
+    kind = take(fields, "kind", str)
+    check(kind in TREES, "estimates come from learners of no known kind.")
+    codec = CODECS[kind]
+    only(fields, ("kind", *codec.fields), "`centred_at`")
+    names = [name for name in codec.arrays if CENTRE + name in arrays]
+    found = {name: arrays.pop(CENTRE + name) for name in names}
+    B, p = len(own.learners), own.kernel.n_features
+    kernel, learners = codec.unpack(fields, found, B, p)
+    check(own.kernel.n_classes is None, "classes have one kind of learners.")
+    check(kernel.n_classes is None, "estimates come from learners of classes.")
+    return dataclasses.replace(own, kernel=kernel, learners=learners, coding=None)
 
 
 _CLASSES = "learners and response differ in their classes."

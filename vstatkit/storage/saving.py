@@ -22,10 +22,13 @@ from vstatkit.storage.archive import Arrays, write_archive
 from vstatkit.storage.errors import pack_errors
 from vstatkit.storage.files import check_directory
 
-FORMAT = 6
+FORMAT = 7
 """Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
 out-of-bag errors of single observations, and no stages of learners, 5 no names of
-weights and groups."""
+weights and groups, 6 no other learners that estimates come from."""
+
+CENTRE = "centre_"
+"""What the names of the arrays of these other learners begin with."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
@@ -160,7 +163,18 @@ def _pack_predictor(
         return None
     fields, packed_learners = codec.pack(predictor.kernel, predictor.learners)
     arrays.update(packed_learners, frame_numbers=numbers)
-    return {**packed, "kind": codec.name, **fields}
+    centre = _pack_centre(predictor.centre, arrays)
+    return {**packed, "kind": codec.name, **fields, "centred_at": centre}
+
+
+def _pack_centre(centre: Predictor | None, arrays: Arrays) -> dict[str, Any] | None:
+    if centre is None:
+        return None
+    codec = codec_of(centre.kernel)
+    assert codec is not None  # they are trees
+    fields, learners = codec.pack(centre.kernel, centre.learners)
+    arrays.update({CENTRE + name: one for name, one in learners.items()})
+    return {"kind": codec.name, **fields}
 
 
 def _warn_left_out(reason: str) -> None:
