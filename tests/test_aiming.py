@@ -12,6 +12,7 @@ from vstatkit.ensemble import aiming
 from vstatkit.ensemble.aiming import bias_left, choose_learner
 from vstatkit.ensemble.candidates import STAGES, Candidate, candidates, larger
 from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.mixing import mixing_weights
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged import StagedKernel, Stages, restaged
 from vstatkit.kernels.trees import tree_kernel
@@ -58,8 +59,8 @@ def literal_candidates(kernel, n_rows):
 
 
 def literal_errors(kernel, design, units=None):
-    """Errors of all candidates, learner by learner; and how much worse each is."""
-    losses = {}
+    """Residuals of all candidates, learner by learner; and how much worse each is."""
+    losses, residuals = {}, []
     rows = np.arange(len(kernel.y)) if units is None else units
     for one in literal_candidates(kernel, design.k * len(rows) // design.n):
         options = {
@@ -80,6 +81,7 @@ def literal_errors(kernel, design, units=None):
             for part in (slice(100), slice(100, 200))
         )
         losses[one] = r * s
+        residuals.append((r, s))
     best = min(losses, key=lambda one: losses[one].mean())
     worse = {}
     for one, loss in losses.items():
@@ -87,7 +89,7 @@ def literal_errors(kernel, design, units=None):
         sums = pd.Series(excess - excess.mean()).groupby(rows).sum()
         error = np.sqrt((sums**2).sum()) / len(excess)
         worse[one] = excess.mean() / error if one != best else 0.0
-    return {one: np.sqrt(loss.mean()) for one, loss in losses.items()}, worse
+    return losses, worse, np.array(residuals).swapaxes(0, 1)
 
 
 MEANS = {
@@ -98,6 +100,21 @@ MEANS = {
 }
 
 
+def check_parts(choice):
+    """The mix is grown by kernels of its candidates."""
+    if list(choice.mix) == [choice.candidate]:
+        assert choice.parts is None
+        assert choice.mixture is None
+        return
+    for (grown, share), (one, expected) in zip(
+        choice.parts, choice.mix.items(), strict=True
+    ):
+        assert share == expected
+        assert getattr(grown, "stages", Stages()) == STAGES[one.name]
+        for name in ("min_samples_leaf", "max_features"):
+            assert grown.options[name] == getattr(one, name)
+
+
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("clusters", [False, True])
 def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
@@ -105,15 +122,17 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     units = np.repeat(np.arange(40), 3) if clusters else None
     design = IidDesign(40 if clusters else 120, 20, True, 11)
     choice = choose_learner(kernel, (), design, units, 1)
-    errors, worse = literal_errors(kernel, design, units)
+    losses, worse, (r, s) = literal_errors(kernel, design, units)
+    errors = {one: np.sqrt(loss.mean()) for one, loss in losses.items()}
     assert list(choice.errors) == list(errors)
     assert_allclose(list(choice.errors.values()), list(errors.values()), rtol=1e-9)
     assert choice.candidate == next(one for one in worse if worse[one] <= 2)
-    assert choice.smooth == [one for one in worse if worse[one] <= 1][-1]
-    same = choice.smooth == choice.candidate
-    assert (choice.centre is None) == same
-    if not same:
-        assert choice.centre.options["min_samples_leaf"] == choice.smooth[1]
+    weights = mixing_weights(r, s, design.n)
+    found = [choice.mix.get(one, 0.0) for one in losses]
+    assert_allclose(found, weights, atol=1e-6)
+    mixed = np.sqrt(np.mean((weights @ r) * (weights @ s)))
+    assert choice.mixed == pytest.approx(mixed, rel=1e-6)
+    check_parts(choice)
     stages = getattr(choice.kernel, "stages", Stages())
     assert stages == STAGES[choice.candidate.name]
     for name in ("min_samples_leaf", "max_features"):
@@ -122,7 +141,7 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     for one, error in errors.items():
         kinds[one.name].append(error)
     least = {
-        "estimates": errors[choice.smooth],
+        "estimates": choice.mixed,
         "standard errors": errors[choice.candidate],
     }
     least |= {name: min(found) for name, found in kinds.items()}

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from vstatkit.ensemble import prediction
-from vstatkit.ensemble.centring import Centred, centred_predictor
+from vstatkit.ensemble.mixing import allocated
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimate import weighted_mean
 from vstatkit.kernels.staged import Stages
@@ -22,13 +22,18 @@ FIT = {"B": 200, "rng": 4, "n_jobs": 1}
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
 
-@pytest.fixture(scope="module")
-def data():
+def line(seed):
     """Three predictors, one of which acts, weakly."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.uniform(size=(120, 3)), columns=list("abc"))
     frame["y"] = 1.5 * frame["a"] + rng.normal(size=120)
     return frame
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Data on which estimates come from one kind of learners."""
+    return line(0)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +61,7 @@ def fit_again(res, data, kernel, **how):
 
 @pytest.fixture(scope="module")
 def smooth(res, data):
-    return fit_again(res, data, res.recipe.centre.kernel)
+    return fit_again(res, data, res.recipe.centre.mix[0][0])
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +78,7 @@ def agree(found, smooth, rough):
 
 
 def test_estimates_are_smooth_and_errors_those_of_less_bias(res, smooth, rough):
-    assert res.info.aim.centre == "a linear trend"
+    assert res.info.aim.mix == "100% a linear trend"
     assert "a tree and a second tree" in res.info.aim.learner
     agree(res, smooth, rough)
     assert_allclose(res.cov_params(), rough.cov_params(), rtol=1e-9)
@@ -82,15 +87,44 @@ def test_estimates_are_smooth_and_errors_those_of_less_bias(res, smooth, rough):
     assert_allclose(res.components.zeta_k, rough.components.zeta_k, rtol=1e-9)
 
 
-def test_one_kind_of_learners_may_do_for_both():
-    data = vs.datasets.mars(250, rng=1)
-    res = vs.fit("y ~ .", data, at=data.iloc[:3], target="truth", **FIT)
+def test_one_kind_of_learners_may_do_for_both(data):
+    exact = data.assign(y=3 * data["a"] + 2 * data["b"])
+    fit = {"at": data.iloc[:3], "target": "truth", "max_features": 3, **FIT}
+    res = vs.fit(FORMULA, exact, **fit)
     assert res.recipe.centre is None
     assert res.predictor.centre is None
+    assert res.info.aim.mix is None
     assert res.info.aim.errors["estimates"] == res.info.aim.errors["standard errors"]
     text = " ".join(str(res.summary()).split())
     assert "of a mean of learners, each a linear trend, a tree and a second" in text
     assert "What they leave out is the bias of such a learner." in text
+
+
+def test_a_mix_has_learners_of_each_kind_by_their_shares(new):
+    """Written out: the first learners of one kind, the next of another."""
+    data = line(1)
+    res = vs.fit(FORMULA, data, at=data.iloc[:4], target="truth", **FIT)
+    mix = res.recipe.centre.mix
+    assert len(mix) == 3
+    names = ("82% a tree, with leaves of 15 rows", "9% a linear trend; 9% others")
+    assert all(name in res.info.aim.mix for name in names)
+    fits = [fit_again(res, data, kernel) for kernel, _ in mix]
+    shares = np.array([share for _, share in mix])
+    counts = allocated(shares, 200)
+    ends = np.cumsum(counts)
+    pairs = list(zip(fits, ends - counts, ends, strict=True))
+    values = np.concatenate([fit.values[a:b] for fit, a, b in pairs])
+    assert_allclose(res.params, values.mean(axis=0), rtol=1e-9)
+    X = res.predictor.rows(new)[0]
+    H = np.concatenate([fit.predictor.values(X)[a:b] for fit, a, b in pairs])
+    assert_allclose(res.predict(new), H.mean(axis=0), rtol=1e-9)
+    X = res.predictor.rows(data)[0]
+    H = np.concatenate([fit.predictor.values(X)[a:b] for fit, a, b in pairs])
+    out = np.where(res.design.counts(0, 200) > 0, np.nan, 1.0)
+    assert_allclose(res.fittedvalues, np.nanmean(out * H, axis=0), rtol=1e-9)
+    curve = res.partial_dependence("a", grid=[0.2, 0.8]).results.params
+    moved = [data.assign(a=value) for value in (0.2, 0.8)]
+    assert_allclose(curve, [res.predict(one).mean() for one in moved], rtol=1e-9)
 
 
 def test_effects_and_fitted_values_are_smooth(res, smooth, rough):
@@ -223,12 +257,13 @@ def damaged(change):
 
 
 DAMAGES = {
-    "no known kind": damaged(lambda centre, _: centre.update(kind="lines")),
+    "of no known kind": damaged(lambda centre, _: centre.update(kind="lines")),
     "nobody reads": lambda document, _: document["predictor"].update(centred_at=None),
     "the field 'scale'": damaged(lambda centre, _: centre.update(scale="1")),
-    "the array .centre_stage_trees": damaged(lambda centre, _: centre.update(kind="trees")),
     "`centred_at`": damaged(lambda centre, _: centre.update(more=1)),
-    "numbers of trees are missing": damaged(lambda _, arrays: arrays.pop("centre_stage_trees")),
+    "numbers of trees are missing": damaged(
+        lambda _, arrays: arrays.pop("centre_stage_trees")
+    ),
 }
 
 
@@ -252,25 +287,25 @@ def test_results_that_keep_too_few_learners_do_not_predict(data, new):
         res.predict(new)
 
 
-def test_of_fewer_other_learners_no_more_are_used(res):
-    found = res.predictor
-    some = Centred(None, found.centre.learners[:7], res.recipe.centre)
-    made = centred_predictor(found, some)
-    assert len(made.learners) == len(made.centre.learners) == 7
+def test_all_of_the_other_learners_are_kept_or_none(data, monkeypatch):
+    monkeypatch.setattr("vstatkit.ensemble.keeping.KEEP_BYTES", 20_000)
+    res = vs.fit(FORMULA, data, target="truth", **FIT)
+    assert len(res.predictor.learners) == 200  # so many are compared with each other
+    assert res.predictor.n_kept == 0
 
 
 def test_complete_ensembles_are_their_own_centre(data):
     few = data.iloc[:12]
     res = vs.fit(FORMULA, few, k=9, B="complete", replace=False, target="truth")
     assert res.recipe.centre is None
-    assert res.info.aim.centre is None
+    assert res.info.aim.mix is None
 
 
 def test_a_mean_has_effects_of_zero():
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(100, 3)), columns=["a", "b", "y"])
     res = vs.fit("y ~ a + b", frame, B=100, rng=3, target="truth")
-    assert res.info.aim.centre == "a mean"
+    assert res.info.aim.mix == "100% a mean"
     assert_array_equal(res.effects["estimate"], [0, 0])
     assert (res.effects["std_error"] > 0).all()
 
@@ -286,7 +321,7 @@ def test_means_that_cancel_are_zero():
 def test_the_summary_says_where_numbers_come_from(res):
     text = " ".join(str(res.summary()).split())
     errors = res.info.aim.errors
-    assert "estimates are means of smooth learners, each a linear trend." in text
+    assert "estimates are means of a mix of learners: 100% a linear trend." in text
     assert f"with less bias, each {res.info.aim.learner}, fitted to k = 75" in text
     numbers = [number_text(errors[one]) for one in ("estimates", "standard errors")]
     numbers = "estimates {}, standard errors {}, both".format(*numbers)

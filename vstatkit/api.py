@@ -217,8 +217,8 @@ def fit(
     asked = _asked(formula, kernel, options, choice)
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
-    centre = None if choice is None else choice.centre
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit, centre)
+    mix = None if choice is None else choice.parts
+    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit, mix)
     info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
     return evaluated(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Seed
 from vstatkit.ensemble.candidates import larger
-from vstatkit.ensemble.centring import centred
+from vstatkit.ensemble.centring import Mix, centred
 from vstatkit.ensemble.choosing import AUTO, Wish, choose, whole_shards
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
@@ -20,7 +20,6 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.precision import TOL
 from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.trees import TreeKernel
 from vstatkit.results.assembling import assembled
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
@@ -120,7 +119,7 @@ class Growing(NamedTuple):
         Where learners are kept as they are grown.
     memory_limit : int or None
         Bytes that may be used; None for what the machine has left.
-    centre : TreeKernel or None
+    mix : Mix or None
         Grows other learners besides, whose means are the estimates; None for none.
     """
 
@@ -129,7 +128,7 @@ class Growing(NamedTuple):
     progress: bool | None
     checkpoint: Checkpoint | None = None
     memory_limit: int | None = None
-    centre: TreeKernel | None = None
+    mix: Mix | None = None
 
 
 def evaluated(
@@ -164,7 +163,7 @@ def evaluated(
     evaluation = within_budget(evaluation, task.keep_bytes, design)
     found = centred(
         changed(task, design=design),
-        growing.centre,
+        growing.mix,
         evaluation,
         len(query.labels),
         n_jobs=n_jobs,

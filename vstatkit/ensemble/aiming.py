@@ -1,6 +1,6 @@
 """Aim at E[y|x]: choose a learner, and see what bias it leaves."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.candidates import Candidate, candidates
-from vstatkit.ensemble.centring import may_be_centred
+from vstatkit.ensemble.centring import Mix, may_be_centred
 from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.mixing import mixing_weights
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import OutOfBag
@@ -30,8 +31,8 @@ PILOT_B = 100
 CLEARLY = 2.0
 """Standard errors of a difference from which an error is clearly larger."""
 
-HARDLY = 1.0
-"""Standard errors up to which an error is hardly larger."""
+NAMED = 2
+"""Learners of a mix that are named, those with the largest shares."""
 
 SMOOTHER_B = 500
 """Trees that smooth out-of-bag residuals."""
@@ -50,20 +51,23 @@ class Choice:
         The learner that standard errors come from.
     kernel : TreeKernel
         Grows such learners.
-    smooth : Candidate
-        The learner that estimates come from.
-    centre : TreeKernel or None
-        Grows such learners; None where they are the same.
+    mix : dict of Candidate to float
+        The learners that estimates come from, with their shares.
+    parts : Mix or None
+        Grows them; None where it is the learner of the standard errors alone.
     errors : dict of Candidate to float
         Out-of-bag root mean square error of every candidate, had it infinitely many
         learners.
+    mixed : float
+        That of the mix.
     """
 
     candidate: Candidate
     kernel: TreeKernel
-    smooth: Candidate
-    centre: TreeKernel | None
+    mix: dict[Candidate, float]
+    parts: Mix | None
     errors: dict[Candidate, float]
+    mixed: float
 
     @property
     def learner(self) -> str:
@@ -71,15 +75,23 @@ class Choice:
         return self.candidate.text(self.kernel.n_features)
 
     @property
-    def smoother(self) -> str | None:
-        """What estimates come from, in words; None where it is the same."""
-        return None if self.centre is None else self.smooth.text(self.kernel.n_features)
+    def mixture(self) -> str | None:
+        """What estimates come from, in words; None where it is the learner alone."""
+        if self.parts is None:
+            return None
+        ordered = sorted(self.mix.items(), key=lambda one: -one[1])
+        texts = [
+            f"{share:.0%} {one.text(self.kernel.n_features)}"
+            for one, share in ordered[:NAMED]
+        ]
+        rest = sum(share for _, share in ordered[NAMED:])
+        return "; ".join(texts + [f"{rest:.0%} others"] * (rest > 0))
 
     @property
     def least_errors(self) -> dict[str, float]:
         """Errors of what was chosen, and the least of each kind of stages."""
         least = {
-            "estimates": self.errors[self.smooth],
+            "estimates": self.mixed,
             "standard errors": self.errors[self.candidate],
         }
         for one, error in self.errors.items():
@@ -158,12 +170,11 @@ def choose_learner(
     -----
     Every candidate has two ensembles, whose out-of-bag residuals `r` and `s` are
     multiplied: the mean of `r * s` has no Monte Carlo bias, since the ensembles'
-    own noise is independent. Estimates come from the smoothest of the candidates whose
-    error is not larger than the smallest by more than one standard error of the
-    difference (Breiman, Friedman, Olshen and Stone's rule); standard errors from the
-    one with the least bias of those within two. It undersmooths where there is
-    something to be biased about, and its spread leaves room for what bias smooth
-    learners may have.
+    own noise is independent. Estimates come from a mix of candidates, `mixing_weights`,
+    whose error is small. Standard errors come from the candidate with the least bias
+    of those whose error is not larger than the smallest by more than two standard
+    errors of the difference: it undersmooths where there is something to be biased
+    about, and its spread leaves room for what bias the mix may have.
     """
     n_rows = round(design.k * len(kernel.y) / design.n)
     losses = {
@@ -171,43 +182,62 @@ def choose_learner(
         for one in candidates(kernel, n_rows, given)
     }
     best = min(losses.values(), key=lambda one: one.mean)
-    taken = _first(losses.items(), best, CLEARLY)
-    smooth = _first(reversed(losses.items()), best, HARDLY)
-    if smooth == taken or not may_be_centred(design):
-        smooth, centre = taken, None
-    else:
-        centre = smooth.kernel(kernel)
-    errors = {
-        one: kernel.scale * float(np.sqrt(max(0.0, loss.mean)))
-        for one, loss in losses.items()
-    }
-    return Choice(taken, taken.kernel(kernel), smooth, centre, errors)
+    taken = next(one for one, loss in losses.items() if loss.as_good_as(best))
+    mix, error = {taken: 1.0}, losses[taken].mean
+    if may_be_centred(design):
+        mix, error = _mixed(losses)
+    errors = {one: _root(kernel, loss.mean) for one, loss in losses.items()}
+    parts = tuple((one.kernel(kernel), share) for one, share in mix.items())
+    alone = list(mix) == [taken]
+    return Choice(
+        taken,
+        taken.kernel(kernel),
+        mix,
+        None if alone else parts,
+        errors,
+        _root(kernel, error),
+    )
+
+
+def _root(kernel: TreeKernel, error: float) -> float:
+    """Take the root of a mean squared error of the standardised response."""
+    return kernel.scale * float(np.sqrt(max(0.0, error)))
 
 
 @dataclass(frozen=True)
 class _Losses:
-    """Squared errors of rows, and the unit of each."""
+    """Residuals of rows in two ensembles, and the unit of each row."""
 
-    rows: Floats
+    first: Floats
+    second: Floats
     units: Ints
+
+    @property
+    def rows(self) -> Floats:
+        """Squared errors, without Monte Carlo bias."""
+        return np.asarray(self.first * self.second)
 
     @property
     def mean(self) -> float:
         return float(self.rows.mean())
 
-    def as_good_as(self, best: "_Losses", most: float) -> bool:
-        """Whether the mean is not larger by more than some standard errors."""
+    def as_good_as(self, best: "_Losses") -> bool:
+        """Whether the mean is not clearly larger."""
         excess = self.rows - best.rows
         deviations = np.bincount(self.units, excess - excess.mean())
         error = np.sqrt(np.sum(deviations**2)) / excess.size
-        return bool(excess.mean() <= most * error)
+        return bool(excess.mean() <= CLEARLY * error)
 
 
-def _first(
-    losses: Iterable[tuple[Candidate, _Losses]], best: _Losses, most: float
-) -> Candidate:
-    """Find the first that is as good as the best, which is one of them."""
-    return next(one for one, loss in losses if loss.as_good_as(best, most))
+def _mixed(losses: dict[Candidate, _Losses]) -> tuple[dict[Candidate, float], float]:
+    """Mix candidates, and say what the mean squared error of the mix is."""
+    first = np.stack([one.first for one in losses.values()])
+    second = np.stack([one.second for one in losses.values()])
+    units = next(iter(losses.values())).units
+    weights = mixing_weights(first, second, np.unique(units).size)
+    shares = zip(losses, weights.tolist(), strict=True)
+    error = float(np.mean((weights @ first) * (weights @ second)))
+    return {one: share for one, share in shares if share > 0}, error
 
 
 def _losses(
@@ -216,7 +246,7 @@ def _losses(
     members: Ints | None,
     n_jobs: int | None,
 ) -> "_Losses":
-    """Squared out-of-bag errors of standardised rows, without Monte Carlo bias."""
+    """Out-of-bag residuals of standardised rows, in two pilot ensembles."""
     pilot = IidDesign(design.n, design.k, design.replace, design.seed)
     nowhere = np.empty((0, kernel.n_features))
     task = Task(kernel, pilot, nowhere, members, keep=False)
@@ -226,8 +256,8 @@ def _losses(
     )
     assert r is not None  # the task asks for them
     assert s is not None
-    product = _residuals(kernel, r) * _residuals(kernel, s)
-    known = np.isfinite(product)
+    first, second = _residuals(kernel, r), _residuals(kernel, s)
+    known = np.isfinite(first * second)
     if not known.any():
         raise ValueError(
             f"target='truth' needs rows that subsamples leave out; with k = {design.k} "
@@ -235,7 +265,7 @@ def _losses(
         )
     rows = np.arange(len(kernel.y)) if r.rows is None else r.rows
     units = rows if members is None else members[rows]
-    return _Losses(product[known], units[known])
+    return _Losses(first[known], second[known], units[known])
 
 
 def _residuals(kernel: TreeKernel, oob: OutOfBag) -> Floats:

@@ -1,16 +1,25 @@
-"""Centre an ensemble: estimates by smooth learners, standard errors by less biased."""
+"""Centre an ensemble: estimates by a mix of learners, standard errors by its own."""
 
+import functools
+import operator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.ensemble.keeping import within_budget
+from vstatkit.ensemble.keeping import learner_bytes
+from vstatkit.ensemble.mixing import allocated
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
+from vstatkit.kernels.staged import StagedTree, Stages, alike, restaged, stored
 from vstatkit.kernels.trees import TreeKernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
+
+Mix = tuple[tuple[TreeKernel, float], ...]
+"""What grows the learners of a mix, and how many of them: shares that add up to one."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +28,7 @@ class Centre:
 
     Attributes
     ----------
-    kernel : TreeKernel
+    mix : Mix
         Grows the learners whose mean is the estimate.
     shift : ndarray of shape (m,)
         What was added to the values of every learner.
@@ -27,7 +36,7 @@ class Centre:
         Out-of-bag sums of the ensemble's own learners.
     """
 
-    kernel: TreeKernel
+    mix: Mix
     shift: Floats
     oob: OutOfBag | None
 
@@ -41,20 +50,20 @@ class Centred(NamedTuple):
     ----------
     evaluation : Evaluation
         Values of the ensemble's own learners, moved; out-of-bag sums of the others.
-    learners : list
+    learners : list of StagedTree
         The others, as many as were kept.
     centre : Centre or None
         How it was moved; None if it was not.
     """
 
     evaluation: Evaluation
-    learners: list[Any]
+    learners: list[StagedTree]
     centre: Centre | None
 
 
 def centred(
     task: Task,
-    kernel: TreeKernel | None,
+    mix: Mix | None,
     evaluation: Evaluation,
     n_query: int | None,
     *,
@@ -67,7 +76,7 @@ def centred(
     ----------
     task : Task
         What was evaluated, with the design that was used.
-    kernel : TreeKernel or None
+    mix : Mix or None
         Grows the others, as many and on the same subsamples; None to move nothing.
     evaluation : Evaluation
         Values of the ensemble's own learners.
@@ -80,21 +89,32 @@ def centred(
     -----
     With :math:`h_b` the learners and :math:`g_b` the others, values become
     :math:`h_b - \bar h + \bar g`. All that is estimated from how learners differ stays
-    as it was.
+    as it was. The first of the others are of the first kind, the next of the second.
     """
-    if kernel is None:
+    if mix is None:
         return Centred(evaluation, [], None)
-    other = evaluate(
-        replace(task, kernel=kernel),
-        0,
-        len(evaluation.values),
-        n_jobs=n_jobs,
-        progress=progress,
-    ).with_moves(n_query)
-    other = within_budget(other, task.keep_bytes, task.design)
+    B = len(evaluation.values)
+    counts = allocated(np.array([share for _, share in mix]), B)
+    ends = np.cumsum(counts)
+    parts = [
+        evaluate(
+            replace(task, kernel=kernel),
+            int(end - count),
+            int(end),
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+        for (kernel, _), count, end in zip(mix, counts, ends, strict=True)
+        if count
+    ]
+    other = functools.reduce(operator.add, parts).with_moves(n_query)
     shift = other.values.mean(axis=0) - evaluation.values.mean(axis=0)
     moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
-    return Centred(moved, other.learners, Centre(kernel, shift, evaluation.oob))
+    kept = all(len(one.learners) == len(one.values) for one in parts)
+    budget = np.inf if task.keep_bytes is None else task.keep_bytes
+    kept = kept and learner_bytes(other.learners) <= budget
+    learners = alike(other.learners, mix[0][0].n_features) if kept else []
+    return Centred(moved, learners, Centre(mix, shift, evaluation.oob))
 
 
 def uncentred(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
@@ -106,16 +126,12 @@ def uncentred(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
 
 
 def centred_predictor(predictor: Predictor, found: Centred) -> Predictor:
-    """Let a predictor be centred, too.
-
-    Where only some of the others were kept, no more of its own learners are of use.
-    """
+    """Let a predictor be centred, too."""
     if found.centre is None:
         return replace(predictor, centre=None)
-    L = len(found.learners)
-    own = replace(predictor, learners=predictor.learners[:L], centre=None)
-    other = replace(own, kernel=found.centre.kernel, learners=found.learners)
-    return replace(own, centre=replace(other, coding=None))
+    kernel = stored(restaged(found.centre.mix[0][0], Stages(boost=True)))
+    other = replace(predictor, kernel=kernel, learners=found.learners, coding=None)
+    return replace(predictor, centre=replace(other, centre=None))
 
 
 def may_be_centred(design: SubsampleDesign) -> bool:

@@ -93,6 +93,12 @@ class Predictor:
 
     __repr__ = short_repr
 
+    @property
+    def n_kept(self) -> int:
+        """Learners that there are to predict with."""
+        own, centre = len(self.learners), self.centre
+        return own if centre is None else min(own, len(centre.learners))
+
     def rows(self, data: DataLike) -> tuple[Floats, Labels]:
         """Code new data; the labels are its index."""
         if self.coding is None:

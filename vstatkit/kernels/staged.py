@@ -1,7 +1,7 @@
 """Trees in stages: a linear trend, a tree on what it leaves, a second on its errors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -249,6 +249,25 @@ def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
         return kernel
     same = {one.name: getattr(kernel, one.name) for one in fields(TreeKernel)}
     return StagedKernel(**same, stages=stages)
+
+
+def alike(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
+    """Write learners of any stages as those of all of them, for p columns.
+
+    One tree is a stage, and a line of zeros a trend: they predict what they did.
+    """
+    staged = [_as_staged(one) for one in learners]
+    if not any(one.line.size for one in staged):
+        return staged
+    flat = np.zeros(2 * p + 1)
+    return [one if one.line.size else replace(one, line=flat) for one in staged]
+
+
+def _as_staged(learner: Tree | StagedTree) -> StagedTree:
+    if isinstance(learner, StagedTree):
+        return learner
+    sizes = np.array([learner.nodes.size])
+    return StagedTree(learner.nodes, sizes, _NO_SHARES, learner.gains)
 
 
 def stored(kernel: TreeKernel) -> StoredTreeKernel:

@@ -125,7 +125,7 @@ def _curved(results: EnsembleResults) -> list[str]:
     if predictor is None or predictor.coding is None or effects is None:
         return []
     one_column = not isinstance(effects.index, pd.MultiIndex)
-    if not one_column or len(predictor.learners) != results.B:
+    if not one_column or predictor.n_kept != results.B:
         return []
     numeric = [
         name for name in effects.index if name not in predictor.coding.categorical

@@ -115,8 +115,8 @@ def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
     stages = kernel.stages if isinstance(kernel, StagedKernel) else Stages()
     if choice is None:
         return Aim(stages.text) if any(stages) else None
-    errors, centre = choice.least_errors, choice.smoother
-    return Aim(choice.learner, truth=True, errors=errors, centre=centre)
+    errors, mix = choice.least_errors, choice.mixture
+    return Aim(choice.learner, truth=True, errors=errors, mix=mix)
 
 
 def aimed(results: "EnsembleResults") -> "EnsembleResults":

@@ -193,7 +193,7 @@ def continued(
     evaluation = within_budget(evaluation, recipe.task.keep_bytes, design)
     found = centred(
         replace(recipe.task, design=design),
-        None if recipe.centre is None else recipe.centre.kernel,
+        None if recipe.centre is None else recipe.centre.mix,
         evaluation,
         len(results.labels),
         n_jobs=workers,

@@ -16,9 +16,9 @@ def predictor_of(results: "EnsembleResults") -> Predictor:
             "a statistic, or they were saved without learners, or are combinations of "
             "other results. The estimates are in `params` and `summary()`."
         )
-    if len(results.predictor.learners) < results.B:
+    if results.predictor.n_kept < results.B:
         raise ValueError(
-            f"of {results.B:,} learners only {len(results.predictor.learners):,} were "
+            f"of {results.B:,} learners only {results.predictor.n_kept:,} were "
             "kept, so these results do not predict. Give the query points to `fit` as "
             "`at`, or fit with keep_learners=True."
         )

@@ -50,7 +50,7 @@ class Aim:
     bias, bias_error : tuple of float
         Out-of-bag estimate of the bias that is left at the query points, and its
         standard error.
-    centre : str or None
+    mix : str or None
         What learners are that estimates come from, if not the same.
     """
 
@@ -59,7 +59,7 @@ class Aim:
     errors: dict[str, float] = field(default_factory=dict)
     bias: tuple[float, ...] = ()
     bias_error: tuple[float, ...] = ()
-    centre: str | None = None
+    mix: str | None = None
 
 
 @dataclass(frozen=True)

@@ -109,10 +109,10 @@ def _aim_note(results: EnsembleResults, aim: Aim, alpha: float) -> str:
             f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner, {on}"
             "; its bias is reduced, but they are not centred at E[y|x]."
         )
-    if aim.centre is not None:
+    if aim.mix is not None:
         return (
             f"The intervals aim at E[y|x], at {1 - alpha:.4g}. The estimates are means "
-            f"of smooth learners, each {aim.centre}. The standard errors are those of "
+            f"of a mix of learners: {aim.mix}. The standard errors are those of "
             f"learners with less bias, each {on}: that leaves room for a bias of the "
             "estimates, though not for any."
         )
@@ -130,9 +130,9 @@ def _choice_note(results: EnsembleResults) -> str | None:
     errors = ", ".join(f"{name} {number_text(e)}" for name, e in aim.errors.items())
     return (
         f"Learners were chosen by out-of-bag errors of pilot ensembles: {errors} "
-        "(of stages, the least of each kind). Estimates come from the smoothest of "
-        "those whose error is within one standard error of the best, standard errors "
-        "from the least biased within two."
+        "(of stages, the least of each kind). The mix has a small error and is "
+        "smooth; standard errors come from the least biased learner whose error is "
+        "within two standard errors of the best."
     )
 
 
@@ -401,7 +401,7 @@ def _unscored_note(results: EnsembleResults) -> str | None:
 
 def _kept_note(results: EnsembleResults) -> str | None:
     predictor = results.predictor
-    if predictor is None or len(predictor.learners) == results.B:
+    if predictor is None or predictor.n_kept == results.B:
         return None
     return (
         "The learners were not kept, so get_prediction is not available; "

@@ -22,6 +22,7 @@ from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.registry import CODECS
+from vstatkit.kernels.stored_stages import STAGED_CODEC
 from vstatkit.packing import (
     check,
     only,
@@ -51,9 +52,6 @@ ARRAYS = (
     *ERROR_ARRAYS,
 )
 """Arrays that any file may hold; those of the learners are their codecs'."""
-
-TREES = ("trees", "stages")
-"""Kinds of learners that estimates may come from beside others."""
 
 OLDEST = 2
 """Oldest file layout that is read."""
@@ -102,7 +100,7 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
 def known_arrays() -> tuple[str, ...]:
     """List the arrays that a file may hold, those of learners included."""
     learners = [name for codec in CODECS.values() for name in codec.arrays]
-    return (*ARRAYS, *learners, *(CENTRE + name for name in learners))
+    return (*ARRAYS, *learners, *(CENTRE + name for name in STAGED_CODEC.arrays))
 
 
 def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
@@ -156,7 +154,7 @@ def _bring_up_to_date(document: Any) -> None:
         info.setdefault(name, None)
     take(info, "growth", dict).setdefault("atol", None)
     if type(info["aim"]) is dict:
-        info["aim"].setdefault("centre", None)
+        info["aim"].setdefault("mix", None)
     predictor = document.get("predictor")
     if type(predictor) is dict:
         predictor.setdefault("whole_factors", False)
@@ -269,7 +267,7 @@ def _unpack_aim(packed: Any) -> Aim | None:
         errors,
         tuple(numbers["bias"]),
         tuple(numbers["bias_error"]),
-        take(packed, "centre", str, type(None)),
+        take(packed, "mix", str, type(None)),
     )
 
 
@@ -352,15 +350,14 @@ def _unpack_centre(packed: Any, arrays: Arrays, own: Predictor) -> Predictor | N
     if fields is None:
         return None
     kind = take(fields, "kind", str)
-    check(kind in TREES, "estimates come from learners of no known kind.")
-    codec = CODECS[kind]
+    check(kind == STAGED_CODEC.name, "estimates come from learners of no known kind.")
+    codec = STAGED_CODEC
     only(fields, ("kind", *codec.fields), "`centred_at`")
     names = [name for name in codec.arrays if CENTRE + name in arrays]
     found = {name: arrays.pop(CENTRE + name) for name in names}
     B, p = len(own.learners), own.kernel.n_features
     kernel, learners = codec.unpack(fields, found, B, p)
     check(own.kernel.n_classes is None, "classes have one kind of learners.")
-    check(kernel.n_classes is None, "estimates come from learners of classes.")
     return dataclasses.replace(own, kernel=kernel, learners=learners, coding=None)
 
 

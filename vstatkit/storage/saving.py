@@ -13,6 +13,7 @@ from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
 from vstatkit.exceptions import VstatkitError, VstatkitWarning
 from vstatkit.kernels.registry import codec_of
+from vstatkit.kernels.stored_stages import STAGED_CODEC
 from vstatkit.packing import pack, pack_frame, pack_index
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo
@@ -79,7 +80,7 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
 def kept_predictor(results: EnsembleResults) -> Predictor | None:
     """Return what predicts; None where learners were not kept."""
     predictor = results.predictor
-    whole = predictor is not None and len(predictor.learners) == results.B
+    whole = predictor is not None and predictor.n_kept == results.B
     return predictor if whole else None
 
 
@@ -170,11 +171,9 @@ def _pack_predictor(
 def _pack_centre(centre: Predictor | None, arrays: Arrays) -> dict[str, Any] | None:
     if centre is None:
         return None
-    codec = codec_of(centre.kernel)
-    assert codec is not None  # they are trees
-    fields, learners = codec.pack(centre.kernel, centre.learners)
+    fields, learners = STAGED_CODEC.pack(centre.kernel, centre.learners)
     arrays.update({CENTRE + name: one for name, one in learners.items()})
-    return {"kind": codec.name, **fields}
+    return {"kind": STAGED_CODEC.name, **fields}
 
 
 def _warn_left_out(reason: str) -> None:

@@ -1,0 +1,96 @@
+"""Mix learners so that their error is small: no weight is negative."""
+
+import numpy as np
+from scipy import optimize
+
+from vstatkit._typing import Floats, Ints
+
+PRICE = 15.0
+"""What the least smooth learners are charged, in residual variances over units."""
+
+LEAST_SHARE = 0.02
+"""Share from which learners are part of a mix."""
+
+FIRMLY = 1e3
+"""How much more than errors it counts that weights add up to one."""
+
+
+def mixing_weights(first: Floats, second: Floats, n_units: int) -> Floats:
+    r"""Weigh candidates by their out-of-bag residuals in two pilot ensembles.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (c, rows)
+        Residuals of every candidate, from the least smooth to the smoothest.
+    n_units : int
+        Units (rows, or clusters) that the rows belong to.
+
+    Returns
+    -------
+    ndarray of shape (c,)
+        Weights, which add up to one; none is below `LEAST_SHARE` unless it is zero.
+
+    Notes
+    -----
+    With :math:`G_{cd} = \overline{r_c s_d}`, symmetrised, the weights minimise
+
+    .. math::
+
+        w^\top G \, w + \lambda \frac{s^2}{n} \sum_c w_c \frac{C - c}{C - 1} , \qquad
+        w \ge 0, \ \sum_c w_c = 1 ,
+
+    where :math:`s^2 = \min_c G_{cc}` and :math:`\lambda` is `PRICE`. The residuals r
+    and s of the two ensembles have independent Monte Carlo errors, so that their
+    products estimate the error of infinitely many learners. The price makes it smooth
+    where errors do not tell; it is soon small beside them as n grows.
+
+    References
+    ----------
+    Breiman (1996), Stacked regressions, Machine Learning 24,
+    doi:10.1007/BF00117832.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> noise = rng.normal(size=500)
+    >>> bias = np.where(np.arange(500) < 250, 1.0, -1.0)
+    >>> residuals = np.stack([noise, noise + bias])
+    >>> mixing_weights(residuals, residuals, 500).round(2)
+    array([0.92, 0.08])
+    """
+    errors = first @ second.T / first.shape[1]
+    errors = (errors + errors.T) / 2
+    smooth = np.linspace(1.0, 0.0, len(errors)) if len(errors) > 1 else np.zeros(1)
+    price = PRICE * np.diag(errors).min() / n_units * smooth
+    weights = _least(errors + (price[:, None] + price) / 2)
+    weights = np.where(weights < LEAST_SHARE, 0.0, weights)
+    return np.asarray(weights / weights.sum())
+
+
+def _least(matrix: Floats) -> Floats:
+    """Minimise a quadratic form over weights that add up to one.
+
+    Where noise makes it negative in some direction, it counts as zero there.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    firm = FIRMLY * (float(np.abs(root).max()) or 1.0)
+    sides = np.vstack([root, np.full(len(matrix), firm)])
+    goal = np.append(np.zeros(len(matrix)), firm)
+    weights, _ = optimize.nnls(sides, goal, maxiter=100 * len(matrix))
+    return np.asarray(weights / weights.sum())
+
+
+def allocated(weights: Floats, B: int) -> Ints:
+    """Divide B learners by weights; what is left of one goes to the largest remainders.
+
+    Examples
+    --------
+    >>> allocated(np.array([0.5, 0.25, 0.25]), 7)
+    array([3, 2, 2])
+    """
+    wanted = B * weights
+    counts = np.floor(wanted + 1e-9).astype(np.int64)
+    order = np.argsort(counts - wanted, kind="stable")
+    counts[order[: B - counts.sum()]] += 1
+    return counts
