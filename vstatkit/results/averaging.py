@@ -13,7 +13,6 @@ from vstatkit.ensemble.averages import (
     Division,
     RowMove,
     Sample,
-    joined_influence,
 )
 from vstatkit.inference.population import RowInfluence
 from vstatkit.options import with_advice
@@ -94,8 +93,9 @@ class Averaging:
             averager_of(results, sample, se),
             Division(sample.frame, by),
         )
-        found = averager.averages(sample.frame, division.shares)
-        points = averager.influence(found, division.shares)
+        weights = averager.weights(division.shares, 1)
+        found = averager.averages(sample.frame, weights)
+        points = averager.influence([found], weights)
         labels = (
             pd.Index(["average"]) if by is None else pd.Index(division.levels, name=by)
         )
@@ -366,8 +366,9 @@ def _moved(
         Division(sample.frame, by),
     )
     shares = division.shares
-    found = [averager.slopes(move, shares) for move in moves]
-    points = joined_influence([averager.influence(one, shares) for one in found])
+    weights = averager.weights(shares, len(moves))
+    found = [averager.slopes(move, weights) for move in moves]
+    points = averager.influence(found, weights)
     g = len(division.counts)
     places = np.repeat(np.arange(len(table)), g)
     index = table.index
