@@ -304,6 +304,24 @@ def test_rows_are_picked_for_other_rows_and_the_population_alone(res, data, othe
     assert picked(many, "population", share, 5000) == PICKED[0] == 5
 
 
+def test_all_averages_of_a_table_share_the_rows_to_pick(res, other, monkeypatch):
+    asked, of = [], RowWeights.of
+
+    def recorded(shares, most):
+        asked.append(most)
+        return of(shares, most)
+
+    monkeypatch.setattr(RowWeights, "of", recorded)
+    monkeypatch.setattr("vstatkit.ensemble.averages.PICKED_VALUES", 24)
+    res.avg_effects(["x1", "x4"], other, se="population")
+    res.partial_dependence("x4", data=other, grid=[0.2, 0.5, 0.8], se="population")
+    iris = vs.datasets.iris()
+    formula = f"{iris.columns[-1]} ~ Q('{iris.columns[0]}')"
+    classes = vs.fit(formula, iris.iloc[::3], B=20, k=25, rng=2)
+    classes.avg_predictions(iris.iloc[1::3].reset_index(drop=True), se="population")
+    assert asked == [24 // 2, 24 // 3, 24 // 3]
+
+
 def test_picked_rows_have_the_noise_of_all(res, monkeypatch):
     rows = vs.datasets.mars(600, rng=4).assign(g="a")
     some = res.avg_predictions(rows, se="population").results.points
