@@ -94,7 +94,9 @@ class Setting:
         return res, fresh
 
     def fresh(self, seed: int) -> dict[str, pd.DataFrame]:
-        """Tabulate averages over fresh rows alone."""
+        """Tabulate averages over fresh rows alone; clusters have none."""
+        if self.law.groups is not None:
+            return {}
         res, fresh = self.fitted(seed)
         return {FRESH: res.avg_predictions(fresh, se="population").frame}
 

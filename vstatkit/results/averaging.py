@@ -77,7 +77,11 @@ class Averaging:
         -----
         The average of a learner's predictions is a kernel, so that its standard error
         comes from the learners as that of a prediction does; see
-        `vstatkit.inference.population.population_estimates` for the population.
+        `vstatkit.inference.population.population_estimates` for the population. Of
+        rows that are no training rows at most 100 in each average, evenly spaced (and
+        fewer, if averages are many), tell how much of the spread of the predictions
+        is their error: a mean over them is enough, and it is divided by the number of
+        all rows.
 
         Examples
         --------
