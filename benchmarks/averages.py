@@ -1,6 +1,6 @@
 """Averages and curves: whether their standard errors and bands hold.
 
-    python benchmarks/averages.py [data sets] [law ...]
+    python benchmarks/averages.py [data sets] [law ...] [--fresh]
 
 Of every law data sets of 200 rows or so are drawn, and a forest of 2,000 trees is
 fitted to each (the default grows 1,800 to 4,800 of them there). The mean estimated
@@ -14,10 +14,11 @@ variance is divided by the true one, over data sets, of
 each of predictions and of the effect of a predictor. Bands of a partial dependence
 are checked jointly, over 50 points for 50 rows that never change, and over 10 points
 for the population of the training rows. `linear20` and `exclusive` were set aside
-until all was settled; `jumps` was, before the study was repeated.
+until all was settled; `jumps` was, before the study was repeated. With `--fresh` the
+averages over fresh rows are taken alone, on the same data sets.
 """
 
-import sys
+import argparse
 import time
 import warnings
 from dataclasses import replace
@@ -27,6 +28,7 @@ import pandas as pd
 
 import vstatkit as vs
 from vstatkit.results.curves import Curve
+from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.studies import law_parts as parts
 from vstatkit.studies.law import Law
 from vstatkit.studies.laws import LAWS
@@ -47,6 +49,7 @@ LINE = Law(
 
 NAMES = ("line", "mars", "binary", "clusters", "jumps")
 ASIDE = ("linear20", "exclusive")
+FRESH = "population, fresh rows"
 
 
 def law_of(name: str) -> Law:
@@ -73,8 +76,8 @@ class Setting:
         names = [one for one in fixed if one != self.law.groups]
         self.formula = "y ~ " + " + ".join(names)
 
-    def tables(self, seed: int) -> tuple[dict[str, pd.DataFrame], dict[str, Curve]]:
-        """Fit one data set; tabulate its averages, and draw its curves."""
+    def fitted(self, seed: int) -> tuple[EnsembleResults, pd.DataFrame]:
+        """Fit one data set, and draw fresh rows."""
         rng = np.random.default_rng([11, seed])
         data = halved(self.law(rng), self.middle)
         fresh = self.law.predictors(rng, 100)
@@ -88,6 +91,18 @@ class Setting:
             progress=False,
             groups=self.law.groups,
         )
+        return res, fresh
+
+    def fresh(self, seed: int) -> dict[str, pd.DataFrame]:
+        """Tabulate averages over fresh rows alone; clusters have none."""
+        if self.law.groups is not None:
+            return {}
+        res, fresh = self.fitted(seed)
+        return {FRESH: res.avg_predictions(fresh, se="population").frame}
+
+    def tables(self, seed: int) -> tuple[dict[str, pd.DataFrame], dict[str, Curve]]:
+        """Fit one data set; tabulate its averages, and draw its curves."""
+        res, fresh = self.fitted(seed)
         tables = {
             "sample": res.avg_predictions(self.fixed),
             "sample, effect": res.avg_effects(self.move, self.fixed),
@@ -96,8 +111,7 @@ class Setting:
             "population, effect": res.avg_effects(self.move, se="population"),
         }
         if self.law.groups is None:
-            other = res.avg_predictions(fresh, se="population")
-            tables["population, fresh rows"] = other
+            tables[FRESH] = res.avg_predictions(fresh, se="population")
         curves = {
             "curve, sample": res.partial_dependence(
                 "x1", data=self.fixed.iloc[::4], grid=self.grid
@@ -114,12 +128,12 @@ def band_numbers(curve: Curve) -> tuple[np.ndarray, ...]:
     return curve.params.to_numpy(), bounds[:, 0], bounds[:, 1], curve.bse.to_numpy()
 
 
-def measured(name: str, iterations: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def measured(name: str, iterations: int, fresh: bool) -> list[pd.DataFrame]:
     setting = Setting(name)
     found: dict[str, list[np.ndarray]] = {}
     bands: dict[str, list[tuple[np.ndarray, ...]]] = {}
     for seed in range(iterations):
-        tables, curves = setting.tables(seed)
+        tables, curves = (setting.fresh(seed), {}) if fresh else setting.tables(seed)
         for key, frame in tables.items():
             columns = ["estimate", "std_error", "ci_lower", "ci_upper"]
             found.setdefault(key, []).append(frame[columns].to_numpy())
@@ -127,7 +141,7 @@ def measured(name: str, iterations: int) -> tuple[pd.DataFrame, pd.DataFrame]:
             bands.setdefault(key, []).append(band_numbers(curve))
     rows = [row(name, key, np.stack(one)) for key, one in found.items()]
     joint = [band_row(name, key, one) for key, one in bands.items()]
-    return pd.DataFrame(rows), pd.DataFrame(joint)
+    return [pd.DataFrame(one) for one in (rows, joint) if one]
 
 
 def row(name: str, key: str, found: np.ndarray) -> dict[str, object]:
@@ -166,12 +180,16 @@ def band_row(
 
 
 def main() -> None:
-    iterations = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    parser = argparse.ArgumentParser(description="Averages and curves.")
+    parser.add_argument("iterations", nargs="?", type=int, default=200)
+    parser.add_argument("laws", nargs="*", default=(*NAMES, *ASIDE))
+    parser.add_argument("--fresh", action="store_true")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(f"{iterations} data sets of each law, B = {B}")
-    for name in sys.argv[2:] or (*NAMES, *ASIDE):
+    print(f"{asked.iterations} data sets of each law, B = {B}")
+    for name in asked.laws:
         started = time.perf_counter()
-        for table in measured(name, iterations):
+        for table in measured(name, asked.iterations, asked.fresh):
             print(table.round(3).to_string(index=False), flush=True)
         print(f"{time.perf_counter() - started:.0f} s", flush=True)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,19 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.reading import LearnerSums, OwnLearners
-from vstatkit.inference.estimate import ensemble_mean
+from vstatkit.inference.estimate import Estimation, ensemble_mean
 from vstatkit.inference.population import RowInfluence, deletions, row_influence
+from vstatkit.inference.row_noise import RowNoise, row_noise
 from vstatkit.sampling.design import SubsampleDesign
 
 MAX_LEVELS = 50
 """Most levels of a column that averages are taken by."""
+
+PICKED = (5, 100)
+"""Fewest and most rows of an average whose own predictions are looked at."""
+
+PICKED_VALUES = 2_000
+"""Predictions of such rows, of all averages together, by one learner."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +160,66 @@ def _levels(frame: pd.DataFrame, by: str) -> tuple[Ints, list[Any]]:
 
 
 @dataclass(frozen=True)
+class RowWeights:
+    """Weights of rows in averages, and of some rows by themselves.
+
+    Attributes
+    ----------
+    shares : csr_array of shape (g, rows)
+        Weights of the rows in each average.
+    picked : csr_array of shape (p, rows)
+        Weights of single rows, one in each.
+    codes : ndarray of shape (p,)
+        The average that each of these rows is in.
+    scales : ndarray of shape (p,)
+        What the difference between the row and its average is multiplied by, to be the
+        row's influence and that of the rows it stands for.
+    """
+
+    shares: Any
+    picked: Any
+    codes: Ints
+    scales: Floats
+
+    @classmethod
+    def of(cls, shares: Any, most: int) -> "RowWeights":
+        """Pick at most so many rows of each average, evenly spaced."""
+        places, codes, scales = [], [], []
+        for code in range(shares.shape[0]):
+            own = slice(*shares.indptr[code : code + 2])
+            rows, weights = shares.indices[own], shares.data[own]
+            G, s = len(rows), min(len(rows), most)
+            some = np.linspace(0, G - 1, s).astype(np.int64)
+            places.append(rows[some])
+            codes.append(np.full(s, code))
+            scales.append(G / np.sqrt(max(G - 1, 1) * max(s, 1)) * weights[some])
+        columns = np.concatenate(places)
+        entries = np.ones(columns.size), (np.arange(columns.size), columns)
+        picked = sparse.csr_array(entries, shape=(columns.size, shares.shape[1]))
+        return cls(shares, picked, np.concatenate(codes), np.concatenate(scales))
+
+    def over(self, widths: Floats) -> "RowWeights":
+        """Divide the weights of the rows by widths."""
+        shares, picked = (
+            one.multiply(1 / widths).tocsr() for one in (self.shares, self.picked)
+        )
+        return replace(self, shares=shares, picked=picked)
+
+    @cached_property
+    def stacked(self) -> Any:
+        """Weights of averages, then those of single rows, shape (g + p, rows)."""
+        return sparse.vstack([self.shares, self.picked], format="csr")
+
+    def averaged(self, values: Floats, own: Floats | None) -> "Averaged":
+        """Tell averages and single rows apart, from sums of shape (B, (g + p) * c)."""
+        B, g = len(values), self.shares.shape[0]
+        sums = values.reshape(B, self.stacked.shape[0], -1)
+        means, rows = sums[:, :g], sums[:, g:]
+        errors = self.scales[:, None] * (rows - means[:, self.codes])
+        return Averaged(means.reshape(B, -1), own, errors)
+
+
+@dataclass(frozen=True)
 class RowMove:
     """Rows that are set to one value of a predictor, and to another.
 
@@ -180,8 +248,8 @@ class Averager:
     ----------
     predictor : Predictor
         The learners.
-    design : SubsampleDesign
-        Which units each learner saw.
+    estimation : Estimation
+        How variances of predictions are estimated.
     sample : Sample
         Rows averaged over.
     units : ndarray of shape (rows,) or None
@@ -193,11 +261,16 @@ class Averager:
     """
 
     predictor: Predictor
-    design: SubsampleDesign
+    estimation: Estimation
     sample: Sample
     units: Ints | None
     population: bool
     out_of_bag: bool
+
+    @property
+    def design(self) -> SubsampleDesign:
+        """Which units each learner saw."""
+        return self.estimation.design
 
     def coded(self, frame: pd.DataFrame) -> Floats:
         """Code rows, if there is room."""
@@ -215,26 +288,46 @@ class Averager:
             )
         return self.predictor.sums(self.coded(frame), shares, own)
 
-    def slopes(self, move: "RowMove", shares: Any) -> "Averaged":
+    def weights(self, shares: Any, times: int) -> RowWeights:
+        """Weight rows for averages that are taken so many times, in different settings.
+
+        Rows of another sample are looked at by themselves, too, for the population.
+        """
+        n_values = times * shares.shape[0] * self.predictor.kernel.n_outputs
+        most = int(np.clip(PICKED_VALUES // n_values, *PICKED))
+        alone = self.population and self.units is None
+        return RowWeights.of(shares, most if alone else 0)
+
+    def slopes(self, move: "RowMove", weights: RowWeights) -> "Averaged":
         """Average what changes between two settings of the rows, over their widths."""
-        weights = shares.multiply(1 / move.widths).tocsr()
-        before = self.averages(self.sample.at(move.start), weights)
-        after = self.averages(self.sample.at(move.end), weights)
+        over = weights.over(move.widths)
+        before = self.averages(self.sample.at(move.start), over)
+        after = self.averages(self.sample.at(move.end), over)
         return after.less(before, move.widths)
 
-    def averages(self, frame: pd.DataFrame, shares: Any) -> "Averaged":
+    def averages(self, frame: pd.DataFrame, weights: RowWeights) -> "Averaged":
         """Average over the rows of a frame, in several ways."""
-        found = self.sums(frame, shares)
-        own = found.own if self.population else None
-        return Averaged(found.values, own)
+        found = self.sums(frame, weights.stacked)
+        return weights.averaged(found.values, found.own if self.population else None)
 
-    def influence(self, found: "Averaged", shares: Any) -> RowInfluence | None:
-        """Influence of the rows on each of the averages, all outputs of it in a row."""
-        own = found.own
-        if own is None:
+    def influence(
+        self, found: Sequence["Averaged"], weights: RowWeights
+    ) -> RowInfluence | None:
+        """Influence of the rows on averages, in several settings one after the other.
+
+        All levels of a setting are in a row, and all outputs of each.
+        """
+        if not self.population:
             return None
+        parts = [self._influences(one, weights.shares) for one in found]
+        noise = self._noise(found, weights) if self.units is None else None
         shared = self.units is not None
-        n_units = self.design.n if shared else len(own)
+        return RowInfluence(np.concatenate(parts, axis=1), shared, noise)
+
+    def _influences(self, found: "Averaged", shares: Any) -> Floats:
+        """Influences on the averages of one setting."""
+        own = np.asarray(found.own)
+        n_units = len(own) if self.units is None else self.design.n
         without: list[Any] = [None] * shares.shape[0]
         if self.out_of_bag:
             whole = ensemble_mean(self.design, found.values)
@@ -244,7 +337,13 @@ class Averager:
             row_influence(own, one, self.units, n_units, centre)
             for one, centre in zip(shares.toarray(), without, strict=True)
         ]
-        return RowInfluence(np.concatenate(parts, axis=1), shared)
+        return np.concatenate(parts, axis=1)
+
+    def _noise(self, found: Sequence["Averaged"], weights: RowWeights) -> RowNoise:
+        errors = np.stack([one.errors for one in found], axis=2)
+        return row_noise(
+            self.estimation, errors, weights.codes, weights.shares.shape[0]
+        )
 
 
 @dataclass(frozen=True)
@@ -257,23 +356,17 @@ class Averaged:
         The averages.
     own : ndarray of shape (rows, outputs) or None
         A prediction of every row, for its influence.
+    errors : ndarray of shape (B, p, outputs)
+        Influences of single rows, by every learner.
     """
 
     values: Floats
     own: Floats | None
+    errors: Floats
 
     def less(self, other: "Averaged", widths: Floats) -> "Averaged":
         """Take differences; those of rows over their widths, which averages are."""
         own = None
         if self.own is not None and other.own is not None:
             own = (self.own - other.own) / widths[:, None]
-        return Averaged(self.values - other.values, own)
-
-
-def joined_influence(parts: Sequence[RowInfluence | None]) -> RowInfluence | None:
-    """Put the influences on several averages side by side."""
-    known = [one for one in parts if one is not None]
-    if not known:
-        return None
-    values = np.concatenate([one.values for one in known], axis=1)
-    return replace(known[0], values=values)
+        return Averaged(self.values - other.values, own, self.errors - other.errors)

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.ensemble.averages import Averaged, Averager, joined_influence
+from vstatkit.ensemble.averages import Averaged, Averager
 from vstatkit.inference.population import RowInfluence
 from vstatkit.kernels.dependence import Axis, Grid, walks
 
@@ -90,19 +90,21 @@ def set_averages(
     """
     sample, n = averager.sample, len(averager.sample)
     step = max(1, STACKED_ROWS // n)
-    values, points = [], []
+    equal = sparse.csr_array(np.full((1, n), 1 / n))
+    weights = averager.weights(equal, len(settings))
+    parts: list[Averaged] = []
     for first in range(0, len(settings), step):
         some = settings[first : first + step]
         frame = pd.concat([sample.at(one) for one in some], ignore_index=True)
-        shares = sparse.kron(sparse.eye_array(len(some)), np.full((1, n), 1 / n))
+        shares = sparse.kron(sparse.eye_array(len(some)), weights.stacked)
         found = averager.sums(frame, shares, len(some))
-        values.append(found.values)
+        columns = np.split(found.values, len(some), axis=1)
+        own: list[Any] = [None] * len(some)
         if averager.population:
-            one = sparse.csr_array(np.full((1, n), 1 / n))
-            columns = np.split(found.values, len(some), axis=1)
-            parts = map(Averaged, columns, np.split(found.own, len(some)))
-            points += [averager.influence(part, one) for part in parts]
-    return np.concatenate(values, axis=1), joined_influence(points)
+            own = np.split(found.own, len(some))
+        parts += map(weights.averaged, columns, own)
+    values = np.concatenate([one.values for one in parts], axis=1)
+    return values, averager.influence(parts, weights)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Covariances of the estimates."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,10 +55,8 @@ def covariance(
         parts.method, design, scaled, parts.orders
     )
     if points is not None:
-        rows = points.values / estimates.unit
-        joined = joint_influence(
-            design, scaled, parts.method, replace(points, values=rows)
-        )
+        rows = points.divided(estimates.unit)
+        joined = joint_influence(design, scaled, parts.method, rows)
         sampling = sampling + joined.added(joint=True)
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)

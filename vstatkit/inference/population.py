@@ -6,6 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.row_noise import RowNoise
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.influence import influence_concentration
@@ -26,14 +27,24 @@ class RowInfluence:
     shared : bool
         Whether the units are those that the learners were drawn from; otherwise they
         are independent of these.
+    noise : RowNoise or None
+        What errors of the predictions add to the squares of the influences; None where
+        units are shared.
     """
 
     values: Floats
     shared: bool
+    noise: RowNoise | None = None
 
     def combined(self, coefs: Floats) -> "RowInfluence":
         """Influence on linear combinations, shape (r, m), of the averages."""
-        return replace(self, values=self.values @ coefs.T)
+        noise = None if self.noise is None else self.noise.combined(coefs)
+        return replace(self, values=self.values @ coefs.T, noise=noise)
+
+    def divided(self, unit: Floats) -> "RowInfluence":
+        """Influence on the averages in other units, shape (m,)."""
+        noise = None if self.noise is None else self.noise.divided(unit)
+        return replace(self, values=self.values / unit, noise=noise)
 
 
 def row_influence(
@@ -106,25 +117,40 @@ class JointInfluence:
         Through the rows; the same units if `shared`.
     shared : bool
         Whether units are the same.
+    noise : RowNoise or None
+        What errors of the predictions add to the squares of `rows`.
     """
 
     learners: Floats
     rows: Floats
     shared: bool
+    noise: RowNoise | None = None
 
     def added(self, *, joint: bool = False) -> Floats:
         """Add to the sampling variance (m,), or covariance (m, m), of the learners."""
-        own = self.rows.T @ self.rows
+        own = self._of_rows()
         if self.shared:
             cross = self.learners.T @ self.rows
             own = own + cross + cross.T
         return own if joint else np.diag(own).copy()
 
+    def _of_rows(self) -> Floats:
+        """Covariance (m, m) through the rows; none where all of it is noise."""
+        squares = self.rows.T @ self.rows
+        if self.noise is None:
+            return squares
+        left = squares - self.noise.covariance
+        live = np.diag(left) > 0
+        return np.asarray(left * np.outer(live, live))
+
     def powers(self) -> tuple[Floats, Floats]:
         """Add up the second and fourth powers of the influences, each (m,)."""
-        both = [self.learners, self.rows]
+        left, whole = np.diag(self._of_rows()), (self.rows**2).sum(axis=0)
+        share = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
+        rows = np.sqrt(share) * self.rows
+        both = [self.learners, rows]
         if self.shared:
-            both = [self.learners + self.rows]
+            both = [self.learners + rows]
         squares = sum((one**2).sum(axis=0) for one in both)
         fourths = sum((one**4).sum(axis=0) for one in both)
         return np.asarray(squares), np.asarray(fourths)
@@ -156,7 +182,7 @@ def joint_influence(
                 "or give other rows as `data`."
             )
         none = np.zeros((1, values.shape[1]))
-        return JointInfluence(none, points.values, False)
+        return JointInfluence(none, points.values, False, points.noise)
     if source == "moments":
         sums = sum_ensemble(design, values)
         inflation = 1.0 if design.replace else design.n / (design.n - design.k)
@@ -164,7 +190,7 @@ def joint_influence(
     else:
         left_out, n = deletions(design, values)
         learners = np.sqrt((n - 1) / n) * left_out
-    return JointInfluence(learners, points.values, points.shared)
+    return JointInfluence(learners, points.values, points.shared, points.noise)
 
 
 def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:
@@ -237,8 +263,25 @@ def population_estimates(
     learners has no part in the products on average: over the learners without i, the
     mean over i of what :math:`\hat f(x_i)` and the average have in common is what the
     average has in common with itself. Estimators by counts differentiate: there
-    :math:`\hat f(x_i)` is the prediction by all learners, less their average. Rows of
-    another sample add :math:`\sum_j g_j^2`.
+    :math:`\hat f(x_i)` is the prediction by all learners, less their average.
+
+    Rows of another sample are drawn independently of the learners, so that
+
+    .. math::
+
+        \operatorname{Var}(\hat\theta) = \operatorname{E} V
+        + \operatorname{Var}\Bigl(\sum_j w_j f(x_j)\Bigr) ,
+        \qquad f = \operatorname{E} \hat f .
+
+    The spread of the predictions themselves, :math:`\sum_j g_j^2`, is larger than the
+    second part by their errors, of which V has its share already. So it is
+
+    .. math:: V + \sum_j g_j^2 - \sum_j \operatorname{Var}(g_j) ,
+
+    with the variance of :math:`g_j` as `row_noise` estimates it. For m rows of equal
+    weight, whose predictions have the variances :math:`V_j`, what is subtracted is
+    :math:`(\bar V - V) / (m - 1)`. The difference of the sums is a variance of
+    expectations and no less than zero: where noise makes it negative, rows add nothing.
 
     References
     ----------
@@ -247,8 +290,8 @@ def population_estimates(
     doi:10.1111/j.2517-6161.1992.tb01866.x
     """
     parts = found.scaled
-    scaled = replace(points, values=points.values / found.unit)
-    joined = joint_influence(design, values / found.unit, parts.method, scaled)
+    scaled = values / found.unit
+    joined = joint_influence(design, scaled, parts.method, points.divided(found.unit))
     sampling = parts.sampling + joined.added()
     changed = replace(
         parts,

@@ -13,7 +13,6 @@ from vstatkit.ensemble.averages import (
     Division,
     RowMove,
     Sample,
-    joined_influence,
 )
 from vstatkit.inference.population import RowInfluence
 from vstatkit.options import with_advice
@@ -78,7 +77,11 @@ class Averaging:
         -----
         The average of a learner's predictions is a kernel, so that its standard error
         comes from the learners as that of a prediction does; see
-        `vstatkit.inference.population.population_estimates` for the population.
+        `vstatkit.inference.population.population_estimates` for the population. Of
+        rows that are no training rows at most 100 in each average, evenly spaced (and
+        fewer, if averages are many), tell how much of the spread of the predictions
+        is their error: a mean over them is enough, and it is divided by the number of
+        all rows.
 
         Examples
         --------
@@ -94,8 +97,9 @@ class Averaging:
             averager_of(results, sample, se),
             Division(sample.frame, by),
         )
-        found = averager.averages(sample.frame, division.shares)
-        points = averager.influence(found, division.shares)
+        weights = averager.weights(division.shares, 1)
+        found = averager.averages(sample.frame, weights)
+        points = averager.influence([found], weights)
         labels = (
             pd.Index(["average"]) if by is None else pd.Index(division.levels, name=by)
         )
@@ -366,8 +370,9 @@ def _moved(
         Division(sample.frame, by),
     )
     shares = division.shares
-    found = [averager.slopes(move, shares) for move in moves]
-    points = joined_influence([averager.influence(one, shares) for one in found])
+    weights = averager.weights(shares, len(moves))
+    found = [averager.slopes(move, weights) for move in moves]
+    points = averager.influence(found, weights)
     g = len(division.counts)
     places = np.repeat(np.arange(len(table)), g)
     index = table.index

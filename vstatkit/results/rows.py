@@ -10,6 +10,7 @@ from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.averages import Averager, Sample, training_places
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import as_frame
+from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.inference.population import RowInfluence
 from vstatkit.results.file_predictions import held_data
@@ -101,7 +102,7 @@ def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager
     presence = ESTIMATORS[results.variance].source == "presence"
     return Averager(
         predictor=predictor_of(results),
-        design=results.design,
+        estimation=Estimation(results.design, results.variance, orders=results.orders),
         sample=sample,
         units=units,
         population=se == "population",
