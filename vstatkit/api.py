@@ -211,13 +211,12 @@ def fit(
     drawing = Drawing(design, k, B, replace, seed, variance, target != "mean")
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
     choice = chosen(target, built, options, scheme.design, observed.members, n_jobs)
-    built = built if choice is None else choice.kernel
+    built, mix = (built, None) if choice is None else (choice.kernel, choice.parts)
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
     asked = _asked(formula, kernel, options, choice)
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
     limit = memory_bytes(memory_limit)
-    mix = None if choice is None else choice.parts
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit, mix)
     info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
     return evaluated(
