@@ -76,3 +76,32 @@ def test_learners_are_divided_by_shares(rng, B):
         assert counts.sum() == B
         assert (np.abs(counts - B * weights) < 1).all()
     assert_array_equal(allocated(np.array([0.3, 0.3, 0.4]), 10), [3, 3, 4])
+    assert_array_equal(allocated(np.array([0.55, 0.25, 0.2]), 7), [4, 2, 1])
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.015, 0.0), (0.025, 0.025)])
+def test_shares_of_two_percent_are_kept(share, kept):
+    """Two candidates whose errors have nothing in common."""
+    larger = np.sqrt(1 / share - 1)
+    r = np.array([[larger, -larger, 0, 0], [0, 0, 1, -1]])
+    assert_allclose(mixing_weights(r, r, 10**12), [kept, 1 - kept], atol=1e-6)
+
+
+def test_errors_below_zero_count_as_none():
+    """By a grid: of noisy products, what is negative is taken to be zero."""
+    r, s = np.random.default_rng(16).normal(size=(2, 3, 4))
+    G = (r @ s.T + s @ r.T) / 8
+    values, vectors = np.linalg.eigh(G)
+    assert values[0] < -0.3
+    clipped = (vectors * np.maximum(values, 0)) @ vectors.T
+    steps = np.arange(101) / 100
+    grid = [(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1]
+    errors = [w @ clipped @ w for w in np.array(grid)]
+    expected = grid[int(np.argmin(errors))]
+    assert_allclose(mixing_weights(r, s, 10**12), expected, atol=0.02)
+
+
+def test_there_is_no_price_where_errors_are_negative():
+    r = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
+    s = np.array([[-0.1, 0.1, 0.0, 0.0], [0.0, 0.0, 4.0, -4.0]])
+    assert_allclose(mixing_weights(r, s, 1), mixing_weights(r, s, 10**9))

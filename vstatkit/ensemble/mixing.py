@@ -39,10 +39,11 @@ def mixing_weights(first: Floats, second: Floats, n_units: int) -> Floats:
         w^\top G \, w + \lambda \frac{s^2}{n} \sum_c w_c \frac{C - c}{C - 1} , \qquad
         w \ge 0, \ \sum_c w_c = 1 ,
 
-    where :math:`s^2 = \min_c G_{cc}` and :math:`\lambda` is `PRICE`. The residuals r
-    and s of the two ensembles have independent Monte Carlo errors, so that their
-    products estimate the error of infinitely many learners. The price makes it smooth
-    where errors do not tell; it is soon small beside them as n grows.
+    where :math:`s^2 = \min_c G_{cc}`, or zero if that is negative, and
+    :math:`\lambda` is `PRICE`. The residuals r and s of the two ensembles have
+    independent Monte Carlo errors, so that their products estimate the error of
+    infinitely many learners. The price makes it smooth where errors do not tell; it is
+    soon small beside them as n grows.
 
     References
     ----------
@@ -61,7 +62,7 @@ def mixing_weights(first: Floats, second: Floats, n_units: int) -> Floats:
     errors = first @ second.T / first.shape[1]
     errors = (errors + errors.T) / 2
     smooth = np.linspace(1.0, 0.0, len(errors)) if len(errors) > 1 else np.zeros(1)
-    price = PRICE * np.diag(errors).min() / n_units * smooth
+    price = PRICE * max(0.0, np.diag(errors).min()) / n_units * smooth
     weights = _least(errors + (price[:, None] + price) / 2)
     weights = np.where(weights < LEAST_SHARE, 0.0, weights)
     return np.asarray(weights / weights.sum())
@@ -90,7 +91,7 @@ def allocated(weights: Floats, B: int) -> Ints:
     array([3, 2, 2])
     """
     wanted = B * weights
-    counts = np.floor(wanted + 1e-9).astype(np.int64)
+    counts = np.floor(wanted).astype(np.int64)
     order = np.argsort(counts - wanted, kind="stable")
     counts[order[: B - counts.sum()]] += 1
     return counts
