@@ -18,10 +18,20 @@ FEW = 20
 MOSTLY = 0.8
 """Share of the different texts that must look like numbers, or dates."""
 
-_UNIT = r"[^\d\s.,+-]{0,4}"
-_DIGITS = r"(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][+-]?\d+)?"
-_NUMBER = re.compile(rf"\s*[+-]?\s*{_UNIT}\s*[+-]?\s*{_DIGITS}\s*{_UNIT}\s*")
-"""A number with a unit of up to four signs before or after it, such as `€1,200.50`."""
+UNITS = 4
+"""Different units that the numbers of a column may have; `3a`, `3b`, ... are names."""
+
+_CODES = (
+    "EUR USD GBP CHF JPY CNY INR RUB TRY BRL MXN CAD AUD NZD ZAR KRW SGD HKD SEK NOK "
+    "DKK PLN CZK HUF kr Kr Rs Fr"
+)
+_BEFORE = rf"(?:[^\w\s.,#+-]{{0,2}}|[A-Z]{{1,2}}\$|(?:{_CODES.replace(' ', '|')})\.?)"
+_AFTER = r"(?P<unit>[^\d\s.,+-]{0,4})"
+_THOUSANDS = r"\d{1,3}(?:(?:[.' \u00a0\u202f’]\d{3})+|(?:,\d{2})*(?:,\d{3})+)"
+_DIGITS = rf"(?:(?:{_THOUSANDS}|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = re.compile(rf"\s*[+-]?\s*{_BEFORE}\s*[+-]?\s*{_DIGITS}\s*{_AFTER}\s*")
+"""A number with a sign or code of money before it or a unit of up to four signs after
+it, such as `€1,200.50`; a word before it makes a name, such as `room 3`."""
 _PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 _DATE = re.compile(
@@ -85,7 +95,7 @@ def check_texts(
             continue
         if _mostly(_DATE, values):
             raise FormulaError(_as_dates(name, values))
-        if _mostly(_NUMBER, values):
+        if _mostly(_NUMBER, values) and _few_units(values):
             raise FormulaError(_as_numbers(name, values, n_rows))
         if name in left and 2 * len(values) > n_rows:
             raise FormulaError(
@@ -139,6 +149,11 @@ def _texts(column: pd.Series) -> list[str]:
 def _mostly(pattern: re.Pattern[str], values: list[str]) -> bool:
     alike = sum(pattern.fullmatch(one) is not None for one in values)
     return alike >= MOSTLY * len(values)
+
+
+def _few_units(values: list[str]) -> bool:
+    found = map(_NUMBER.fullmatch, values)
+    return len({one["unit"] for one in found if one is not None}) <= UNITS
 
 
 def _as_numbers(name: str, values: list[str], n_rows: int) -> str:
