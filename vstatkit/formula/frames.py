@@ -12,6 +12,9 @@ from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
 
+MAX_NAMES = 30
+"""Names that a sentence lists."""
+
 
 def as_frame(data: DataLike) -> pd.DataFrame:
     """Read any accepted kind of data as a data frame.
@@ -148,6 +151,20 @@ def listed(names: Sequence[str] | pd.Index) -> str:
     """List names; of many, only the first."""
     shown = ", ".join(map(str, names[:12]))
     return f"{shown}, ..." if len(names) > 12 else shown
+
+
+def first_names(names: Sequence[str]) -> str:
+    """List names; of many the first, and how many more there are.
+
+    Examples
+    --------
+    >>> first_names(["a", "b"])
+    'a, b'
+    >>> first_names(["a"] * 1_050)[-20:]
+    ', a, a and 1,020 more'
+    """
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def row_name(label: Any) -> str:
