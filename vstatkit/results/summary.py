@@ -15,7 +15,7 @@ from vstatkit.results.compact import Lines, compact_lines
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.normality_check import NormalityCheck
-from vstatkit.results.notes import summary_notes
+from vstatkit.results.notes import more_note, summary_notes
 from vstatkit.results.sections import (
     Section,
     bias_section,
@@ -113,12 +113,15 @@ def summarise(
         compact_lines(results, full=full),
         bias_section(results),
     ]
+    notes = summary_notes(results, alpha, full=full)
     if full:
         sections += [components_section(results), normality_section(results)]
+    else:
+        notes.append(more_note(results))
     return composed(
         [section for section in sections if section is not None],
         results.info.title if title is None else title,
-        summary_notes(results, alpha, full=full),
+        notes,
         _header(results),
     )
 
