@@ -284,6 +284,12 @@ def test_dates_are_refused_with_the_line_that_converts_them(data, case, formula)
         assert space["data"]["day"].iloc[0] == 7305
 
 
+def test_a_date_is_shown_where_other_texts_come_first(data):
+    days = pd.date_range("2020-01-01", periods=N).strftime("%Y-%m-%d").to_numpy()
+    said = refusal("price ~ day", data.assign(day=["unknown", *days[1:]]))
+    assert "looks like dates, such as '2020-01-02'" in said
+
+
 def test_date_objects_are_categories_where_that_is_asked_for(data):
     day = dt.date(2020, 1, 1)
     frame = data.assign(day=[day + dt.timedelta(days=i % 3) for i in range(N)])

@@ -317,6 +317,17 @@ def test_query_points_may_be_written_otherwise_than_the_data(tmp_path, capsys, h
             assert f"'{frame['x1'][0]}' in {plain}. Write both files alike" in err
 
 
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_the_query_point_that_is_no_number_is_shown(tmp_path, capsys, decimal):
+    frame = vs.datasets.mars(40, rng=1)[["y", "x1", "x2"]].round(4)
+    data, at = tmp_path / "data.csv", tmp_path / "at.csv"
+    frame.to_csv(data, index=False, sep=";", decimal=decimal)
+    at.write_text("x1;x2\n0.5;0.5\n;0.5\noops;0.5\n".replace(".", decimal))
+    status, out, err = run(["y ~ x1 + x2", data, "--at", at, *QUICK], capsys)
+    assert (status, out) == (2, "")
+    assert f"and values such as 'oops' in {at}. Write both files alike" in err
+
+
 def test_rows_that_lack_a_value_are_left_empty(tmp_path, capsys):
     data = vs.datasets.mars(60, rng=1).assign(g=["a", "b", "c"] * 20)
     path, at, out = (tmp_path / name for name in ("d.csv", "at.csv", "out.json"))

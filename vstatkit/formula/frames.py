@@ -1,7 +1,8 @@
 """Read data of any accepted kind, and check it."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Number
 from typing import Any
 
@@ -14,6 +15,8 @@ from vstatkit.formula.expressions import quote
 
 MAX_NAMES = 30
 """Names that a sentence lists."""
+
+_PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 
 def as_frame(data: DataLike) -> pd.DataFrame:
@@ -99,6 +102,30 @@ def is_number(column: pd.Series) -> bool:
 def is_number_kind(kind: Any) -> bool:
     """Tell kinds of numbers from kinds of categories."""
     return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+
+
+def reads_as_number(value: Any) -> bool:
+    """Whether a value is a number, or text that is written as one."""
+    if isinstance(value, str):
+        return _PLAIN_NUMBER.fullmatch(value) is not None
+    return isinstance(value, Number)
+
+
+def first_wrong(
+    column: pd.Series, right: Callable[[Any], bool] = reads_as_number
+) -> Any:
+    """Show why a column is not one of numbers: the first value that is none.
+
+    Where all are written as numbers, it is the first, and None where none is there.
+
+    Examples
+    --------
+    >>> first_wrong(pd.Series([1.5, "2", "oops"])), first_wrong(pd.Series(["1", "2"]))
+    ('oops', '1')
+    """
+    values = column.dropna().tolist()
+    words = (one for one in values if not right(one))
+    return next(words, values[0] if values else None)
 
 
 DATES = frozenset({"date", "datetime", "datetime64", "time", "timedelta", "period"})

@@ -2,14 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from numbers import Number
 from typing import Any
 
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
-from vstatkit.formula.frames import date_advice, is_number_kind, listed, row_name
+from vstatkit.formula.frames import (
+    date_advice,
+    is_number_kind,
+    listed,
+    reads_as_number,
+    row_name,
+)
 from vstatkit.formula.model import Model, variables
 
 FEW = 20
@@ -32,7 +37,6 @@ _DIGITS = rf"(?:(?:{_THOUSANDS}|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _NUMBER = re.compile(rf"\s*[+-]?\s*{_BEFORE}\s*[+-]?\s*{_DIGITS}\s*{_AFTER}\s*")
 """A number with a sign or code of money before it or a unit of up to four signs after
 it, such as `€1,200.50`; a word before it makes a name, such as `room 3`."""
-_PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
@@ -118,7 +122,7 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
     for name in left:
         column = frame[name]
         values = list(pd.unique(column.dropna())) if _texts(column) else []
-        words = [one for one in values if not _reads_as_number(one)]
+        words = [one for one in values if not reads_as_number(one)]
         if not words or 2 * len(words) >= len(values):
             continue
         row = row_name(column.index[column == words[0]][0])
@@ -129,12 +133,6 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
             f"values, or make them missing: {one} = pd.to_numeric({one}, "
             f"errors='coerce'); write C({quote(name)}) if they are classes."
         )
-
-
-def _reads_as_number(value: Any) -> bool:
-    if isinstance(value, str):
-        return _PLAIN_NUMBER.fullmatch(value) is not None
-    return isinstance(value, Number)
 
 
 def _texts(column: pd.Series) -> list[str]:
@@ -202,8 +200,9 @@ def _comma_is_decimal(number: str) -> bool:
 
 
 def _as_dates(name: str, values: list[str]) -> str:
+    first = next(one for one in values if _DATE.fullmatch(one) is not None)
     return (
-        f"column {name!r} is text that looks like dates, such as {values[0]!r}. "
+        f"column {name!r} is text that looks like dates, such as {first!r}. "
         f"{date_advice(name)}"
     )
 

@@ -343,7 +343,7 @@ def _tables(options: argparse.Namespace) -> tuple[DataLike, Points | None]:
     alike = replace(written, likely=table.marks)
     keep_gaps = options.missing == "pass"
     points = read_points(options.at, alike, used, keep_gaps, _tell)
-    check_alike(points, options.at, table.data, used)
+    check_alike(points, options.at, table, used)
     if points.left_out:
         print(f"vstatkit: warning: {points.left_out}", file=sys.stderr)
     return table.data, points
