@@ -3,7 +3,7 @@
 import copy
 import html
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
 from statsmodels.iolib.summary import Summary
@@ -44,9 +44,27 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
     ----------
     notes : list of str
         The numbered notes, not wrapped.
+    width : int
+        Of the tables, in signs.
     """
 
     notes: list[str]
+    width: int
+
+    def put_notes(self, notes: Iterable[str]) -> None:
+        """Put numbered notes below the tables, wrapped, in place of any others."""
+        self.notes = [f"[{j}] {note}" for j, note in enumerate(notes, start=1)]
+        lines = [
+            line
+            for note in self.notes
+            for line in textwrap.wrap(note, self.width, subsequent_indent="    ")
+        ]
+        self.add_extra_txt(["Notes:", *lines])
+
+    def reword(self, said: Callable[[str], str]) -> None:
+        """Say every note in other words."""
+        plain = [note.partition("] ")[2] for note in self.notes]
+        self.put_notes(map(said, plain))
 
     def as_html(self) -> str:
         """Return the tables and notes as HTML."""
@@ -136,18 +154,13 @@ def composed(
     head = 0 if header is None else _header_width(header)
     width = max(WIDTH, head, *(section.width for section in sections))
     summary = EnsembleSummary()
+    summary.width = width
     if header is not None:
         summary.tables.append(_header_table(header, title, width))
     summary.tables.extend(section.table(width) for section in sections)
     if header is None:
         summary.tables[0].title = title
-    summary.notes = [f"[{j}] {note}" for j, note in enumerate(notes, start=1)]
-    lines = [
-        line
-        for note in summary.notes
-        for line in textwrap.wrap(note, width, subsequent_indent="    ")
-    ]
-    summary.add_extra_txt(["Notes:", *lines])
+    summary.put_notes(notes)
     return summary
 
 
