@@ -26,7 +26,7 @@ from vstatkit.shell.files import Content
 from vstatkit.shell.numerals import PLAIN, Marks, as_numbers
 from vstatkit.shell.separators import find_separator
 from vstatkit.shell.tables import Format, read_text
-from vstatkit.shell.words import OPTIONS, in_shell_words
+from vstatkit.shell.words import OPTIONS, in_shell_words, note_in_shell_words
 from vstatkit.sources.text import CsvSource
 
 QUICK = ["--B", "20", "--seed", "1"]
@@ -340,7 +340,7 @@ def flat(text):
 @pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 def test_notes_give_advice_in_words_of_the_shell(tmp_path, capsys):
     path = tmp_path / "data.csv"
-    data = vs.datasets.mars(40, rng=1).assign(g="None yet")
+    data = vs.datasets.mars(42, rng=1).assign(g="None yet")
     data.to_csv(path, index=False)
     few = ["--variance", "corrected", "--k", "38", "--seed", "1"]
     _, out, _ = run(["y ~ x1 + g", path, *few, "--max-B", "64"], capsys)
@@ -353,9 +353,9 @@ def test_notes_give_advice_in_words_of_the_shell(tmp_path, capsys):
         assert word not in said
     assert "No effect of g (None yet): the same" in said, "names stay as they are"
     _, out, _ = run(["y ~ x1", path, "--at", path, *QUICK], capsys)
-    assert "the last 10 are shown; --out FILE.csv holds all." in flat(out)
-    _, out, _ = run(["y ~ x1", path, "--option", "keep_learners=false", *QUICK], capsys)
-    assert "not available; --option keep_learners=true keeps them." in flat(out)
+    assert "the last 20 are shown; --out FILE.csv holds all." in flat(out)
+    kept = note_in_shell_words("not available; keep_learners=True keeps them.")
+    assert kept == "not available; --option keep_learners=true keeps them."
 
 
 def test_the_full_summary_is_shown_on_request(tmp_path, capsys):
@@ -381,6 +381,9 @@ def test_the_full_summary_is_shown_on_request(tmp_path, capsys):
         assert "full adds" not in text
         assert "MC share" in text, end
         assert "nfluence" in text, end
+    markdown = files[".md"].read_text()
+    assert "## Variance\n\n|  | zeta_1 |" in markdown
+    assert "## Influence\n\n|  |" in markdown
 
 
 def test_rows_that_lack_a_value_are_left_empty(tmp_path, capsys):
