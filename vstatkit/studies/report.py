@@ -75,8 +75,8 @@ def linked(markdown: str, out: Path) -> str:
 
     Examples
     --------
-    >>> linked(r"See [E\\[y\\]](nowhere.md).", Path("."))
-    'See "E\\\\[y\\\\]" in the documentation.'
+    >>> linked("See [the other page](nowhere.md).", Path("."))
+    'See "the other page" in the documentation.'
     """
     return _LINK.sub(
         lambda link: (
