@@ -187,8 +187,8 @@ def first_names(names: Sequence[str]) -> str:
     --------
     >>> first_names(["a", "b"])
     'a, b'
-    >>> first_names(["a"] * 1_050)[-20:]
-    ', a, a and 1,020 more'
+    >>> first_names(["a"] * 1_050)[-19:]
+    'a, a and 1,020 more'
     """
     more = len(names) - MAX_NAMES
     return ", ".join(names[:MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
