@@ -211,6 +211,20 @@ def test_values_that_are_no_numbers_are_shown(data):
         res.predict(pd.DataFrame({"x1": [None, "0,5"]}))
 
 
+@pytest.mark.parametrize("right", [0.5, "0.5", " -1e3 "])
+def test_the_value_that_is_no_number_is_shown_and_not_the_first(data, right):
+    res = fit("y ~ x1", data)
+    mixed = pd.Series([right, None, right, "oops", "later"], dtype=object)
+    with pytest.raises(vs.FormulaError, match="values such as 'oops'"):
+        res.predict(pd.DataFrame({"x1": mixed}))
+    weights = np.resize(mixed.dropna().to_numpy(), len(data))
+    with pytest.raises((ValueError, TypeError), match="values such as 'oops'"):
+        fit("y ~ x1", data, weights=weights)
+    for column in (pd.Categorical([1, 2]), [True, False]):
+        with pytest.raises(vs.FormulaError, match=f"values such as '{column[0]}'"):
+            res.predict(pd.DataFrame({"x1": column}))
+
+
 def test_missing_column_in_new_data(data):
     res = fit("y ~ x1 + x2", data)
     with pytest.raises(vs.FormulaError, match="lack column 'x2'"):

@@ -99,11 +99,75 @@ def test_sets_are_drawn_on_given_axes(prediction):
 def test_sets_are_data_frames(prediction):
     sets = prediction.class_sets(0.05)
     assert isinstance(sets, pd.DataFrame)
-    assert type(sets.head(2)) is pd.DataFrame
+    for other in (sets.astype(int), sets.mean().to_frame()):
+        assert type(other) is pd.DataFrame
     assert sets.head(2).attrs == sets.attrs
     other = pickle.loads(pickle.dumps(sets))
     pd.testing.assert_frame_equal(other, sets)
     assert marks(other.plot()) == marks(sets.plot())
+
+
+PARTS = {
+    "head": (lambda s: s.head(2), [0, 1]),
+    "tail": (lambda s: s.tail(2), [3, 4]),
+    "slice": (lambda s: s[1:3], [1, 2]),
+    "places": (lambda s: s.iloc[[4, 0]], [4, 0]),
+    "labels": (lambda s: s.loc[[83, 60]], [3, 1]),
+    "those of several": (lambda s: s[s.sum(axis=1) > 1], None),
+    "copy": (lambda s: s.copy(), [0, 1, 2, 3, 4]),
+    "sorted": (lambda s: s.sort_index(ascending=False), [4, 3, 2, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_rows_of_sets_have_their_picture(prediction, case):
+    sets = prediction.class_sets(0.05)
+    choose, places = PARTS[case]
+    if places is None:
+        places = np.flatnonzero(sets.to_numpy().sum(axis=1) > 1)
+    ax = choose(sets).plot()
+    np.testing.assert_array_equal(
+        ax.collections[0].get_array(), sets.probabilities.to_numpy()[places]
+    )
+    chosen = sets.to_numpy()[places]
+    assert marks(ax) == set(zip(*np.nonzero(chosen), strict=True))
+    assert texts(ax.get_yticklabels()) == [str(sets.index[row]) for row in places]
+
+
+def test_classes_of_sets_have_their_picture():
+    sets = made([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]], [0.2, 0.4, 0.5], ["a", "b", "c"])
+    ax = sets[["c", "a"]].head(1).plot()
+    assert texts(ax.get_xticklabels()) == ["a\n0.20", "c\n0.50"]
+    np.testing.assert_array_equal(ax.collections[0].get_array(), [[0.6, 0.1]])
+    assert marks(ax) == {(0, 0)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: ~s,
+        lambda s: s.T,
+        lambda s: s.rename(index={0: 7}),
+        lambda s: s.rename(columns=str.upper),
+        lambda s: pd.concat([s, ~s]),
+    ],
+)
+def test_what_is_no_row_of_sets_says_so(change):
+    sets = made([[0.6, 0.4], [0.2, 0.8]], [0.5, 0.5], ["a", "b"])
+    with pytest.raises(ValueError, match=r"get_prediction\(rows\).class_sets\(\).plot"):
+        change(sets).plot()
+
+
+def test_rows_whose_labels_repeat_are_not_guessed():
+    shares, labels = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]), pd.Index([0, 0, 1])
+    sets = probable_classes(shares, np.array([0.5, 0.5]), labels, ["a", "b"], 0.1)
+    np.testing.assert_array_equal(sets.plot().collections[0].get_array(), shares)
+    np.testing.assert_array_equal(
+        sets.tail(1).plot().collections[0].get_array(), shares[2:]
+    )
+    for part in (sets.tail(2), sets.iloc[[0, 1]], sets.iloc[[2, 1, 0]]):
+        with pytest.raises(ValueError, match="whose labels repeat"):
+            part.plot()
 
 
 def test_a_picture_is_of_the_sets_as_they_were_made(prediction):

@@ -17,6 +17,7 @@ from vstatkit.kernels import registry as kernels
 from vstatkit.results import drawing
 from vstatkit.sampling import registry as designs
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.shell.outputs import Show, as_text
 from vstatkit.variance import registry as estimators
 from vstatkit.variance.estimate import estimate_covariance
 
@@ -157,7 +158,7 @@ def test_the_command_knows_what_came_from_outside(plugin, data, tmp_path):
         B=40,
         rng=1,
     )
-    assert ran.stdout == f"{expected.summary()}\n"
+    assert ran.stdout == as_text(expected, {}, Show())
 
 
 def test_a_plugin_that_is_missing_says_so(capsys):

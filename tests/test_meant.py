@@ -197,6 +197,47 @@ def test_categories_that_are_written_as_numbers_stay(data, frame, formula):
     assert fit(formula, frame(data)).nobs > 0
 
 
+NUMBERED = {
+    "text": lambda i: f"text {i}",
+    "item": lambda i: f"item {i}",
+    "room": lambda i: f"room {i}b",
+    "letter": lambda i: f"p{i}",
+    "number sign": lambda i: f"#{i}",
+    "house": lambda i: f"{i}{'abcdefgh'[i % 8]}",
+    "version": lambda i: f"{i}.{i % 7}.{i % 5}",
+    "phone": lambda i: f"030 {10_000 + i}",
+}
+
+
+@pytest.mark.parametrize("case", NUMBERED)
+def test_names_that_have_a_number_are_no_numbers(data, case):
+    """As a predictor they are categories, and too many as a response."""
+    frame = data.assign(name=[NUMBERED[case](i) for i in range(N)])
+    assert fit("x ~ name", frame.head(30)).nobs == 30
+    said = refusal("name ~ x", frame)
+    assert f"300 different values in 300 rows, such as {frame['name'][0]!r}" in said
+    assert "too many to be classes" in said
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "1.234,{:02}",
+        "EUR {}",
+        "US${}",
+        "Rs. {}",
+        "<{}",
+        "{} km/h",
+        "1,23,4{:02}",
+        "{}.",
+    ],
+)
+def test_numbers_are_known_by_their_money_units_and_thousands(data, written):
+    texts = [written.format(i) for i in range(10, 99)]
+    said = refusal("name ~ x", data.head(len(texts)).assign(name=texts))
+    assert f"text that looks like numbers, such as {texts[0]!r}" in said
+
+
 def test_texts_as_a_response_must_repeat(data):
     names = [f"person {chr(97 + i % 26)}{i}x" for i in range(N)]
     said = refusal("price ~ x", data.assign(price=names))
@@ -241,6 +282,12 @@ def test_dates_are_refused_with_the_line_that_converts_them(data, case, formula)
         space = {"data": frame.copy(), "pd": pd}
         exec(line, space)
         assert space["data"]["day"].iloc[0] == 7305
+
+
+def test_a_date_is_shown_where_other_texts_come_first(data):
+    days = pd.date_range("2020-01-01", periods=N).strftime("%Y-%m-%d").to_numpy()
+    said = refusal("price ~ day", data.assign(day=["unknown", *days[1:]]))
+    assert "looks like dates, such as '2020-01-02'" in said
 
 
 def test_date_objects_are_categories_where_that_is_asked_for(data):

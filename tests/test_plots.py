@@ -9,6 +9,7 @@ import pytest
 
 import vstatkit as vs
 from vstatkit import plots
+from vstatkit.results.drawing import PLOTS
 
 
 @pytest.fixture(scope="module")
@@ -277,3 +278,62 @@ def test_pictures_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="needs results of `fit`"):
         plots.plot_profile(res, "x1")
     assert res.plot().get_xlabel().startswith("mean")
+
+
+def test_a_partial_dependence_says_what_it_needs(res):
+    with pytest.raises(ValueError, match=r"`variable`.* variable='x1'; .* x1, x2, g\."):
+        res.plot(kind="partial dependence")
+    with pytest.raises(
+        ValueError, match=r"got \[\], and the predictors are x1, x2, g\."
+    ):
+        res.partial_dependence()
+    two = res.plot(kind="partial dependence", variable=["x1", "g"])
+    assert [ax.get_ylabel() for ax in two] == ["g", "g"]
+
+
+def test_pictures_of_a_statistic_say_that_it_does_not_predict():
+    mean = vs.statistic("mean", np.arange(20.0), k=5, B=20, rng=1)
+    with pytest.raises(ValueError, match="'mean' is a statistic"):
+        mean.plot(kind="partial dependence")
+
+
+@pytest.mark.parametrize("kind", ["profile", "average effects", "partial dependence"])
+def test_pictures_need_predictors(kind):
+    data = vs.datasets.mars(30, rng=4)
+    res = vs.fit("y ~ 1", data, kernel="ols", B=20, rng=1)
+    with pytest.raises(ValueError, match="the model has no predictors"):
+        res.plot(kind=kind)
+
+
+def test_options_that_a_picture_lacks_are_named(res):
+    with pytest.raises(TypeError) as caught:
+        res.plot(variable="x1")
+    assert str(caught.value) == (
+        "the picture 'effects' has no option 'variable'. Its options are: alpha. "
+        "'variable' is one of kind='profile' and kind='partial dependence'."
+    )
+    with pytest.raises(
+        TypeError, match=r"are: variable, alpha, data, points, grid, se"
+    ):
+        res.plot(kind="partial dependence", variable="x1", about=1)
+    with pytest.raises(TypeError, match="'variable'; did you mean 'variables'"):
+        res.plot(kind="average effects", variable="x1")
+    with pytest.raises(TypeError, match=r"Its options are: none\.$"):
+        res.plot(kind="convergence", color="red")
+
+
+def test_importance_is_drawn_at_any_level(res):
+    wide, narrow = (
+        res.plot(kind="importance", variables=["x1", "x2"], alpha=alpha)
+        for alpha in (0.01, 0.5)
+    )
+    spans = [
+        np.ptp([part[:, 0] for part in ax.collections[0].get_segments()], axis=1)
+        for ax in (wide, narrow)
+    ]
+    assert (spans[0] > spans[1]).all()
+
+
+def test_pictures_of_ones_own_may_take_anything(res, monkeypatch):
+    monkeypatch.setitem(PLOTS, "own", lambda results, *, ax=None, **options: options)
+    assert res.plot(kind="own", anything=1) == {"anything": 1}

@@ -220,7 +220,10 @@ def test_settings_seed_versions_and_notes_are_there(forest, written):
     assert page.table("Versions")["numpy"]["Version"] == np.__version__
     assert page.table("Versions")["vstatkit"]["Version"] == vs.__version__
     said = " ".join(page.texts)
-    for note in forest.summary().notes:
+    *notes, more = forest.summary().notes
+    assert "summary(full=True)" in more
+    assert "summary(full=True)" not in said, "a page has no such thing, and all tables"
+    for note in notes:
         assert note.split("] ", 1)[1] in said
     assert "x4 from" in said
 

@@ -312,11 +312,44 @@ def test_restrictions_are_taken_as_a_list_of_texts(data):
 
 
 def test_equal_labels_take_a_matrix_but_no_words(data):
-    res = vs.fit("y ~ x1", data, B=40, rng=1, at=data.iloc[[0, 0, 1]])
+    at = data.iloc[[0, 0, 1]].set_axis(["p", "p", "q"])
+    res = vs.fit("y ~ x1", data, B=40, rng=1, at=at)
     contrast = res.t_test([[1, -1, 0]])
     assert contrast.params.item() == 0
-    with pytest.raises(ValueError, match="estimates with different names"):
-        res.t_test("0 = 1")
+    for text in ("p = 1", "q - 2 * p = 0", "x1 = 0, p = 0"):
+        with pytest.raises(ValueError, match="'p' is the name of 2 estimates; give a"):
+            res.t_test(text)
+    with pytest.raises(vs.FormulaError, match=r"The names are: q, x1\."):
+        res.t_test("r = 0")
+
+
+@pytest.mark.parametrize("labels", [["p", "p", "q"], [0, 0, 1]])
+def test_words_that_are_clear_are_taken_beside_equal_labels(data, labels):
+    at = data.iloc[[0, 0, 1]]
+    wanted = vs.fit("y ~ x1 + x4", data, B=40, rng=1, at=at.set_axis(["a", "b", "q"]))
+    res = vs.fit("y ~ x1 + x4", data, B=40, rng=1, at=at.set_axis(labels))
+    texts = ["x1 = 0, x4 = x1"] + (["q = 2 * x1"] if "q" in labels else [])
+    for text in texts:
+        found, same = res.t_test(text), wanted.t_test(text)
+        np.testing.assert_array_equal(found.tvalues, same.tvalues)
+
+
+def test_levels_called_as_rows_are_clear(data):
+    """The effect g[p] is no word p, though it has these signs."""
+    data = data.assign(g=np.tile(["m", "p", "q"], len(data))[: len(data)])
+    at = data.iloc[[0, 0, 1]].set_axis(["p", "p", "z"])
+    res = vs.fit("y ~ g", data, B=40, rng=1, at=at)
+    assert len(res.t_test("g[p] = 0").params) == 1
+    assert len(res.t_test("g = 0").params) == 2
+
+
+def test_equal_labels_of_classes_are_refused_by_their_own_name():
+    iris = vs.datasets.iris()
+    at = iris.iloc[[0, 0, 70]].set_axis(["p", "p", "q"])
+    res = vs.fit("species ~ petal_length", iris, B=40, rng=1, at=at)
+    assert len(res.t_test("q = 0").params) == 3
+    with pytest.raises(ValueError, match=r"'p.*setosa.*' is the name of 2 estimates"):
+        res.t_test("p = 0")
 
 
 def test_labels_of_several_levels_are_all_shown(data):

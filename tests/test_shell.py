@@ -26,7 +26,7 @@ from vstatkit.shell.files import Content
 from vstatkit.shell.numerals import PLAIN, Marks, as_numbers
 from vstatkit.shell.separators import find_separator
 from vstatkit.shell.tables import Format, read_text
-from vstatkit.shell.words import OPTIONS, in_shell_words
+from vstatkit.shell.words import OPTIONS, in_shell_words, note_in_shell_words
 from vstatkit.sources.text import CsvSource
 
 QUICK = ["--B", "20", "--seed", "1"]
@@ -49,8 +49,13 @@ def run(arguments, capsys):
     return status, *capsys.readouterr()
 
 
+def printed(res, alpha=0.05):
+    """What a shell shows of results: the summary, in its own words."""
+    return outputs.as_text(res, {}, outputs.Show(alpha))
+
+
 def summary(frame, formula='Größe ~ Q("living area") + zone', **options):
-    return f"{vs.fit(formula, frame, B=20, rng=1, **options).summary()}\n"
+    return printed(vs.fit(formula, frame, B=20, rng=1, **options))
 
 
 def comma(frame):
@@ -297,7 +302,7 @@ def test_query_points_are_written_as_the_data_are(tmp_path, capsys):
     frame = pd.DataFrame({"y": range(40), "x": np.arange(40) + 0.25})
     wanted = vs.fit("y ~ x", frame, at={"x": [1.234]}, B=20, rng=1)
     assert status == 0
-    assert out.startswith(f"{wanted.summary()}\n")
+    assert out.startswith(printed(wanted))
 
 
 @pytest.mark.parametrize("how", [[], ["--decimal", ","]])
@@ -315,6 +320,70 @@ def test_query_points_may_be_written_otherwise_than_the_data(tmp_path, capsys, h
         elif at == plain:
             assert (status, out) == (2, "")
             assert f"'{frame['x1'][0]}' in {plain}. Write both files alike" in err
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_the_query_point_that_is_no_number_is_shown(tmp_path, capsys, decimal):
+    frame = vs.datasets.mars(40, rng=1)[["y", "x1", "x2"]].round(4)
+    data, at = tmp_path / "data.csv", tmp_path / "at.csv"
+    frame.to_csv(data, index=False, sep=";", decimal=decimal)
+    at.write_text("x1;x2\n0.5;0.5\n;0.5\noops;0.5\n".replace(".", decimal))
+    status, out, err = run(["y ~ x1 + x2", data, "--at", at, *QUICK], capsys)
+    assert (status, out) == (2, "")
+    assert f"and values such as 'oops' in {at}. Write both files alike" in err
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
+def test_notes_give_advice_in_words_of_the_shell(tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    data = vs.datasets.mars(42, rng=1).assign(g="None yet")
+    data.to_csv(path, index=False)
+    few = ["--variance", "corrected", "--k", "38", "--seed", "1"]
+    _, out, _ = run(["y ~ x1 + g", path, *few, "--max-B", "64"], capsys)
+    said = flat(out)
+    assert "E[y|x], at which --target truth aims." in said
+    assert "--variance hoeffding goes beyond it." in said
+    assert "B stopped at --max-B 64." in said
+    assert "] --full adds variance components and normality tests." in said
+    for word in ("summary(", "full=", "='", "`"):
+        assert word not in said
+    assert "No effect of g (None yet): the same" in said, "names stay as they are"
+    _, out, _ = run(["y ~ x1", path, "--at", path, *QUICK], capsys)
+    assert "the last 20 are shown; --out FILE.csv holds all." in flat(out)
+    kept = note_in_shell_words("not available; keep_learners=True keeps them.")
+    assert kept == "not available; --option keep_learners=true keeps them."
+
+
+def test_the_full_summary_is_shown_on_request(tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    vs.datasets.mars(40, rng=1).to_csv(path, index=False)
+    files = {end: tmp_path / f"table{end}" for end in (".txt", ".html", ".tex", ".md")}
+    written = [part for file in files.values() for part in ("--out", file)]
+    _, short, _ = run(["y ~ x1", path, *written, *QUICK], capsys)
+    texts = {end: file.read_text() for end, file in files.items()}
+    assert "--full adds" in short
+    assert "The Variance table is raw" not in short
+    for end, text in texts.items():
+        assert "full adds" in text
+        assert "MC share" not in text, end
+    _, out, _ = run(["y ~ x1", path, "--full", *written, *QUICK], capsys)
+    assert out.startswith(short.split("\nTypical row")[0])
+    res = vs.fit("y ~ x1", path, B=20, rng=1)
+    assert out == f"{res.summary(full=True)}\n".replace(
+        "target='truth'", "--target truth"
+    )
+    for end, file in files.items():
+        text = file.read_text()
+        assert "full adds" not in text
+        assert "MC share" in text, end
+        assert "nfluence" in text, end
+    markdown = files[".md"].read_text()
+    assert "## Variance\n\n|  | zeta_1 |" in markdown
+    assert "## Influence\n\n|  |" in markdown
 
 
 def test_rows_that_lack_a_value_are_left_empty(tmp_path, capsys):
@@ -433,7 +502,7 @@ def test_large_files_are_read_in_batches_however_written(frame, tmp_path, monkey
     found = tables.open_table(str(path), written, pytest.fail).data
     assert found == CsvSource(path, ";", "cp1252", ",")
     res = vs.fit("Größe ~ .", found, B=20, rng=1)
-    assert f"{res.summary()}\n" == summary(frame)
+    assert printed(res) == summary(frame)
     with pytest.raises(DataError, match="Try --encoding cp1252"):
         tables.open_table(str(path), Format(), pytest.fail)
     with pytest.raises(DataError, match="too large for --thousands"):
@@ -443,7 +512,7 @@ def test_large_files_are_read_in_batches_however_written(frame, tmp_path, monkey
 def test_tab_separated_files_are_data_of_fit(frame, tmp_path):
     path = tmp_path / "data.tsv.gz"
     frame.to_csv(path, sep="\t", index=False)
-    assert f"{vs.fit('Größe ~ .', path, B=20, rng=1).summary()}\n" == summary(frame)
+    assert printed(vs.fit("Größe ~ .", path, B=20, rng=1)) == summary(frame)
 
 
 def test_groups_weights_and_options_reach_the_fit(tmp_path, capsys):
@@ -469,7 +538,7 @@ def test_groups_weights_and_options_reach_the_fit(tmp_path, capsys):
         rng=1,
     )
     assert status == 0
-    assert out == f"{res.summary()}\n"
+    assert out == printed(res)
 
 
 def test_target_and_observations_reach_the_fit(tmp_path, capsys):
@@ -638,7 +707,7 @@ def test_results_are_saved(tmp_path, capsys):
     vs.datasets.mars(40, rng=1).to_csv(path, index=False)
     status, out, err = run(["y ~ x1", path, "--save", kept, *QUICK], capsys)
     assert (status, err) == (0, f"vstatkit: note: results saved in {kept}\n")
-    assert out == f"{vs.load(kept).summary()}\n"
+    assert out == printed(vs.load(kept))
 
 
 def test_a_report_is_written(tmp_path, capsys):
@@ -647,7 +716,7 @@ def test_a_report_is_written(tmp_path, capsys):
     options = ["--report", page, "--alpha", "0.1", *QUICK]
     status, out, err = run(["y ~ x1", path, *options], capsys)
     res = vs.fit("y ~ x1", pd.read_csv(path), B=20, rng=1)
-    assert (status, out) == (0, f"{res.summary(0.1)}\n")
+    assert (status, out) == (0, printed(res, 0.1))
     assert err == f"vstatkit: note: report written to {page}\n"
     res.report(tmp_path / "other.html", alpha=0.1)
     assert page.read_text("utf-8") == (tmp_path / "other.html").read_text("utf-8")

@@ -245,6 +245,65 @@ def test_few_units_are_not_relied_on(data, sites, said):
     assert "relied on" not in text
 
 
+def tiny(n, **options):
+    data = vs.datasets.mars(n, rng=3)
+    return vs.fit("y ~ x1", data, rng=1, at=data.head(2), **options)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_very_few_units_have_no_measured_coverage(n):
+    for variance in ("jackknife", "corrected"):
+        text = words(tiny(n, B=300, variance=variance).summary())
+        assert f"than 20 observations, least of all with {n}." in text
+        assert "measured" not in text
+        assert "hoeffding" not in text
+
+
+def test_what_was_measured_by_the_jackknife_is_said_of_it_alone():
+    measured = "than 20 observations: even with the jackknife's variance"
+    assert measured in words(tiny(5, B=60, variance="jackknife").summary())
+    text = words(tiny(5, B=60, variance="corrected").summary())
+    assert "with fewer than 20 observations. k = 4" in text.replace(" [6]", "")
+    assert "even with" not in text
+
+
+def test_a_better_estimator_is_advised_only_where_it_tells():
+    """`variance="auto"` would have taken it there."""
+    advice = "variance='hoeffding' goes beyond it"
+    for n, needs in ((6, "4 of them or more; these leave out 2.4"), (30, None)):
+        res = tiny(n, B=60)
+        text = words(res.with_variance("corrected").summary())
+        assert (res.variance == "hoeffding") == (needs is None)
+        said = f", but needs subsamples that leave out {needs} on average."
+        assert f"{advice}{'.' if needs is None else said}" in text
+
+
+def test_scores_of_no_observation_are_said_to_be_none():
+    text = words(tiny(2, B=2).summary())
+    assert "no out-of-bag scores: all 2 observations were in every subsample." in text
+    assert "the others" not in text
+
+
+def test_learners_are_not_called_few_and_enough_at_once():
+    res = tiny(2, B="auto")
+    assert res.diagnostics["bounded"].any()
+    text = words(res.summary())
+    assert "B was grown until the Monte Carlo error" in text
+    assert "is too small" not in text
+    assert "1 of 2 estimates is the largest that the spread of single" in text
+    few = words(tiny(10, B=5).summary())
+    assert "B = 5 is too small: the std err of 2 of 2 estimates is only" in few
+
+
+@pytest.mark.parametrize("n", [7, 8])
+def test_a_full_summary_is_promised_no_tests_that_it_lacks(n):
+    res = tiny(n, B=60)
+    full = words(res.summary(full=True))
+    promised = "adds variance components and normality tests" in words(res.summary())
+    assert promised == (n == 8)
+    assert ("Too few observations for normality tests" in full) == (n == 7)
+
+
 def test_negative_variances_are_shown_as_such(data):
     noise = data.assign(y=np.random.default_rng(1).normal(size=80))
     res = vs.fit("y ~ x1", noise, k=70, B=20, rng=2, at=noise.head(12))

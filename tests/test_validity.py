@@ -1,6 +1,7 @@
 """The validity study: what it keeps, what it makes of it, and the command."""
 
 import math
+import re
 import subprocess
 from pathlib import Path
 
@@ -316,6 +317,20 @@ def test_the_page_is_what_its_tables_say():
     page = (docs / "validity.md").read_text(encoding="utf-8")
     assert report(Findings(*frames, absent=["EconML"])).markdown + "\n" == page
     assert "](truth.md)" in page
+
+
+def test_a_page_links_only_to_what_is_there(tmp_path):
+    found = report(made_up([0.94, 0.96], ["noise", "jumps"]))
+    page = tmp_path / "validity.md"
+    found.write(tmp_path)
+    alone = page.read_text(encoding="utf-8")
+    assert '"Intervals that aim at E\\[y|x\\]" in the documentation has cov' in alone
+    pages = re.findall(r"\]\(([^)]*)\)", alone)
+    assert pages == ["validity.png"]
+    assert all((tmp_path / name).is_file() for name in pages)
+    (tmp_path / "truth.md").write_text("# Truth\n")
+    found.write(tmp_path)
+    assert page.read_text(encoding="utf-8") == found.markdown + "\n"
 
 
 # ------------------------------------------------------------------ the command

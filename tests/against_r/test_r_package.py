@@ -54,7 +54,7 @@ def test_r_checks_the_package_without_errors_or_warnings(reticulate, tmp_path):
     (status,) = re.findall("^Status: (.*)$", report, re.MULTILINE)
     assert "WARNING" not in status, report
     assert "ERROR" not in status, report
-    for name in ("fits", "formulas", "conditions", "forests", "habits"):
+    for name in ("fits", "formulas", "conditions", "forests", "habits", "predictions"):
         assert f"Running ‘{name}.R’" in report
 
 

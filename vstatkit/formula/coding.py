@@ -14,6 +14,7 @@ from vstatkit.formula.expressions import category_name, columns_in, plain_name
 from vstatkit.formula.frames import (
     as_frame,
     check_finite,
+    first_wrong,
     is_number,
     is_number_kind,
     listed,
@@ -146,7 +147,7 @@ class Coding:
             if is_number_kind(trained[name]) and not is_number_kind(kinds[name]):
                 raise FormulaError(
                     f"column {name!r} must be numeric, as in the training data; the "
-                    f"new data have values such as {_first(frame[name])!r}."
+                    f"new data have values such as {str(first_wrong(frame[name]))!r}."
                 )
 
     def _check_levels(self, frame: pd.DataFrame) -> None:
@@ -194,10 +195,6 @@ class Coding:
 def _shown(level: Any) -> str:
     """Write a level; a whole number without a point, however it came."""
     return f"{level:.15g}" if isinstance(level, float) else str(level)
-
-
-def _first(column: pd.Series) -> str:
-    return str(next(iter(column.dropna()), None))
 
 
 def categories(

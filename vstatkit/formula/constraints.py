@@ -2,16 +2,14 @@
 
 import re
 import reprlib
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from vstatkit._typing import Floats, Restrictions
 from vstatkit.formula.engine import read_constraint
-from vstatkit.formula.frames import nearest
-
-MAX_NAMES = 30
-"""Names that an error lists."""
+from vstatkit.formula.frames import first_names, nearest
 
 
 def one_text(R: Restrictions) -> Restrictions:
@@ -119,22 +117,25 @@ def _from_words(
     R: str, names: Sequence[str], predictors: Sequence[str]
 ) -> tuple[str, Floats, Floats]:
     """Read restrictions in words, spelt out; numbers are values, whatever rows are."""
-    if len(set(names)) < len(names):
-        raise ValueError(
-            "restrictions in words need estimates with different names; give a "
-            "matrix with a column for each estimate."
-        )
-    named = [one in predictors or not _is_number(one) for one in names]
-    words = [one for one, usable in zip(names, named, strict=True) if usable]
-    hint = _names_hint(words, len(names))
+    times = Counter(names)
+    words = [one for one in times if one in predictors or not _is_number(one)]
+    clear = [one for one in words if times[one] == 1]
+    hint = _names_hint(clear, numbers=len(words) < len(times))
     if not R.strip() or not words:
         raise ValueError(f"`R` names nothing that can be restricted.{hint}")
     plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
     R = spelt_out(plain, words, predictors)
     hint += _meant(R, words)
     found, constants = read_constraint(R, words, hint=hint)
+    for word, column in zip(words, found.T, strict=True):
+        if times[word] > 1 and column.any():
+            raise ValueError(
+                f"{word!r} is the name of {times[word]} estimates; give a matrix with "
+                "a column for each estimate, or label the rows of `at` otherwise."
+            )
     coefs = np.zeros((len(found), len(names)))
-    coefs[:, named] = found
+    places = {name: place for place, name in enumerate(names)}
+    coefs[:, [places[word] for word in words]] = found
     return R, coefs, constants
 
 
@@ -170,12 +171,10 @@ def _meant(R: str, words: Sequence[str]) -> str:
     return ""
 
 
-def _names_hint(words: Sequence[str], n_names: int) -> str:
-    """Say which names there are, and what to do about others."""
-    shown = ", ".join(words[:MAX_NAMES])
-    more = f" and {len(words) - MAX_NAMES:,} more" if len(words) > MAX_NAMES else ""
-    said = f"\nThe names are: {shown}{more}." if words else ""
-    if len(words) == n_names:
+def _names_hint(words: Sequence[str], *, numbers: bool) -> str:
+    """Say which names there are, and what to do about rows called by numbers."""
+    said = f"\nThe names are: {first_names(words)}." if words else ""
+    if not numbers:
         return said
     return (
         f"{said}\nNumbers are values, not names of rows: combine rows by a matrix with "

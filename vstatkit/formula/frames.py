@@ -1,7 +1,8 @@
 """Read data of any accepted kind, and check it."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Number
 from typing import Any
 
@@ -11,6 +12,11 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
+
+MAX_NAMES = 30
+"""Names that a sentence lists."""
+
+_PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 
 def as_frame(data: DataLike) -> pd.DataFrame:
@@ -98,6 +104,30 @@ def is_number_kind(kind: Any) -> bool:
     return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
 
 
+def reads_as_number(value: Any) -> bool:
+    """Whether a value is a number, or text that is written as one."""
+    if isinstance(value, str):
+        return _PLAIN_NUMBER.fullmatch(value) is not None
+    return isinstance(value, Number)
+
+
+def first_wrong(
+    column: pd.Series, right: Callable[[Any], bool] = reads_as_number
+) -> Any:
+    """Show why a column is not one of numbers: the first value that is none.
+
+    Where all are written as numbers, it is the first, and None where none is there.
+
+    Examples
+    --------
+    >>> first_wrong(pd.Series([1.5, "2", "oops"])), first_wrong(pd.Series(["1", "2"]))
+    ('oops', '1')
+    """
+    values = column.dropna().tolist()
+    words = (one for one in values if not right(one))
+    return next(words, values[0] if values else None)
+
+
 DATES = frozenset({"date", "datetime", "datetime64", "time", "timedelta", "period"})
 """What pandas calls objects that are dates or times."""
 
@@ -148,6 +178,20 @@ def listed(names: Sequence[str] | pd.Index) -> str:
     """List names; of many, only the first."""
     shown = ", ".join(map(str, names[:12]))
     return f"{shown}, ..." if len(names) > 12 else shown
+
+
+def first_names(names: Sequence[str]) -> str:
+    """List names; of many the first, and how many more there are.
+
+    Examples
+    --------
+    >>> first_names(["a", "b"])
+    'a, b'
+    >>> first_names(["a"] * 1_050)[-19:]
+    'a, a and 1,020 more'
+    """
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def row_name(label: Any) -> str:

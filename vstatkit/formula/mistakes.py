@@ -2,14 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from numbers import Number
 from typing import Any
 
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
-from vstatkit.formula.frames import date_advice, is_number_kind, listed, row_name
+from vstatkit.formula.frames import (
+    date_advice,
+    is_number_kind,
+    listed,
+    reads_as_number,
+    row_name,
+)
 from vstatkit.formula.model import Model, variables
 
 FEW = 20
@@ -18,11 +23,20 @@ FEW = 20
 MOSTLY = 0.8
 """Share of the different texts that must look like numbers, or dates."""
 
-_UNIT = r"[^\d\s.,+-]{0,4}"
-_DIGITS = r"(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][+-]?\d+)?"
-_NUMBER = re.compile(rf"\s*[+-]?\s*{_UNIT}\s*[+-]?\s*{_DIGITS}\s*{_UNIT}\s*")
-"""A number with a unit of up to four signs before or after it, such as `€1,200.50`."""
-_PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+UNITS = 4
+"""Different units that the numbers of a column may have; `3a`, `3b`, ... are names."""
+
+_CODES = (
+    "EUR USD GBP CHF JPY CNY INR RUB TRY BRL MXN CAD AUD NZD ZAR KRW SGD HKD SEK NOK "
+    "DKK PLN CZK HUF kr Kr Rs Fr"
+)
+_BEFORE = rf"(?:[^\w\s.,#+-]{{0,2}}|[A-Z]{{1,2}}\$|(?:{_CODES.replace(' ', '|')})\.?)"
+_AFTER = r"(?P<unit>[^\d\s.,+-]{0,4})"
+_THOUSANDS = r"\d{1,3}(?:(?:[.' \u00a0\u202f’]\d{3})+|(?:,\d{2})*(?:,\d{3})+)"
+_DIGITS = rf"(?:(?:{_THOUSANDS}|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = re.compile(rf"\s*[+-]?\s*{_BEFORE}\s*[+-]?\s*{_DIGITS}\s*{_AFTER}\s*")
+"""A number with a sign or code of money before it or a unit of up to four signs after
+it, such as `€1,200.50`; a word before it makes a name, such as `room 3`."""
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
@@ -85,7 +99,7 @@ def check_texts(
             continue
         if _mostly(_DATE, values):
             raise FormulaError(_as_dates(name, values))
-        if _mostly(_NUMBER, values):
+        if _mostly(_NUMBER, values) and _few_units(values):
             raise FormulaError(_as_numbers(name, values, n_rows))
         if name in left and 2 * len(values) > n_rows:
             raise FormulaError(
@@ -108,7 +122,7 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
     for name in left:
         column = frame[name]
         values = list(pd.unique(column.dropna())) if _texts(column) else []
-        words = [one for one in values if not _reads_as_number(one)]
+        words = [one for one in values if not reads_as_number(one)]
         if not words or 2 * len(words) >= len(values):
             continue
         row = row_name(column.index[column == words[0]][0])
@@ -119,12 +133,6 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
             f"values, or make them missing: {one} = pd.to_numeric({one}, "
             f"errors='coerce'); write C({quote(name)}) if they are classes."
         )
-
-
-def _reads_as_number(value: Any) -> bool:
-    if isinstance(value, str):
-        return _PLAIN_NUMBER.fullmatch(value) is not None
-    return isinstance(value, Number)
 
 
 def _texts(column: pd.Series) -> list[str]:
@@ -139,6 +147,11 @@ def _texts(column: pd.Series) -> list[str]:
 def _mostly(pattern: re.Pattern[str], values: list[str]) -> bool:
     alike = sum(pattern.fullmatch(one) is not None for one in values)
     return alike >= MOSTLY * len(values)
+
+
+def _few_units(values: list[str]) -> bool:
+    found = map(_NUMBER.fullmatch, values)
+    return len({one["unit"] for one in found if one is not None}) <= UNITS
 
 
 def _as_numbers(name: str, values: list[str], n_rows: int) -> str:
@@ -187,8 +200,9 @@ def _comma_is_decimal(number: str) -> bool:
 
 
 def _as_dates(name: str, values: list[str]) -> str:
+    first = next(one for one in values if _DATE.fullmatch(one) is not None)
     return (
-        f"column {name!r} is text that looks like dates, such as {values[0]!r}. "
+        f"column {name!r} is text that looks like dates, such as {first!r}. "
         f"{date_advice(name)}"
     )
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning
-from vstatkit.formula.frames import as_frame, nearest, row_name
+from vstatkit.formula.frames import as_frame, first_wrong, nearest, row_name
 from vstatkit.formula.parsed import ParsedFormula
 
 
@@ -123,8 +123,8 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
         weights = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"`weights` must be numbers; got values such as {column.iloc[0]!r}. Name a "
-            "column of numbers."
+            f"`weights` must be numbers; got values such as {first_wrong(column)!r}. "
+            "Name a column of numbers."
         ) from None
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(

@@ -1,7 +1,7 @@
 """The classes that new observations may have."""
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,13 @@ class ClassSets(pd.DataFrame):
 
     A row for each point and a column for each class: whether it is in the set.
     `attrs["least_probability"]` has the probability from which a class is in a set.
-    What is chosen or computed from it is a data frame like any other.
+    Rows and classes that are chosen from it, as by `head()`, have the picture too; what
+    is computed from it is a data frame like any other.
 
     Attributes
     ----------
     probabilities : DataFrame
-        Of the same rows and classes.
+        Of all rows and classes.
     alpha : float
         One minus the coverage.
 
@@ -42,11 +43,47 @@ class ClassSets(pd.DataFrame):
     probabilities: pd.DataFrame
     alpha: float
 
+    @property
+    def _constructor(self) -> Callable[..., Any]:
+        return _sets_or_frame
+
     def plot(self, ax: "Axes | None" = None) -> "Axes":  # type: ignore[override]
         """Draw the sets, probabilities as shades; the first 40 rows of more."""
         from vstatkit.results.set_pictures import draw_sets  # noqa: PLC0415 on demand
 
-        return draw_sets(self, ax)
+        return draw_sets(shown_shares(self), self, ax)
+
+
+def _sets_or_frame(*args: Any, **options: Any) -> pd.DataFrame:
+    """Make what pandas computes from sets: sets, or another table where it is none."""
+    frame = pd.DataFrame(*args, **options)
+    sets = len(frame.columns) > 0 and all(kind.kind == "b" for kind in frame.dtypes)
+    return ClassSets(frame) if sets else frame
+
+
+def shown_shares(sets: ClassSets) -> pd.DataFrame:
+    """Probabilities of the rows and classes that are left, found by their labels."""
+    whole = getattr(sets, "probabilities", None)
+    if isinstance(whole, pd.DataFrame):
+        names = [name for name in whole.columns if name in sets.columns]
+        rows = _rows_of(whole, sets.index)
+        if names and rows is not None:
+            least = np.array([sets.attrs["least_probability"][name] for name in names])
+            made = members(rows[names].to_numpy(), least)
+            if np.array_equal(made, sets[names].to_numpy()):
+                return rows[names]
+    raise ValueError(
+        "these are not rows of sets as `class_sets` gives them, or rows whose labels "
+        "repeat. Draw the sets before you change them, or predict the rows by "
+        "themselves: get_prediction(rows).class_sets().plot()."
+    )
+
+
+def _rows_of(whole: pd.DataFrame, labels: Labels) -> pd.DataFrame | None:
+    if labels.equals(whole.index):
+        return whole
+    found = whole.loc[labels] if labels.isin(whole.index).all() else None
+    return found if found is not None and len(found) == len(labels) else None
 
 
 def members(shares: Floats, least: Floats) -> Bools:

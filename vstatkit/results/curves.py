@@ -27,6 +27,7 @@ from vstatkit.results.moves import (
     check_variable,
     is_factor,
     output_index,
+    there_are,
 )
 from vstatkit.results.rows import (
     MOST_ROWS,
@@ -215,7 +216,8 @@ def _relabelled(results: EnsembleResults, texts: list[str]) -> EnsembleResults:
 def _checked(variables: Sequence[str], predictor: Predictor) -> None:
     if not 1 <= len(variables) <= 2 or len(set(variables)) < len(variables):
         raise ValueError(
-            f"give one predictor, or two different ones; got {list(variables)}."
+            f"give one predictor, or two different ones; got {list(variables)}, and "
+            f"{there_are(predictor_names(predictor))}"
         )
     for name in variables:
         check_variable(name, predictor_names(predictor))

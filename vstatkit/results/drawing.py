@@ -2,7 +2,10 @@
 
 import importlib
 from collections.abc import Callable
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
+
+from vstatkit.formula.frames import nearest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,10 +16,14 @@ Draw = Callable[..., Any]
 
 
 def draw_importance(
-    results: "EnsembleResults", *, ax: "Axes | None" = None, **options: Any
+    results: "EnsembleResults",
+    *,
+    alpha: float = 0.05,
+    ax: "Axes | None" = None,
+    **options: Any,
 ) -> "Axes":
     """Draw what each predictor saves; options are those of `importance`."""
-    return results.importance(**options).plot(ax)
+    return results.importance(**options).plot(ax, alpha=alpha)
 
 
 PLOTS: dict[str, Draw | str] = {
@@ -35,6 +42,13 @@ PLOTS: dict[str, Draw | str] = {
 Texts are functions of `vstatkit.plots`, or of the module before the colon, which is
 imported on demand.
 """
+
+PASSED_ON = {
+    "importance": "importance",
+    "average effects": "avg_effects",
+    "partial dependence": "partial_dependence",
+}
+"""Methods of results that take the other options of a picture."""
 
 
 def register_plot(name: str, draw: Draw) -> None:
@@ -64,9 +78,41 @@ def draw(
     if kind not in PLOTS:
         names = ", ".join(map(repr, PLOTS))
         raise ValueError(f"`kind` must be one of {names}; got {kind!r}.")
-    found = PLOTS[kind]
-    if isinstance(found, str):
-        module, _, function = found.rpartition(":")
-        found = getattr(importlib.import_module(module or "vstatkit.plots"), function)
-    axes: Axes = found(results, ax=ax, **options)
+    _check_options(results, kind, options)
+    axes: Axes = _picture(kind)(results, ax=ax, **options)
     return axes
+
+
+def _picture(kind: str) -> Draw:
+    found = PLOTS[kind]
+    if not isinstance(found, str):
+        return found
+    module, _, function = found.rpartition(":")
+    held = importlib.import_module(module or "vstatkit.plots")
+    made: Draw = getattr(held, function)
+    return made
+
+
+def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
+    """Refuse options that a picture has not, and say which it has."""
+    known = _options_of(results, kind)
+    for name in options:
+        if known is None or name in known:
+            continue
+        others = [one for one in PLOTS if name in (_options_of(results, one) or ())]
+        there = f" {name!r} is one of kind={' and kind='.join(map(repr, others))}."
+        raise TypeError(
+            f"the picture {kind!r} has no option {name!r}{nearest(name, known)} Its "
+            f"options are: {', '.join(known) or 'none'}.{there if others else ''}"
+        )
+
+
+def _options_of(results: "EnsembleResults", kind: str) -> list[str] | None:
+    """Options of a picture, or None where it takes what nobody has listed."""
+    _, *given = signature(_picture(kind)).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in given):
+        if kind not in PASSED_ON:
+            return None
+        given += signature(getattr(results, PASSED_ON[kind])).parameters.values()
+    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    return [one.name for one in given if one.kind in named and one.name != "ax"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from vstatkit.formula.constraints import MAX_NAMES
+from vstatkit.formula.frames import first_names
 from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.sections import setting_text
@@ -63,10 +63,9 @@ def margin_note(frame: pd.DataFrame, names: Sequence[str], alpha: float) -> str 
     apart = np.flatnonzero((frame["p_value"] < alpha) == inside)
     if not apart.size:
         return None
-    listed = ", ".join(names[place] for place in apart[:MAX_NAMES])
-    more = f" and {apart.size - MAX_NAMES:,} more" if apart.size > MAX_NAMES else ""
+    listed = first_names([names[place] for place in apart.tolist()])
     return (
-        f"The test and the interval of {listed}{more} disagree at {alpha:g}: the test "
+        f"The test and the interval of {listed} disagree at {alpha:g}: the test "
         "is Student's t, the interval Agresti and Coull's. Neither is sure so near the "
         "margin; more observations or learners would tell."
     )

@@ -10,7 +10,7 @@ from vstatkit._typing import Labels
 from vstatkit.ensemble.averages import RowMove
 from vstatkit.ensemble.effects import QUANTILES, moves_of
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.frames import first_names, nearest
 from vstatkit.formula.variables import variables_of
 from vstatkit.results.rows import predictor_names
 
@@ -24,6 +24,21 @@ class Move(NamedTuple):
     name: str
     start: Any
     end: Any
+
+
+def there_are(names: Sequence[Any]) -> str:
+    """List the predictors.
+
+    Examples
+    --------
+    >>> there_are(["x1", "x2"])
+    'the predictors are x1, x2.'
+    >>> there_are([])
+    'the model has no predictors.'
+    """
+    if not names:
+        return "the model has no predictors."
+    return f"the predictors are {first_names([str(one) for one in names])}."
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
@@ -82,7 +97,10 @@ def effect_moves(
         ends = None if factor else known.quantiles([name], QUANTILES)[name]
         moves += [Move(name, *one) for one in moves_of(known, name, ends)]
     if not moves:
-        names = ", ".join(map(str, asked_variables(variables, predictor)))
+        asked = asked_variables(variables, predictor)
+        if not asked:
+            raise ValueError(f"there is nothing to move: {there_are(asked)}")
+        names = ", ".join(map(str, asked))
         raise ValueError(
             f"there is nothing to move: {names} has the same value in every row. Ask "
             "for a predictor that varies."

@@ -4,6 +4,7 @@ import numpy as np
 
 from vstatkit.ensemble.choosing import jackknife_learners
 from vstatkit.ensemble.evaluate import OOB_ROWS
+from vstatkit.inference.influence import influential
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.inference.precision import TOL, Shrinkage, about
 from vstatkit.inference.stabilise import MIN_DF
@@ -13,15 +14,16 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim
 from vstatkit.results.sections import MAX_ROWS, has_bias, number_text
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.registry import ESTIMATORS
-
-MORE = "summary(full=True) adds variance components and normality tests."
+from vstatkit.variance.registry import ESTIMATORS, least_absent
 
 SOME_HUNDREDS = 300
 """Learners from which on nobody is told to grow some hundreds."""
 
 RELIABLE_UNITS = 20
 """Least number of observations or clusters for intervals to hold their level."""
+
+MEASURED_UNITS = 5
+"""Fewest units whose intervals have been measured."""
 
 
 def summary_notes(
@@ -66,8 +68,6 @@ def summary_notes(
             _orders_note(results),
             _influence_note(results),
         ]
-    else:
-        candidates.append(MORE)
     return [note for note in candidates if note is not None]
 
 
@@ -261,11 +261,22 @@ def _few_units_note(results: EnsembleResults) -> str | None:
     smooth = results.kind == KernelKind.SMOOTH
     if smooth or results.design.n >= RELIABLE_UNITS:
         return None
-    return (
+    said = (
         f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
-        f"{results.info.units}: even with the jackknife's variance, forests' 95% "
-        "intervals have been measured to cover 92% in places."
+        f"{results.info.units}"
     )
+    if results.design.n < MEASURED_UNITS:
+        return f"{said}, least of all with {results.design.n}."
+    if _first_order(results):  # what was measured is the jackknife's
+        return f"{said}."
+    return (
+        f"{said}: even with the jackknife's variance, forests' 95% intervals have been "
+        "measured to cover 92% in places."
+    )
+
+
+def _first_order(results: EnsembleResults) -> bool:
+    return ESTIMATORS[results.variance].source == "moments"
 
 
 def _shards_note(results: EnsembleResults) -> str | None:
@@ -291,6 +302,13 @@ def _jackknife_text(results: EnsembleResults) -> str:
     ratio = max(1.0, float(parts.zeta_k.mean()) / linear)
     needed = about(jackknife_learners(results.design.n, ratio))
     return f" Of independent subsamples, about {needed} would tell it to {TOL:.0%}."
+
+
+def more_note(results: EnsembleResults) -> str:
+    """Say what a full summary has besides."""
+    enough = len(influential(results.design, results.units)) >= MIN_OBSERVATIONS
+    tests = " and normality tests" if enough else ""
+    return f"summary(full=True) adds variance components{tests}."
 
 
 def _influence_note(results: EnsembleResults) -> str:
@@ -325,11 +343,13 @@ def _bounded_note(results: EnsembleResults) -> str | None:
     count = int(results.estimates.bounded.sum())
     if count == 0:
         return None
+    largest = "the largest that the spread of single learners allows"
+    whose = f"the std err of {count} of {len(results.labels)} estimates is"
+    if results.tolerance.excess(results.estimates) <= 1:  # not for want of learners
+        return f"{whose.capitalize()} {largest}."
     return (
-        f"B = {results.B:,} is too small: the std err of {count} of "
-        f"{len(results.labels)} estimates is only the largest that the spread of "
-        f"single learners allows. Grow {_many_more(results.B)}; the summary then says "
-        "how many are needed."
+        f"B = {results.B:,} is too small: {whose} only {largest}. Grow "
+        f"{_many_more(results.B)}; the summary then says how many are needed."
     )
 
 
@@ -360,14 +380,21 @@ def _orders_note(results: EnsembleResults) -> str | None:
 
 
 def _large_k_note(results: EnsembleResults) -> str | None:
-    large = results.k > results.design.n / 2 and not results.design.complete
-    first_order = ESTIMATORS[results.variance].source == "moments"
-    if not large or not first_order or results.kind == KernelKind.SMOOTH:
+    n, smooth = results.design.n, results.kind == KernelKind.SMOOTH
+    large = results.k > n / 2 and n >= MEASURED_UNITS and not results.design.complete
+    if not large or not _first_order(results) or smooth:
         return None
+    absent, least = results.design.n_absent, least_absent(n)
+    needs = (
+        ""
+        if absent >= least
+        else f", but needs subsamples that leave out {least:.0f} of them or more; "
+        f"these leave out {absent:.1f} on average"
+    )
     return (
         f"k = {results.k:,} exceeds half of the {_units(results)}: there this "
         "estimator of the variance, which sees the first order only, has been measured "
-        "to be 10 to 50% low for trees. variance='hoeffding' goes beyond it."
+        f"to be 10 to 50% low for trees. variance='hoeffding' goes beyond it{needs}."
     )
 
 
@@ -393,6 +420,10 @@ def _unscored_note(results: EnsembleResults) -> str | None:
     if scores is None or scores.n_scored == results.nobs:
         return None
     why = "were not scored" if results.nobs > OOB_ROWS else "were in every subsample"
+    if not scores.n_scored:
+        return (
+            f"There are no out-of-bag scores: all {results.nobs:,} observations {why}."
+        )
     return (
         f"Out-of-bag scores rest on {scores.n_scored:,} of {results.nobs:,} "
         f"observations; the others {why}."

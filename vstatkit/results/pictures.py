@@ -1,5 +1,6 @@
 """Pictures of averages and curves."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -9,7 +10,10 @@ from matplotlib.axes import Axes
 from vstatkit.results.averages import Averages
 from vstatkit.results.curves import Curve
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.learners import predictor_of
 from vstatkit.results.lines import Lines, draw_lines, draw_rug, ends
+from vstatkit.results.moves import there_are
+from vstatkit.results.rows import predictor_names
 from vstatkit.results.strokes import (
     GREY,
     as_written,
@@ -117,16 +121,35 @@ def plot_map(curve: Curve, *, axes: Any = None) -> Any:
 
 def plot_partial_dependence(
     results: EnsembleResults,
-    variable: str,
+    variable: str | Sequence[str] | None = None,
     *,
     alpha: float = 0.05,
-    ax: Axes | None = None,
+    ax: Any = None,
     **options: Any,
-) -> Axes:
-    """Draw the partial dependence on one predictor; options are of the method."""
-    return plot_curve(
-        results.partial_dependence(variable, **options), alpha=alpha, ax=ax
-    )
+) -> Any:
+    """Draw the partial dependence on one predictor, or a map of it on two.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        Of learners that predict.
+    variable : str or sequence of str
+        One predictor, or two.
+    alpha : float
+        One minus the coverage of a curve's intervals and band.
+    ax : Axes or sequence of Axes, optional
+        Where to draw; two for a map.
+    **options
+        Of `partial_dependence`.
+    """
+    if variable is None:
+        names = predictor_names(predictor_of(results))
+        given = f", such as variable={names[0]!r}" if names else ""
+        raise ValueError(
+            "a partial dependence needs `variable`, the predictor that moves (or two "
+            f"of them){given}; {there_are(names)}"
+        )
+    return results.partial_dependence(variable, **options).plot(ax, alpha=alpha)
 
 
 def plot_average_effects(

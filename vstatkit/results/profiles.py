@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit.formula.frames import nearest
 from vstatkit.formula.variables import variables_of
-from vstatkit.results.moves import is_factor
+from vstatkit.results.moves import is_factor, there_are
 from vstatkit.results.rows import training_frame
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def profiled(
 ) -> list[str]:
     """List the predictors that profiles are asked for; None is all of them."""
     typical, _ = _ready(results)
+    if typical.columns.empty:
+        raise ValueError(f"there is no profile to draw: {there_are([])}")
     if given is None:
         return [str(name) for name in typical.columns]
     return [given] if isinstance(given, str) else list(given)

@@ -1,6 +1,10 @@
 """A picture of sets of classes."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from vstatkit.results.class_sets import ClassSets, members
@@ -20,17 +24,28 @@ MOST_LETTERS = 48
 """Most letters of the classes' names side by side; more are turned."""
 
 
-def draw_sets(sets: ClassSets, ax: Axes | None = None) -> Axes:
-    """Draw a row for each set: probabilities as shades, members with a mark."""
-    shares = sets.probabilities.iloc[:MOST_ROWS]
+def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> Axes:
+    """Draw a row for each set: probabilities as shades, members with a mark.
+
+    Parameters
+    ----------
+    whole : DataFrame
+        Probabilities of the rows and classes that are drawn.
+    sets : ClassSets
+        The sets.
+    ax : Axes, optional
+        Where to draw.
+    """
+    shares = whole.iloc[:MOST_ROWS]
     rows = len(shares)
     ax = new_axes(ax, rows)
     drawn = ax.pcolormesh(
         shares.to_numpy(), cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1
     )
     ax.figure.colorbar(drawn, ax=ax, label="probability", fraction=0.06)
-    least = np.array(list(sets.attrs["least_probability"].values()))
-    row, column = np.nonzero(members(shares.to_numpy(), least))
+    known = sets.attrs["least_probability"]
+    least = {name: known[name] for name in shares.columns}
+    row, column = np.nonzero(members(shares.to_numpy(), np.array([*least.values()])))
     ax.plot(
         column + 0.5,
         row + 0.5,
@@ -44,17 +59,16 @@ def draw_sets(sets: ClassSets, ax: Axes | None = None) -> Axes:
     ax.set_ylim(rows, 0)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    if len(sets.probabilities) > rows:
-        ax.set_ylabel(f"the first {rows} of {len(sets.probabilities):,} rows")
-    _name_classes(ax, sets)
+    if len(whole) > rows:
+        ax.set_ylabel(f"the first {rows} of {len(whole):,} rows")
+    _name_classes(ax, least)
     legend_above(ax)
     as_written(names_on(ax))
     return ax
 
 
-def _name_classes(ax: Axes, sets: ClassSets) -> None:
+def _name_classes(ax: Axes, least: Mapping[Any, float]) -> None:
     """Name the classes, with their thresholds where these differ."""
-    least = sets.attrs["least_probability"]
     names = [str(name) for name in least]
     if len(set(least.values())) > 1:
         label = "class, in a set from this probability on"

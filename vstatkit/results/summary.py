@@ -3,7 +3,7 @@
 import copy
 import html
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pandas as pd
 from statsmodels.iolib.summary import Summary
@@ -15,7 +15,7 @@ from vstatkit.results.compact import Lines, compact_lines
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.normality_check import NormalityCheck
-from vstatkit.results.notes import summary_notes
+from vstatkit.results.notes import more_note, summary_notes
 from vstatkit.results.sections import (
     Section,
     bias_section,
@@ -44,9 +44,27 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
     ----------
     notes : list of str
         The numbered notes, not wrapped.
+    width : int
+        Of the tables, in signs.
     """
 
     notes: list[str]
+    width: int
+
+    def put_notes(self, notes: Iterable[str]) -> None:
+        """Put numbered notes below the tables, wrapped, in place of any others."""
+        self.notes = [f"[{j}] {note}" for j, note in enumerate(notes, start=1)]
+        lines = [
+            line
+            for note in self.notes
+            for line in textwrap.wrap(note, self.width, subsequent_indent="    ")
+        ]
+        self.add_extra_txt(["Notes:", *lines])
+
+    def reword(self, said: Callable[[str], str]) -> None:
+        """Say every note in other words."""
+        plain = [note.partition("] ")[2] for note in self.notes]
+        self.put_notes(map(said, plain))
 
     def as_html(self) -> str:
         """Return the tables and notes as HTML."""
@@ -113,12 +131,15 @@ def summarise(
         compact_lines(results, full=full),
         bias_section(results),
     ]
+    notes = summary_notes(results, alpha, full=full)
     if full:
         sections += [components_section(results), normality_section(results)]
+    else:
+        notes.append(more_note(results))
     return composed(
         [section for section in sections if section is not None],
         results.info.title if title is None else title,
-        summary_notes(results, alpha, full=full),
+        notes,
         _header(results),
     )
 
@@ -133,18 +154,13 @@ def composed(
     head = 0 if header is None else _header_width(header)
     width = max(WIDTH, head, *(section.width for section in sections))
     summary = EnsembleSummary()
+    summary.width = width
     if header is not None:
         summary.tables.append(_header_table(header, title, width))
     summary.tables.extend(section.table(width) for section in sections)
     if header is None:
         summary.tables[0].title = title
-    summary.notes = [f"[{j}] {note}" for j, note in enumerate(notes, start=1)]
-    lines = [
-        line
-        for note in summary.notes
-        for line in textwrap.wrap(note, width, subsequent_indent="    ")
-    ]
-    summary.add_extra_txt(["Notes:", *lines])
+    summary.put_notes(notes)
     return summary
 
 

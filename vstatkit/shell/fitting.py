@@ -25,6 +25,7 @@ from vstatkit.shell.numerals import check_marks
 from vstatkit.shell.outputs import (
     PICTURES,
     WRITERS,
+    Show,
     Tables,
     as_printed,
     check_output,
@@ -174,6 +175,11 @@ def _add_reading(group: Any) -> None:
 
 def _add_output(group: Any) -> None:
     group.add_argument(
+        "--full",
+        action="store_true",
+        help="show variance components and normality tests too",
+    )
+    group.add_argument(
         "--out",
         type=Path,
         action="append",
@@ -232,7 +238,7 @@ def run(options: argparse.Namespace) -> int:
         found = results.get_prediction(at.frame, obs_method=options.obs_method)
         predictions = at.spread(found.summary_frame(options.alpha))
     tables = tables_of(results, predictions, options.alpha)
-    text = as_printed(results, tables, options.alpha)
+    text = as_printed(results, tables, Show(options.alpha, options.full))
     _write(options, results, tables)  # first: what reads the text may stop reading
     print(text, end="")
     return 0
@@ -243,7 +249,7 @@ def _write(
 ) -> None:
     """Write files, and say so beside what is printed."""
     for path in options.out:
-        write_answer(path, results, tables, options.alpha)
+        write_answer(path, results, tables, Show(options.alpha, options.full))
         _tell(f"table written to {path}")
     for path in options.plot or ():
         draw(path, results, options.plot_kind, options.plot_of)
@@ -343,7 +349,7 @@ def _tables(options: argparse.Namespace) -> tuple[DataLike, Points | None]:
     alike = replace(written, likely=table.marks)
     keep_gaps = options.missing == "pass"
     points = read_points(options.at, alike, used, keep_gaps, _tell)
-    check_alike(points, options.at, table.data, used)
+    check_alike(points, options.at, table, used)
     if points.left_out:
         print(f"vstatkit: warning: {points.left_out}", file=sys.stderr)
     return table.data, points

@@ -1,6 +1,7 @@
 """Numbers as people write them: decimal commas, and marks between thousands."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +116,18 @@ def as_numbers(column: pd.Series, marks: Marks) -> pd.Series:
     numbers = plain.str.replace(marks.decimal, ".", regex=False).astype(float)
     whole = len(known) == len(column) and not plain.str.contains(r"\D").any()
     return numbers.astype(int) if whole else numbers.reindex(column.index)
+
+
+def reads_by(marks: Iterable[Marks], value: Any) -> bool:
+    """Whether a value is a number by any of some marks.
+
+    Examples
+    --------
+    >>> reads_by([PLAIN, Marks(",")], "0,5"), reads_by([PLAIN], "0,5")
+    (True, False)
+    """
+    text = str(value).strip()
+    return any(_pattern(one).fullmatch(text) is not None for one in marks)
 
 
 def _pattern(marks: Marks) -> re.Pattern[str]:

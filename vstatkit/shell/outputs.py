@@ -5,14 +5,20 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.sections import (
+    Section,
+    components_section,
+    normality_section,
+)
+from vstatkit.results.summary import EnsembleSummary
+from vstatkit.shell.words import note_in_shell_words
 from vstatkit.storage.files import write_text_whole, write_whole
 
 Tables = Mapping[str, pd.DataFrame]
@@ -20,6 +26,22 @@ Tables = Mapping[str, pd.DataFrame]
 
 MOST_PRINTED = 50
 """Predictions that are printed; files have all."""
+
+
+class Show(NamedTuple):
+    """What a summary shows.
+
+    Attributes
+    ----------
+    alpha : float
+        One minus the coverage of the intervals.
+    full : bool
+        Whether it has the tables of variance components and normality tests.
+    """
+
+    alpha: float = 0.05
+    full: bool = False
+
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg")
 
@@ -83,7 +105,7 @@ def _flat(predictions: pd.DataFrame) -> pd.DataFrame:
     return named.reset_index()
 
 
-def as_csv(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+def as_csv(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write one table; its first column says what each row is."""
     names = {"predictor": "term", "point": "term", "mean": "estimate"}
     names |= {"mean_se": "std_error", "t": "statistic"}
@@ -97,7 +119,7 @@ def as_csv(results: EnsembleResults, tables: Tables, alpha: float) -> str:
     return whole[["table", *whole.columns.drop("table")]].to_csv(index=False)
 
 
-def as_json(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+def as_json(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the tables as lists of records, and what there is to say of the fit."""
     whole = {"fit": results.glance(), **tables}
     records = {
@@ -107,7 +129,11 @@ def as_json(results: EnsembleResults, tables: Tables, alpha: float) -> str:
         ]
         for name, table in whole.items()
     }
-    said = {"formula": results.info.formula, "alpha": alpha, **records.pop("fit")[0]}
+    said = {
+        "formula": results.info.formula,
+        "alpha": show.alpha,
+        **records.pop("fit")[0],
+    }
     return f"{json.dumps({'fit': said, **records}, indent=1, ensure_ascii=False)}\n"
 
 
@@ -120,15 +146,25 @@ def _plain_value(value: Any) -> Any:
     return value if isinstance(value, int | str | None) else str(value)
 
 
-def as_markdown(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+def as_markdown(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the tables in Markdown, the notes below."""
     parts = [f"# {results.info.title}\n\n`{results.info.formula}`\n"]
     parts.append(_markdown_table(results.glance().T.reset_index(), ["", ""]))
     for name, table in tables.items():
         parts.append(f"## {name.capitalize()}\n")
         parts.append(_markdown_table(table, [str(one) for one in table.columns]))
-    _, _, notes = str(results.summary(alpha)).partition("\nNotes:\n")
+    if show.full:
+        more = [components_section(results), normality_section(results)]
+        parts += [_markdown_section(one) for one in more if one is not None]
+    _, _, notes = str(_summary(results, show)).partition("\nNotes:\n")
     return "\n".join([*parts, f"```text\n{notes}\n```\n"])
+
+
+def _markdown_section(section: Section) -> str:
+    """Write a table of the full summary, which has a heading and cells of text."""
+    rows = zip(section.stubs, section.cells, strict=True)
+    table = pd.DataFrame([[stub, *cells] for stub, cells in rows])
+    return f"## {section.name}\n\n{_markdown_table(table, ['', *section.headers])}"
 
 
 def _markdown_table(table: pd.DataFrame, header: list[str]) -> str:
@@ -146,19 +182,28 @@ def _shown(value: object) -> str:
     return str(value).replace("\n", " ")
 
 
-def as_html(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+def as_html(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the summary in HTML, with the predictions."""
-    text = _summary(results, tables, alpha).as_html()
+    text = _with_predictions(results, tables, show).as_html()
     return f'<!DOCTYPE html>\n<meta charset="utf-8">\n{text}\n'
 
 
-def as_latex(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+def as_latex(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the summary in LaTeX, with the predictions; it needs booktabs."""
-    return f"{_summary(results, tables, alpha).as_latex()}\n"
+    return f"{_with_predictions(results, tables, show).as_latex()}\n"
 
 
-def _summary(results: EnsembleResults, tables: Tables, alpha: float) -> Summary:
-    summary = results.summary(alpha)
+def _summary(results: EnsembleResults, show: Show) -> EnsembleSummary:
+    """Summarise, with advice in the words of a shell."""
+    summary: EnsembleSummary = results.summary(show.alpha, full=show.full)
+    summary.reword(note_in_shell_words)
+    return summary
+
+
+def _with_predictions(
+    results: EnsembleResults, tables: Tables, show: Show
+) -> EnsembleSummary:
+    summary = _summary(results, show)
     if "predictions" in tables:
         frame = tables["predictions"]
         rows = [[_shown(one) for one in row] for row in frame.itertuples(index=False)]
@@ -166,27 +211,27 @@ def _summary(results: EnsembleResults, tables: Tables, alpha: float) -> Summary:
     return summary
 
 
-def as_text(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+def as_text(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the summary, the predictions below."""
-    text = f"{results.summary(alpha)}\n"
+    text = f"{_summary(results, show)}\n"
     if "predictions" in tables:
         table = tables["predictions"].round(4).to_string(index=False)
         text += f"\nPredictions:\n\n{table}\n"
     return text
 
 
-def as_printed(results: EnsembleResults, tables: Tables, alpha: float) -> str:
+def as_printed(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write what is printed: as text, the first of many predictions."""
     found = tables.get("predictions")
     if found is None or len(found) <= MOST_PRINTED:
-        return as_text(results, tables, alpha)
+        return as_text(results, tables, show)
     shown = {**tables, "predictions": found.head(MOST_PRINTED)}
     hidden = len(found) - MOST_PRINTED
-    text = as_text(results, shown, alpha)
+    text = as_text(results, shown, show)
     return f"{text}... and {hidden:,} more; --out FILE writes all of them.\n"
 
 
-WRITERS: dict[str, Callable[[EnsembleResults, Tables, float], str]] = {
+WRITERS: dict[str, Callable[[EnsembleResults, Tables, Show], str]] = {
     ".csv": as_csv,
     ".html": as_html,
     ".json": as_json,
@@ -198,10 +243,10 @@ WRITERS: dict[str, Callable[[EnsembleResults, Tables, float], str]] = {
 
 
 def write_answer(
-    path: Path, results: EnsembleResults, tables: Tables, alpha: float
+    path: Path, results: EnsembleResults, tables: Tables, show: Show
 ) -> None:
     """Write an answer as the ending of the file says."""
-    write_text_whole(path, WRITERS[path.suffix.lower()](results, tables, alpha))
+    write_text_whole(path, WRITERS[path.suffix.lower()](results, tables, show))
 
 
 def draw(

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError
-from vstatkit.formula.frames import is_number
+from vstatkit.formula.frames import first_wrong, is_number
 from vstatkit.formula.model import variables
 from vstatkit.formula.reading import read_names
-from vstatkit.shell.tables import Format, Tell, open_table
+from vstatkit.shell.numerals import PLAIN, Marks, reads_by
+from vstatkit.shell.tables import Format, Table, Tell, open_table
 from vstatkit.sources.find import find_source, read_few
 
 
@@ -26,11 +28,14 @@ class Points:
         Labels of all rows.
     left_out : str
         Says which rows lack a value; empty where none does.
+    marks : Marks
+        How its numbers are written.
     """
 
     frame: pd.DataFrame
     labels: pd.Index
     left_out: str = ""
+    marks: Marks = PLAIN
 
     def spread(self, predictions: pd.DataFrame) -> pd.DataFrame:
         """Put predictions among all rows; where there is none, they are missing."""
@@ -80,8 +85,9 @@ def read_points(
     needed = [name for name in used if name in frame.columns]
     gaps = frame[needed].isna()
     lacking = gaps.any(axis=1).to_numpy()
+    marks = table.marks or PLAIN
     if keep_gaps or not lacking.any():
-        return Points(frame, frame.index)
+        return Points(frame, frame.index, marks=marks)
     first = int(lacking.argmax())
     column = needed[int(gaps.iloc[first].to_numpy().argmax())]
     said = f"{table.place(first)} of {path} has no value in {column!r}"
@@ -89,7 +95,8 @@ def read_points(
         raise DataError(f"no row of {path} can be predicted: {said}. Fill it in.")
     more = int(lacking.sum()) - 1
     others = f", and {more} more rows lack one" if more else ""
-    return Points(frame[~lacking], frame.index, f"{said}{others}: not predicted")
+    left_out = f"{said}{others}: not predicted"
+    return Points(frame[~lacking], frame.index, left_out, marks)
 
 
 def _held(path: str, data: DataLike) -> pd.DataFrame:
@@ -101,8 +108,9 @@ def _held(path: str, data: DataLike) -> pd.DataFrame:
     return read_few(source, None, "--at takes fewer query points.")
 
 
-def check_alike(points: Points, path: str, data: DataLike, used: Sequence[str]) -> None:
+def check_alike(points: Points, path: str, table: Table, used: Sequence[str]) -> None:
     """Refuse text in a column that has numbers in the data, as the file writes them."""
+    data, marks = table.data, (PLAIN, points.marks, table.marks or PLAIN)
     if not isinstance(data, pd.DataFrame):
         return
     for name in used:
@@ -110,8 +118,9 @@ def check_alike(points: Points, path: str, data: DataLike, used: Sequence[str]) 
             continue
         column = points.frame[name]
         if not is_number(column):
+            wrong = first_wrong(column, partial(reads_by, marks))
             raise DataError(
                 f"column {name!r} has numbers in the data, and values such as "
-                f"{str(column.iloc[0])!r} in {path}. Write both files alike: "
+                f"{str(wrong)!r} in {path}. Write both files alike: "
                 "--decimal, --thousands and --na hold for both."
             )

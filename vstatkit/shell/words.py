@@ -40,6 +40,28 @@ _SAID: tuple[tuple[str, str], ...] = (
 """Advice that is Python's, and what it is here."""
 
 
+_NOTED: tuple[tuple[str, str], ...] = (
+    (r"summary\(full=True\)", "--full"),
+    (r"\bkeep_learners=True\b", "--option keep_learners=true"),
+    (r"\bmax_B = ", "--max-B "),
+    (r"`summary_frame\(\)`.* hold all", "--out FILE.csv holds all"),
+)
+"""What notes of a summary say of Python, and what it is here."""
+
+
+def note_in_shell_words(text: str) -> str:
+    """Write a note of a summary for a shell; names in it stay as they are.
+
+    Examples
+    --------
+    >>> note_in_shell_words("summary(full=True) adds tables; see target='truth'.")
+    '--full adds tables; see --target truth.'
+    """
+    for pattern, said in _NOTED:
+        text = re.sub(pattern, said, text)
+    return re.sub(r"\b(target|variance)='(\w+)'", _setting, text)
+
+
 def in_shell_words(text: str) -> str:
     """Write a message of Python's for a shell; rows are counted from 1.
 

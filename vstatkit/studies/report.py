@@ -1,5 +1,6 @@
 """Tables and pictures of a study, as CSV, Markdown and PNG."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 150
+
+_LINK = re.compile(r"\[(?P<text>(?:\\.|[^\]\\])*)\]\((?P<page>[\w-]+\.md)\)")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Report:
         """Write all files, and return their paths."""
         out.mkdir(parents=True, exist_ok=True)
         text = out / f"{self.name}.md"
-        write_text_whole(text, self.markdown + "\n")
+        write_text_whole(text, linked(self.markdown, out) + "\n")
         written = [text]
         for name, frame in self.tables.items():
             written.append(out / f"{name}.csv")
@@ -58,6 +61,31 @@ class Report:
 def _draw(figure: "Figure", file: BinaryIO) -> None:
     # Without the writer's version the same picture is the same file.
     figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
+
+
+def linked(markdown: str, out: Path) -> str:
+    """Keep links to pages that are there; of others, name the page.
+
+    Parameters
+    ----------
+    markdown : str
+        With links to other pages of the same folder.
+    out : Path
+        Where it will be.
+
+    Examples
+    --------
+    >>> linked("See [the other page](nowhere.md).", Path("."))
+    'See "the other page" in the documentation.'
+    """
+    return _LINK.sub(
+        lambda link: (
+            link[0]
+            if (out / link["page"]).is_file()
+            else f'"{link["text"]}" in the documentation'
+        ),
+        markdown,
+    )
 
 
 def markdown_table(frame: pd.DataFrame) -> str:

@@ -62,6 +62,17 @@ def compares_groups(method: str) -> bool:
     return method in ESTIMATORS and ESTIMATORS[method].source == "groups"
 
 
+def least_absent(n: int) -> float:
+    """Units that a subsample must leave out, on average, for presence to say enough.
+
+    Examples
+    --------
+    >>> least_absent(10), least_absent(100)
+    (4, 10.0)
+    """
+    return max(LEAST_ABSENT, LEAST_ABSENT_SHARE * n)
+
+
 def resolve_method(
     method: str,
     *,
@@ -98,8 +109,7 @@ def resolve_method(
         How the kernel depends on its observations.
     """
     if method == "auto":
-        tells = n_absent >= max(LEAST_ABSENT, LEAST_ABSENT_SHARE * n)
-        beyond = tells and kind != KernelKind.SMOOTH
+        beyond = n_absent >= least_absent(n) and kind != KernelKind.SMOOTH
         alone = not complete and not grouped and design not in GROUPED_DESIGNS
         method = "hoeffding" if beyond and alone else "corrected"
     if method == "corrected":

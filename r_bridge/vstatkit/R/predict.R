@@ -2,7 +2,7 @@
 
 predict.vstatkit <- function(object, newdata, se.fit = FALSE,
                              interval = c("none", "confidence", "prediction"),
-                             level = 0.95, type = c("response", "class"), ...) {
+                             level = 0.95, type = c("response", "class", "prob"), ...) {
   interval <- match.arg(interval)
   type <- match.arg(type)
   extra <- list(...)
@@ -16,14 +16,16 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   if (interval == "prediction" && !is.null(classes)) {
     fail("prediction intervals are for a numeric response; this one has classes.")
   }
+  if (type != "response") check_classes(type, classes, interval != "none" || se.fit)
   if (missing(newdata) || is.null(newdata)) {
     return(predict_own_rows(object, interval != "none" || se.fit, type, classes))
   }
   frame <- new_frame(object$recipe, newdata)
   gaps <- rows_with_gaps(object, frame)
   whole <- frame[!gaps, , drop = FALSE]
-  if (type == "class") {
-    return(most_probable(object, whole, gaps, classes, row.names(frame)))
+  if (type != "response") {
+    shares <- new_shares(object, whole, gaps, classes, row.names(frame))
+    return(if (type == "prob") shares else most_probable(shares))
   }
   if (interval == "none" && !se.fit) {
     if (!nrow(whole)) return(spread(numeric(), gaps, row.names(frame), classes))
@@ -56,11 +58,15 @@ predict_own_rows <- function(object, uncertain, type, classes) {
     ))
   }
   found <- fitted(object)
-  if (type != "class") return(found)
-  check_classes(classes)
-  if (is.factor(found)) return(found)
+  if (type == "response") return(found)
+  if (is.factor(found)) {
+    if (type == "class") return(found)
+    fail(paste("this forest keeps the classes of its own rows, not their probabilities.",
+               "Give the data as newdata, or grow it with probability = TRUE."))
+  }
   rows <- if (is.matrix(found)) row.names(found) else names(found)
-  class_names(shares_of(found, classes), classes, rows)
+  shares <- named_shares(shares_of(found, classes), classes, rows)
+  if (type == "prob") shares else most_probable(shares)
 }
 
 # Rows that lack a variable are not predicted, as in predict.lm().
@@ -112,18 +118,25 @@ as_predict_lm <- function(table, interval, se.fit, gaps, rows, classes) {
   list(fit = fit, se.fit = take("mean_se"), df = take("df"))
 }
 
-most_probable <- function(object, frame, gaps, classes, rows) {
-  check_classes(classes)
-  found <- call_method(object, "predict", data = frame)
+# Probabilities of all classes, with a column for each; NA where a row lacks a variable.
+new_shares <- function(object, frame, gaps, classes, rows) {
   shares <- matrix(NA_real_, length(gaps), length(classes))
-  if (length(classes) == 2) found <- unlist(found)
-  shares[!gaps, ] <- shares_of(found, classes)
-  class_names(shares, classes, rows)
+  if (nrow(frame)) {
+    found <- call_method(object, "predict", data = frame)
+    if (length(classes) == 2) found <- unlist(found)
+    shares[!gaps, ] <- shares_of(found, classes)
+  }
+  named_shares(shares, classes, rows)
 }
 
-check_classes <- function(classes) {
+check_classes <- function(type, classes, uncertain) {
   if (is.null(classes)) {
-    fail("type = \"class\" needs a response that has classes; this one is numeric.")
+    fail(paste0("type = \"", type, "\" needs a response that has classes; this one is ",
+                "numeric."))
+  }
+  if (uncertain) {
+    fail(paste0("standard errors and intervals are those of probabilities: leave out ",
+                "type = \"", type, "\"."))
   }
 }
 
@@ -132,9 +145,14 @@ shares_of <- function(found, classes) {
   if (length(classes) == 2) cbind(1 - found, found) else as.matrix(found)
 }
 
-class_names <- function(shares, classes, rows) {
+named_shares <- function(shares, classes, rows) {
+  dimnames(shares) <- list(rows, unlist(classes))
+  shares
+}
+
+most_probable <- function(shares) {
   best <- rep(NA_integer_, nrow(shares))
   known <- complete.cases(shares)
   best[known] <- max.col(shares[known, , drop = FALSE], ties.method = "first")
-  setNames(factor(unlist(classes)[best], unlist(classes)), rows)
+  setNames(factor(colnames(shares)[best], colnames(shares)), row.names(shares))
 }
