@@ -301,7 +301,7 @@ HOSTILE = {
     "no json": (TREES, document(lambda made: "{")),
     "a list": (TREES, document(lambda made: "[]")),
     "layout 1": (TREES, field("format", value=1)),
-    "layout 7": (TREES, field("format", value=7)),
+    "layout 8": (TREES, field("format", value=8)),
     "layout true": (TREES, field("format", value=True)),
     "layout text": (TREES, field("format", value="2")),
     "extra field": (TREES, field("more", value=1)),

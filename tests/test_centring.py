@@ -251,6 +251,20 @@ def test_files_hold_both_kinds_of_learners(res, new, tmp_path):
     assert str(loaded.summary()) == str(res.summary())
 
 
+def test_files_of_the_layout_before_are_read(rough, res, data, tmp_path):
+    """There estimates and standard errors came from the same learners."""
+    path = tmp_path / "res.npz"
+    rough.save(path)
+    document, arrays = read_archive(path, known_arrays())
+    aim = vars(res.info.aim) | {"bias": [], "bias_error": []}
+    del aim["mix"], document["predictor"]["centred_at"]
+    document["format"], document["info"]["aim"] = 6, aim
+    write_archive(path, document, arrays)
+    loaded = vs.load(path)
+    assert loaded.info.aim.mix is None
+    assert_array_equal(loaded.predict(data), rough.predict(data))
+
+
 def damaged(change):
     """Change what a file says of the learners that estimates come from."""
     return lambda document, arrays: change(document["predictor"]["centred_at"], arrays)

@@ -31,7 +31,7 @@ TRUTH = (
     "The tables above ask whether an interval holds the mean of what it averages. "
     'Whether it holds E[y|x] is another question: for `target="truth"`, plain '
     "forests, grf's regression and local linear forests, and EconML's regression "
-    "forest, `benchmarks/truth.py` asks it on the regression laws and four more. "
+    "forest, `benchmarks/truth.py` asks it on the regression laws and eight more. "
     "[Intervals that aim at E\\[y|x\\]](truth.md) has coverage and error, law by law."
 )
 """Where the other question is answered; it is asked of other fits, and apart."""
