@@ -121,7 +121,7 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     kernel = trees(rng, MEANS[mean])
     units = np.repeat(np.arange(40), 3) if clusters else None
     design = IidDesign(40 if clusters else 120, 20, True, 11)
-    choice = choose_learner(kernel, (), design, units, 1)
+    choice = choose_learner(kernel, (), design, units, n_jobs=1)
     losses, worse, (r, s) = literal_errors(kernel, design, units)
     errors = {one: np.sqrt(loss.mean()) for one, loss in losses.items()}
     assert list(choice.errors) == list(errors)
@@ -216,6 +216,12 @@ def test_truth_is_the_fit_that_was_chosen(data, aimed):
     step = aimed.values[0] - same.values[0]  # the same for all learners
     assert_allclose(same.values + step, aimed.values, rtol=1e-12)
     assert_allclose(same.bse, aimed.bse, rtol=1e-9)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_choosing_shows_its_progress(data, capsys, progress):
+    vs.fit(FORMULA, data, B=20, rng=4, target="truth", progress=progress, n_jobs=1)
+    assert (" candidates" in capsys.readouterr().err) == progress
 
 
 def test_factors_that_stay_whole_have_no_trend(data):

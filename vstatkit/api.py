@@ -190,7 +190,6 @@ def fit(
     >>> list(res.effects.index), res.B, res.k
     (['x1', 'x2', 'x4'], 200, 70)
     """
-    check_workers(n_jobs)
     restricted = eval_env == "restricted"
     observed = _observe(
         formula,
@@ -210,7 +209,8 @@ def fit(
     seed = kept_seed(checkpoint, rng)
     drawing = Drawing(design, k, B, replace, seed, variance, target != "mean")
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
-    choice = chosen(target, built, options, scheme.design, observed.members, n_jobs)
+    drawn = scheme.design, observed.members
+    choice = chosen(target, built, options, *drawn, n_jobs=n_jobs, progress=progress)
     built, mix = (built, None) if choice is None else (choice.kernel, choice.parts)
     held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
     task, query = _fit_task(built, scheme.design, observed, at, held)
@@ -266,6 +266,7 @@ def _observe(
     **how: Any,
 ) -> _Observed:
     """Apply the formula, and read the columns beside it; `how` is for `parse`."""
+    check_workers(n_jobs)
     check_order(formula, data)
     given = {"groups": groups, "weights": weights}
     names = {key: one for key, one in given.items() if isinstance(one, str)}

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.candidates import Candidate, candidates
 from vstatkit.ensemble.centring import Mix, may_be_centred
-from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.evaluate import PROGRESS_DELAY, Task, evaluate
 from vstatkit.ensemble.mixing import mixing_weights
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
@@ -25,8 +26,11 @@ from vstatkit.variance.registry import resolved
 TARGETS = ("mean", "truth")
 """What intervals may aim at."""
 
-PILOT_B = 100
-"""Learners of each of the two pilot ensembles that a candidate has."""
+PILOT_B = (25, 100)
+"""Fewest and most learners of each of the two pilot ensembles of a candidate."""
+
+PILOT_UNITS = 500
+"""Units up to which there are most: the more there are, the better errors are known."""
 
 CLEARLY = 2.0
 """Standard errors of a difference from which an error is clearly larger."""
@@ -115,7 +119,7 @@ def checked_trees(kernel: AnyKernel) -> TreeKernel:
 
 
 def chosen(
-    target: str, kernel: AnyKernel, options: Mapping[str, Any], *drawn: Any
+    target: str, kernel: AnyKernel, options: Mapping[str, Any], *drawn: Any, **work: Any
 ) -> Choice | None:
     """Choose a learner if intervals are to aim at E[y|x]; see `choose_learner`.
 
@@ -127,8 +131,8 @@ def chosen(
         Of the fit; of trees, if there is to be a choice.
     options : mapping
         Options of the kernel, as the user has set them.
-    *drawn
-        Design, members and workers; see `choose_learner`.
+    *drawn, **work
+        Design and members, workers and progress; see `choose_learner`.
     """
     if target not in TARGETS:
         names = " or ".join(map(repr, TARGETS))
@@ -141,7 +145,7 @@ def chosen(
             f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
             "out, or use target='mean'."
         )
-    return choose_learner(checked_trees(kernel), set(options), *drawn)
+    return choose_learner(checked_trees(kernel), set(options), *drawn, **work)
 
 
 def choose_learner(
@@ -149,7 +153,9 @@ def choose_learner(
     given: Collection[str],
     design: SubsampleDesign,
     members: Ints | None,
+    *,
     n_jobs: int | None,
+    progress: bool | None = False,
 ) -> Choice:
     """Choose what learners are made of by the out-of-bag error of pilot ensembles.
 
@@ -165,6 +171,8 @@ def choose_learner(
         Unit of every row where units are clusters.
     n_jobs : int or None
         Workers.
+    progress : bool or None
+        Whether to show a progress bar; see `evaluate`.
 
     Notes
     -----
@@ -177,10 +185,14 @@ def choose_learner(
     about, and its spread leaves room for what bias the mix may have.
     """
     n_rows = round(design.k * len(kernel.y) / design.n)
-    losses = {
-        one: _losses(one.kernel(kernel), design, members, n_jobs)
-        for one in candidates(kernel, n_rows, given)
-    }
+    bar = tqdm(
+        candidates(kernel, n_rows, given),
+        unit=" candidates",
+        delay=0 if progress else PROGRESS_DELAY,
+        disable=None if progress is None else not progress,
+        leave=False,
+    )
+    losses = {one: _losses(one.kernel(kernel), design, members, n_jobs) for one in bar}
     best = min(losses.values(), key=lambda one: one.mean)
     taken = next(one for one, loss in losses.items() if loss.as_good_as(best))
     mix, error = {taken: 1.0}, losses[taken].mean
@@ -240,6 +252,18 @@ def _mixed(losses: dict[Candidate, _Losses]) -> tuple[dict[Candidate, float], fl
     return {one: share for one, share in shares if share > 0}, error
 
 
+def pilot_size(n: int) -> int:
+    """Count the learners of a pilot ensemble for n units.
+
+    Examples
+    --------
+    >>> pilot_size(200), pilot_size(2000), pilot_size(20_000)
+    (100, 50, 25)
+    """
+    fewest, most = PILOT_B
+    return int(np.clip(round(most * np.sqrt(PILOT_UNITS / n)), fewest, most))
+
+
 def _losses(
     kernel: TreeKernel,
     design: SubsampleDesign,
@@ -248,11 +272,11 @@ def _losses(
 ) -> "_Losses":
     """Out-of-bag residuals of standardised rows, in two pilot ensembles."""
     pilot = IidDesign(design.n, design.k, design.replace, design.seed)
-    nowhere = np.empty((0, kernel.n_features))
+    nowhere, B = np.empty((0, kernel.n_features)), pilot_size(design.n)
     task = Task(kernel, pilot, nowhere, members, keep=False)
     r, s = (
-        evaluate(task, start, start + PILOT_B, n_jobs=n_jobs, progress=False).oob
-        for start in (0, PILOT_B)
+        evaluate(task, start, start + B, n_jobs=n_jobs, progress=False).oob
+        for start in (0, B)
     )
     assert r is not None  # the task asks for them
     assert s is not None
