@@ -310,6 +310,25 @@ def test_a_mean_has_effects_of_zero():
     assert (res.effects["std_error"] > 0).all()
 
 
+def test_an_offset_costs_no_digits(data, new):
+    exact = data.assign(y=np.round(data["y"] * 2**12) / 2**12)
+    fit = {"at": data.iloc[:4], "target": "truth", **FIT, "B": 1000}
+    offset, rows = 2.0**30, pd.concat([new] * 20)
+    far, near = (
+        vs.fit(FORMULA, exact.assign(y=exact["y"] + much), **fit)
+        for much in (offset, 0.0)
+    )
+    asked = (
+        lambda one: one.params,
+        lambda one: one.get_prediction(new).predicted_mean,
+        lambda one: one.avg_predictions(rows, se="sample").results.params,
+        lambda one: one.partial_dependence("a", se="sample").results.params,
+    )
+    for ask in asked:
+        # Eight units in the last place of numbers of this size.
+        assert_allclose(ask(far) - offset, ask(near), rtol=0, atol=2**-20)
+
+
 def test_means_that_cancel_are_zero():
     values = np.array([[0.1, 0.1, 1e-20], [0.2, 0.2, 3e-20], [-0.3, -0.3 + 1e-13, 0]])
     mean = weighted_mean(values, None)
