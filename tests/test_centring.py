@@ -98,6 +98,8 @@ def test_one_kind_of_learners_may_do_for_both(data):
     text = " ".join(str(res.summary()).split())
     assert "of a mean of learners, each a linear trend, a tree and a second" in text
     assert "What they leave out is the bias of such a learner." in text
+    assert "each kind). Taken was the least biased learner whose error" in text
+    assert "mix" not in text
 
 
 def test_a_mix_has_learners_of_each_kind_by_their_shares(new):
@@ -345,3 +347,4 @@ def test_the_summary_says_where_numbers_come_from(res):
     numbers = [number_text(errors[one]) for one in ("estimates", "standard errors")]
     numbers = "estimates {}, standard errors {}, both".format(*numbers)
     assert f"pilot ensembles: {numbers}" in text
+    assert "standard errors come from the least biased learner whose error" in text
