@@ -229,6 +229,13 @@ def test_compared_fits_differ_as_their_estimates_do(res, data, new, seed):
     assert_allclose(found.differences.params, -apart, rtol=1e-9, atol=close)
 
 
+def test_compared_fits_are_told_apart(res, smooth, rough, new):
+    assert vs.compare(res, rough, new).question == "target='truth' - target='mean'"
+    found = vs.compare(smooth, rough, new)
+    assert found.question == "the first fit - the second fit"
+    assert found.differences.info.title == "the first fit less the second fit"
+
+
 def test_more_learners_are_centred_anew(res, data):
     few = vs.fit(FORMULA, data, at=data.iloc[:4], target="truth", **{**FIT, "B": 120})
     grown = few.more(200)
