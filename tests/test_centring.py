@@ -213,6 +213,9 @@ def test_questions_about_predictors_are_those_to_less_biased_learners(res, rough
         found, expected = ask(res), ask(rough)
         columns = found.frame.select_dtypes("number").columns
         assert_allclose(found.frame[columns], expected.frame[columns], rtol=1e-9)
+    losses = [one.importance().loss for one in (res, rough)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+    assert f"with all of them: {losses[1]:.4g}, 120 rows" in str(res.importance())
 
 
 @pytest.mark.parametrize("seed", [4, 5])
@@ -249,6 +252,8 @@ def test_the_bootstrap_repeats_what_errors_come_from(res, smooth, rough):
     found, own = (one.bootstrap(20, B=50, rng=1, n_jobs=1) for one in (res, rough))
     step = smooth.params.to_numpy() - rough.params.to_numpy()
     assert_allclose(found.estimates, own.estimates + step, rtol=1e-9, atol=1e-12)
+    note = "Fitted again were the learners that standard errors come from"
+    assert [note in str(one.summary()) for one in (found, own)] == [True, False]
 
 
 def test_files_hold_both_kinds_of_learners(res, new, tmp_path):
