@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from vstatkit.ensemble import prediction
+from vstatkit.ensemble.keeping import learner_bytes
 from vstatkit.ensemble.mixing import allocated
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimate import weighted_mean
@@ -306,6 +307,17 @@ def test_all_of_the_other_learners_are_kept_or_none(data, monkeypatch):
     res = vs.fit(FORMULA, data, target="truth", **FIT)
     assert len(res.predictor.learners) == 200  # so many are compared with each other
     assert res.predictor.n_kept == 0
+
+
+def test_small_learners_are_not_kept_without_the_large_ones(data, monkeypatch):
+    B = most_compared(120) + 10
+    fits = []
+    for size in (400 * B, 2**30):
+        monkeypatch.setattr("vstatkit.ensemble.keeping.KEEP_BYTES", size)
+        fits.append(vs.fit(FORMULA, data, target="truth", **{**FIT, "B": B}).predictor)
+    few, all_ = fits
+    assert learner_bytes(all_.centre.learners) < 400 * B < learner_bytes(all_.learners)
+    assert (len(all_.centre.learners), len(few.centre.learners)) == (B, 0)
 
 
 def test_complete_ensembles_are_their_own_centre(data):

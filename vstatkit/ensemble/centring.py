@@ -112,7 +112,8 @@ def centred(
     own, others = (weighted_mean(one.values, None) for one in (evaluation, other))
     shift = others - own
     moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
-    kept = all(len(one.learners) == len(one.values) for one in parts)
+    # Without all of the ensemble's own learners the others predict nothing.
+    kept = all(len(one.learners) == len(one.values) for one in (evaluation, *parts))
     budget = np.inf if task.keep_bytes is None else task.keep_bytes
     kept = kept and learner_bytes(other.learners) <= budget
     learners = alike(other.learners, mix[0][0].n_features) if kept else []
