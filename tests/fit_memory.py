@@ -42,7 +42,7 @@ def main(case):
     original = pipeline.room_for
 
     def watched(task, size, growing, max_B):
-        needs = plan_of(task, growing.n_jobs).needs(size)
+        needs = plan_of(task, growing.n_jobs, growing.mix or ()).needs(size)
         seen.update(needs=sum(needs.values()) + task.kernel.X.nbytes)
         return original(task, size, growing, max_B)
 

@@ -237,6 +237,21 @@ def test_factors_that_stay_whole_have_no_trend(data):
     ]
 
 
+def test_other_criteria_have_no_stages(data):
+    counts = data.assign(y=np.round(data["y"]).clip(0))
+    fit = {"B": 20, "rng": 1, "target": "truth", "criterion": "poisson"}
+    errors = vs.fit(FORMULA, counts, **fit).info.aim.errors
+    assert list(errors) == ["estimates", "standard errors", "plain"]
+
+
+def test_learners_of_one_column_do_not_choose_columns():
+    several, one = (Candidate("plain", 5, 1).text(p) for p in (2, 1))
+    assert several.endswith(
+        "leaves of 5 rows or more and 1 of 2 columns tried at a split"
+    )
+    assert one == "a tree, with leaves of 5 rows or more"
+
+
 def test_bias_left_is_smoothed_residuals(rng):
     """Written out: a forest on out-of-bag predictions less responses."""
     X = rng.uniform(size=(80, 2))
@@ -389,6 +404,7 @@ REFUSED = {
     "kernel": ({"kernel": "ols"}, "kernel='forest' and kernel='tree'"),
     "classes": ({"formula": "C(x1 > 0.5) ~ x2 + x4"}, "numeric response"),
     "stages": ({"boost": 1}, "chooses `trend` and `boost` itself"),
+    "medians": ({"criterion": "absolute_error"}, "at medians"),
     "another": ({"target": "beauty"}, "`target` must be 'mean' or 'truth'"),
     "no rows": ({"k": 3000}, "Use a smaller `k`"),
 }

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from vstatkit.ensemble import prediction
+from vstatkit.ensemble.keeping import learner_bytes
 from vstatkit.ensemble.mixing import allocated
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimate import weighted_mean
@@ -98,6 +99,8 @@ def test_one_kind_of_learners_may_do_for_both(data):
     text = " ".join(str(res.summary()).split())
     assert "of a mean of learners, each a linear trend, a tree and a second" in text
     assert "What they leave out is the bias of such a learner." in text
+    assert "each kind). Taken was the least biased learner whose error" in text
+    assert "mix" not in text
 
 
 def test_a_mix_has_learners_of_each_kind_by_their_shares(new):
@@ -216,6 +219,9 @@ def test_questions_about_predictors_are_those_to_less_biased_learners(res, rough
         found, expected = ask(res), ask(rough)
         columns = found.frame.select_dtypes("number").columns
         assert_allclose(found.frame[columns], expected.frame[columns], rtol=1e-9)
+    losses = [one.importance().loss for one in (res, rough)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+    assert f"with all of them: {losses[1]:.4g}, 120 rows" in str(res.importance())
 
 
 @pytest.mark.parametrize("seed", [4, 5])
@@ -232,6 +238,13 @@ def test_compared_fits_differ_as_their_estimates_do(res, data, new, seed):
     assert_allclose(found.differences.params, -apart, rtol=1e-9, atol=close)
 
 
+def test_compared_fits_are_told_apart(res, smooth, rough, new):
+    assert vs.compare(res, rough, new).question == "target='truth' - target='mean'"
+    found = vs.compare(smooth, rough, new)
+    assert found.question == "the first fit - the second fit"
+    assert found.differences.info.title == "the first fit less the second fit"
+
+
 def test_more_learners_are_centred_anew(res, data):
     few = vs.fit(FORMULA, data, at=data.iloc[:4], target="truth", **{**FIT, "B": 120})
     grown = few.more(200)
@@ -245,6 +258,8 @@ def test_the_bootstrap_repeats_what_errors_come_from(res, smooth, rough):
     found, own = (one.bootstrap(20, B=50, rng=1, n_jobs=1) for one in (res, rough))
     step = smooth.params.to_numpy() - rough.params.to_numpy()
     assert_allclose(found.estimates, own.estimates + step, rtol=1e-9, atol=1e-12)
+    note = "Fitted again were the learners that standard errors come from"
+    assert [note in str(one.summary()) for one in (found, own)] == [True, False]
 
 
 def test_files_hold_both_kinds_of_learners(res, new, tmp_path):
@@ -327,6 +342,17 @@ def test_all_of_the_other_learners_are_kept_or_none(data, monkeypatch):
     assert res.predictor.n_kept == 0
 
 
+def test_small_learners_are_not_kept_without_the_large_ones(data, monkeypatch):
+    B = most_compared(120) + 10
+    fits = []
+    for size in (400 * B, 2**30):
+        monkeypatch.setattr("vstatkit.ensemble.keeping.KEEP_BYTES", size)
+        fits.append(vs.fit(FORMULA, data, target="truth", **{**FIT, "B": B}).predictor)
+    few, all_ = fits
+    assert learner_bytes(all_.centre.learners) < 400 * B < learner_bytes(all_.learners)
+    assert (len(all_.centre.learners), len(few.centre.learners)) == (B, 0)
+
+
 def test_complete_ensembles_are_their_own_centre(data):
     few = data.iloc[:12]
     res = vs.fit(FORMULA, few, k=9, B="complete", replace=False, target="truth")
@@ -341,6 +367,25 @@ def test_a_mean_has_effects_of_zero():
     assert res.info.aim.mix == "100% a mean"
     assert_array_equal(res.effects["estimate"], [0, 0])
     assert (res.effects["std_error"] > 0).all()
+
+
+def test_an_offset_costs_no_digits(data, new):
+    exact = data.assign(y=np.round(data["y"] * 2**12) / 2**12)
+    fit = {"at": data.iloc[:4], "target": "truth", **FIT, "B": 1000}
+    offset, rows = 2.0**30, pd.concat([new] * 20)
+    far, near = (
+        vs.fit(FORMULA, exact.assign(y=exact["y"] + much), **fit)
+        for much in (offset, 0.0)
+    )
+    asked = (
+        lambda one: one.params,
+        lambda one: one.get_prediction(new).predicted_mean,
+        lambda one: one.avg_predictions(rows, se="sample").results.params,
+        lambda one: one.partial_dependence("a", se="sample").results.params,
+    )
+    for ask in asked:
+        # Eight units in the last place of numbers of this size.
+        assert_allclose(ask(far) - offset, ask(near), rtol=0, atol=2**-20)
 
 
 def test_means_that_cancel_are_zero():
@@ -359,3 +404,4 @@ def test_the_summary_says_where_numbers_come_from(res):
     numbers = [number_text(errors[one]) for one in ("estimates", "standard errors")]
     numbers = "estimates {}, standard errors {}, both".format(*numbers)
     assert f"pilot ensembles: {numbers}" in text
+    assert "standard errors come from the least biased learner whose error" in text

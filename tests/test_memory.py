@@ -40,8 +40,9 @@ def starved(monkeypatch, size):
         {"n": 5000, "k": 3000, "B": 1200, "q": 5},
         {"n": 2000, "k": 200, "B": 800, "q": 8000},
         {"n": 200_000, "k": 20_000, "B": 24, "q": 5},
+        {"n": 2000, "k": 100, "B": 1500, "q": 8000, "target": "truth"},
     ],
-    ids=["learners", "values", "ranks"],
+    ids=["learners", "values", "ranks", "a mix"],
 )
 def test_the_plan_is_within_a_factor_of_two(case):
     run = subprocess.run(
@@ -125,6 +126,21 @@ def test_plans_know_kernels_without_learners(data):
     two = vs.statistic(lambda d: {"a": d.y.mean(), "b": 1.0}, data, k=9, B=9, rng=1)
     plan = plan_of(two.recipe.task, 1)
     assert (plan.m, plan.p, plan.learner, plan.n_scored) == (2, 0, 0.0, 0)
+
+
+def test_learners_of_a_mix_count(data):
+    fit = {"k": 100, "B": 20, "rng": 1, "n_jobs": 1, "target": "truth"}
+    res = vs.fit("y ~ .", data, **fit)
+    task, mix = res.recipe.task, res.recipe.centre.mix
+    alone, plan = plan_of(task, 1), plan_of(task, 1, mix)
+    others = sum(share * learner_bytes(one, task.design, 600) for one, share in mix)
+    assert plan.learner == pytest.approx(alone.learner + others)
+    beside = (plan.learner - plan.filed) / (alone.learner - alone.filed)
+    assert beside == pytest.approx(2)  # all but the nodes, of twice as many learners
+    assert plan.needs(20)[memory.VALUES] == 2 * alone.needs(20)[memory.VALUES]
+    limit = sum(alone.needs(20).values()) + task.kernel.X.nbytes
+    with pytest.raises(vs.MemoryLimitError, match="for the learners"):
+        vs.fit("y ~ .", data, memory_limit=limit, **fit)
 
 
 def test_small_subsamples_of_many_rows_are_not_ranked(data):

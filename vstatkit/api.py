@@ -155,18 +155,20 @@ def fit(
         20,000 observations, drawn at random where there are more.
     keep_learners : "auto" or bool
         Whether to keep the learners, to predict new data later. "auto" keeps them up
-        to a size of 1 GiB in all; the summary says if it did not. False keeps only
-        those that "hoeffding" compares with each other.
+        to a size of 1 GiB in all (the mix of `target="truth"` up to as much again); the
+        summary says if it did not. False keeps only those that "hoeffding" compares
+        with each other.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
         columns, patsy's built-ins and numpy's elementwise functions evaluate.
     target : "mean" or "truth"
         What intervals aim at: the mean of a learner fitted to k observations; or, for
-        trees and a numeric response, E[y|x] itself. "truth" chooses among plain trees,
-        `trend`, `boost` and both, and `min_samples_leaf` and `max_features` unless
-        they are given, by the out-of-bag error of small pilot ensembles; the summary
-        says what was chosen, and what bias is left.
+        trees and a numeric response, E[y|x] itself. "truth" tries plain trees, `trend`,
+        `boost` and both, with several `min_samples_leaf` and `max_features` unless they
+        are given, in small pilot ensembles. Estimates come from a mix of those whose
+        out-of-bag error is small, standard errors from one with less bias; the summary
+        says which, and what bias is left.
     **kernel_options
         Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,
         `max_depth`, `max_leaf_nodes`, `min_weight_fraction_leaf`, `criterion`

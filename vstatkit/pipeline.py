@@ -195,7 +195,8 @@ def room_for(
 
     One that grows by itself must have room for its first learners; others for all.
     """
-    plan, limit = plan_of(task, growing.n_jobs), growing.memory_limit
+    plan = plan_of(task, growing.n_jobs, growing.mix or ())
+    limit = growing.memory_limit
     X = getattr(task.kernel, "X", None)
     held = 0 if X is None or isinstance(X, np.memmap) else int(X.nbytes)
     if size != "auto":

@@ -17,6 +17,7 @@ from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.kernels.protocol import AnyKernel, kind_of
 from vstatkit.kernels.staged import STAGE_OPTIONS
+from vstatkit.kernels.tree_options import LOSSES
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
@@ -145,7 +146,13 @@ def chosen(
             f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
             "out, or use target='mean'."
         )
-    return choose_learner(checked_trees(kernel), set(options), *drawn, **work)
+    trees = checked_trees(kernel)
+    if trees.options["loss"] == LOSSES["absolute_error"]:
+        raise ValueError(
+            "target='truth' aims at E[y|x], and criterion='absolute_error' at medians. "
+            "Leave `criterion` out, or use target='mean'."
+        )
+    return choose_learner(trees, set(options), *drawn, **work)
 
 
 def choose_learner(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vstatkit.kernels.staged import Stages, restaged
+from vstatkit.kernels.tree_options import LOSSES
 from vstatkit.kernels.trees import TreeKernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
@@ -62,10 +63,10 @@ class Candidate(NamedTuple):
             return "a linear trend" if stages.trend else "a mean"
         tried = "all" if self.max_features == n_features else f"{self.max_features} of"
         rows = "row" if self.min_samples_leaf == 1 else "rows"
-        return (
-            f"{stages.text}, with leaves of {self.min_samples_leaf} {rows} or more and "
-            f"{tried} {n_features} columns tried at a split"
-        )
+        text = f"{stages.text}, with leaves of {self.min_samples_leaf} {rows} or more"
+        if n_features == 1:
+            return text
+        return f"{text} and {tried} {n_features} columns tried at a split"
 
 
 def candidates(
@@ -108,7 +109,7 @@ def candidates(
         middle, large = round(float(np.sqrt(n_rows))), n_rows // MOST_LEAVES
         least = max(SMALL_LEAVES)
         leaves = sorted({*SMALL_LEAVES, max(least, middle), max(least, large)})
-    names = [name for name in STAGES if not STAGES[name].trend or kernel.levels is None]
+    names = [name for name, stages in STAGES.items() if may_have(kernel, stages)]
     found = [
         Candidate(name, leaf, tried)
         for leaf in leaves
@@ -117,6 +118,16 @@ def candidates(
     ]
     whole = [name for name in names if free and not STAGES[name].boost]
     return found + [Candidate(name, len(kernel.y), own, False) for name in whole]
+
+
+def may_have(kernel: TreeKernel, stages: Stages) -> bool:
+    """Whether learners of a kernel of trees may have these stages; see `with_stages`.
+
+    Stages are fitted to what others leave, by least squares; a trend needs numbers.
+    """
+    squared = kernel.options["loss"] == LOSSES["squared_error"]
+    numbers = kernel.levels is None
+    return (squared or not any(stages)) and (numbers or not stages.trend)
 
 
 def larger(design: SubsampleDesign) -> SubsampleDesign:

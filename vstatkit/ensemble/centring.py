@@ -12,6 +12,7 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.keeping import learner_bytes
 from vstatkit.ensemble.mixing import allocated
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.inference.estimate import weighted_mean
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.staged import StagedTree, Stages, alike, restaged, stored
 from vstatkit.kernels.trees import TreeKernel
@@ -108,9 +109,11 @@ def centred(
         if count
     ]
     other = functools.reduce(operator.add, parts).with_moves(n_query)
-    shift = other.values.mean(axis=0) - evaluation.values.mean(axis=0)
+    own, others = (weighted_mean(one.values, None) for one in (evaluation, other))
+    shift = others - own
     moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
-    kept = all(len(one.learners) == len(one.values) for one in parts)
+    # Without all of the ensemble's own learners the others predict nothing.
+    kept = all(len(one.learners) == len(one.values) for one in (evaluation, *parts))
     budget = np.inf if task.keep_bytes is None else task.keep_bytes
     kept = kept and learner_bytes(other.learners) <= budget
     learners = alike(other.learners, mix[0][0].n_features) if kept else []

@@ -6,7 +6,7 @@ unknown size, and are not counted either.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,9 @@ class Plan:
         Rows that are predicted where a subsample leaves them out.
     filed : float
         Bytes of a learner that are moved to a file where there are many.
+    mixed : bool
+        Whether as many learners of a mix are grown besides, of which `learner` and
+        `filed` count the bytes.
     """
 
     n: int
@@ -119,6 +122,7 @@ class Plan:
     ranked: bool
     n_scored: int
     filed: float = 0.0
+    mixed: bool = False
 
     def fixed(self) -> dict[str, int]:
         """Bytes that do not depend on the number of learners, by what they are for."""
@@ -131,8 +135,10 @@ class Plan:
 
     def per_learner(self) -> dict[str, float]:
         """Bytes that every learner adds, by what they are for."""
-        # Values are there twice when an ensemble grows on.
-        return {VALUES: 2.0 * self.m * FLOAT, LEARNERS: self.learner}
+        # Values are there twice when an ensemble grows on; beside those of a mix, which
+        # are in parts and joined, they are there before and after they are moved.
+        times = 4.0 if self.mixed else 2.0
+        return {VALUES: times * self.m * FLOAT, LEARNERS: self.learner}
 
     def needs(self, B: int) -> dict[str, int]:
         """Bytes that B learners need beside the design matrix."""
@@ -150,8 +156,22 @@ class Plan:
         return max(0, int(in_memory), int(in_file) if self.filed else 0)
 
 
-def plan_of(task: Task, n_jobs: int | None) -> Plan:
-    """Read the sizes off what is to be evaluated."""
+def plan_of(
+    task: Task,
+    n_jobs: int | None,
+    mix: Sequence[tuple[TreeKernel, float]] = (),
+) -> Plan:
+    """Read the sizes off what is to be evaluated.
+
+    Parameters
+    ----------
+    task : Task
+        What is evaluated.
+    n_jobs : int or None
+        Workers.
+    mix : sequence of (TreeKernel, float)
+        What grows other learners besides, and their shares.
+    """
     kernel, design = task.kernel, task.design
     n = design.n if task.rows is None else len(task.rows)
     p, outputs = 0, 1
@@ -159,8 +179,10 @@ def plan_of(task: Task, n_jobs: int | None) -> Plan:
         p, outputs = kernel.n_features, kernel.n_outputs
     trees = isinstance(kernel, TreeKernel)
     many = _all_ranked(design, n)
-    learner = learner_bytes(kernel, design, n) if task.keep else 0.0
-    nodes = learner - FLOAT * p - OBJECT_BYTES if trees and task.keep else 0.0
+    grown = [(kernel, 1.0), *mix] if task.keep else []
+    learner = sum(share * learner_bytes(one, design, n) for one, share in grown)
+    beside = sum(share for _, share in grown) * (FLOAT * p + OBJECT_BYTES)
+    nodes = learner - beside if trees and task.keep else 0.0
     scored = n if task.most_oob is None else min(n, task.most_oob)
     return Plan(
         n=n,
@@ -173,6 +195,7 @@ def plan_of(task: Task, n_jobs: int | None) -> Plan:
         ranked=trees and many,
         n_scored=scored if task.oob and p > 0 else 0,
         filed=nodes,
+        mixed=bool(mix),
     )
 
 

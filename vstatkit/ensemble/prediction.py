@@ -38,7 +38,12 @@ from vstatkit.ensemble.refitting import at_hand
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.inference.estimate import Estimation, ensemble_mean, join_estimates
+from vstatkit.inference.estimate import (
+    Estimation,
+    ensemble_mean,
+    join_estimates,
+    weighted_mean,
+)
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.dependence import Grid
 from vstatkit.kernels.evaluation import Evaluation
@@ -226,7 +231,9 @@ class Predictor:
         centre = cast("Predictor", self.centre)
         mean = centre.mean(X).reshape(len(X), -1)
         step = mean - replace(self, centre=None).mean(X).reshape(len(X), -1)
-        values = moved_to((shares @ mean).ravel(), sums.values)
+        origin = mean[:1]  # an offset of all rows costs no digits
+        summed = shares @ (mean - origin) + shares.sum(axis=1)[:, None] * origin
+        values = moved_to(summed.ravel(), sums.values)
         return LearnerSums(values, sums.total + sums.times * step, sums.times)
 
     def dependence(self, grid: Grid) -> Floats:
@@ -236,7 +243,8 @@ class Predictor:
         values = np.concatenate([*self._blocks(block_dependence, grid.rows, (grid,))])
         if self.centre is None:
             return values
-        return moved_to(self.centre.dependence(grid).mean(axis=0), values)
+        mean = weighted_mean(self.centre.dependence(grid), None)
+        return moved_to(mean, values)
 
     def _blocks(
         self,
@@ -294,7 +302,7 @@ class Predictor:
 
 def moved_to(mean: Floats, values: Floats) -> Floats:
     """Move the values of learners, shape (B, m), so that they have this mean."""
-    return np.asarray(values + (mean - values.mean(axis=0)))
+    return np.asarray(values + (mean - weighted_mean(values, None)))
 
 
 def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:

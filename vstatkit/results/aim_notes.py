@@ -49,7 +49,7 @@ def _aim_note(results: EnsembleResults, aim: Aim, alpha: float) -> str:
             f"The intervals aim at E[y|x], at {1 - alpha:.4g}. The estimates are means "
             f"of a mix of learners: {aim.mix}. The standard errors are those of "
             f"learners with less bias, each {on}: that leaves room for a bias of the "
-            "estimates, though not for any."
+            "estimates, but not for a large one."
         )
     return (
         f"The intervals aim at E[y|x], at {1 - alpha:.4g}. They hold the sampling and "
@@ -64,11 +64,13 @@ def choice_note(results: EnsembleResults) -> str | None:
     if aim is None or not aim.truth:
         return None
     errors = ", ".join(f"{name} {number_text(e)}" for name, e in aim.errors.items())
+    taken = "Taken was"
+    if aim.mix is not None:
+        taken = "The mix has a small error and is smooth; standard errors come from"
     return (
         f"Learners were chosen by out-of-bag errors of pilot ensembles: {errors} "
-        "(of stages, the least of each kind). The mix has a small error and is "
-        "smooth; standard errors come from the least biased learner whose error is "
-        "within two standard errors of the best."
+        f"(of stages, the least of each kind). {taken} the least biased learner whose "
+        "error is within two standard errors of the best."
     )
 
 

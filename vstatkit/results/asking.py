@@ -63,7 +63,8 @@ class Asking:
         learners : int, optional
             Learners that are used: 1000 trees by default, of which those that the fit
             does not have are grown; of other kernels at most those of the fit. Designs
-            other than "iid" use all of the fit's.
+            other than "iid" use all of the fit's. With `target="truth"` they are those
+            that standard errors come from, not the mix of the estimates.
 
         Returns
         -------
@@ -252,7 +253,7 @@ class Asking:
         rows: int = 50,
         learners: int | None = None,
     ) -> "InteractionTest":
-        """Test whether two predictors add up in the mean of the fit.
+        """Test whether two predictors add up in the mean of the learners.
 
         Parameters
         ----------
@@ -308,7 +309,7 @@ class Asking:
         rows: int = 50,
         learners: int | None = None,
     ) -> "InteractionTest":
-        """Test whether all predictors add up in the mean of the fit, pair by pair.
+        """Test whether all predictors add up in the mean of the learners, pair by pair.
 
         Parameters
         ----------

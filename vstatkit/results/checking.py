@@ -71,7 +71,9 @@ class Checking:
 
         Observations (or clusters) are drawn again with replacement, as many as there
         are, and an ensemble of the same size is fitted to them. Formula and query
-        points stay as they are.
+        points stay as they are, and so does what `target="truth"` has chosen: the
+        learners of the standard errors are fitted again, and their estimates moved as
+        far as those of the fit were.
 
         Parameters
         ----------

@@ -54,7 +54,8 @@ def compare(
     itself, so its standard error comes from the learners as that of a prediction does:
     what both fits have in common cancels. Standard errors are by the estimator of `a`,
     or of `b` if only `b` goes beyond the first order, and what is beyond it is that of
-    its predictions.
+    its predictions. Of a fit with `target="truth"`, whose estimates come from a mix of
+    learners, the learners of the standard errors are taken, moved to these estimates.
 
     References
     ----------
@@ -91,10 +92,17 @@ def compare(
 
 
 def _names(a: EnsembleResults, b: EnsembleResults) -> tuple[str, str]:
-    """Name the fits by their kernels, or by formulas where these are the same."""
-    if a.info.kernel != b.info.kernel:
-        return a.info.kernel, b.info.kernel
-    return str(a.info.formula), str(b.info.formula)
+    """Name the fits by what first tells them apart."""
+    names = zip(_told_by(a), _told_by(b), strict=True)
+    told = (pair for pair in names if pair[0] != pair[1])
+    return next(told, ("the first fit", "the second fit"))
+
+
+def _told_by(one: EnsembleResults) -> tuple[str, str, str]:
+    """List what fits are told apart by: kernel, formula, target."""
+    aim = one.info.aim
+    target = "truth" if aim is not None and aim.truth else "mean"
+    return one.info.kernel, str(one.info.formula), f"target={target!r}"
 
 
 def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:

@@ -44,8 +44,8 @@ class Importance(Tabular):
         `share` of the loss that there is; `pvalue` of the null that it saves nothing
         (one-sided); `holm` and `bh`, the same adjusted for the number of predictors.
     loss : float
-        Out-of-bag loss of the fit: mean squared error, of classes that of their
-        probabilities.
+        Out-of-bag loss of the learners that were asked: mean squared error, of classes
+        that of their probabilities.
     how : str
         What took the place of each predictor.
     df : int
@@ -86,8 +86,8 @@ class Importance(Tabular):
     def __str__(self) -> str:
         table = self.frame.to_string(float_format=lambda number: f"{number:.4g}")
         return (
-            f"Out-of-bag loss that each predictor saves (how={self.how!r}; the fit's "
-            f"own: {self.loss:.4g}, {self.n_rows} rows)\n{table}"
+            f"Out-of-bag loss that each predictor saves (how={self.how!r}; with all of "
+            f"them: {self.loss:.4g}, {self.n_rows} rows)\n{table}"
         )
 
     def __repr__(self) -> str:

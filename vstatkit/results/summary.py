@@ -243,6 +243,12 @@ def resampled(found: Bootstrap, alpha: float) -> Summary:
         "omnibus, JB (Jarque-Bera), Shapiro: p-values of tests that the estimates on "
         "resampled data are normal.",
     ]
+    recipe = found.results.recipe
+    if recipe is not None and recipe.centre is not None:
+        notes.append(
+            "Fitted again were the learners that standard errors come from; their "
+            "estimates were moved as far as those of the fit."
+        )
     needed = repetitions_needed(alpha)
     if needed > found.R:
         notes.append(
