@@ -148,6 +148,23 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     assert choice.least_errors == pytest.approx(least)
 
 
+def test_weights_count_in_the_errors(rng):
+    """Rows without weight do not count, whatever their responses are."""
+    kernel = trees(rng, MEANS["line"])
+    weights = rng.integers(0, 4, size=120).astype(np.float64)
+    kernel = replace(kernel, weights=weights)
+    design = IidDesign(120, 60, True, 11)
+    choice = choose_learner(kernel, (), design, None, n_jobs=1)
+    losses, _, (r, s) = literal_errors(kernel, design)
+    errors = [np.average(loss, weights=weights) for loss in losses.values()]
+    assert_allclose(list(choice.errors.values()), np.sqrt(errors), rtol=1e-9)
+    found = np.array([choice.mix.get(one, 0.0) for one in losses])
+    some = weights > 0
+    roots = np.sqrt(weights[some] / weights[some].mean())
+    expected = mixing_weights(roots * r[:, some], roots * s[:, some], some.sum())
+    assert_allclose(found, expected, atol=1e-6)
+
+
 def test_options_that_are_given_are_not_chosen(rng):
     kernel = trees(rng, MEANS["line"])
     of_one = candidates(kernel, 100, {"min_samples_leaf"})

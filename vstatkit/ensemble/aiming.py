@@ -296,7 +296,13 @@ def _losses(
         )
     rows = np.arange(len(kernel.y)) if r.rows is None else r.rows
     units = rows if members is None else members[rows]
-    return _Losses(first[known], second[known], units[known])
+    if kernel.weights is None:
+        return _Losses(first[known], second[known], units[known])
+    weights = kernel.weights[rows]
+    known &= weights > 0
+    # Of residuals with the roots of weights, products are weighted errors.
+    roots = np.sqrt(weights[known] / weights[known].mean())
+    return _Losses(roots * first[known], roots * second[known], units[known])
 
 
 def _residuals(kernel: TreeKernel, oob: OutOfBag) -> Floats:
