@@ -106,6 +106,10 @@ def check_parts(choice):
         assert choice.parts is None
         assert choice.mixture is None
         return
+    told = [int(part.split("%")[0]) for part in choice.mixture.split("; ")]
+    assert sum(told) in ((100,) if len(told) > 2 else (99, 100, 101))
+    same = "those of the standard errors" in choice.mixture
+    assert same == (choice.candidate in sorted(choice.mix, key=choice.mix.get)[-2:])
     for (grown, share), (one, expected) in zip(
         choice.parts, choice.mix.items(), strict=True
     ):

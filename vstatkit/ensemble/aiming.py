@@ -85,12 +85,18 @@ class Choice:
         if self.parts is None:
             return None
         ordered = sorted(self.mix.items(), key=lambda one: -one[1])
-        texts = [
-            f"{share:.0%} {one.text(self.kernel.n_features)}"
-            for one, share in ordered[:NAMED]
+        shares = [round(100 * share) for _, share in ordered[:NAMED]]
+        named = [
+            "those of the standard errors"
+            if one == self.candidate
+            else one.text(self.kernel.n_features)
+            for one, _ in ordered[:NAMED]
         ]
-        rest = sum(share for _, share in ordered[NAMED:])
-        return "; ".join(texts + [f"{rest:.0%} others"] * (rest > 0))
+        if len(ordered) > NAMED:
+            shares.append(100 - sum(shares))
+            named.append("others")
+        pairs = zip(shares, named, strict=True)
+        return "; ".join(f"{share}% {name}" for share, name in pairs)
 
     @property
     def least_errors(self) -> dict[str, float]:
