@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from vstatkit import workers
-from vstatkit.ensemble import evaluate as ensemble
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.trees import tree_kernel
@@ -96,7 +95,7 @@ def test_progress_bar_on_request(task, capsys):
 
 
 def test_no_progress_bar_off_a_terminal(task, capsys, monkeypatch):
-    monkeypatch.setattr(ensemble, "PROGRESS_DELAY", 0)
+    monkeypatch.setattr("vstatkit.ensemble.progress.PROGRESS_DELAY", 0)
     evaluate(task, 0, 20)
     assert capsys.readouterr().err == ""
 

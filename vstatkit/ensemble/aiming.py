@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.candidates import Candidate, candidates
 from vstatkit.ensemble.centring import Mix, may_be_centred
-from vstatkit.ensemble.evaluate import PROGRESS_DELAY, Task, evaluate
+from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.mixing import mixing_weights
+from vstatkit.ensemble.progress import progress_bar
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.evaluation import OutOfBag
@@ -198,13 +198,8 @@ def choose_learner(
     about, and its spread leaves room for what bias the mix may have.
     """
     n_rows = round(design.k * len(kernel.y) / design.n)
-    bar = tqdm(
-        candidates(kernel, n_rows, given),
-        unit=" candidates",
-        delay=0 if progress else PROGRESS_DELAY,
-        disable=None if progress is None else not progress,
-        leave=False,
-    )
+    listed = candidates(kernel, n_rows, given)
+    bar = progress_bar(progress, iterable=listed, unit=" candidates")
     losses = {one: _losses(one.kernel(kernel), design, members, n_jobs) for one in bar}
     best = min(losses.values(), key=lambda one: one.mean)
     taken = next(one for one, loss in losses.items() if loss.as_good_as(best))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats
-from vstatkit.ensemble.evaluate import PROGRESS_DELAY, Task, evaluate
+from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.progress import progress_bar
 from vstatkit.inference.estimate import ensemble_mean
 from vstatkit.sampling.resampled import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
@@ -76,14 +76,7 @@ def repeat_fit(
         found[:done] = kept
         if done:
             keeper.check_first(kept[0], _repeated(repeating, 0))
-    bar = tqdm(
-        total=R,
-        initial=done,
-        unit=" fits",
-        delay=0 if progress else PROGRESS_DELAY,
-        disable=None if progress is None else not progress,
-        leave=False,
-    )
+    bar = progress_bar(progress, total=R, initial=done, unit=" fits")
     parts = in_parallel(
         _repeated,
         ((number,) for number in range(done, R)),

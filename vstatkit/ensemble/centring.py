@@ -128,12 +128,12 @@ def uncentred(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
     return replace(evaluation, values=values, oob=centre.oob)
 
 
-def centred_predictor(predictor: Predictor, found: Centred) -> Predictor:
-    """Let a predictor be centred, too."""
-    if found.centre is None:
-        return replace(predictor, centre=None)
-    kernel = stored(restaged(found.centre.mix[0][0], Stages(boost=True)))
-    other = replace(predictor, kernel=kernel, learners=found.learners, coding=None)
+def centred_predictor(
+    predictor: Predictor, mix: Mix, learners: list[StagedTree]
+) -> Predictor:
+    """Let a predictor be centred, too, by the learners of a mix."""
+    kernel = stored(restaged(mix[0][0], Stages(boost=True)))
+    other = replace(predictor, kernel=kernel, learners=learners, coding=None)
     return replace(predictor, centre=replace(other, centre=None))
 
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.keeping import Collector, needed_learners
+from vstatkit.ensemble.progress import progress_bar
 from vstatkit.exceptions import KernelError
 from vstatkit.kernels.drawn import Drawn, RowDraw, UnitRows
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
@@ -47,9 +47,6 @@ OOB_ROWS = 20_000
 
 ARRAY_ENTRIES = 250_000
 """Members of subsamples that one task of an array kernel draws."""
-
-PROGRESS_DELAY = 1.0
-"""Seconds of work after which a progress bar appears."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +165,7 @@ def evaluate(
     collected = Collector(task.keep_bytes, task.design, start)
     done = 0
     oob = _empty_oob(task)
-    bar = tqdm(
-        total=stop - start,
-        unit=" learners",
-        delay=0 if progress else PROGRESS_DELAY,
-        disable=None if progress is None else not progress,
-        leave=False,
-    )
+    bar = progress_bar(progress, total=stop - start, unit=" learners")
     with bar, closing(parts):
         for part in parts:
             if done == 0:

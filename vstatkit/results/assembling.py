@@ -74,7 +74,7 @@ def assembled(
     )
     if parsed is not None:
         results = _with_learners(results, evaluation, query, parsed)
-    if found is not None and found.centre is not None:
+    if found is not None:
         results = with_centre(results, found)
     return aimed(results.with_variance(method))
 

@@ -119,11 +119,13 @@ def present_learners(results: "EnsembleResults") -> Evaluation:
 
 
 def with_centre(results: "EnsembleResults", found: Centred) -> "EnsembleResults":
-    """Say of results that their estimates are those of other learners."""
-    predictor, recipe = results.predictor, recipe_of(results)
+    """Say of results that their estimates are those of other learners, if they are."""
+    predictor, centre = results.predictor, found.centre
+    if centre is None:
+        return results
     if predictor is not None:
-        predictor = centred_predictor(predictor, found)
-    recipe = replace(recipe, centre=found.centre)
+        predictor = centred_predictor(predictor, centre.mix, found.learners)
+    recipe = replace(recipe_of(results), centre=centre)
     return replace(results, predictor=predictor, recipe=recipe)
 
 
@@ -160,8 +162,7 @@ def rebuilt(
         recipe=replace(recipe, oob=oob),
         orders=None,
     )
-    if found.centre is not None:
-        grown = with_centre(grown, found)
+    grown = with_centre(grown, found)
     return aimed(grown.with_variance(results.variance))
 
 

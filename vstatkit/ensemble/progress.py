@@ -1,0 +1,26 @@
+"""A progress bar, where work takes long and somebody looks."""
+
+from typing import Any
+
+from tqdm.auto import tqdm
+
+PROGRESS_DELAY = 1.0
+"""Seconds of work after which a progress bar appears."""
+
+
+def progress_bar(progress: bool | None, **options: Any) -> Any:
+    """Make a bar: at once if it is asked for, on a terminal for long work, or never.
+
+    Parameters
+    ----------
+    progress : bool or None
+        Whether to show it; None to show it on a terminal, for work over a second.
+    **options
+        Of tqdm: `total`, `unit`, `initial`, or an `iterable`.
+    """
+    return tqdm(
+        delay=0 if progress else PROGRESS_DELAY,
+        disable=None if progress is None else not progress,
+        leave=False,
+        **options,
+    )
