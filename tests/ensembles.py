@@ -63,3 +63,17 @@ def unseen_ensemble(*, replace=True, n=9, k=4, B=30, m=2, seed=3):
     counts = with_columns(case.counts, 0.0, 0.0)
     design = GivenDesign(n + 2, k, replace=replace, seed=seed, table=counts)
     return Ensemble(design, counts, case.values)
+
+
+def secant_ends(x, h, observed):
+    """Observed values on both sides of windows of width h that end with the data."""
+    values = np.unique(observed)
+    ends = []
+    for centre in x:
+        left = centre - h / 2
+        left = min(left, values.max() - h)
+        left = max(left, values.min())
+        below = [value for value in values if value <= left + 1e-9]
+        above = [value for value in values if value >= left + h - 1e-9]
+        ends.append((max(below), min(above, default=values.max())))
+    return np.transpose(ends)

@@ -17,6 +17,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
 from vstatkit.storage import archive
@@ -92,10 +93,11 @@ def array(name, change):
 
 
 def node(field, value, *, leaf=False, at=0):
-    """Set a field of a split, or of a leaf."""
+    """Set a field of a split of numbers, or of a leaf."""
 
     def change(nodes):
-        chosen = np.flatnonzero((nodes["feature"] < 0) == leaf)[at]
+        numbers = nodes["feature"] < LEVELS_FLAG
+        chosen = np.flatnonzero(((nodes["feature"] < 0) == leaf) & numbers)[at]
         nodes[field][chosen] = value(nodes, chosen) if callable(value) else value
 
     return array("tree_nodes", change)
@@ -301,7 +303,7 @@ HOSTILE = {
     "no json": (TREES, document(lambda made: "{")),
     "a list": (TREES, document(lambda made: "[]")),
     "layout 1": (TREES, field("format", value=1)),
-    "layout 8": (TREES, field("format", value=8)),
+    "layout 9": (TREES, field("format", value=9)),
     "layout true": (TREES, field("format", value=True)),
     "layout text": (TREES, field("format", value="2")),
     "extra field": (TREES, field("more", value=1)),
@@ -379,6 +381,11 @@ HOSTILE = {
         CLASSES,
         field("labels", "rows", value=[{"tuple": [1] * j} for j in range(1, 5)]),
     ),
+    "factors of another coding": (TREES, field("predictor", "factors", value="none")),
+    "columns that are text": (TREES, field("predictor", "columns", value=["0"])),
+    "no columns": (TREES, field("predictor", "columns", value=[])),
+    "a column twice": (TREES, field("predictor", "columns", value=[0, 0])),
+    "a huge column": (TREES, field("predictor", "columns", value=[10**30])),
     "info of another kind": (TREES, field("info", "nobs", value="40")),
     "no observations": (TREES, field("info", "nobs", value=0)),
     "other observations": (TREES, field("info", "nobs", value=41)),
@@ -459,6 +466,16 @@ HOSTILE = {
     "limits of others": (TREES, array("limit", lambda a: np.ones(7))),
     "a negative limit": (TREES, array("limit", lambda a: -a)),
     "a limit that is none": (TREES, array("limit", lambda a: a * np.nan)),
+    "four rows of others": (TREES, added("support", np.ones((4, 7)))),
+    "none behind a share": (TREES, added("support", np.array([[0.0], [1], [0], [0]]))),
+    "too many of them": (TREES, added("support", np.array([[0.0], [1], [9e9], [0]]))),
+    "half an average": (TREES, added("support", np.array([[0.0], [1], [5], [0.5]]))),
+    "tails of others": (TREES, added("tails", np.zeros((4, 7)))),
+    "three tails": (TREES, added("tails", np.zeros((3, 1)))),
+    "a negative error": (TREES, added("tails", np.array([[-1.0], [0], [0], [1]]))),
+    "skewed beyond one": (TREES, added("tails", np.array([[1.0], [2], [0], [1]]))),
+    "tails in disorder": (TREES, added("tails", np.array([[1.0], [0], [1], [0]]))),
+    "an infinite tail": (TREES, added("tails", np.array([[np.inf], [0], [0], [1]]))),
     "ends of others": (TREES, added("support", np.ones((2, 7)))),
     "ends in disorder": (TREES, added("support", np.array([[1.0], [0.0]]))),
     "one end": (TREES, added("support", np.ones((1, 1)))),
@@ -483,7 +500,7 @@ HOSTILE = {
     "child is the left one": (TREES, node("right", lambda n, at: 2 * (at + 1))),
     "child outside": (TREES, node("right", 2**30)),
     "negative child": (TREES, node("right", -2)),
-    "feature outside": (TREES, node("feature", 5)),
+    "feature outside": (TREES, node("feature", 6)),
     "feature far outside": (TREES, node("feature", 2**31 - 1)),
     "threshold no number": (TREES, node("value", np.nan)),
     "leaf not finite": (TREES, node("value", np.inf, leaf=True)),

@@ -125,14 +125,47 @@ def share_left_out(N, units):
     return mean([sum(N[:, i] == 0) / len(N) for i in units])
 
 
-def sampling_jackknife(N, h, g=None):
-    """Jackknife after bootstrap over the units that were left out at all."""
+def chance_absent(N, *, replace):
+    """Chance that a subsample leaves a unit out, by its size; None if they differ."""
+    (B, n), k = N.shape, size(N)
+    q = (1 - 1 / n) ** k if replace else 1 - k / n
+    held = [sum(N[:, i] > 0) for i in range(n)]
+    dispersion = sum((one - B * (1 - q)) ** 2 for one in held) / (B * q * (1 - q))
+    return (
+        q if dispersion <= n + 6 * math.sqrt(n * (2 + 1 / (B * q * (1 - q)))) else None
+    )
+
+
+def deletions(N, h, *, replace):
+    """`t_i - hbar` of the units left out, and their mean odds of being present."""
+    (B, n), q = N.shape, chance_absent(N, replace=replace)
+    a = mean(h)
+    if q is None:
+        t = left_out_means(N, h)
+        absent = [sum(N[:, i] == 0) / B for i in t]
+        return [t[i] - a for i in t], mean([(1 - one) / one for one in absent])
+    without = [sum(h[b] - a for b in range(B) if N[b, i] == 0) for i in range(n)]
+    return [one / (B * q) for one in without], (1 - q) / q
+
+
+def sampling_jackknife(N, h, g=None, *, replace=True, q=None):
+    """Jackknife after bootstrap: products of different learners."""
     g = h if g is None else g
-    B, t, u = len(h), left_out_means(N, h), left_out_means(N, g)
-    n, q, a, b = len(t), share_left_out(N, t), mean(h), mean(g)
-    population = zeta_k(h, g) * (B - 1) / B
-    raw = (n - 1) / n * sum((t[i] - a) * (u[i] - b) for i in t)
-    return raw - n * (1 - q) / q * population / B
+    B, n = N.shape
+    q = chance_absent(N, replace=replace) if q is None else q
+    a, b = mean(h), mean(g)
+    if q is None:
+        first, odds = deletions(N, h, replace=replace)
+        second, _ = deletions(N, g, replace=replace)
+        n = len(first)
+        squares = sum(x * y for x, y in zip(first, second, strict=True))
+        return (n - 1) / n * (squares - n * odds * zeta_k(h, g) / B)
+    d = (N > 0) - (1 - q)
+    products = d @ d.T  # sums over observations, for every pair of learners
+    for one in range(B):
+        products[one, one] = 0.0
+    pairs = (h - a) @ products @ (g - b)
+    return (n - 1) / n * B / ((B - 1) * (B**2 - 2 * B + 2)) * pairs / q**2
 
 
 SAMPLING = {
@@ -148,7 +181,8 @@ SAMPLING = {
 """Sampling variances with replacement."""
 
 SAMPLING_WITHOUT = {
-    **{name: SAMPLING[name] for name in ("bm", "ij", "jackknife")},
+    **{name: SAMPLING[name] for name in ("bm", "ij")},
+    "jackknife": lambda N, h, g=None: sampling_jackknife(N, h, g, replace=False),
     "ij_u": lambda N, h, g=None: sampling_ij_u(N, h, g, replace=False),
     "corrected_u": lambda N, h, g=None: factor(N) * zeta_1_corrected_u(N, h, g),
 }
@@ -230,12 +264,10 @@ def concentration(N, h):
     return _concentration(influence(N, h), count_variance(N) * zeta_k(h) / len(h), N)
 
 
-def presence_concentration(N, h):
+def presence_concentration(N, h, *, replace=True):
     """The same of what the learners without a unit differ by."""
-    t = left_out_means(N, h)
-    q = share_left_out(N, t)
-    c = [t[i] - mean(h) for i in t]
-    return _concentration(c, (1 - q) / q * zeta_k(h) / len(h), N)
+    c, odds = deletions(N, h, replace=replace)
+    return _concentration(c, odds * zeta_k(h) / len(h), N)
 
 
 def _concentration(c, s2, N):

@@ -218,7 +218,7 @@ class SlowTree:
         """All cuts between known rows, and the one after all of them."""
         values = sorted({self.X[i][f] for i in known})
         if self.levels is not None and self.levels[f]:
-            for chosen in self.level_sets(known, f, values, bits):
+            for chosen in self.level_sets(known, f, bits):
                 yield Split(0, f, math.nan, False, False, frozenset(chosen))
         elif self.splitter == "random" and len(values) > 1:
             low, high, u = values[0], values[-1], unit_number(bits)
@@ -228,8 +228,12 @@ class SlowTree:
                 cut = threshold(low, values[place + 1 :])
                 yield Split(0, f, cut, False, False)
 
-    def level_sets(self, known, f, values, bits):
-        """Levels in the order of their means, or one set of them at random."""
+    def level_sets(self, known, f, bits):
+        """Levels in the order of their means, or one set of them at random.
+
+        Levels come in the order of their first rows, whatever their codes are.
+        """
+        values = list(dict.fromkeys(self.X[i][f] for i in sorted(known)))
         if self.splitter == "random" and len(values) > 1:
             chosen = 1 + (bits * (2 ** len(values) - 2) >> 64)
             yield [level for i, level in enumerate(values) if chosen >> i & 1]
@@ -238,7 +242,7 @@ class SlowTree:
             level: self.mean([i for i in known if self.X[i][f] == level])[-1]
             for level in values
         }
-        values = sorted(values, key=lambda level: (means[level], level))
+        values = sorted(values, key=means.__getitem__)
         for place in range(len(values)):
             yield values[: place + 1]
 

@@ -11,6 +11,8 @@ from scipy import sparse
 from sklearn.ensemble import RandomForestRegressor
 
 import vstatkit as vs
+from tests.ensembles import secant_ends
+from tests.literal import sampling_jackknife
 from vstatkit.ensemble.reading import OwnLearners
 from vstatkit.inference.estimate import estimate
 from vstatkit.inference.population import (
@@ -168,13 +170,11 @@ def test_other_rows_may_be_given(res, other):
     assert np.isclose(found.params.item(), res.predict(other).mean(), rtol=1e-12)
 
 
-def test_slopes_are_differences_over_the_step(res, data):
+def test_slopes_are_secants_between_observed_values(res, data):
     found = res.avg_slopes(["x4"], step=0.4)
-    x, least, most = data["x4"], data["x4"].min(), data["x4"].max()
-    ends = [(max(one - 0.2, least), min(one + 0.2, most)) for one in x]
-    low, high = np.transpose(ends)
-    assert (high - low < 0.39).any()
-    assert (high - low > 0.39).any()
+    low, high = secant_ends(data["x4"], 0.4, data["x4"])
+    assert (high - low >= 0.4).all()
+    assert np.isin([low, high], data["x4"]).all()
     rise = res.predict(data.assign(x4=high)) - res.predict(data.assign(x4=low))
     slope = (rise / (high - low)).mean()
     assert np.isclose(found.frame["estimate"].item(), slope, rtol=1e-10)
@@ -184,23 +184,16 @@ def test_slopes_are_differences_over_the_step(res, data):
     bound = 2 * res.limit * (1 / (high - low)).mean()
     assert np.allclose(found.results.limit, bound)
     assert np.allclose(res.avg_effects("x4").results.limit, 2 * res.limit)
-    default = res.avg_slopes().frame
-    assert list(default.index) == ["x1", "x4"]
+    default = res.avg_slopes(["x1", "x4"]).frame
     assert np.allclose(default["step"], data[["x1", "x4"]].std(), rtol=1e-12)
 
 
-def test_steps_end_where_the_training_data_do(res, other):
-    """Rows of other data, by hand: those beyond the range move towards it only."""
+@pytest.mark.filterwarnings("ignore::vstatkit.ExtrapolationWarning")
+def test_secants_stay_within_the_training_data(res, other):
+    """Rows of other data, by hand: those beyond the range have the slope at its end."""
     x4 = np.linspace(-1.0, 2.0, 25)
     rows = other.assign(x4=x4)
-    least, most = (res.recipe.data["x4"].agg(one) for one in ("min", "max"))
-    low, high = x4 - 0.25, x4 + 0.25
-    for i, x in enumerate(x4):
-        if high[i] > most:
-            high[i] = max(x, most)
-        if low[i] < least:
-            low[i] = min(x, least)
-    assert (high - low >= 0.25 - 1e-12).all()
+    low, high = secant_ends(x4, 0.5, res.recipe.data["x4"])
     found = res.avg_slopes("x4", rows, step=0.5, by="g", se="population")
     up, down = (res.predict(rows.assign(x4=end)) for end in (high, low))
     slopes = ((up - down) / (high - low)).to_numpy()
@@ -220,10 +213,18 @@ def test_steps_of_predictors_that_do_not_vary_or_are_missing():
     gaps = frame.assign(x4=frame["x4"].mask(frame.index % 5 == 0))
     res = vs.fit("y ~ x1 + x4", gaps, B=60, k=30, rng=1, missing="pass")
     some = gaps.dropna()
-    known = res.avg_slopes("x4", some, step=0.3).params.item()
-    share = len(some) / len(gaps)  # a missing value stays: its slope is zero
-    every = res.avg_slopes("x4", step=0.3).params.item()
-    assert np.isclose(every, share * known, rtol=1e-10)
+    for se in ("sample", "population"):
+        known = res.avg_slopes("x4", some, step=0.3, se=se).frame
+        every = res.avg_slopes(step=0.3, se=se).frame.loc[["x4"]]
+        assert np.allclose(every.astype(float), known.astype(float), equal_nan=True)
+        assert every["rows"].item() == len(some) == 48
+    other = gaps.assign(x1=gaps["x1"] + 0.01)  # no training rows
+    few = res.avg_slopes("x4", other, step=0.3, se="population").frame
+    some = res.avg_slopes("x4", other.dropna(), step=0.3, se="population").frame
+    assert np.isclose(few["estimate"].item(), some["estimate"].item(), rtol=1e-10)
+    assert np.isclose(few["std_error"].item(), some["std_error"].item(), rtol=0.02)
+    with pytest.raises(ValueError, match="x4 is missing in all rows of an average"):
+        res.avg_slopes("x4", gaps.iloc[::5], step=0.3)
 
 
 def test_probabilities_of_several_classes():
@@ -272,7 +273,6 @@ def literal_population(res, H, W, units, own):
     Z = res.design.counts(0, B) > 0
     h = H @ W
     spread = h.var(ddof=1)
-    q = 1 - Z.mean()
     t = np.array([h[~Z[:, u]].mean() for u in range(n)])
     c = np.sqrt((n - 1) / n) * (h.mean() - t)
     g = np.zeros(n)
@@ -280,7 +280,7 @@ def literal_population(res, H, W, units, own):
         g[u] += W[i] * (own[i] - t[u])
     some = len({u for i, u in enumerate(units) if W[i]})
     g *= np.sqrt(some / (some - 1))
-    V = np.sum(c**2) - n * (1 - q) / q * spread * (B - 1) / B / B
+    V = sampling_jackknife(Z.astype(int), h, q=res.design.chance_absent)
     V /= 1 + res.orders.rho / 2
     cross = 2 * np.sum(c * g)
     return V, np.sum(g**2), cross, spread / B
@@ -315,7 +315,7 @@ def test_degrees_of_freedom_see_both_influences(res):
     found = res.avg_predictions(se="population").results
     joined = joint_influence(res.design, found.values, "jackknife", found.points)
     all_of_them = joined.learners[:, 0] + joined.rows[:, 0]
-    q = (res.design.counts(0, res.B) == 0).mean()
+    q = res.design.chance_absent
     noise = (1 - q) / q * found.components.monte_carlo
     squares, fourths = (np.array([np.sum(all_of_them**j)]) for j in (2, 4))
     literal = influence_concentration(squares, fourths, noise, 60)
@@ -488,12 +488,6 @@ def test_complete_ensembles_weight_their_learners(rng):
 # What cannot be had is refused
 
 
-def test_weights_do_not_weight_the_average(data):
-    res = vs.fit("y ~ x1 + x4", data, B=50, k=20, rng=1, weights=data["x2"] + 0.1)
-    found = res.avg_predictions().params.item()
-    assert np.isclose(found, res.predict(data).mean(), rtol=1e-12)
-
-
 def test_shards_average_for_the_rows_and_for_other_samples(data, other):
     res = vs.fit("y ~ x1", data, design="shards", n_shards=5, k=8, B=20, rng=1)
     assert res.variance == "shards"
@@ -542,8 +536,6 @@ def test_bad_requests_are_refused(res, data, other):
         res.avg_predictions(data.assign(h=None), by="h")
     with pytest.raises(ValueError, match="must be predictors of the model"):
         res.avg_effects("x2")
-    with pytest.raises(ValueError, match="has levels"):
-        res.avg_slopes("g")
     with pytest.raises(ValueError, match="must be a positive number"):
         res.avg_slopes("x1", step=0)
     with pytest.raises(ValueError, match="has no rows"):
@@ -575,7 +567,7 @@ def test_averages_print_and_plot(res):
     text = str(found)
     assert "Averages over 60 training rows" in text
     assert "se='population'" in text
-    assert "x4, b" in text
+    assert "x4, g=b" in text
     assert len(found.plot().get_yticklabels()) == len(found.frame)
     assert res.plot(kind="average effects").get_yticklabels()
     assert "<table" in found._repr_html_()
@@ -636,7 +628,7 @@ def test_effects_of_a_factor_are_named_by_level(data):
     estimate = found.frame["estimate"].to_numpy()
     assert gap.params["gap"] == pytest.approx(estimate[2] - estimate[1], rel=1e-9)
     each = res.avg_effects("h", by="g")
-    last = each.transform(lambda p: {"last": p["h[r], b"]}).params["last"]
+    last = each.transform(lambda p: {"last": p["h[r], g=b"]}).params["last"]
     assert last == pytest.approx(each.frame["estimate"].iloc[3], rel=1e-9)
 
 
@@ -644,8 +636,8 @@ def test_constant_predictors_are_skipped_by_name(data):
     constant = data.assign(c=1.5, one="u")
     res = vs.fit("y ~ x1 + c + one + g", constant, B=60, k=30, rng=1)
     slopes, effects = res.avg_slopes(), res.avg_effects()
-    assert list(slopes.frame.index) == ["x1"]
-    assert "No effect of c: the same value in every row." in str(slopes)
+    assert list(slopes.frame.index) == ["x1", "g"]
+    assert "No effect of c, one: the same value in every row." in str(slopes)
     assert "No effect of c, one: the same value in every row." in str(effects)
     for found in (res.avg_effects("x1"), res.avg_slopes("x1")):
         assert "No effect of" not in str(found)
@@ -653,7 +645,7 @@ def test_constant_predictors_are_skipped_by_name(data):
         res.avg_slopes(["c", "x1"])
     with pytest.raises(ValueError, match="nothing to move: c has the same value"):
         res.avg_effects("c")
-    assert list(res.avg_slopes(step=1.0).frame.index) == ["x1", "c"]
+    assert list(res.avg_slopes(step=1.0).frame.index) == ["x1", "c", "g"]
 
 
 def test_adopted_forests_average_over_their_training_rows(data):

@@ -50,18 +50,18 @@ def test_effects_and_new_data_name_levels(data, tmp_path):
     assert_array_equal(loaded.predict(data), res.predict(data))
 
 
-def test_factors_stay_indicators_unless_asked(data):
+def test_factors_of_many_levels_are_indicators_unless_asked(data):
     plain = vs.fit("y ~ g + x", data, B=20, rng=1)
     told = vs.fit("y ~ g + x", data, B=20, rng=1, categorical_splits=False)
     whole = vs.fit("y ~ g + x", data, B=20, rng=1, categorical_splits=True)
     assert_array_equal(plain.values, told.values)
-    assert plain.predictor.kernel.n_features == 8
+    assert plain.predictor.kernel.n_features == 9
     assert whole.predictor.kernel.n_features == 2
     assert whole.predictor.kernel.levels == (8, 0)
 
 
 def test_the_option_is_checked(data):
-    with pytest.raises(TypeError, match="`categorical_splits` must be True or False"):
+    with pytest.raises(TypeError, match="must be True, False or None"):
         vs.fit("y ~ g", data, categorical_splits=2)
     with pytest.raises(TypeError, match="has no option 'categorical_splits'"):
         vs.fit("y ~ g", data, kernel="ols", categorical_splits=True)

@@ -105,7 +105,7 @@ def test_curves_for_the_population(res, data):
 
 def test_curves_are_stacked_in_parts(res, monkeypatch):
     whole = res.partial_dependence("x4", points=5, se="population")
-    monkeypatch.setattr("vstatkit.ensemble.curves.STACKED_ROWS", 130)
+    monkeypatch.setattr("vstatkit.ensemble.averages.STACKED_ROWS", 130)
     parts = res.partial_dependence("x4", points=5, se="population")
     assert np.allclose(whole.params, parts.params, rtol=1e-14)
     assert np.allclose(whole.bse, parts.bse, rtol=1e-12)
@@ -280,6 +280,7 @@ def test_accumulated_effects_of_two_predictors(product):
     assert np.abs(literal - about).max() < 0.15  # as rows are nearly independent
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.LeakageWarning")
 def test_cells_without_rows_take_the_nearest(rng):
     x = np.linspace(0, 1, 40)
     frame = pd.DataFrame({"a": x, "b": x + 0.001 * rng.normal(size=40)})
@@ -303,7 +304,7 @@ def test_intervals_hold_their_upper_edges():
     cut = Intervals.of("x", np.array([0.0, 1.0, 1.0, 2.0, 3.0]), 2)
     assert cut.edges.tolist() == [0.0, 1.0, 3.0]
     assert cut.codes.tolist() == [0, 0, 0, 1, 1]
-    assert cut.counts.tolist() == [3, 2]
+    assert cut.masses.tolist() == [3, 2]
     assert quantile_edges(np.array([1.0, 1.0, 1.0, 5.0]), 3).tolist() == [1.0, 5.0]
     assert quantile_grid(np.array([np.nan, 0.0, 1.0]), 2).tolist() == [0.05, 0.95]
 

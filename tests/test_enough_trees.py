@@ -144,6 +144,45 @@ def test_predictions_and_known_errors_come_without_a_word(sample, auto):
     assert [str(one.message) for one in seen] == []
 
 
+def likely_variance(V, s, typical):
+    """Average a raw variance of error s and the typical one, by their precisions."""
+    spread = typical**2
+    if typical < V:
+        spread += max((V - typical) ** 2 - 4 * s**2, 0.0)
+    weight = spread / (spread + s**2)
+    return positive_mean(weight * V + (1 - weight) * typical, weight**0.5 * s)
+
+
+def pairs_of(parts):
+    typical = parts.orders.factor * parts.orders.share * parts.zeta_k
+    return zip(parts.sampling, parts.mc_se, typical, strict=True)
+
+
+def test_errors_are_measured_against_a_variance_that_they_do_not_inflate():
+    """Far too few trees say so, and ask for numbers of the same order.
+
+    At n = 1,500 and k = n the jackknife needs some 10,000 trees.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1500, 5))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 5 * X[:, 2] + rng.normal(size=1500)
+    advised = []
+    for B in (100, 200, 500, 1500):
+        forest = vs.ForestRegressor(B, random_state=1).fit(X, y)
+        with pytest.warns(vs.MonteCarloWarning) as seen:
+            forest.predict(X[:10] + 0.01, return_std=True)
+        found = re.search(r"About ([\d,]+) trees", str(seen[0].message))
+        advised.append(int(found.group(1).replace(",", "")))
+    assert max(advised) < 2.5 * min(advised)
+    assert min(advised) > 2500
+
+
+def test_a_variance_far_above_the_typical_one_counts_as_it_is():
+    assert likely_variance(0.5, 0.02, 0.05) == pytest.approx(0.5, rel=0.01)
+    assert likely_variance(0.06, 1.0, 0.05) < 0.1  # noise is not taken for variance
+    assert likely_variance(-1.0, 1.0, 0.05) > 0.01
+
+
 def test_the_typical_law_is_the_mean_of_all(sample):
     """Against sums written out, in the unit of the response."""
     X, y = sample
@@ -151,8 +190,9 @@ def test_the_typical_law_is_the_mean_of_all(sample):
     found = forest._estimate(X[:40])
     parts = found.components
     B, n = 700, 150
-    variance = parts.total.mean()
-    spread = np.mean(2 * n * parts.noise**2 + 4 * parts.noise * found.sampling)
+    likely = [likely_variance(*one) for one in pairs_of(parts)]
+    variance = np.mean(likely + parts.monte_carlo)
+    spread = np.mean(2 * n * parts.noise**2 + 4 * parts.noise * likely)
     law = ErrorLaw.typical(found)
     assert law.variance * law.unit**2 == pytest.approx(variance, rel=1e-6)
     expected = np.sqrt(spread) / (2 * variance)

@@ -369,3 +369,29 @@ def test_rows_with_a_missing_date_are_dropped():
     parsed = parse("y ~ C(day)", data, environment=None, intercept=False)
     assert parsed.rows.tolist() == [0, 2, 3]
     assert parsed.n_dropped == 1
+
+
+@pytest.mark.parametrize("formula", ["y ~ g", "y ~ C(g)", "y ~ C(g, Sum) + x"])
+def test_new_categories_may_have_any_selection_and_order_of_the_levels(data, formula):
+    data["g"] = pd.Categorical(data["g"], ["b", "a", "c"])
+    coding = read(formula, data).coding
+    new = data.iloc[[0, 3, 1]]
+    wanted = coding.matrix(new)
+    for levels in (["a", "b"], ["a", "b", "c", "d"], ["c", "b", "a"]):
+        some = new.assign(g=pd.Categorical(new["g"].astype(str), levels))
+        np.testing.assert_array_equal(coding.matrix(some), wanted)
+    ordered = new.assign(
+        g=pd.Categorical(new["g"].astype(str), ["a", "b"], ordered=True)
+    )
+    np.testing.assert_array_equal(coding.matrix(ordered), wanted)
+    single = new[:1].assign(g=pd.Categorical(["a"]))
+    np.testing.assert_array_equal(coding.matrix(single), wanted[:1])
+    strange = new.assign(g=pd.Categorical(["a", "d", "b"]))
+    with pytest.raises(vs.FormulaError, match="the new data have 'd' in 'g'"):
+        coding.matrix(strange)
+
+
+def test_categories_are_text_where_training_had_text(data):
+    coding = read("y ~ g", data).coding
+    new = data.assign(g=pd.Categorical(data["g"], ["c", "b", "a"]))
+    np.testing.assert_array_equal(coding.matrix(new), coding.matrix(data))

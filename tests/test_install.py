@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,3 +167,73 @@ def test_the_same_wheel_works_in_other_pythons(built, tmp_path, version):
     data = vs.datasets.mars(60, rng=1)
     wanted = vs.fit("y ~ x1", data, B=40, rng=1).params.item()
     assert found == pytest.approx(wanted, rel=1e-12)  # numpy may be another one
+
+
+FLOOR = re.compile(r"([\w-]+)>=([\d.]+)")
+
+SMOKE = """
+import matplotlib
+matplotlib.use("agg")
+import numpy as np, vstatkit as vs
+data = vs.datasets.mars(80, rng=1)
+data["g"] = np.where(data["x3"] > 0.5, "a", "b")
+res = vs.fit("y ~ x1 + log(x2) + g", data, B=60, rng=1)
+assert "Forest Results" in str(res.summary())
+assert len(res.avg_effects().frame) == 3
+res.plot()
+res.get_prediction(data.head()).summary_frame()
+X = data[["x1", "x2"]]
+forest = vs.ForestRegressor(60, random_state=1).fit(X, data["y"])
+assert (forest.predict(X, return_std=True)[1] > 0).all()
+forest.summary()
+vs.fit("g ~ x1", data, kernel="logit", B=20, rng=1).summary()
+"""
+
+OLDEST_TESTS = ("test_remedies", "test_results", "test_storage", "test_summary")
+"""Files that are run with the oldest packages: formulas, tables, tests, pickles."""
+
+
+def declared_floors():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = project["project"]["dependencies"]
+    floors = [FLOOR.fullmatch(one) for one in declared]
+    assert all(floors), f"every dependency needs an oldest version: {declared}"
+    oldest = project["project"]["requires-python"].removeprefix(">=")
+    return {one[1]: one[2] for one in floors}, oldest
+
+
+def skipped(reason):
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the layout of environments is another")
+def test_the_oldest_declared_versions_work(built, tmp_path):
+    """The oldest Python with the oldest of every package, from their registry."""
+    floors, version = declared_floors()
+    python = shutil.which(f"python{version}")
+    if sys.version_info[:2] == tuple(map(int, version.split("."))):
+        python = sys.executable
+    if python is None:
+        skipped(f"there is no python{version} here")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    small = [*pip, "download", "--no-deps", "-d", tmp_path, f"tqdm=={floors['tqdm']}"]
+    if subprocess.run(small, capture_output=True, check=False).returncode:
+        skipped("the registry of packages cannot be reached")
+    run(python, "-m", "venv", "--without-pip", tmp_path / "oldest")
+    inside = tmp_path / "oldest" / "bin" / "python"
+    exactly = [f"{name}=={floor}" for name, floor in floors.items()]
+    run(
+        *pip, "--python", inside, "install", "--only-binary", ":all:",
+        built.wheel, *exactly, "pytest", "hypothesis",
+    )  # fmt: skip
+    run(inside, "-c", SMOKE, cwd=tmp_path)
+    shutil.copytree(ROOT / "tests", tmp_path / "tests")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    run(
+        *(inside, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        # Old packages warn of each other.
+        *("-o", "addopts=--strict-markers", "-o", "filterwarnings=default"),
+        *(f"tests/{name}.py" for name in OLDEST_TESTS),
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )

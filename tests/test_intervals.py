@@ -14,7 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import vstatkit as vs
 from tests.hostile_files import dropped
-from vstatkit.inference.intervals import Support
+from vstatkit.inference.intervals import MOST_TIMES, Support, effective_size
 
 NORMAL = stats.norm.isf(0.025)
 
@@ -183,6 +183,7 @@ def test_numeric_responses_keep_symmetric_intervals():
     assert_array_equal(moved["ci_upper"], moved["estimate"] + half)
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.ExtrapolationWarning")
 def test_a_logits_predictions_stay_inside_and_its_coefficients_do_not(data):
     res = vs.fit("y ~ b", data, kernel="logit", B=100, rng=1)
     half = stats.t.isf(0.025, res.df) * res.bse
@@ -237,13 +238,14 @@ def test_learners_that_agree_do_not_claim_certainty(data):
     assert_array_equal(res.bse, 0)
     assert_array_equal(res.conf_int()["lower"].iloc[0], 0)
     assert_array_equal(res.conf_int()["upper"].iloc[1], 1)
-    z2 = stats.t.isf(0.025, 89) ** 2
-    q = z2 / 2 / (90 + z2)
-    bound = q + math.sqrt(z2 * q * (1 - q) / (90 + z2))
+    N, z2 = res.support.nobs, NORMAL**2
+    assert 5 < N < 45
+    q = z2 / 2 / (N + z2)
+    bound = q + math.sqrt(z2 * q * (1 - q) / (N + z2))
     assert res.conf_int()["upper"].iloc[0] == pytest.approx(bound)
     assert res.conf_int()["lower"].iloc[1] == pytest.approx(1 - bound)
     text = " ".join(str(res.summary()).split())
-    assert "Their bounds are those of a share among 90 observations." in text
+    assert f"Their bounds are those of a share among {N:.0f} observations." in text
 
 
 def test_ranges_are_saved(data, binary, tmp_path):
@@ -267,3 +269,121 @@ def test_older_files_know_their_range_by_their_learners(binary, tmp_path):
     older = dropped("support")((tmp_path / "new.npz").read_bytes())
     (tmp_path / "old.npz").write_bytes(older)
     assert_array_equal(vs.load(tmp_path / "old.npz").conf_int(), binary.conf_int())
+
+
+def test_the_effective_number_is_that_of_shares_of_m_observations():
+    share = np.linspace(0.05, 0.95, 7)
+    variance = share * (1 - share) / 12
+    assert effective_size(share, variance, 500) == pytest.approx(12 * MOST_TIMES)
+    assert effective_size(share, variance, 20) == 20
+    assert effective_size(share, 100 * variance, 20) == 1
+    assert effective_size(np.array([0.0, 1.0]), np.zeros(2), 20) == 20
+
+
+@given(SHARES, ERRORS, st.floats(1, 1e4))
+def test_averages_are_bound_at_the_very_ends_only(share, error, size):
+    p, s = np.array([share]), np.array([error])
+    average = Support(0.0, 1.0, size, average=True).interval(p, s, 2.0)
+    free = Support(0.0, 1.0, np.inf).interval(p, s, 2.0)
+    single = Support(0.0, 1.0, size).interval(p, s, 2.0)
+    spread = share * (1 - share) > np.finfo(float).eps
+    assert_array_equal(average, free if spread else single)
+
+
+def test_a_smaller_quantile_applies_where_the_number_of_observations_decides():
+    p, s = np.array([0.0, 0.5]), np.array([0.0, 0.2])
+    found = Support(0.0, 1.0, 20.0).interval(p, s, 4.0, 2.0)
+    by_number = Support(0.0, 1.0, 20.0).interval(p, s, 2.0)
+    by_error = Support(0.0, 1.0, 20.0).interval(p, s, 4.0)
+    assert_array_equal(np.array(found)[:, 0], np.array(by_number)[:, 0])
+    assert_array_equal(np.array(found)[:, 1], np.array(by_error)[:, 1])
+
+
+def test_combinations_of_several_probabilities_are_averages():
+    coefs = np.array([[0, 2.0, 0], [0.5, 0.5, 0], [0, 0, 1]])
+    support = Support(0.0, 1.0, 9.0, np.array([False, False, True]))
+    assert_array_equal(support.combined(coefs).average, [False, True, True])
+    beside = support.beside(support.of_differences, 3, 2)
+    assert_array_equal(beside.average, [False, False, True, False, False])
+
+
+def noise_of(chance, n, rng, p=1):
+    frame = pd.DataFrame(rng.uniform(size=(n, p)), columns=[f"x{j}" for j in range(p)])
+    return frame.assign(y=np.where(rng.uniform(size=n) < chance, "yes", "no"))
+
+
+def test_rare_classes_are_covered_where_all_learners_agree():
+    """With N at most the number of rows, these intervals cover .6 to .7."""
+    at = pd.DataFrame({"x0": [0.1, 0.35, 0.6, 0.85]})
+    covered, estimates = [], []
+    for seed in range(30):
+        data = noise_of(0.08, 200, np.random.default_rng(seed))
+        res = vs.fit("y ~ x0", data, B=200, rng=seed, at=at)
+        covered.append(((res.conf_int() - 0.08).prod(axis=1) <= 0).to_numpy())
+        estimates.append(res.params)
+    assert abs(np.mean(estimates) - 0.08) < 0.02  # what the intervals are for
+    assert np.mean(covered) > 0.9
+
+
+def test_clusters_count_and_not_their_rows():
+    rng = np.random.default_rng(4)
+    code = np.repeat(np.arange(30), 20)
+    data = pd.DataFrame({"x": rng.uniform(size=30)[code], "z": rng.uniform(size=600)})
+    data["y"] = np.where((np.arange(30) < 2)[code], "yes", "no")
+    at = pd.DataFrame({"x": [0.2, 0.5, 0.8], "z": 0.5})
+    res = vs.fit("y ~ x + z", data, B=200, rng=1, at=at, groups=code)
+    assert 1 <= res.support.nobs <= 30
+    least = proportion_confint(0, 30, 0.05, method="agresti_coull")[1]
+    assert (res.conf_int()["upper"] >= least - 1e-9).all()
+    assert (res.get_prediction(at).conf_int()["upper"] >= least - 1e-9).all()
+
+
+@pytest.fixture(scope="module")
+def apart():
+    """Three classes: one that is apart, two that overlap."""
+    rng = np.random.default_rng(8)
+    code = np.repeat([0, 1, 2], 40)
+    columns = {f"x{j}": 2.0 * code + rng.normal(size=120) for j in range(2)}
+    columns["x0"] += 3 * (code > 0)
+    return pd.DataFrame(columns).assign(y=np.array([*"abc"])[code])
+
+
+def test_averages_of_probabilities_agree_with_their_standard_errors(apart):
+    res = vs.fit("y ~ x0 + x1", apart, B=200, rng=1)
+    found = res.avg_predictions()
+    bounds, half = found.conf_int(), stats.t.isf(0.025, found.df) * found.bse
+    assert (found.bse < 0.03).all()
+    assert_allclose(bounds["upper"] - bounds["lower"], 2 * half, rtol=0.05)
+    by_hand = Support(0.0, 1.0, 120.0, average=True).interval(
+        found.params.to_numpy(), found.bse.to_numpy(), half / found.bse
+    )
+    assert_allclose(bounds.T, by_hand, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
+def test_every_way_to_an_interval_knows_the_effective_number(apart, tmp_path):
+    X, at = apart[["x0", "x1"]], apart.iloc[[0, 60, 100]]
+    res = vs.fit("y ~ x0 + x1", apart, B=200, rng=1, at=at)
+    size = res.support.nobs
+    reference = res.reference[:33]
+    again = res.get_prediction(pd.DataFrame(reference, columns=["x0", "x1"]))
+    p, V = again.estimates.estimate, again.estimates.components.total
+    assert size == pytest.approx(min(MOST_TIMES * (p * (1 - p)).sum() / V.sum(), 120))
+    assert size < 120
+    bounds = res.conf_int()
+    assert_allclose(res.get_prediction(at).conf_int(), bounds, rtol=1e-9)
+    assert_allclose(res.t_test(np.eye(9)).conf_int(), bounds, rtol=1e-9)
+    res.save(tmp_path / "new.npz")
+    loaded = vs.load(tmp_path / "new.npz")
+    assert loaded.support.nobs == size
+    assert_allclose(loaded.get_prediction(at).conf_int(), bounds, rtol=1e-9)
+    assert res.more(260).support.nobs != size
+    theirs = RandomForestClassifier(200, random_state=1).fit(X, apart["y"])
+    adopted = vs.from_sklearn(theirs, X, apart["y"], X.iloc[[0, 60]])
+    assert 5 < adopted.support.nobs < 120
+    forest = vs.ForestClassifier(200, random_state=1).fit(X, apart["y"])
+    expected = forest.results_.get_prediction(X).conf_int().to_numpy()
+    found = forest.predict_interval(X).reshape(-1, 2)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    few = vs.fit("y ~ x0 + x1", apart, B=60, rng=1, design="shards", n_shards=4)
+    assert 1 <= few.support.nobs <= 120

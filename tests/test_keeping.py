@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,9 @@ from numpy.testing import assert_array_equal
 from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble import keeping
+from vstatkit.ensemble import keeping, refitting
 from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.ensemble.keeping import Collector, learner_bytes
+from vstatkit.ensemble.keeping import Collector, keep_budget, learner_bytes
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.variance import orders
 
@@ -49,21 +50,80 @@ def test_the_numbers_do_not_depend_on_what_is_kept(data, kernel, monkeypatch):
     other = [one.with_variance("jackknife").bse for one in (kept, gone)]
     pd.testing.assert_series_equal(*other)
     for ask in (gone.predict, gone.get_prediction):
-        with pytest.raises(ValueError, match=r"only 30 were kept.*keep_learners=True"):
+        remedy = r"only 30 were kept.*keep_learners=True \(about [\d.]+ [kM]B in all\)"
+        with pytest.raises(ValueError, match=remedy):
             ask(data)
+
+
+@pytest.mark.parametrize("kernel", ["forest", "ols", KNeighborsRegressor(2)])
+def test_averages_fit_learners_again_that_were_not_kept(data, kernel, monkeypatch):
+    few_compared(monkeypatch)
+    kept = fitted(data, kernel=kernel, keep_learners=True)
+    gone = fitted(data, kernel=kernel, keep_learners=False)
+    names = ["x1", "x4"]
+    for se in ("sample", "population"):
+        for ask in (
+            lambda res, se=se: res.avg_predictions(se=se),
+            lambda res, se=se: res.avg_effects(names, se=se),
+            lambda res, se=se: res.avg_slopes(names, data=data.head(9) + 0.01, se=se),
+            lambda res, se=se: res.partial_dependence(names[0], points=4, se=se),
+        ):
+            pd.testing.assert_frame_equal(ask(gone).frame, ask(kept).frame)
+    lines = [res.accumulated_effects(names[0]).frame for res in (kept, gone)]
+    pd.testing.assert_frame_equal(*lines)
+    assert len(gone.predictor.learners) == 30
+
+
+def test_averages_fit_missing_learners_once(data, monkeypatch):
+    few_compared(monkeypatch)
+    gone = fitted(data, keep_learners=False, progress=False)
+    numbers, fit = [], refitting.fit_learner
+
+    def recorded(task, number):
+        numbers.append(number)
+        return fit(task, number)
+
+    monkeypatch.setattr(refitting, "fit_learner", recorded)
+    monkeypatch.setattr("vstatkit.ensemble.averages.STACKED_ROWS", 10)
+    gone.avg_effects(se="population")
+    assert sorted(numbers) == list(range(30, 120))
 
 
 def test_auto_lets_go_beyond_its_budget(data, monkeypatch):
     few_compared(monkeypatch)
     whole = fitted(data)
     size = learner_bytes(whole.predictor.learners)
+    monkeypatch.setattr(keeping, "KEEP_SHARE", 0.0)
     monkeypatch.setattr(keeping, "KEEP_BYTES", size)
     assert len(fitted(data).predictor.learners) == 120
     monkeypatch.setattr(keeping, "KEEP_BYTES", size - 1)
-    less = fitted(data)
+    said = (
+        r"of 120 learners only 30 are kept.*avg_effects.*will not be possible"
+        r".*keep_learners=True, or with at most 1[01]\d learners"
+    )
+    with pytest.warns(vs.VstatkitWarning, match=said) as seen:
+        less = vs.fit("y ~ x1 + x4", data, k=15, B=120, rng=4)
+    assert [one.filename for one in seen] == [__file__]
     assert len(less.predictor.learners) == 30
     pd.testing.assert_series_equal(less.bse, whole.bse)
     assert len(fitted(data, keep_learners=True).predictor.learners) == 120
+
+
+def test_the_budget_follows_the_memory_of_the_machine(data, monkeypatch):
+    """Ten thousand trees of 6,100 rows take 2 GB: kept where there are 8 or more."""
+    few_compared(monkeypatch)
+    disk = SimpleNamespace(free=2**50)
+    monkeypatch.setattr(keeping.shutil, "disk_usage", lambda _: disk)
+    for memory, budget in ((None, 1), (2, 1), (8, 2), (24, 6)):
+        there = None if memory is None else memory * 2**30
+        monkeypatch.setattr(keeping, "available_memory", lambda there=there: there)
+        assert keep_budget("auto") == budget * 2**30
+    assert keep_budget("auto", 16 * 2**30) == 4 * 2**30
+    disk.free = 8 * 2**30  # large trees are moved to a temporary file
+    assert keep_budget("auto") == 2 * 2**30
+    assert (keep_budget(True), keep_budget(False)) == (None, 0)
+    monkeypatch.setattr(keeping, "KEEP_BYTES", 1)
+    assert len(fitted(data).predictor.learners) == 120
 
 
 @pytest.mark.parametrize("B", ["auto", 200])

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -395,7 +396,7 @@ def test_scores_know_their_rows():
     y = np.arange(10.0)
     total = np.array([[1.0], [0.0], [3.0]])
     oob = OutOfBag(total, np.array([1.0, 0.0, 3.0]), np.array([2, 5, 9]))
-    scores = score_rows(y, oob, None)
+    scores = score_rows(y, oob, SimpleNamespace(n_classes=None))
     assert scores.rows.tolist() == [2, 9]
     assert scores.residuals.tolist() == [1.0, 8.0]
 
@@ -423,13 +424,24 @@ def test_local_limits_are_the_default(data, results):
     assert plain.attrs["obs_method"] == "residuals"
 
 
-def test_limits_are_found_when_they_are_asked_for(data):
+def test_tables_and_pickles_grow_nothing(data, monkeypatch, tmp_path):
     res = vs.fit("y ~ x1", data, B=20, rng=1)
-    prediction = res.get_prediction(data.head())
-    prediction.conf_int()
-    assert "out_of_bag_errors" not in vars(res)
-    prediction.summary_frame()
-    assert "out_of_bag_errors" in vars(res)
+    longer = res.more(40)
+    forest = vs.ForestRegressor(40, random_state=1).fit(data[["x1"]], data["y"])
+    assert forest.results_.errors is not None
+
+    def refuse(*_, **__):
+        raise AssertionError("a forest is grown")
+
+    monkeypatch.setattr("vstatkit.ensemble.errors.learn_spread", refuse)
+    for one in (res, longer, res.with_variance("ij"), forest.results_):
+        frame = one.get_prediction(data[["x1"]]).summary_frame()
+        assert frame.attrs["obs_method"] == "local"
+        again = pickle.loads(pickle.dumps(one)).get_prediction(data[["x1"]])
+        pd.testing.assert_frame_equal(again.summary_frame(), frame)
+        one.save(tmp_path / "saved")
+    pickle.dumps(forest)
+    assert vs.fit("y ~ x1", data, B=20, rng=1, oob=False).errors is None
 
 
 def test_responses_that_are_missing_do_not_shift_residuals(data):
@@ -567,7 +579,7 @@ def test_a_level_needs_clusters_and_not_rows(data):
 def test_clusters_that_are_not_known_are_not_made_up(data):
     """Results whose rows are in clusters, and that do not know in which."""
     res = vs.fit("y ~ x1", data, groups="cluster", B=20, rng=1)
-    lost = dataclasses.replace(res, recipe=None)
+    lost = dataclasses.replace(res, recipe=None, errors=None)
     prediction = lost.get_prediction(data.head(2))
     assert prediction.summary_frame().attrs["obs_method"] == "residuals"
     with pytest.raises(ValueError, match="needs to know whose"):

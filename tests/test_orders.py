@@ -141,6 +141,44 @@ def test_two_terms_close_the_series_of_nearest_neighbours(presence):
     assert_allclose(kind, np.array([0.55, 0.35]) * presence / (2 - presence))
 
 
+@pytest.mark.parametrize("shares", [[1], [0, 1], [0, 0, 1], [4, 3, 2, 1], [5, 0, 0, 2]])
+def test_two_terms_differ_from_the_variance_by_the_spread_of_the_orders(shares):
+    """With the mean m and the variance s of the order c, weighted by the shares of the
+    variance, the estimate is 2 m^2 / (m + m^2 + s) times the truth.
+
+    A single order c gives 2 c / (c + 1): at most twice the truth.
+    """
+    presence, shares = 0.5, np.array(shares) / np.sum(shares)
+    orders = np.arange(1, shares.size + 1)
+    Z, chance = all_subsets(int(orders.sum()), presence)
+    rows = np.split(np.arange(orders.sum()), np.cumsum(orders)[:-1])  # of each order
+    V, q = 0.0, np.zeros(2)
+    for c, share, own in zip(orders, shares, rows, strict=True):
+        h = np.sqrt(share) * Z[:, own].prod(axis=1) / presence**c
+        V += (chance @ h) ** 2
+        q += [literal_q(Z, chance, h, presence, j) for j in (1, 2)]
+    mean = shares @ orders
+    spread = shares @ (orders - mean) ** 2
+    factor = HigherOrders(q[1] / q[0], *[0.0] * 6, 0, 0).factor
+    assert_allclose(V, 1.0)
+    ratio = q[0] * factor / V
+    assert_allclose(ratio, 2 * mean**2 / (mean + mean**2 + spread))
+    most = (mean - 1) * (shares.size - mean)  # largest variance of orders up to K
+    assert 2 * mean**2 / (mean + mean**2 + most) <= ratio * (1 + 1e-12)
+    assert ratio <= 2 * mean / (1 + mean) * (1 + 1e-12)
+
+
+def test_two_terms_are_exact_for_orders_that_fall_geometrically():
+    orders = np.arange(1, 400)
+    for fall in (0.1, 0.5, 0.9):
+        shares = (1 - fall) * fall ** (orders - 1)
+        mean = shares @ orders
+        spread = shares @ (orders - mean) ** 2
+        assert_allclose(2 * mean**2 / (mean + mean**2 + spread), 1.0)
+        q_1, q_2 = shares @ orders, shares @ (orders * (orders - 1) / 2)
+        assert_allclose(q_1 / (1 + q_2 / q_1), 1.0)
+
+
 def test_the_whole_series_compares_disjoint_subsamples():
     """Carried to its end it is the estimator of matched pairs."""
     n, presence = 5, 0.35
@@ -437,7 +475,9 @@ def test_auto_is_what_holds_for_kernel_design_and_size():
     assert automatic(iid(100, 100)) == "hoeffding"
     assert automatic(iid(100, 40), KernelKind.UNKNOWN) == "hoeffding"
     assert automatic(iid(100, 40), KernelKind.SMOOTH) == "corrected_v"
-    assert automatic(iid(100, 500)) == "corrected_v"  # 0.7 rows are left out
+    with pytest.raises(ValueError, match="at most 229"):  # 0.7 rows are left out
+        automatic(iid(100, 500))
+    assert automatic(iid(100, 500), KernelKind.SMOOTH) == "corrected_v"
     assert automatic(iid(100, 40, replace=False)) == "hoeffding"
     assert automatic(iid(100, 95, replace=False)) == "corrected_u"
     assert automatic(iid(6, 3)) == "corrected_v"

@@ -55,7 +55,7 @@ NAMED = {
     "map": lambda res, _: res.partial_dependence("$a_{$", "g").plot()[0],
     "importance": lambda res, _: res.plot(kind="importance"),
     "predictions": lambda res, at: res.get_prediction(at).plot(),
-    "feature": lambda res, _: res.feature_test("$a_{$").plot(),
+    "interaction": lambda res, _: res.interaction_test("$a_{$", "g").plot(),
     "function": lambda res, _: res.transform(lambda p: {"$b_{$": p[0]}).plot(),
     "misses": lambda res, _: res.normality_check().plot(),
     "bootstrap": lambda res, _: res.bootstrap(10).plot(),

@@ -118,8 +118,13 @@ def test_moments_of_all_fields(case, monkeypatch):
         none = function(design, values)
         monkeypatch.undo()
         for name in table.__slots__:
+            # Cubes cancel: their sum is compared with what it could be.
+            scale = table.quartic**0.75 if name == "cubic" else 1.0
             assert_allclose(
-                getattr(none, name), getattr(table, name), rtol=1e-9, err_msg=name
+                *(getattr(none, name) / scale, getattr(table, name) / scale),
+                rtol=1e-9,
+                atol=1e-9 if name == "cubic" else 0.0,
+                err_msg=name,
             )
 
 

@@ -1,5 +1,7 @@
 """Questions about predictors, against the same numbers made by hand."""
 
+import zlib
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -12,19 +14,20 @@ from statsmodels.stats.multitest import multipletests
 import vstatkit as vs
 from vstatkit.ensemble import losses
 from vstatkit.ensemble.copies import Copier
-from vstatkit.ensemble.losses import mean_saved, row_losses, saved_losses
-from vstatkit.ensemble.refitted import Reader, on_design, refitted_values
+from vstatkit.ensemble.explained import Others, predict_left_out
+from vstatkit.ensemble.losses import MeanSaved, mean_saved, saved_losses, targets
+from vstatkit.ensemble.refitted import Reader, refitted_values
 from vstatkit.inference.multiple import benjamini_hochberg, holm
 from vstatkit.inference.pooled import _degrees, pooled_sf, pooled_test
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.redesign import with_design
+from vstatkit.results.asked import Asked
+from vstatkit.results.importance import WEIGHT_POWER
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS
 from vstatkit.variance.estimate import (
     estimate_components,
     estimate_covariance,
-    known_orders,
 )
 from vstatkit.variance.shape import (
     Traces,
@@ -54,7 +57,7 @@ def res(data):
 
 def copier_of(res, data):
     frame = data.drop(columns="y")
-    return Copier(frame, res.typical, res.seed)
+    return Copier(frame, res.seed)
 
 
 # The joint test
@@ -259,120 +262,51 @@ def test_shards_are_replicates():
     assert found.df_denom == 19
     square = ((C**2).sum() - np.trace(C) ** 2 / 19) * 19**2 / (18 * 21)
     assert_allclose(found.df_num, np.trace(C) ** 2 / square)
-    assert 0 < res.feature_test("x1").pvalue <= 1
-    saved = res.importance(["x1"]).frame
-    assert 0 < saved["pvalue"].item() < 1
+    saved = res.importance(["x1"])
+    assert 0 < saved.frame["p_value"].item() < 1
+    assert saved.conf_int().isna().all(axis=None)  # units are in one shard only
+    assert saved.plot().get_xlabel() == "out-of-bag loss saved"
 
 
-def test_learners_that_agree_leave_no_doubt():
+def test_learners_that_agree_on_a_difference_have_no_test():
     design = IidDesign(10, 5, replace=True, seed=1)
     assert pooled_test(design, np.zeros((20, 3)), "ij_u").pvalue == 1
-    assert pooled_test(design, np.ones((20, 3)), "ij_u").pvalue == 0
+    sure = pooled_test(design, np.ones((20, 3)), "ij_u")
+    assert np.isnan([sure.statistic, sure.pvalue]).all()
 
 
-# Fits to other predictors
+# Learners grown again
 
 
 @pytest.mark.parametrize("kernel", ["forest", "ols"])
-def test_the_same_predictors_give_the_same_learners(data, kernel):
+def test_learners_grown_again_are_the_same(data, kernel):
     res = vs.fit("y ~ .", data, B=30, rng=3, kernel=kernel)
-    task, X = res.recipe.task, res.recipe.task.kernel.X
-    again = refitted_values(on_design(task, X.copy()), X[:5], 20, None)
+    X = res.recipe.task.kernel.X
+    again = refitted_values(res.recipe.task, X[:5], 20, None)
     assert_array_equal(again, res.predictor.values(X[:5])[:20])
-
-
-def test_kernels_without_a_design_are_refused():
-    with pytest.raises(ValueError, match="cannot be fitted to other predictors"):
-        with_design(object(), np.zeros((2, 2)))
-
-
-def by_hand(res, data, name, copies, points):
-    """Fit `fit` to copies, and compare learner by learner."""
-    made = list(copier_of(res, data).copies([name], "conditional", copies + 1))
-    fits = [
-        vs.fit(
-            res.info.formula, one.assign(y=data["y"]), B=res.B, rng=res.seed, at=points
-        )
-        for one in made[:copies]
-    ]
-    full = res.predictor.values(res.predictor.coding.matrix(points))
-    return full - sum(fit.values for fit in fits) / copies, made[-1]
-
-
-def test_a_feature_test_compares_fits_to_copies(res, data):
-    found = res.feature_test("x2", points=15, copies=2, learners=200)
-    h, spare = by_hand(res, data, "x2", 2, found.points)
-    assert_allclose(found.differences.values, h, atol=1e-12)
-    orders = known_orders(res.variance, res.design, h, None, KernelKind.APART)
-    expected = pooled_test(res.design, h, res.variance, orders)
-    assert_allclose(found.pvalue, expected.pvalue)
-    assert found.differences.orders == orders != res.orders
-    assert_allclose(found.differences.params, h.mean(axis=0))
-    # Points are rows of the data, with a copy that no fit has seen.
-    pd.testing.assert_frame_equal(found.points, spare.loc[found.points.index])
-
-
-def test_all_terms_of_a_variable_are_made_again():
-    data = drawn("levels").rename(columns={"x1": "a", "x2": "b"})
-    formula = "y ~ a + a:b + C(g) + bs(b, df=4)"
-    res = vs.fit(formula, data, B=40, rng=3)
-    points = data.drop(columns="y").head(5)
-    found = res.feature_test("b", copies=1, at=points, learners=40)
-    frame = data[list(res.predictor.coding.variables)]
-    copy = next(Copier(frame, res.typical, 3).copies(["b"], "conditional", 1))
-    fit = vs.fit(formula, copy.assign(y=data["y"]), B=40, rng=3, at=points)
-    h = res.get_prediction(points).predicted_mean - fit.params
-    # The copy has the same values, so that knots and codes are the same too.
-    assert_allclose(found.differences.params, h, atol=1e-12)
-    assert 0 < res.feature_test("g", copies=1, learners=40).pvalue <= 1
 
 
 def test_strong_predictors_are_found():
     """Also with other seeds than this: p was below 1e-4 in twelve of twelve."""
     res = vs.fit("y ~ .", vs.datasets.mars(200, rng=3), B=200, rng=3)
-    assert res.feature_test(["x1", "x4"]).pvalue < 1e-4
-    assert res.importance(["x4"]).frame["pvalue"].item() < 1e-4
+    assert res.importance(["x4"]).frame["p_value"].item() < 1e-4
 
 
 def test_shadows_are_not_called_real(res):
-    assert res.feature_test("x6").pvalue > 0.05
-    assert res.feature_test("x2").pvalue > 0.05
     frame = res.importance(["x1", "x2", "x6"]).frame
-    assert frame.loc["x1", "pvalue"] < 0.01
-    assert (frame.loc[["x2", "x6"], "pvalue"] > 0.05).all()
+    assert frame.loc["x1", "p_value"] < 0.01
+    assert (frame.loc[["x2", "x6"], "p_value"] > 0.05).all()
     plain = res.importance(["x2"], how="permute").frame
-    assert plain["pvalue"].item() < 1e-3  # a proxy counts as real there
+    assert plain["share"].item() > 0.05  # a proxy saves much there: no p-value
+    assert list(plain) == ["importance", "std_error", "share"]
 
 
-def test_fewer_learners_and_learners_that_were_not_kept(data, res):
-    few = res.feature_test("x2", learners=50, points=10)
-    assert few.frame["learners"].item() == 50
-    more = res.feature_test("x2", points=10)
-    assert more.frame["learners"].item() == 1000
-    grown = res.more(1000).with_variance("jackknife")  # orders are of 200 learners
-    other = res.with_variance("jackknife").feature_test("x2", points=10)
-    assert_allclose(grown.feature_test("x2", points=10).pvalue, other.pvalue)
+def test_learners_that_were_not_kept_are_grown(data, res):
     none = vs.fit("y ~ .", data, B=200, rng=3, keep_learners=False, variance="ij_u")
     kept = res.with_variance("ij_u")
-    one, two = (each.feature_test("x2", points=10) for each in (none, kept))
-    assert_allclose(one.pvalue, two.pvalue)
     pd.testing.assert_frame_equal(
         none.importance(["x2"]).frame, kept.importance(["x2"]).frame
     )
-
-
-@pytest.mark.parametrize("how", ["conditional", "permute", "drop"])
-def test_answers_print_as_a_line(res, how):
-    found = res.feature_test("x2", how=how, points=8, learners=60)
-    assert str(found).splitlines()[-1].split()[-4:] == [how, "1", "8", "60"]
-    assert found.frame["pvalue"].item() == found.pvalue
-    assert found.frame["statistic"].item() == found.statistic
-    assert (found.df_num, found.df_denom) == tuple(
-        found.frame[["df_num", "df_denom"]].iloc[0]
-    )
-    assert len(found.table()) == 8
-    assert "p = " in found.plot().get_title()
-    assert "<table" in found._repr_html_()
 
 
 @pytest.mark.parametrize("name", ["three", "binary", "clusters", "missing", "levels"])
@@ -382,33 +316,15 @@ def test_all_kinds_of_data_are_asked(name):
         "y ~ .", drawn(name), B=60, rng=1, groups=law.groups, missing=law.missing
     )
     names = list(res.predictor.coding.variables)
-    assert 0 < res.feature_test(names[0], points=10, learners=60).pvalue <= 1
     frame = res.importance(copies=2, learners=60).frame
     assert list(frame.index) == names
     assert (frame["std_error"] > 0).all()
-    few = {"permutations": 3, "learners": 60}
-    assert 0 < res.permutation_test(names[0], **few).pvalue <= 1
-    assert 0 < res.permutation_test(names[0], swap="trees", **few).pvalue <= 1
+    assert frame["p_value"].between(0, 1).all()
+    together = res.importance([tuple(names[:2])], copies=2, learners=60).frame
+    assert together.index.item() == ", ".join(names[:2])
+    assert 0 < together["p_value"].item() <= 1
     found = res.interaction_test(names[0], names[1], rows=5, learners=60)
     assert 0 <= found.pvalue <= 1
-
-
-def test_weights_are_kept(data):
-    weights = np.linspace(0.5, 2, len(data))
-    res = vs.fit("y ~ x1 + x2", data, B=20, rng=1, weights=weights)
-    found = res.feature_test("x2", points=5, copies=1, learners=20)
-    frame = data[["x1", "x2"]]
-    copy = next(Copier(frame, res.typical, 1).copies(["x2"], "conditional", 1))
-    fit = vs.fit(
-        "y ~ x1 + x2",
-        copy.assign(y=data["y"]),
-        B=20,
-        rng=1,
-        weights=weights,
-        at=found.points,
-    )
-    full = res.get_prediction(found.points).predicted_mean
-    assert_allclose(found.differences.params, full - fit.params, atol=1e-12)
 
 
 # Importance
@@ -425,26 +341,203 @@ def res_learner(res, b):
     return res.predictor.learners[b]
 
 
-def test_importance_is_the_loss_with_copies_less_the_loss(res, data):
-    found = res.importance(["x1", "x2"], copies=2, learners=200)
+def out_of_bag_mean(res, X):
+    return np.nanmean([out_of_bag(res, X, b)[0] for b in range(200)], axis=0)
+
+
+def test_importance_by_permutation_is_a_difference_of_losses(res, data):
+    found = res.importance(["x1", "x2"], copies=2, learners=200, how="permute")
     y = data["y"].to_numpy()
-    X = res.recipe.task.kernel.X
-    own = np.nanmean([out_of_bag(res, X, b)[0] for b in range(200)], axis=0)
+    own = out_of_bag_mean(res, res.recipe.task.kernel.X)
     assert_allclose(found.loss, np.mean((y - own) ** 2))
     assert_allclose(found.loss, res.scores.table["OOB RMSE"] ** 2)
-    losses = []
-    for one in copier_of(res, data).copies(["x2"], "conditional", 2):
-        Z = res.predictor.coding.matrix(one)
-        with_copy = np.nanmean([out_of_bag(res, Z, b)[0] for b in range(200)], axis=0)
-        losses.append((y - with_copy) ** 2)
+    losses = [
+        (y - out_of_bag_mean(res, res.predictor.coding.matrix(one))) ** 2
+        for one in copier_of(res, data).copies(["x2"], "permute", 2)
+    ]
     saved = np.mean(losses, axis=0) - (y - own) ** 2
     row = found.frame.loc["x2"]
     assert_allclose(row["importance"], saved.mean())
     assert_allclose(row["share"], saved.mean() / found.loss)
-    assert row["std_error"] >= saved.std(ddof=1) / np.sqrt(200)
-    assert_allclose(
-        row["pvalue"], stats.t.sf(row["importance"] / row["std_error"], 199)
+    assert np.isnan(row["std_error"])
+
+
+def test_importance_is_the_orthogonal_form(res, data):
+    found = res.importance(["x2"], copies=2, learners=200)
+    y, name = data["y"].to_numpy(), "x2"
+    own = out_of_bag_mean(res, res.recipe.task.kernel.X)
+    copies = np.mean(
+        [
+            out_of_bag_mean(res, res.predictor.coding.matrix(one))
+            for one in copier_of(res, data).copies([name], "conditional", 2)
+        ],
+        axis=0,
     )
+    rng = stream(res.seed, zlib.crc32(name.encode()), Purpose.QUESTION)
+    given = predict_left_out(y, Others(data.drop(columns=["y", name])), rng)
+    saved = 2 * (y - given.mean) * (own - copies)
+    row = found.frame.loc[name]
+    assert_allclose(row["importance"], saved.mean())
+    assert_allclose(row["share"], saved.mean() / found.loss)
+    # The test weights rows by how far they can be predicted, and knows the null.
+    asked = Asked.of(res, 200, "importance")
+    full = asked.reader([asked.design_matrix])
+    tables = [
+        res.predictor.coding.matrix(one)
+        for one in copier_of(res, data).copies([name], "conditional", 2)
+    ]
+    parts = saved_losses(
+        full,
+        replace(full, tables=tuple(tables)),
+        y,
+        np.arange(200),
+        None,
+        expected=given.mean[:, None],
+    )
+    assert_allclose(parts.saved, saved)
+    weights = (1 - given.leverage) ** WEIGHT_POWER
+    null = mean_saved(
+        parts.weighted(weights),
+        res.design,
+        np.arange(200),
+        freedom=np.average(given.leverage, weights=weights),
+    )
+    assert_allclose(row["p_value"], null.pvalue)
+    assert row["p_value"] != stats.t.sf(row["importance"] / row["std_error"], 199)
+
+
+def test_weights_count_in_importance(data):
+    """Whole weights count like copies of rows, in the mean, the share and the loss."""
+    weights = np.random.default_rng(4).integers(0, 4, 200)
+    plain = vs.fit("y ~ .", data, B=200, rng=3)
+    given = vs.fit("y ~ .", data, B=200, rng=3, weights=weights)
+    found = given.importance(["x1"], copies=2, learners=200)
+    asked = Asked.of(given, 200, "importance")
+    full = asked.reader([asked.design_matrix])
+    tables = [
+        given.predictor.coding.matrix(one)
+        for one in copier_of(given, data).copies(["x1"], "conditional", 2)
+    ]
+    key = zlib.crc32(b"x1")
+    y = data["y"].to_numpy()
+    others = Others(data.drop(columns=["y", "x1"]))
+    expected = predict_left_out(y, others, stream(given.seed, key, Purpose.QUESTION))
+    parts = saved_losses(
+        full,
+        replace(full, tables=tuple(tables)),
+        y,
+        np.arange(200),
+        None,
+        expected=expected.mean[:, None],
+    )
+    copied = np.repeat(np.arange(200), weights)
+    row = found.frame.loc["x1"]
+    assert_allclose(row["importance"], parts.saved[copied].mean())
+    assert_allclose(found.loss, parts.base[copied].mean())
+    assert_allclose(row["share"], row["importance"] / found.loss)
+    tenfold = vs.fit("y ~ .", data, B=200, rng=3, weights=10.0 * weights)
+    pd.testing.assert_frame_equal(
+        tenfold.importance(["x1"], copies=2, learners=200).frame, found.frame
+    )
+    equal = vs.fit("y ~ .", data, B=200, rng=3, weights=np.full(200, 3.0))
+    pd.testing.assert_frame_equal(
+        equal.importance(["x1"], copies=2, learners=200).frame,
+        plain.importance(["x1"], copies=2, learners=200).frame,
+    )
+
+
+def test_sets_of_predictors_are_tested_together(data, res):
+    """A predictor twice is found by neither copy alone, but by both together."""
+    noise = np.random.default_rng(8).normal(0, 1e-6, 200)
+    twice = data[["y", "x1", "x3"]].assign(again=data["x1"] + noise)
+    fit = vs.fit("y ~ .", twice, B=200, rng=3)
+    frame = fit.importance(["x1", "again", ("x1", "again"), ["x3"]]).frame
+    assert list(frame.index) == ["x1", "again", "x1, again", "x3"]
+    assert (frame.loc[["x1", "again"], "p_value"] > 0.05).all()
+    assert frame.loc["x1, again", "p_value"] < 1e-6
+    alone = fit.importance("x3").frame["p_value"].item()
+    assert frame.loc["x3", "p_value"] == alone
+
+
+def test_names_and_order_of_levels_do_not_matter_to_importance():
+    rng = np.random.default_rng(6)
+    codes = rng.integers(0, 12, (150, 2))
+    data = pd.DataFrame({"x": rng.normal(size=150)})
+    data["y"] = codes[:, 0] % 3 + data["x"] + rng.normal(size=150)
+
+    def frame(order):
+        names = np.array([f"{place:02d}" for place in order])
+        made = data.assign(
+            f=pd.Categorical(names[codes[:, 0]], categories=sorted(names)),
+            g=np.array(["b", "a", "c"])[order[:3].argsort()][codes[:, 1] % 3],
+        )
+        res = vs.fit("y ~ f + g + x", made, B=100, rng=1)
+        return res.importance(copies=3, learners=100).frame
+
+    first = frame(np.arange(12))
+    for seed in (1, 2):
+        order = np.random.default_rng(seed).permutation(12)
+        pd.testing.assert_frame_equal(frame(order), first, rtol=1e-6)
+
+
+def test_parts_of_the_orthogonal_form_are_derivatives(res, data):
+    full, reduced = readers(res, data, 20)
+    y, rows = data["y"].to_numpy(), np.arange(200)
+    expected = 0.5 * y[::-1, None]
+    found = saved_losses(full, reduced, y, rows, None, expected=expected)
+    own, weights = full.outside(rows)
+    change = own[..., 0, 0] - reduced.outside(rows)[0][..., 0, 0]
+
+    def mean(weight):
+        w = np.ones(20)
+        w[7] = weight
+        times = w @ weights
+        known = times > 0
+        saved = 2 * (y - expected[:, 0]) * (w @ change) / times
+        return saved[known].mean()
+
+    slope = (mean(1 + 1e-6) - mean(1 - 1e-6)) / 2e-6
+    assert_allclose(np.mean(found.parts[7]), slope, rtol=1e-4)
+
+
+def test_both_forms_estimate_the_same():
+    """With ideal copies: y = x1 + x2 + e, independent predictors, 20 data sets."""
+    both = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        data = pd.DataFrame(rng.normal(size=(120, 2)), columns=["x1", "x2"])
+        data["y"] = data["x1"] + data["x2"] + rng.normal(size=120)
+        res = vs.fit("y ~ x1 + x2", data, B=100, rng=seed, n_jobs=1)
+        both.append(
+            [
+                res.importance(["x1"], how=how, copies=5, learners=100)
+                .frame["importance"]
+                .item()
+                for how in ("conditional", "permute")
+            ]
+        )
+    ours, plain = np.transpose(both)
+    error = np.std(ours - plain) / np.sqrt(20)
+    assert abs(np.mean(ours - plain)) < 3 * error
+    assert error < 0.1 * np.mean(plain)
+
+
+@pytest.mark.slow
+def test_intervals_of_importance_cover_its_expectation():
+    """y = x1 + e, 150 rows; 100 data sets, so that 95 % has an error of 2.2 points."""
+    found = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=150)
+        data = pd.DataFrame({"x1": x, "y": x + rng.normal(size=150)})
+        res = vs.fit("y ~ x1", data, B=200, rng=seed, n_jobs=1).importance(
+            copies=5, learners=200
+        )
+        found.append([*res.frame.iloc[0][:2], *res.conf_int().iloc[0]])
+    estimate, error, lower, upper = np.transpose(found)
+    assert 0.75 < np.mean(error**2) / np.var(estimate) < 1.4
+    inside = (lower <= estimate.mean()) & (estimate.mean() <= upper)
+    assert 0.90 <= inside.mean() <= 0.99
 
 
 @pytest.mark.parametrize("kernel", ["forest", "tree"])
@@ -454,7 +547,7 @@ def test_what_is_the_same_in_every_row_saves_nothing(data, kernel):
     res = vs.fit("y ~ .", constant, B=60, rng=1, kernel=kernel)
     frame = res.importance().frame.loc[["same", "one"]]
     assert (frame[["importance", "std_error"]] == 0).all(axis=None)
-    assert (frame["pvalue"] == 1).all()
+    assert (frame["p_value"] == 1).all()
 
 
 def literal_error(saved, parts, counts, units=None):
@@ -510,6 +603,87 @@ def test_errors_of_importance_count_rows_and_learners(res, data):
     assert clusters.df == 49
 
 
+def test_degrees_of_freedom_of_regressions_make_the_error_larger(res, data):
+    """By algebra for projections, see `mean_saved`."""
+    n, K = 40, 10
+    rng = np.random.default_rng(1)
+    Q = np.linalg.qr(rng.normal(size=(n, K)))[0]
+    eye, S, h = np.eye(n), Q @ Q.T, K / n
+    # E[(e'Au)^2] over independent e, u is |A|^2; squared products: sum (R R')_ii^2.
+    true = np.sum(((eye - S) / (1 - h) ** 2) ** 2)
+    said = n * (1 / (1 - h)) ** 2
+    assert_allclose(true / said, 1 / (1 - h))
+    full, reduced = readers(res, data)
+    rows = np.arange(200)
+    found = saved_losses(full, reduced, data["y"].to_numpy(), rows, None)
+    plain = mean_saved(found, res.design, rows, through=False)
+    more = mean_saved(found, res.design, rows, through=False, freedom=h)
+    assert_allclose(more.error, plain.error / np.sqrt(1 - h))
+    both = [mean_saved(found, res.design, rows, freedom=f).error for f in (0, h)]
+    assert both[0] < both[1] < both[0] / np.sqrt(1 - h)
+
+
+def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
+    full, reduced = readers(res, data, 60)
+    y = data["y"].to_numpy()
+    found = saved_losses(full, reduced, y, np.arange(200), None)
+    p = (found.parts / 200).T
+    absent = dense(res.design.counts(0, 60)) == 0
+    order = np.random.default_rng(losses.PAIRING_SEED).permutation(60)
+
+    def c(some, i, j):
+        def one(i, j):
+            without_i = [b for b in some if absent[b, i]]
+            both = [b for b in some if absent[b, i] and absent[b, j]]
+            centre = np.mean(p[i, without_i])
+            often = sum(absent[b, j] for b in some)
+            return -60 * sum(p[i, b] - centre for b in both) / often
+
+        return (one(i, j) + one(j, i)) / 2
+
+    monkeypatch.setattr(losses, "MOST_PAIRED", 7)
+    drawn = np.random.default_rng(losses.PAIRING_SEED).choice(200, 7, False)
+    parts = [order[:20], order[20:40], order[40:]]
+    total = sum(
+        c(parts[0], i, j) * c(parts[1], j, k) * c(parts[2], k, i)
+        for i, j, k in permutations(drawn, 3)
+    )
+    scale = (200 * 199 * 198) / (7 * 6 * 5)
+    pairs = losses.Pairs.of(p, res.design, np.arange(200))
+    assert_allclose(pairs.third_cumulant(), 8 * scale * total)
+
+
+@pytest.mark.parametrize("df", [1, 3, 20])
+def test_pvalues_are_those_of_quadratic_forms(df):
+    """Sums of squares of normal variables have these, exactly."""
+    for value in (0.2, df + 1.0, 3.0 * df + 5):
+        found = MeanSaved(
+            (value - df) / np.sqrt(2 * df), 1.0, 1.0, 10**9, np.sqrt(8 / df)
+        )
+        assert_allclose(found.pvalue, stats.chi2.sf(value, df), rtol=1e-5)
+    plain = MeanSaved(1.3, 1.0, 1.0, 12)
+    assert_allclose(plain.pvalue, stats.t.sf(1.3, 12))
+    close = MeanSaved(1.3, 1.0, 1.0, 12, 1.001 * losses.LEAST_SKEW)
+    assert_allclose(close.pvalue, plain.pvalue, rtol=0.03)
+
+
+def test_the_skewness_of_a_null_is_found():
+    """Two groups of equal size and noise: the mean is like chi-squared with one df."""
+    skews = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        data = pd.DataFrame({"g": rng.integers(0, 2, 80), "y": rng.normal(size=80)})
+        res = vs.fit("y ~ g", data, B=300, k=40, rng=seed, n_jobs=1, replace=False)
+        asked = Asked.of(res, 300, "importance")
+        full = asked.reader([asked.design_matrix])
+        flipped = replace(full, tables=(1 - asked.design_matrix,))
+        y = data["y"].to_numpy()
+        mean = np.full((80, 1), y.mean())
+        found = saved_losses(full, flipped, y, np.arange(80), None, expected=mean)
+        skews.append(mean_saved(found, res.design, np.arange(80)).skew)
+    assert 2.0 < np.mean(skews) <= np.sqrt(8)
+
+
 def test_pairs_of_many_rows_are_drawn(res, data, monkeypatch):
     full, reduced = readers(res, data)
     rows = np.arange(200)
@@ -553,19 +727,10 @@ def test_readers_predict_what_was_left_out(res):
     assert_array_equal(weights, res.design.counts(0, 200) == 0)
 
 
-def test_losses_of_classes():
-    shares = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])
-    assert_allclose(row_losses(np.array([0.0, 1.0]), shares, 3), [0.375, 0.0])
-    assert_allclose(row_losses(np.array([3.0]), np.array([[1.0]]), None), [4.0])
-
-
-def test_dropping_fits_again(data):
-    res = vs.fit("y ~ x1 + x4 + x6", data, B=100, rng=3)
-    found = res.importance(["x4"], how="drop", learners=100)
-    typical = data.assign(x4=data["x4"].median())
-    fit = vs.fit("y ~ x1 + x4 + x6", typical, B=100, rng=3)
-    expected = fit.scores.table["OOB RMSE"] ** 2 - res.scores.table["OOB RMSE"] ** 2
-    assert_allclose(found.frame["importance"].item(), expected)
+def test_targets_of_classes():
+    assert_array_equal(targets(np.array([0.0, 2.0]), 3), [[1, 0, 0], [0, 0, 1]])
+    assert_array_equal(targets(np.array([0.0, 1.0]), 2), [[0], [1]])
+    assert_array_equal(targets(np.array([3.0]), None), [[3]])
 
 
 def test_adjusted_pvalues_agree_with_statsmodels(rng):
@@ -576,14 +741,14 @@ def test_adjusted_pvalues_agree_with_statsmodels(rng):
 
 def test_importance_prints_and_draws(res):
     found = res.importance(copies=1, learners=60)
-    assert_allclose(found.frame["holm"], holm(found.frame["pvalue"].to_numpy()))
+    assert_allclose(found.frame["holm"], holm(found.frame["p_value"].to_numpy()))
     assert_allclose(
-        found.frame["bh"], benjamini_hochberg(found.frame["pvalue"].to_numpy())
+        found.frame["bh"], benjamini_hochberg(found.frame["p_value"].to_numpy())
     )
     assert "x7" in str(found)
     assert "how='conditional'" in str(found)
     bounds = found.conf_int(0.1)
-    half = stats.t.isf(0.05, 199) * found.frame["std_error"]
+    half = stats.t.isf(0.05, found.df) * found.frame["std_error"]
     assert_allclose(bounds["upper"] - bounds["lower"], 2 * half)
     best = found.frame["importance"].idxmax()
     assert found.plot().get_yticklabels()[0].get_text() == best

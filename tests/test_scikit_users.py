@@ -1,7 +1,9 @@
 """The forests as a user of scikit-learn meets them."""
 
+import copy
 import inspect
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -477,13 +479,13 @@ def test_summaries_of_adopted_forests_read_as_those_of_fits(data, tmp_path):
         text = " ".join(str(one.summary()).split())
         estimates = text.split("Estimates ")[1].split("typical")[0]
         assert "P>|t|" not in estimates  # nobody asks whether a prediction is zero
-        assert "the mean of a base learner fitted to k = 50 observations" in text
-        assert "they are not centred at E[y|x]" in text
+        assert "the expectation of this ensemble over data sets of this size" in text
+        assert "They do not cover E[y|x]" in text
     assert "P>|t|" in str(res.t_test("x1 = 0").summary())
     table = vs.from_arrays(np.eye(30, dtype=int), np.arange(30.0), replace=True)
     text = " ".join(str(table.summary()).split())
     assert "P>|t|" in text
-    assert "the expected value of the kernel on k = 1 observations" in text
+    assert "the expectation of this statistic over data sets of this size" in text
 
 
 def test_own_forests_are_taken_too(data):
@@ -543,9 +545,8 @@ def test_data_of_other_kinds_are_refused_with_advice(data):
     with pytest.raises(ValueError, match="MultiOutputClassifier"):
         classifier().fit(X, two > 14)
     text = X.assign(g="a")
-    for given in (text, text.astype({"g": "category"})):
-        with pytest.raises(ValueError, match="column 'g' holds text"):
-            regressor().fit(given, y)
+    with pytest.raises(ValueError, match="column 'g' holds text"):
+        regressor().fit(text, y)
     with pytest.raises(ValueError, match="Use ForestClassifier"):
         regressor().fit(X, np.where(y > 14, "hi", "lo"))
     assert_array_equal(
@@ -575,3 +576,87 @@ def test_factors_that_results_cannot_have_say_what_to_do(data):
     assert isinstance(forest._factors, Factors)
     with pytest.raises(vs.FormulaError, match="a factor of one level"):
         forest.summary()
+
+
+def arrays(data):
+    return data.drop(columns="y").to_numpy().copy(), data["y"].to_numpy().copy()
+
+
+def test_later_changes_of_the_data_change_nothing():
+    data = vs.datasets.mars(100, rng=1)
+    weights = np.linspace(1, 2, 100)
+    for given in (arrays(data), (data.drop(columns="y"), data["y"].copy())):
+        X, y = given
+        untouched = vs.ForestRegressor(60, random_state=1).fit(X, y, weights)
+        wanted = untouched.results_.effects
+        forest = vs.ForestRegressor(60, random_state=1).fit(X, y, weights)
+        X *= 2
+        y *= 3
+        weights[:] = weights[::-1].copy()
+        pd.testing.assert_frame_equal(forest.results_.effects, wanted)
+        assert forest.results_.scores.table == untouched.results_.scores.table
+
+
+def test_later_changes_of_classes_change_nothing():
+    X, y = arrays(vs.datasets.mars(100, rng=1))
+    y = (y > 14).astype(float)
+    wanted = vs.ForestClassifier(60, random_state=1).fit(X, y).results_.effects
+    forest = vs.ForestClassifier(60, random_state=1).fit(X, y)
+    X[:] = X[::-1].copy()
+    y[:] = 0
+    pd.testing.assert_frame_equal(forest.results_.effects, wanted)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_answer_as_the_original_does(copied):
+    X, y = arrays(vs.datasets.mars(100, rng=1))
+    forest = vs.ForestRegressor(60, random_state=1, warm_start=True).fit(X, y)
+    other = copied(forest)
+    assert str(other.summary()) == str(forest.summary())
+    assert str(copied(forest).summary()) == str(forest.summary())  # made before
+    other.set_params(n_estimators=80).fit(X, y)
+    assert (other.n_estimators_, forest.n_estimators_) == (80, 60)
+    # Training data are private and never written to: deep copies share them.
+    assert copied(forest)._trained.kernel.X is forest._trained.kernel.X
+    with pytest.raises(ValueError, match="pickles hold no training data"):
+        pickle.loads(pickle.dumps(other)).summary()
+
+
+def test_columns_of_one_name_are_refused():
+    data = vs.datasets.mars(40, rng=1)
+    X, y = data[["x1", "x2"]], data["y"]
+    twice = pd.concat([X, X[["x1"]]], axis=1)
+    message = r"'x1' occurs 2 times in `X`\. Rename .*duplicated\(\)"
+    for given in (None, [1]):
+        with pytest.raises(ValueError, match=message):
+            vs.ForestRegressor(5, categorical_features=given).fit(twice, y)
+    fitted = vs.ForestRegressor(5, random_state=1).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(twice)
+    with pytest.raises(vs.FormulaError, match=r"'x1' occurs twice\. Rename"):
+        vs.fit("y ~ x1", pd.concat([data, X[["x1"]]], axis=1))
+
+
+def test_a_categorical_column_is_not_told_to_become_one():
+    data = vs.datasets.mars(40, rng=1)
+    X = data[["x1", "x2"]].assign(g=pd.Categorical(["a", "b"] * 20))
+    for given in (None, ["x1"]):
+        with pytest.raises(ValueError, match="'g' is categorical, and") as caught:
+            vs.ForestRegressor(5, categorical_features=given).fit(X, data["y"])
+        assert "astype" not in str(caught.value)
+        assert "categorical_features='from_dtype'" in str(caught.value)
+        assert "['g']" in str(caught.value)
+    for given in ("from_dtype", ["g"]):
+        forest = vs.ForestRegressor(5, categorical_features=given, random_state=1)
+        forest.fit(X, data["y"])
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.parquet"])
+def test_a_missing_directory_of_predictions_is_named(name, tmp_path):
+    data = vs.datasets.mars(40, rng=1)
+    res = vs.fit("y ~ x1", data, B=10, rng=1)
+    path = tmp_path / "missing" / name
+    message = f"there is no directory {re.escape(str(path.parent))} to write {name} in"
+    for write in (res.predict, res.get_prediction):
+        with pytest.raises(FileNotFoundError, match=message):
+            write(data, out=path)

@@ -126,3 +126,31 @@ def test_offsets_enclose_a_new_residual_as_often_as_they_say():
     # Four binomial standard errors; the quantiles of n in place of n + 1 would
     # cover 2/3 or more.
     assert hits / runs == pytest.approx(1 - alpha, abs=4 * math.sqrt(0.24 / runs))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+def test_scores_are_weighted(scale):
+    """A weighted row counts as that many rows."""
+    weights = np.array([3.0, 1.0, 5.0, 0.0, 2.0])
+    places = np.repeat(np.arange(5), weights.astype(int))
+    found = score(Y, FITTED[:, None], None, scale * weights)
+    wanted = score(Y[places], FITTED[places, None], None)
+    assert found.table == pytest.approx(wanted.table, rel=1e-12)
+    assert found.n_scored == 4
+    assert_allclose(found.residuals, score(Y, FITTED[:, None], None).residuals)
+    codes = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
+    second = np.array([[0.2], [0.7], [np.nan], [0.6], [0.3]])
+    found = score(codes, second, 2, scale * weights)
+    assert found.table == pytest.approx(score(codes[places], second[places], 2).table)
+    assert found.table["OOB accuracy"] == pytest.approx(4 / 6)
+
+
+def test_equal_weights_change_no_score():
+    same = score(Y, FITTED[:, None], None, np.full(5, 0.3)).table
+    assert same == score(Y, FITTED[:, None], None).table
+
+
+@pytest.mark.parametrize("n_classes", [None, 2])
+def test_rows_without_weight_have_no_score(n_classes):
+    weights = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    assert score(Y % 2, FITTED[:, None] / 7, n_classes, weights).table == {}

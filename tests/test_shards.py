@@ -477,7 +477,6 @@ def test_shards_are_chosen_where_a_jackknife_is_hopeless():
     assert choose(wish(k=4000), many, trees, options) == ("shards", {"n_shards": 31})
     assert choose(wish(k=0.04), many, trees, options) == ("shards", {"n_shards": 25})
     assert choose(wish(k=6300), many, trees, options) == ("shards", {"n_shards": 20})
-    assert choose(wish(k=None), many, trees, options) == ("shards", {"n_shards": 40})
     assert choose(wish(), 2 * 10**6, KernelKind.UNKNOWN, {})[0] == "shards"
     assert choose(wish(), 10**6, KernelKind.UNKNOWN, {})[0] == "iid"
     assert choose(wish(), 10**7, KernelKind.SMOOTH, {})[0] == "iid"
@@ -506,14 +505,38 @@ def test_shards_are_chosen_by_name_and_by_option():
         {"variance": "ij"},
         {"variance": "jackknife"},
         {"design": "iid"},
-        {"k": 6301},
-        {"k": 0.06},
     ],
 )
 def test_a_jackknife_of_many_units_is_warned_of_with_what_it_needs(changes):
     with pytest.warns(vs.MonteCarloWarning, match="about 26,000 learners"):
         name, _ = choose(wish(**changes), 126_000, KernelKind.TREES, {})
     assert name == "iid"
+
+
+@pytest.mark.parametrize("k", [None, 6301, 0.06])
+def test_shards_never_make_k_smaller(k):
+    """One more row does not change what is estimated: both ways out are named."""
+    match = r"about 26,000 learners.*smaller `k` \(up to n / 20 = 6,300\), or des"
+    with pytest.warns(vs.MonteCarloWarning, match=match):
+        name, options = choose(wish(k=k), 126_000, KernelKind.TREES, {})
+    assert (name, options) == ("iid", {})
+    assert choose(wish(k=k), 124_000, KernelKind.TREES, {}) == ("iid", {})
+
+
+def test_the_default_size_stays_where_standard_errors_are_not_feasible(monkeypatch):
+    data = vs.datasets.mars(3000, rng=1)
+    few = vs.fit("y ~ x1", data, rng=1, B=40)
+    monkeypatch.setattr("vstatkit.ensemble.choosing.MOST_ERROR", 0.001)
+    with pytest.warns(vs.MonteCarloWarning, match="There are two ways out") as seen:
+        found = vs.fit("y ~ x1", data, rng=1)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    assert (found.design.name, found.k, found.B) == ("iid", few.k, 512)
+    again = vs.fit("y ~ x1", data, rng=1, design="shards", B=80)
+    assert again.k == 75 < found.k
+    with pytest.warns(vs.MonteCarloWarning, match="The fit has B = 40"):
+        fixed = vs.fit("y ~ x1", data, rng=1, B=40)
+    assert_allclose(fixed.params, few.params)
 
 
 @pytest.mark.parametrize("changes", [{"design": "shards"}, {"design": "little-bags"}])

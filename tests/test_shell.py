@@ -207,6 +207,12 @@ WRONG = {
     "twice": (b"y,x,x\n1,2,3\n", "must be unique; .* has 'x' 2 times"),
     "no name": (b"y,x,\n1,2,3\n", "column 3 of .* has none"),
     "longer": (b"y,x\n1,2,3\n4,5,6\n", "more fields than its header"),
+    "short": (
+        b"y,x,z\n1,2,3\n\n4,5\n6,7,8\n",
+        "line 4: there are 2 fields for the 3 columns of the header. Write NA",
+    ),
+    "short after Excel": (b"sep=;\ny;x\n1;2\n3\n", "line 4: there is 1 field for"),
+    "short and named": (b"y\tx\nr1\t1\t2\nr2\t3\n", "line 3: there are 2 fields"),
     "ragged": (
         b"y;x\n1;2\n1;2;3\n",
         "Expected 2 fields in line 3, saw 3. Is --sep ';'",
@@ -229,6 +235,23 @@ def test_what_is_no_table_is_refused_with_advice(case, tmp_path, capsys):
     assert err == f"vstatkit: error: {caught.value}\n"
     assert str(path) in err
     assert "\n" not in str(caught.value)
+
+
+def test_short_lines_between_spaces_are_refused(tmp_path):
+    path, good = tmp_path / "data.txt", "y  x \tz\n 1 2   3\n4\t5 6\n"
+    path.write_text(good)
+    spaced = Format(sep=r"\s+")
+    assert tables.open_table(str(path), spaced, pytest.fail).data.shape == (2, 3)
+    path.write_text(f"{good}7  8\n")
+    with pytest.raises(DataError, match="line 4: there are 2 fields for the 3"):
+        tables.open_table(str(path), spaced, pytest.fail)
+
+
+def test_spaces_after_separators_do_not_hide_quotes(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text('y, x, note\n1, 2, "a, b"\n3, 4, "c"\n')
+    table = tables.open_table(str(path), Format(), pytest.fail)
+    assert table.data["note"].to_list() == ["a, b", "c"]
 
 
 def test_folders_and_files_that_are_not_there(tmp_path, capsys):
@@ -345,7 +368,7 @@ def test_notes_give_advice_in_words_of_the_shell(tmp_path, capsys):
     few = ["--variance", "corrected", "--k", "38", "--seed", "1"]
     _, out, _ = run(["y ~ x1 + g", path, *few, "--max-B", "64"], capsys)
     said = flat(out)
-    assert "E[y|x], at which --target truth aims." in said
+    assert "They do not cover E[y|x]; use --target truth for that." in said
     assert "--variance hoeffding goes beyond it." in said
     assert "B stopped at --max-B 64." in said
     assert "] --full adds variance components and normality tests." in said

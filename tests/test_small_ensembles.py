@@ -13,8 +13,11 @@ from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.estimate import estimate_components
 from vstatkit.variance.noise import noise_variance
+from vstatkit.variance.registry import largest_k
 
 MARS = vs.datasets.mars(400, rng=1)
+
+COUNTS = "corrected_v"  # gives numbers, if not good ones, for any k
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -53,16 +56,17 @@ def test_standard_errors_stay_below_a_learners_own_deviation(B, replace):
 
 
 def test_more_learners_are_asked_for_than_there_are():
-    res = vs.fit("y ~ x1", MARS.head(100), k=300, B=400, rng=1, variance="jackknife")
+    res = vs.fit("y ~ x1", MARS.head(100), k=229, B=320, rng=1, variance="jackknife")
     assert res.diagnostics["bounded"].all()
     assert "Grow several times as many;" in " ".join(str(res.summary()).split())
 
 
+@pytest.mark.filterwarnings("ignore:.*is too low for k")
 def test_standard_errors_stay_within_the_range_of_the_response():
     # Nearly a million draws of 20 rows: trees differ by their random features alone,
     # and counts say nothing.
     data, other = MARS.head(20), MARS.iloc[100:105]
-    res = vs.fit("y ~ .", data, k=10**6, B=50, rng=1, at=other)
+    res = vs.fit("y ~ .", data, k=10**6, B=50, rng=1, at=other, variance=COUNTS)
     half = np.ptp(data["y"]) / 2
     assert (res.estimates.components.ceiling > half**2).all()
     most = half**2 + res.components.monte_carlo
@@ -78,9 +82,11 @@ def test_standard_errors_stay_within_the_range_of_the_response():
     assert_allclose(twice.bse, 2 * res.bse.iloc[:1], rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*is too low for k")
 def test_probabilities_have_no_standard_error_above_one_half():
     data = MARS.head(30).assign(c=lambda d: np.where(d["y"] > 14, "high", "low"))
-    res = vs.fit("c ~ x1 + x2 + x3", data, k=10**5, B=40, rng=1, at=data.head(5))
+    many = {"k": 10**5, "variance": COUNTS, "at": data.head(5)}
+    res = vs.fit("c ~ x1 + x2 + x3", data, B=40, rng=1, **many)
     assert res.limit == 0.5
     assert (res.bse**2 <= 0.25 + res.components.monte_carlo).all()
 
@@ -194,9 +200,10 @@ def test_estimates_without_error_do_not_widen_the_band_of_others():
     assert three.iloc[2].tolist() == [7.0, 7.0]
 
 
+@pytest.mark.filterwarnings("ignore:.*is too low for k")
 def test_limits_are_saved_with_the_results(tmp_path):
     data, other = MARS.head(20), MARS.iloc[100:105]
-    res = vs.fit("y ~ .", data, k=10**6, B=50, rng=1, at=other)
+    res = vs.fit("y ~ .", data, k=10**6, B=50, rng=1, at=other, variance=COUNTS)
     for name, one in {"all": res, "contrasts": res.t_test(np.eye(5)[:2] * 2)}.items():
         one.save(tmp_path / name)
         again = vs.load(tmp_path / name)
@@ -206,13 +213,15 @@ def test_limits_are_saved_with_the_results(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
+@pytest.mark.filterwarnings("ignore:.*is too low for k")
 def test_the_estimator_stays_within_the_range_of_the_response():
     data, other = MARS.head(20), MARS.iloc[100:110]
     X, y = data.drop(columns="y"), data["y"]
-    forest = vs.ForestRegressor(40, max_samples=10**6, random_state=1).fit(X, y)
+    many = {"max_samples": 10**6, "variance": COUNTS, "random_state": 1}
+    forest = vs.ForestRegressor(40, **many).fit(X, y)
     _, std = forest.predict(other.drop(columns="y"), return_std=True)
     assert (std <= 1.02 * np.ptp(y) / 2).all()
-    votes = vs.ForestClassifier(40, max_samples=10**6, random_state=1).fit(X, y > 14)
+    votes = vs.ForestClassifier(40, **many).fit(X, y > 14)
     _, std = votes.predict_proba(other.drop(columns="y"), return_std=True)
     assert (std <= 0.51).all()
 
@@ -243,3 +252,43 @@ def test_constants_are_not_bounded_but_known():
     assert res.bse.item() == 0
     assert not res.diagnostics["bounded"].item()
     assert "too small" not in str(res.summary())
+
+
+# Subsamples that hold nearly every unit
+
+
+@pytest.mark.parametrize("variance", ["auto", "hoeffding", "jackknife"])
+def test_subsamples_that_hold_nearly_every_row_are_refused(variance):
+    data = vs.datasets.mars(60, rng=1)
+    most = largest_k(60)
+    assert 2.2 * 60 < most < 2.4 * 60
+    words = rf"k = {most + 1} draws .* from 60 units.*of at most {most}\. .*too low"
+    with pytest.raises(ValueError, match=words):
+        vs.fit("y ~ x1", data, k=most + 1, B=30, rng=1, variance=variance)
+    assert vs.fit("y ~ x1", data, k=most, B=30, rng=1).variance == "hoeffding"
+
+
+def test_estimators_by_counts_warn_where_they_are_far_too_low():
+    data = vs.datasets.mars(60, rng=1)
+    with pytest.warns(vs.VstatkitWarning, match="70 to 77% too low") as seen:
+        res = vs.fit("y ~ x1", data, k=240, B=30, rng=1, variance="corrected_v")
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    assert "70 to 77% too low" in " ".join(str(res.summary()).split())
+    smooth = vs.fit("y ~ x1", data, kernel="ols", k=240, B=30, rng=1)
+    assert smooth.variance == "corrected_v"  # regressions see how often rows are drawn
+
+
+def test_forests_of_too_large_samples_predict_without_standard_errors():
+    data = vs.datasets.mars(60, rng=1)
+    X, y = data[["x1", "x4"]].to_numpy(), data["y"].to_numpy()
+    for trees in (30, "auto"):
+        forest = vs.ForestRegressor(trees, max_samples=240, random_state=1).fit(X, y)
+        assert np.isfinite(forest.predict(X)).all()
+        with pytest.raises(ValueError, match=r"k = 240 draws.*at most 137"):
+            forest.predict(X, return_std=True)
+    low = vs.ForestRegressor(600, max_samples=240, variance="ij", random_state=1)
+    low.fit(X, y)
+    with pytest.warns(vs.VstatkitWarning, match="too low"):
+        low.predict(X, return_std=True)
+    low.predict_interval(X)  # told once

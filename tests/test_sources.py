@@ -1,8 +1,10 @@
 """Data that are read batch after batch give what the same data in memory give."""
 
 import gc
+import gzip
 import json
 import pickle
+import re
 import sys
 import tempfile
 from types import SimpleNamespace
@@ -259,7 +261,7 @@ def test_missing_values_are_refused_alike(data, tmp_path):
     "formula", ["y ~ word + x + level + grade", "level ~ . - day - date"]
 )
 def test_factors_may_stay_whole(formula, data, tmp_path):
-    wanted, found = both(formula, data, tmp_path, whole_factors=True, intercept=False)
+    wanted, found = both(formula, data, tmp_path, factors="splits", intercept=False)
     assert found.levels.any()
     assert_same(found, wanted)
 
@@ -813,3 +815,131 @@ def test_categories_of_polars_are_read_as_text(kind, data):
     assert wanted.names[1] == "level[T.low]"
     found = parse_source("y ~ level", find_source(frame.lazy()), **options).parsed
     assert_same(found, wanted)
+
+
+def write_csv(path, lines, header="y,x,z"):
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+LINES = [f"{i % 7}.5,{i % 5},{i % 3}" for i in range(60)]
+
+
+@pytest.mark.parametrize("columns", ["x", "x + z", "."])
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_lines_with_too_many_fields_are_refused(columns, packed, tmp_path):
+    lines = [*LINES[:7], "1,5,2,5,3", *LINES[7:]]
+    path = write_csv(tmp_path / "data.csv", lines)
+    if packed:
+        path = tmp_path / "data.csv.gz"
+        path.write_bytes(gzip.compress((tmp_path / "data.csv").read_bytes()))
+    message = re.escape(f"{path}, line 9: there are 5 fields for the 3 columns")
+    with pytest.raises(DataError, match=message):
+        vs.fit(f"y ~ {columns}", path, B=10, rng=1)
+
+
+def test_new_data_with_too_many_fields_are_refused(tmp_path):
+    res = vs.fit("y ~ x", write_csv(tmp_path / "good.csv", LINES), B=10, rng=1)
+    bad = write_csv(tmp_path / "bad.csv", ["1,2,3", "1,5,2,5"])
+    for options in ({}, {"out": tmp_path / "out.csv"}):
+        with pytest.raises(DataError, match=r"bad\.csv, line 3: there are 4"):
+            res.predict(bad, **options)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("columns", ["x", "x + z"])
+@pytest.mark.parametrize(
+    ("line", "number"), [("1,5", "are 2 fields"), ("7", "is 1 field")]
+)
+def test_lines_with_too_few_fields_are_refused(columns, line, number, tmp_path):
+    """pandas fills them at the end: values move to other columns."""
+    path = write_csv(tmp_path / "data.csv", [*LINES[:7], line, *LINES[7:]])
+    message = re.escape(f"{path}, line 9: there {number} for the 3 columns")
+    with pytest.raises(DataError, match=f"{message}.*Write NA where a value is miss"):
+        vs.fit(f"y ~ {columns}", path, B=10, rng=1)
+    res = vs.fit("y ~ x", write_csv(tmp_path / "good.csv", LINES), B=10, rng=1)
+    with pytest.raises(DataError, match=message):
+        res.predict(path)
+
+
+def test_blank_lines_and_empty_fields_are_not_short(tmp_path):
+    lines = [*LINES[:7], "", "  ", "1,,2", "1,2,", *LINES[7:], ""]
+    path = write_csv(tmp_path / "data.csv", lines)
+    res = vs.fit("y ~ x + z", path, B=10, rng=1)
+    assert (res.nobs, res.info.n_dropped) == (60, 2)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda line: f"r,{line}", lambda line: f"{line},"], ids=["named", "ends"]
+)
+def test_lines_that_are_all_longer_than_the_header_are_refused(change, tmp_path):
+    """pandas takes the first column for labels then, or shifts the others."""
+    path = write_csv(tmp_path / "data.csv", map(change, LINES))
+    with pytest.raises(DataError, match="line 2: there are 4 fields for the 3"):
+        vs.fit("y ~ x", path, B=10, rng=1)
+
+
+def test_separators_in_quotes_are_no_fields(tmp_path):
+    lines = [f'{line},"a, ""b""\nand, c"' for line in LINES]
+    path = write_csv(tmp_path / "data.csv", lines, "y,x,z,note")
+    wanted = vs.fit("y ~ x + z", pd.read_csv(path), B=10, rng=1)
+    assert vs.fit("y ~ x + z", path, B=10, rng=1).params.equals(wanted.params)
+    long = write_csv(tmp_path / "long.csv", [*lines, "1,2,3,4,5"], "y,x,z,note")
+    with pytest.raises(DataError, match="line 122: there are 5"):
+        vs.fit("y ~ x + z", long, B=10, rng=1)
+
+
+def folder_of(tmp_path, **frames):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name, frame in frames.items():
+        frame.to_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+def parts(rng):
+    frame = pd.DataFrame(rng.normal(size=(80, 3)), columns=["y", "x", "z"])
+    return frame.iloc[:40], frame.iloc[40:]
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + z", "y ~ ."])
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_part_files_with_other_columns_are_refused(formula, lacking, tmp_path, rng):
+    both = list(parts(rng))
+    both[lacking] = both[lacking].drop(columns="z")
+    folder = folder_of(tmp_path, a=both[0], b=both[1])
+    message = (
+        rf"{'ba'[lacking]}\.parquet has a column 'z', and .*{'ab'[lacking]}\.parquet"
+    )
+    with pytest.raises(DataError, match=message):
+        vs.fit(formula, folder, B=10, rng=1)
+
+
+def test_datasets_whose_files_lack_a_column_are_refused(tmp_path, rng):
+    first, second = parts(rng)
+    folder = folder_of(tmp_path, a=first, b=second.drop(columns="z"))
+    dataset = ds.dataset(folder)
+    with pytest.raises(DataError, match=r"b\.parquet has no column 'z'"):
+        vs.fit("y ~ x + z", dataset, B=10, rng=1)
+    assert vs.fit("y ~ x", dataset, B=10, rng=1).nobs == 80
+
+
+def test_kinds_of_part_files_are_joined_or_refused(tmp_path, rng):
+    first, second = parts(rng)
+    whole = first.assign(x=np.arange(40))
+    frame = pd.concat([whole, second], ignore_index=True)
+    folder = folder_of(tmp_path, a=whole, b=second)
+    wanted = vs.fit("y ~ x", frame, B=10, rng=1).params
+    assert vs.fit("y ~ x", folder, B=10, rng=1).params.equals(wanted)
+    second.assign(x="1.5").to_parquet(folder / "c.parquet")
+    message = r"column 'x' must be of one kind .* int64 in .*a\.parquet and .*string in"
+    with pytest.raises(DataError, match=message):
+        vs.fit("y ~ x", folder, B=10, rng=1)
+
+
+def test_an_index_in_some_part_files_is_no_column(tmp_path, rng):
+    first, second = parts(rng)
+    named = second.set_axis(pd.Index([f"r{i}" for i in range(40)]))
+    folder = folder_of(tmp_path, a=first.reset_index(drop=True), b=named)
+    wanted = vs.fit("y ~ .", pd.concat([first, second]), B=10, rng=1).params
+    assert vs.fit("y ~ .", folder, B=10, rng=1).params.equals(wanted)

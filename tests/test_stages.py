@@ -233,6 +233,7 @@ def test_units_of_measurement_do_not_matter(data, options):
     assert_allclose(moved, res.values, atol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore::vstatkit.ExtrapolationWarning")
 def test_a_line_is_found(rng):
     x = rng.uniform(size=(80, 3))
     frame = pd.DataFrame(x, columns=["a", "b", "c"])

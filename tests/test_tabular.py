@@ -60,10 +60,35 @@ def test_columns_have_the_tests_of_their_models(line, res):
     assert_allclose(frame["t"], line.tvalues)
     assert_allclose(frame["p_value"], line.pvalues)
     assert_allclose(frame[["ci_lower", "ci_upper"]], line.conf_int(0.1))
+
+
+def test_importances_have_a_p_value_and_no_t(res):
     found = res.importance(["x1", "x4"])
     frame = column_of(found).frame
-    assert_allclose(frame["t"], found.frame["importance"] / found.frame["std_error"])
-    assert_allclose(frame["p_value"], found.frame["pvalue"])
+    assert frame["t"].isna().all()
+    for name, ours in (("estimate", "importance"), ("std_error", "std_error")):
+        assert_allclose(frame[name], found.frame[ours])
+    assert_allclose(frame["p_value"], found.frame["p_value"])
+    for alpha, known in ((None, "("), (0.1, "[")):
+        lines = str(vs.table(found, alpha=alpha)).splitlines()
+        for name in ("x1", "x4"):
+            at = next(j for j, line in enumerate(lines) if line.startswith(name))
+            p = found.frame.loc[name, "p_value"]
+            below = "p<0.001" if p < 0.001 else f"p={p:.3f}"
+            assert lines[at].split() == [
+                name,
+                number_text(found.frame.loc[name, "importance"]),
+            ]
+            assert lines[at + 1].strip().startswith(known)
+            assert lines[at + 1].split()[-1] == below
+
+
+def test_importances_without_a_test_have_a_column(res):
+    permuted = res.importance(["x4"], how="permute")
+    text = str(vs.table(permuted, stars=True))
+    assert number_text(permuted.frame["importance"].item()) in text
+    assert "nan" not in text
+    assert "no tests" in text
 
 
 def test_intervals_take_the_place_of_standard_errors(line, res):
@@ -169,3 +194,26 @@ def test_the_protocol_of_maketables(res):
     assert table.__maketables_stat__("unheard of") is None
     assert res.__maketables_stat__("r2") == res.rsquared
     assert "rmse" in res.__maketables_default_stat_keys__
+
+
+def test_p_values_have_one_name_in_all_frames(data, res):
+    line = vs.fit("y ~ x1 + x4 + g", data, kernel="ols", B=150, rng=1)
+    compared = vs.compare(res, line)
+    additive = res.interaction_test("x1", "x4", grid=2)
+    frames = {
+        "effects": res.effects,
+        "tidy": res.tidy(),
+        "averages": res.avg_effects(["x4"]).frame,
+        "slopes": res.avg_slopes(["x4"]).frame,
+        "transformed": res.transform(lambda p: {"twice": 2 * p[0]}).frame,
+        "importance": res.importance(["x4"]).frame,
+        "comparison": compared.frame,
+        "differences": compared.table(),
+        "interaction": additive.frame,
+        "contrasts": additive.table(),
+    }
+    for name, frame in frames.items():
+        assert "p_value" in frame, name
+        assert "pvalue" not in frame, name
+    assert compared.frame["p_value"].item() == compared.pvalue
+    assert additive.frame["p_value"].item() == additive.pvalue

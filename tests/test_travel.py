@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import pickle
+import pickletools
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 import vstatkit as vs
 from vstatkit.formula.parse import parse
+from vstatkit.pickling import Plain
 
 
 def by_joblib(value, tmp_path):
@@ -193,3 +195,79 @@ def test_formulas_of_strangers_travel_too(data):
     again = pickle.loads(pickle.dumps(made))
     assert_array_equal(again.coding.matrix(data), made.X)
     assert again.names == made.names
+
+
+def pandas_in(pickled):
+    """List what a pickle needs of pandas."""
+    texts = [(code.name, value) for code, value, _ in pickletools.genops(pickled)]
+    return [value for name, value in texts if name == "GLOBAL" and "pandas" in value]
+
+
+def travellers():
+    frame = vs.datasets.mars(80, rng=1)
+    frame["g"] = np.where(frame["x3"] > 0.5, "a", "b")
+    frame["kind"] = pd.Categorical(np.where(frame["x5"] > 0.5, "u", "v"))
+    named = frame.set_axis([f"r{i}" for i in range(80)])
+    res = vs.fit("y ~ x1 + log(x2) + g + kind", named, B=20, rng=1)
+    several = vs.fit("C(z) ~ x1", frame.assign(z=frame.index % 3), B=20, rng=1)
+    X = frame[["x1", "kind"]]
+    forest = vs.ForestRegressor(20, categorical_features="from_dtype", random_state=1)
+    return {
+        "results": res,
+        "classes": several,
+        "predictions": res.get_prediction(named.head(2)),
+        "test": res.t_test("x1 = 0"),
+        "averages": res.avg_effects(),
+        "curve": res.partial_dependence("x1"),
+        "importance": res.importance(learners=20),
+        "comparison": res.compare_variance(),
+        "statistic": vs.statistic("mean", frame["y"], k=5, B=20, rng=1),
+        "forest": forest.fit(X, frame["y"]),
+    }
+
+
+def test_pickles_hold_nothing_of_pandas():
+    """Its insides change between versions: pickles would not travel between them."""
+    for name, value in travellers().items():
+        for used in (str(value), repr(value)):  # tables that were made are kept
+            assert used
+        pickled = pickle.dumps(value, protocol=2)  # which names globals in full
+        assert pandas_in(pickled) == [], name
+        again = pickle.loads(pickled)
+        assert str(again) == str(value)
+        for copied in (copy.copy(value), copy.deepcopy(value)):
+            assert str(copied) == str(value)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.RangeIndex(3, 9, 3, name="n"),
+        pd.Index(["a", "b"], name="text"),
+        pd.Index([], dtype=object),
+        pd.Index(["a", None], dtype=object),
+        pd.Index([("a", 1), ("b", 2)], tupleize_cols=False),
+        pd.Index([1.5, np.nan]),
+        pd.Index([True, False]),
+        pd.CategoricalIndex(["u", "v", "u"], ["v", "u"], ordered=True),
+        pd.MultiIndex.from_product([["a", "b"], [1, 2]], names=["g", None]),
+        pd.to_datetime(["2020-01-01", "2021-05-05"]),
+        pd.to_datetime(["2020-01-01", "2021-05-05"]).tz_localize("Europe/Berlin"),
+        pd.to_timedelta([1, 2], unit="D"),
+        pd.interval_range(0, 3),
+        pd.Index([1, None], dtype="Int64"),
+    ],
+    ids=str,
+)
+def test_indexes_and_columns_travel_whole(index):
+    made = pickle.loads(pickle.dumps(Plain(index)))
+    pd.testing.assert_index_equal(made, index)
+    if not isinstance(index, pd.MultiIndex):
+        column = pd.Series(index, name="column")
+        made = pickle.loads(pickle.dumps(Plain(column)))
+        pd.testing.assert_series_equal(made, column)
+    frame = pd.DataFrame({"x": np.arange(len(index)), "y": "text"}, index)
+    frame.attrs["note"] = "kept"
+    made = pickle.loads(pickle.dumps(Plain(frame)))
+    pd.testing.assert_frame_equal(made, frame)
+    assert made.attrs == frame.attrs

@@ -436,8 +436,28 @@ def test_peers_see_the_same_data(tmp_path, capsys, monkeypatch):
     assert_allclose(frame["ratio"], 1 / truth)
     text = capsys.readouterr().out
     assert "Not installed: grf." in text
-    assert "| vstatkit, fit |" in text
-    assert "| ranger        |" in text
+    assert "| vstatkit, fit (own terms) |" in text
+    assert "| ranger                    |" in text
+
+
+def test_ours_is_among_peers_on_their_terms():
+    law = LAWS["clusters"]
+    peer = validity_peers.Peer(validity_peers.ALIKE, law, trees=100, block=2)
+    record = peer.run(1, 3)
+    stream = iteration_stream(1, peer.name, 3, Draw.ENSEMBLE)
+    rng = int(stream.integers(2**31 - 1, size=2)[1])
+    res = vs.fit(
+        law.formula,
+        validity.draw_data(law, 1, 7),
+        at=law.points,
+        groups=law.groups,
+        B=100,
+        rng=rng,
+    )
+    assert_allclose(record["mean"][1], res.params)
+    assert_allclose(record["variance"][1, 0], res.bse**2)
+    assert_allclose(record["upper"][1, 0], res.params + 1.959964 * res.bse, rtol=1e-6)
+    assert validity_peers.installed()[0][0] == validity_peers.ALIKE
 
 
 @pytest.mark.parametrize(
@@ -471,8 +491,9 @@ def test_r_packages_answer(peer):
 def test_peers_answer_for_what_they_know():
     known = {
         peer: [law.name for law in LAWS.values() if validity_peers.applies(peer, law)]
-        for peer in ("ranger", "grf")
+        for peer in ("ranger", "grf", validity_peers.ALIKE)
     }
+    assert known[validity_peers.ALIKE] == known["grf"]
     assert set(known["grf"]) - set(known["ranger"]) == {"clusters", "missing"}
     assert "binary" not in known["grf"]
     assert "levels" in known["ranger"]

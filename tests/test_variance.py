@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose
 from scipy import integrate, stats
+from scipy.special import comb
 
 import vstatkit as vs
 from tests import literal
@@ -15,6 +16,9 @@ from tests.ensembles import (
     unseen_ensemble,
     with_columns,
 )
+from vstatkit.sampling.counts import dense
+from vstatkit.sampling.registry import make_design
+from vstatkit.variance.estimate import estimate_components
 from vstatkit.variance.formulas import (
     bag_moments,
     group_means,
@@ -123,11 +127,13 @@ def test_corrected_v_needs_more_draws_than_observations_drawn():
 
 
 def test_an_observation_in_every_subsample_leaves_the_jackknife_alone():
+    """Unequal probabilities are noticed: then realised numbers count."""
     case = make_ensemble(n=9, k=4, B=40)
-    plain = vs.variance_components(case.counts, case.values, method="jackknife")
+    sums = presence_sums(case.counts, case.values)
+    plain = jackknife_after_bootstrap(presence_moments(sums), complete=False)
     wider = with_columns(case.counts, 1.0, 1.0)
     parts = vs.variance_components(wider, case.values, method="jackknife")
-    assert_allclose(parts.sampling, plain.sampling, **SAME_ALGEBRA)
+    assert_allclose(parts.sampling, plain, **SAME_ALGEBRA)
 
 
 def presence_sums(counts, values, *, joint=False):
@@ -152,10 +158,11 @@ def test_jackknife_of_a_complete_ensemble_has_no_bias_to_take_out():
         sums = presence_sums(case.counts, case.values, joint=joint)
         raw = jackknife_after_bootstrap(presence_moments(sums), complete=True)
         debiased = jackknife_after_bootstrap(presence_moments(sums), complete=False)
-        q = literal.share_left_out(case.counts, range(n))
-        v = np.cov(case.values.T, ddof=0)
+        q = (case.counts == 0).mean(axis=0)
+        odds = np.mean((1 - q) / q)
+        v = np.cov(case.values.T)
         v = v if joint else np.diag(v)
-        assert_allclose(raw - debiased, n * (1 - q) / q * v / B, **SAME_ALGEBRA)
+        assert_allclose(raw - debiased, (n - 1) * odds * v / B, **SAME_ALGEBRA)
 
 
 def test_jackknife_needs_an_observation_that_was_left_out():
@@ -230,15 +237,114 @@ def test_ij_u_is_the_literal_formula():
 def test_jackknife_is_the_literal_formula():
     case = make_ensemble(n=15, k=15, B=200)
     N, h, (n, _, B) = case.counts, case.values, case.shape
-    out = N == 0
-    t = np.stack([h[out[:, i]].mean(axis=0) for i in range(n)])
-    q = out.mean()
-    v = h.var(axis=0)
-    expected = (n - 1) / n * ((t - h.mean(axis=0)) ** 2).sum(axis=0) - n * (
-        1 - q
-    ) / q * v / B
+    q = (14 / 15) ** 15
+    d, centred = (N > 0) - (1 - q), h - h.mean(axis=0)
+    products = (d @ d.T)[:, :, None] * centred[:, None] * centred
+    products[np.diag_indices(B)] = 0.0
+    factor = (n - 1) / n * B / ((B - 1) * (B**2 - 2 * B + 2))
+    expected = factor / q**2 * products.sum(axis=(0, 1))
     parts = vs.variance_components(N, h, method="jackknife")
     assert_allclose(parts.sampling, expected, **SAME_ALGEBRA)
+
+
+def pair_values(counts):
+    """Products and squares of presence: all orders, and unequal spread of learners."""
+    z = np.array([1.0, -2.0, 0.5, 3.0])
+    present = (counts > 0) @ z
+    return np.column_stack([present + present**2, np.abs(present - 1.0)])
+
+
+@pytest.mark.parametrize(("k", "replace"), [(3, True), (2, False)])
+@pytest.mark.parametrize("B", [2, 3])
+def test_the_jackknife_is_unbiased_over_all_ensembles_of_few_learners(k, replace, B):
+    """The mean over every possible ensemble is the value of infinitely many."""
+    n = 4
+    if replace:
+        draws = itertools.product(range(n), repeat=k)
+    else:
+        draws = itertools.combinations(range(n), k)
+    subsamples = np.array([np.bincount(one, minlength=n) for one in draws])
+    chance = (1 - 1 / n) ** k if replace else 1 - k / n
+    counts, times = np.unique(subsamples, axis=0, return_counts=True)
+    weight, values = times / times.sum(), pair_values(counts)
+    centred = values - weight @ values
+    absent = (counts == 0) / chance
+    t = absent.T @ (weight[:, None] * centred)
+    expected = (n - 1) / n * t.T @ t
+    found = np.zeros((2, 2))
+    for ensemble in itertools.product(range(len(counts)), repeat=B):
+        drawn = list(ensemble)
+        sums = presence_sums(counts[drawn], values[drawn], joint=True)
+        moments = presence_moments(sums, chance)
+        raw = jackknife_after_bootstrap(moments, complete=False)
+        found += np.prod(weight[drawn]) * raw
+    assert_allclose(found, expected, rtol=1e-10)
+
+
+def nearest_present(x, y, points, counts):
+    """Response of the nearest neighbour in every subsample, shape (B, m)."""
+    order = np.argsort(np.abs(x[:, None] - points), axis=0)
+    first = (counts[:, order] > 0).argmax(axis=1)
+    return y[np.take_along_axis(order[None], first[:, None], axis=1)[:, 0]]
+
+
+@pytest.mark.parametrize(("k", "replace"), [(40, True), (15, True), (20, False)])
+@pytest.mark.parametrize(("B", "seeds"), [(50, 1500), (100, 700), (500, 120)])
+def test_the_jackknife_is_unbiased_over_seeds(k, replace, B, seeds):
+    """Nearest neighbours, n = 40: within 5 standard errors, these below 3 %.
+
+    The value of infinitely many learners is exact: the i-th nearest is the neighbour
+    if it is present and all nearer ones are absent.
+    """
+    n, m = 40, 6
+    rng = np.random.default_rng(7)
+    x, points = rng.uniform(size=n), np.linspace(0.1, 0.9, m)
+    y = 3 * x + rng.normal(size=n)
+    expected = limit_of_nearest(x, y, points, k, replace)
+    found = np.empty((seeds, m))
+    for seed in range(seeds):
+        design = make_design("iid", n, k, replace=replace, seed=seed).sized(B)
+        counts = dense(design.counts(0, B))
+        values = nearest_present(x, y, points, counts)
+        found[seed] = estimate_components("jackknife", design, values).sampling
+    total = found.sum(axis=1)
+    error = total.std(ddof=1) / np.sqrt(seeds)
+    assert error < 0.03 * expected.sum()
+    assert abs(total.mean() - expected.sum()) < 5 * error
+
+
+def limit_of_nearest(x, y, points, k, replace):
+    """Jackknife variance of infinitely many one-neighbour learners, shape (m,)."""
+    n = x.size
+
+    def none_of(c):
+        if replace:
+            return (1 - c / n) ** k
+        return comb(n - c, k, exact=True) / comb(n, k, exact=True)
+
+    out = np.array([none_of(c) for c in range(n + 1)])
+    first = out[:-1] - out[1:]  # chance that the i-th nearest is the neighbour
+    limits = []
+    for point in points:
+        near = y[np.argsort(np.abs(x - point))]
+        whole = first @ near
+        without = []
+        for i in range(n):
+            # Given that the i-th is absent: with c others absent, out[c + 1] / out[1].
+            chances = (out[1:-1] - out[2:]) / out[1]
+            without.append(chances @ np.delete(near, i))
+        limits.append((n - 1) / n * np.sum((np.array(without) - whole) ** 2))
+    return np.array(limits)
+
+
+def test_the_jackknife_of_many_learners_is_the_realised_one():
+    """Known chances and realised numbers have the same limit."""
+    case = make_ensemble(n=15, k=15, B=20_000)
+    sums = presence_sums(case.counts, case.values)
+    chance = case.design.chance_absent
+    both = [presence_moments(sums, one) for one in (chance, None)]
+    known, realised = (jackknife_after_bootstrap(one, complete=False) for one in both)
+    assert_allclose(known, realised, rtol=0.02)
 
 
 def test_jackknife_and_ij_agree_without_replacement_on_balanced_designs():
@@ -247,7 +353,10 @@ def test_jackknife_and_ij_agree_without_replacement_on_balanced_designs():
     moments = moments_of(case)
     # t_i - hbar is -(n / (n - k)) times the influence.
     raw = (n - 1) / n * (n / (n - k)) ** 2 * moments.jackknife
-    expected = raw - n * k / (n - k) * moments.squares / B / B
+    # Learners have equal numbers of units, so their own part is known too.
+    own = n * k / (n - k) * moments.squares / B / B
+    centring = B**3 / ((B - 1) * (B**2 - 2 * B + 2))
+    expected = centring * (raw - (n - 1) / n * own)
     parts = vs.variance_components(
         case.counts, case.values, method="jackknife", replace=False
     )

@@ -17,6 +17,7 @@ from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.tabled import parsed_table
 from vstatkit.inference.estimate import value_units
 from vstatkit.inference.intervals import prediction_support
+from vstatkit.inference.precision import robust_share
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -192,6 +193,7 @@ def from_sklearn(
         coefficients=False,
         typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),
+        scale_share=1.0 if adopted.classes is not None else robust_share(adopted.y),
     )
     made = changed(
         results,
@@ -202,7 +204,8 @@ def from_sklearn(
         limit=adopted.limit,
         kind=adopted.kind,
         reference=reference_rows(adopted.kernel.X, 0, adopted.kernel.n_outputs),
-        support=prediction_support(adopted.kernel, results.nobs),
+        support=prediction_support(adopted.kernel, results.design.n),
+        tails=adopted.tails,
     )
     return made.with_variance(variance)
 

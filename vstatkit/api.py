@@ -1,6 +1,7 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace as changed
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +15,14 @@ from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
+from vstatkit.ensemble.serial import find_serial_dependence
 from vstatkit.forest.parameters import check_workers
+from vstatkit.formula.data_checks import (
+    find_copies,
+    find_leaks,
+    warn_of,
+    warn_of_new_rows,
+)
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
@@ -37,13 +45,13 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import AnyKernel, Predictive, kind_of
 from vstatkit.kernels.registry import (
     build_kernel,
-    keeps_factors,
+    factor_coding,
     keeps_intercept,
     kernel_name,
     kernel_title,
 )
 from vstatkit.kernels.training import Training
-from vstatkit.options import check_options, split_options
+from vstatkit.options import check_statistic_options, split_options
 from vstatkit.pipeline import Drawing, Growing, evaluated, settle
 from vstatkit.results.aiming import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -106,16 +114,18 @@ def fit(
         `target="truth"`), or what the design allows.
     B : int, "auto" or "complete"
         Number of base learners. "auto" grows until the Monte Carlo error of the
-        standard errors at the query points is below `tol`, or `atol`.
+        standard errors of estimates and effects is below `tol`, or `atol`.
     replace : bool
         Subsample with replacement (a V-statistic) or without (a U-statistic).
     design : str
         How subsamples are drawn: "auto", "iid", "balanced", "two-level",
         "little-bags", "matched", "shards", or a registered design. "auto" is
         "iid", independent subsamples, unless there are so many observations that
-        standard errors would need many more than 10,000 learners; then it is
-        "shards", disjoint parts of the data. Options (`block`; `n_out` and `n_in`;
-        `group_size`; `n_shards`) are given as keywords.
+        standard errors would need many more than 10,000 learners. Then it is
+        "shards", disjoint parts of the data, if a `k` of at most n / 20 was asked for;
+        with the default `k` a warning says that there are no reliable standard errors.
+        Options (`block`; `n_out` and `n_in`; `group_size`; `n_shards`) are given as
+        keywords.
     variance : str
         Variance estimator. "auto" is what suits the kernel and k: "hoeffding",
         which goes beyond the first order, for trees and other learners; "corrected",
@@ -125,7 +135,14 @@ def fit(
     groups : str or array-like, optional
         Clusters, resampled whole; `k` counts clusters then.
     weights : str or array-like, optional
-        Observation weights, handed to the learners.
+        Sampling weights: how many members of the population a row stands for, up to
+        a constant factor. They multiply the row's loss in every learner that draws
+        it; subsamples are drawn without regard to them. Averages over rows and
+        out-of-bag scores are weighted; the typical row and the quantiles between which
+        predictors move are not. Standard errors count rows, whatever their weights:
+        these are not frequencies. Weights that are the inverse of an error variance
+        (precision weights) give valid fits too, but averages and scores are then
+        weighted by precision.
     missing : {"drop", "raise", "pass"}
         What to do with missing values.
     rng : int, Generator or None
@@ -138,9 +155,10 @@ def fit(
         "auto" stops when the Monte Carlo error of every standard error is below
         `tol` times the standard error, or below `atol`, in the unit of the
         estimates (allowing for the noise in its own estimate of the error). By
-        default `atol` is `tol` times a hundredth of the range of the response, so
-        0.001 for probabilities; 0 where the range of what a kernel gives is
-        unknown. At `max_B` learners "auto" stops in any case.
+        default `atol` is `tol` times a fiftieth of the scale of the response, which is
+        half its range or three robust standard deviations, whichever is less: 0.001
+        for probabilities; 0 where the range of what a kernel gives is unknown. At
+        `max_B` learners "auto" stops in any case.
     checkpoint : str or path, optional
         A directory where learners are kept as they are grown. A fit that was killed
         and is called again with the same arguments goes on from there, to the same
@@ -152,23 +170,26 @@ def fit(
         "auto" stops where the memory ends.
     oob : bool
         Whether to score predictions of what the learners did not see, for up to
-        20,000 observations, drawn at random where there are more.
+        20,000 observations, drawn at random where there are more. For a numeric
+        response 64 trees are then grown on the size of the residuals; by these
+        `get_prediction` bounds new observations.
     keep_learners : "auto" or bool
-        Whether to keep the learners, to predict new data later. "auto" keeps them up
-        to a size of 1 GiB in all (the mix of `target="truth"` up to as much again); the
-        summary says if it did not. False keeps only those that "hoeffding" compares
-        with each other.
+        Whether to keep the learners, to predict new data later and for averages over
+        rows. "auto" keeps them up to a size of 1 GiB in all, or a quarter of the
+        memory that is left (and of the disk, for temporary files) if that is more (the
+        mix of `target="truth"` up to as much again); a warning says if it did not.
+        False keeps only those that "hoeffding" compares with each other.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
         the caller's caller. "restricted" is for formulas from strangers: only
         columns, patsy's built-ins and numpy's elementwise functions evaluate.
     target : "mean" or "truth"
-        What intervals aim at: the mean of a learner fitted to k observations; or, for
-        trees and a numeric response, E[y|x] itself. "truth" tries plain trees, `trend`,
-        `boost` and both, with several `min_samples_leaf` and `max_features` unless they
-        are given, in small pilot ensembles. Estimates come from a mix of those whose
-        out-of-bag error is small, standard errors from one with less bias; the summary
-        says which, and what bias is left.
+        What intervals cover: the expectation of this ensemble over data sets of this
+        size; or, for trees and a numeric response, E[y|x] itself. "truth" tries plain
+        trees, `trend`, `boost` and both, with several `min_samples_leaf` and
+        `max_features` unless they are given, in small pilot ensembles. Estimates come
+        from a mix of those whose out-of-bag error is small, standard errors from one
+        with less bias; the summary says which, and what bias is left.
     **kernel_options
         Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,
         `max_depth`, `max_leaf_nodes`, `min_weight_fraction_leaf`, `criterion`
@@ -176,8 +197,9 @@ def fit(
         `splitter` ("best", "random"), `honest` (split with one half of the
         subsample, estimate with the other), `trend` ("linear": a ridge regression on
         the subsample first, and the tree on what it leaves), `boost` (1: a second tree
-        on residuals that the first did not see) and `categorical_splits` (split the
-        levels of unordered factors, up to 64, without indicator columns). Also the
+        on residuals that the first did not see) and `categorical_splits` (True: split
+        sets of levels of unordered factors, up to 64 levels; False: one indicator for
+        each level; by default sets of 3 levels, and indicators of more). Also the
         options of the design.
 
     Returns
@@ -199,7 +221,7 @@ def fit(
         environment=None if restricted else caller_environment(1 + int(eval_env)),
         intercept=keeps_intercept(kernel),
         missing=missing,
-        whole_factors=keeps_factors(kernel, kernel_options),
+        factors=factor_coding(kernel, kernel_options, target),
         groups=groups,
         weights=weights,
         n_jobs=n_jobs,
@@ -214,16 +236,54 @@ def fit(
     drawn = scheme.design, observed.members
     choice = chosen(target, built, options, *drawn, n_jobs=n_jobs, progress=progress)
     built, mix = (built, None) if choice is None else (choice.kernel, choice.parts)
-    held = {"oob": oob, "keep_bytes": keep_budget(keep_learners)}
-    task, query = _fit_task(built, scheme.design, observed, at, held)
+    limit = memory_bytes(memory_limit)
+    held = {"oob": oob, "keep_bytes": keep_budget(keep_learners, limit)}
+    points = _points(at)
+    task, query = _fit_task(built, scheme.design, observed, points, held)
     asked = _asked(formula, kernel, options, choice)
     kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
-    limit = memory_bytes(memory_limit)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit, mix)
     info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
-    return evaluated(
+    notes = _data_notes(observed, points, info)
+    results = evaluated(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
+    return _with_notes(results, observed, notes)
+
+
+def _data_notes(
+    observed: "_Observed", points: DataLike | None, info: ModelInfo
+) -> dict[str, tuple[str, ...]]:
+    """Warn of data that are probably not as meant, before learners are grown."""
+    parsed = observed.parsed
+    notes: dict[str, tuple[str, ...]] = {"copies": (), "leaks": (), "points": ()}
+    if isinstance(parsed.data, pd.DataFrame):
+        notes["copies"] = warn_of([find_copies(parsed, observed.members)])
+        notes["leaks"] = warn_of([find_leaks(parsed)])
+    if points is not None:
+        notes["points"] = warn_of_new_rows(points, parsed.coding, info.ranges)
+    return notes
+
+
+def _with_notes(
+    results: EnsembleResults, observed: "_Observed", notes: dict[str, tuple[str, ...]]
+) -> EnsembleResults:
+    """Warn of correlated residuals, and add what was found to the summary's notes.
+
+    Copies that lie next to each other are correlated too; one warning is enough.
+    """
+    parsed = observed.parsed
+    if not notes["copies"]:
+        held = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
+        n_classes = None if parsed.classes is None else len(parsed.classes)
+        found = find_serial_dependence(
+            results.scores, parsed.y, held, observed.members, n_classes
+        )
+        notes["order"] = warn_of([found])
+    sentences = tuple(note for part in notes.values() for note in part)
+    if not sentences:
+        return results
+    return changed(results, info=changed(results.info, data_notes=sentences))
 
 
 def _asked(
@@ -288,7 +348,10 @@ def _observe(
         take_column(key, one, beside, parsed.rows, index) for key, one in given.items()
     )
     members, units = unit_codes(clusters, parsed.data.index)
-    called = {key: column_name(one) for key, one in given.items()}
+    called = {
+        "groups": column_name(groups),
+        "weights": column_name(weights, column, beside),
+    }
     return _Observed(parsed, members, units, observation_weights(column), called)
 
 
@@ -300,7 +363,7 @@ def _fit_task(
     held: dict[str, Any],
 ) -> tuple[Task, Query]:
     """Say what is evaluated, and where; `held` are fields of the task."""
-    query = build_query(kernel, observed.parsed, _points(at))
+    query = build_query(kernel, observed.parsed, at)
     keep = isinstance(kernel, Predictive)
     task = Task(kernel, design, query.rows, observed.members, keep, **held)
     return probe(task, kernel) if isinstance(kernel, FunctionKernel) else (task, query)
@@ -425,7 +488,8 @@ def statistic(
     table, index = read_observations(data)
     n = len(table)
     check_units(n)
-    check_options(options, design_options(), "`statistic`")
+    own = ("k", *(statistic.__kwdefaults__ or ()))
+    check_statistic_options(options, design_options(), own)
     columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=index)
     clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
     members, units = unit_codes(clusters, index)

@@ -1,5 +1,9 @@
 """Errors and warnings, one base each."""
 
+import sys
+import warnings
+from types import FrameType
+
 
 class VstatkitError(Exception):
     """Base of the errors that are not plain argument errors."""
@@ -51,3 +55,56 @@ class MonteCarloWarning(VstatkitWarning):
 
 class FewUnitsWarning(VstatkitWarning):
     """There are too few units to bound a new observation at the level asked for."""
+
+
+class DataWarning(VstatkitWarning):
+    """The data are probably not what the standard errors assume, or not as meant."""
+
+
+class DuplicateRowsWarning(DataWarning):
+    """Rows are exact copies of other rows, so that they are not independent."""
+
+
+class SerialDependenceWarning(DataWarning):
+    """Residuals of neighbouring rows are correlated."""
+
+
+class ExtrapolationWarning(DataWarning):
+    """New rows lie far outside the training data."""
+
+
+class UnobservedLevelWarning(DataWarning):
+    """New rows have a declared level that no training row has."""
+
+
+class TextNumbersWarning(DataWarning):
+    """A column of text looks like numbers, and is taken for categories."""
+
+
+class IdentifierWarning(DataWarning):
+    """A category has almost as many levels as there are rows."""
+
+
+class LeakageWarning(DataWarning):
+    """A predictor is almost a copy of the response."""
+
+
+def warn_caller(message: str, category: type[VstatkitWarning]) -> None:
+    """Warn at the line of the user's code that called the package.
+
+    Parameters
+    ----------
+    message : str
+        What was found, and what to do.
+    category : type
+        Class of the warning.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package in ("vstatkit", "r_bridge")

@@ -1,5 +1,6 @@
 """Keyword options that are handed on to kernels and designs."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
@@ -59,9 +60,13 @@ ELSEWHERE = {
     "conf_level": "one minus `alpha`: `res.summary(alpha)`, `res.conf_int(alpha)`",
     "quantiles": "`res.get_prediction(new).summary_frame(alpha)`, its obs_ci columns",
     "warm_start": "`res.more(B)`",
-    "cov_type": "`variance`",
+    "cov_type": "not needed: standard errors come from the subsamples and allow for "
+    "unequal variances ('HC'); for clusters, or blocks of time ('HAC'), use `groups`; "
+    "`variance` chooses the estimator",
     "method": "`kernel`, or `variance` for standard errors",
-    "family": "`kernel`: 'logit', or a response of classes",
+    "family": "not needed: a numeric response gives means (trees split counts by "
+    "`criterion='poisson'`), text or C(y) gives probabilities of classes, and "
+    "`kernel='logit'` is a logistic regression",
     "na_action": "`missing`",
     "subset": "a part of the data: `fit(formula, data.query(...))`",
     "offset": "not offered; with kernel='ols' subtract it from the response",
@@ -134,8 +139,52 @@ def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -
             meant = ELSEWHERE.get(name.replace(".", "_"))
             if meant is not None:
                 raise TypeError(f"{of} has no option {name!r}; here it is {meant}.")
-            listed = ", ".join(known) if known else "none"
-            raise TypeError(
-                f"{of} has no option {name!r}{nearest(name, meant_names(known))} "
-                f"Its options are: {listed}."
-            )
+            _refuse_unknown(name, known, of, meant_names(known))
+
+
+NOT_OF_STATISTICS = {
+    "weights": "Let the statistic read them from a column: statistic(lambda d: "
+    "np.average(d['y'], weights=d['w']), data, k=...)",
+    "at": "A statistic has no query points; use `fit` for predictions",
+    "kernel": "The statistic itself is the kernel: statistic(h, data, k=...)",
+    "missing": "Drop rows with missing values first: data.dropna()",
+    "target": "Its intervals cover the mean of the statistic of k observations",
+}
+"""What to do instead of giving arguments of `fit` to `statistic`."""
+
+
+def check_statistic_options(
+    options: Mapping[str, Any], designs: tuple[str, ...], arguments: tuple[str, ...]
+) -> None:
+    """Refuse options that `statistic` has not, and say what to do instead.
+
+    Parameters
+    ----------
+    options : mapping
+        What was given besides the arguments.
+    designs : tuple of str
+        Options of designs.
+    arguments : tuple of str
+        Arguments of `statistic`.
+    """
+    for name in options:
+        if name in designs:
+            continue
+        meant = ELSEWHERE.get(name.replace(".", "_"), f"`{name}`")
+        named = re.match(r"`(\w+)`", meant)
+        ours = "" if named is None else named[1]
+        if ours in arguments:
+            raise TypeError(f"`statistic` has no option {name!r}; here it is {meant}.")
+        if ours in ARGUMENTS:
+            advice = NOT_OF_STATISTICS.get(ours, "It is an argument of `fit` only")
+            raise TypeError(f"`statistic` takes no {ours}; got {name!r}. {advice}.")
+        _refuse_unknown(name, designs, "`statistic`", (*designs, *arguments))
+
+
+def _refuse_unknown(
+    name: str, known: tuple[str, ...], of: str, meant: tuple[str, ...]
+) -> None:
+    listed = ", ".join(known) if known else "none"
+    raise TypeError(
+        f"{of} has no option {name!r}{nearest(name, meant)} Its options are: {listed}."
+    )

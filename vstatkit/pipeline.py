@@ -10,10 +10,10 @@ import pandas as pd
 from vstatkit._typing import Seed
 from vstatkit.ensemble.candidates import larger
 from vstatkit.ensemble.centring import Mix, centred
-from vstatkit.ensemble.choosing import AUTO, Wish, choose, whole_shards
+from vstatkit.ensemble.choosing import AUTO, Wish, choose, feasible_size, whole_shards
 from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
-from vstatkit.ensemble.keeping import within_budget
+from vstatkit.ensemble.keeping import warn_of_let_go, within_budget
 from vstatkit.ensemble.memory import check_memory, plan_of, room
 from vstatkit.ensemble.query import Query
 from vstatkit.exceptions import VstatkitWarning
@@ -30,7 +30,7 @@ from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.sizes import ensemble_size
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.storage.kept import Checkpoint, kept_learners
-from vstatkit.variance.registry import resolved
+from vstatkit.variance.registry import large_k_warning, resolved
 
 
 class Scheme(NamedTuple):
@@ -86,7 +86,9 @@ def settle(
     """
     B = ensemble_size(drawing.B)
     wish = Wish(drawing.design, drawing.variance, drawing.k, B, max_B)
+    asked = options
     name, options = choose(wish, n, kind, options)
+    B = feasible_size(wish, n, kind, name, asked)
     chosen = name == ShardsDesign.name and drawing.design == AUTO
     design, size = build_design(
         name,
@@ -101,7 +103,11 @@ def settle(
         size = whole_shards(design, B) if isinstance(B, int) else B
     if drawing.aims and drawing.k is None:
         design = larger(design)
-    return Scheme(design, size, resolved(drawing.variance, design, kind))
+    method = resolved(drawing.variance, design, kind)
+    warning = large_k_warning(method, design, kind)
+    if warning:
+        warnings.warn(warning, VstatkitWarning, stacklevel=3)
+    return Scheme(design, size, method)
 
 
 class Growing(NamedTuple):
@@ -170,7 +176,7 @@ def evaluated(
         progress=growing.progress,
     )
     asked = growth if scheme.size == "auto" else Growth()
-    return assembled(
+    made = assembled(
         task,
         design,
         found.evaluation,
@@ -183,6 +189,10 @@ def evaluated(
         parsed=parsed,
         found=found,
     )
+    if made.predictor is not None:
+        learners, n_kept = made.predictor.learners, made.predictor.n_kept
+        warn_of_let_go(learners, n_kept, made.B, task.keep_bytes)
+    return made
 
 
 def room_for(

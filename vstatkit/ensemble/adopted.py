@@ -12,8 +12,10 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.prediction import feature_array
 from vstatkit.ensemble.recognising import check_training_data
 from vstatkit.ensemble.scores import Scores, score
+from vstatkit.inference.intervals import Tails
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import class_columns, output_columns
+from vstatkit.kernels.trees import sign_bounds
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,13 @@ class AdoptedEnsemble:
             return 0.5
         # Leaves of trees average responses; other learners may leave their range.
         return float(np.ptp(self.y)) / 2 if self.trees else None
+
+    @property
+    def tails(self) -> Tails | None:
+        """Tails of the predictions, in the range of the responses if all are trees."""
+        if self.classes is not None:
+            return None
+        return Tails(0.0, np.nan, *sign_bounds(self.y)) if self.trees else Tails()
 
     def scores(self) -> Scores:
         """Score the out-of-bag predictions."""

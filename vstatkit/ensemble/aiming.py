@@ -36,6 +36,11 @@ PILOT_UNITS = 500
 CLEARLY = 2.0
 """Standard errors of a difference from which an error is clearly larger."""
 
+LARGEST_RATIO = 1.25
+"""Largest root mean square error of the learner of the standard errors, over the least
+one. Where single rows make up most of the difference, its standard error is as large
+as the difference itself, and would admit any learner."""
+
 NAMED = 2
 """Learners of a mix that are named, those with the largest shares."""
 
@@ -194,8 +199,9 @@ def choose_learner(
     own noise is independent. Estimates come from a mix of candidates, `mixing_weights`,
     whose error is small. Standard errors come from the candidate with the least bias
     of those whose error is not larger than the smallest by more than two standard
-    errors of the difference: it undersmooths where there is something to be biased
-    about, and its spread leaves room for what bias the mix may have.
+    errors of the difference, nor by more than a quarter (as root mean squares): it
+    undersmooths where there is something to be biased about, and its spread leaves
+    room for what bias the mix may have.
     """
     n_rows = round(design.k * len(kernel.y) / design.n)
     listed = candidates(kernel, n_rows, given)
@@ -242,7 +248,9 @@ class _Losses:
         return float(self.rows.mean())
 
     def as_good_as(self, best: "_Losses") -> bool:
-        """Whether the mean is not clearly larger."""
+        """Whether the mean is not clearly larger, nor much larger."""
+        if self.mean > LARGEST_RATIO**2 * max(0.0, best.mean):
+            return False
         excess = self.rows - best.rows
         deviations = np.bincount(self.units, excess - excess.mean())
         error = np.sqrt(np.sum(deviations**2)) / excess.size

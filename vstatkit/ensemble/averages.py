@@ -1,5 +1,6 @@
 """Averages over rows, learner by learner: an average of kernels is a kernel."""
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from vstatkit._typing import Floats, Ints
+from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.reading import LearnerSums, OwnLearners
@@ -20,6 +21,9 @@ from vstatkit.sampling.design import SubsampleDesign
 
 MAX_LEVELS = 50
 """Most levels of a column that averages are taken by."""
+
+STACKED_ROWS = 50_000
+"""Rows that are coded and predicted at a time, of several settings."""
 
 PICKED = (5, 100)
 """Fewest and most rows of an average whose own predictions are looked at."""
@@ -42,12 +46,18 @@ class Sample:
         Rows that they were drawn from.
     variables : tuple of str
         Columns that are needed to predict.
+    weights : ndarray of shape (rows,) or None
+        Sampling weights of the rows, all positive; None where they are equal.
+    weighting : str
+        How rows are weighted, in words; empty for a fit without weights.
     """
 
     frame: pd.DataFrame
     places: Ints | None
     n_all: int
     variables: tuple[str, ...]
+    weights: Floats | None = None
+    weighting: str = ""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -55,7 +65,16 @@ class Sample:
     def only(self, rows: Ints) -> "Sample":
         """Take some of the rows."""
         places = None if self.places is None else self.places[rows]
-        return replace(self, frame=self.frame.iloc[rows], places=places)
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(
+            self, frame=self.frame.iloc[rows], places=places, weights=weights
+        )
+
+    @property
+    def shares(self) -> Any:
+        """Weights of the rows in an average over all of them, shape (1, rows)."""
+        weights = np.ones(len(self)) if self.weights is None else self.weights
+        return sparse.csr_array(weights[None] / weights.sum())
 
     def at(self, settings: dict[str, Any]) -> pd.DataFrame:
         """Set columns to one value each, or one for every row; all others stay."""
@@ -73,11 +92,8 @@ class Sample:
     def __str__(self) -> str:
         kind = "other rows" if self.places is None else "training rows"
         n = f"{len(self):,}"
-        return (
-            f"{n} {kind}"
-            if len(self) == self.n_all
-            else f"{n} of {self.n_all:,} {kind}"
-        )
+        some = n if len(self) == self.n_all else f"{n} of {self.n_all:,}"
+        return f"{some} {kind}{self.weighting}"
 
 
 def _column(column: pd.Series, value: Any) -> Any:
@@ -112,33 +128,86 @@ def training_places(training: pd.DataFrame | None, frame: pd.DataFrame) -> Ints 
     return places.astype(np.int64) if known.equals(frame[common]) else None
 
 
+By = str | Sequence[str] | None
+"""Columns that averages are taken by; None for one average over all rows."""
+
+
 class Division:
-    """Rows divided by the levels of a column, or all of them together.
+    """Rows divided by the levels of columns, or all of them together.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows, and their weights.
+    by : str, sequence of str or None
+        Columns; several of them are crossed, and only combinations that occur count.
 
     Attributes
     ----------
+    columns : tuple of str
+        The columns; none where rows are not divided.
     levels : list
-        Levels; empty where rows are not divided.
+        Levels; tuples of them for several columns.
     shares : csr_array of shape (g, rows)
         Weights of the rows in each average; those of an average add up to one.
     counts : ndarray of shape (g,)
         Rows of each average.
     """
 
-    def __init__(self, frame: pd.DataFrame, by: str | None) -> None:
-        rows = len(frame)
+    def __init__(self, sample: Sample, by: By) -> None:
+        rows = len(sample)
+        self.columns = _by_columns(by)
         codes = np.zeros(rows, dtype=np.int64)
         self.levels: list[Any] = []
-        if by is not None:
-            codes, self.levels = _levels(frame, by)
+        if self.columns:
+            codes, self.levels = _crossed_levels(sample.frame, self.columns)
         self.counts = np.bincount(codes)
+        weights = np.ones(rows) if sample.weights is None else sample.weights
         self.shares = sparse.csr_array(
-            (1 / self.counts[codes], (codes, np.arange(rows))),
+            (
+                weights / np.bincount(codes, weights)[codes],
+                (codes, np.arange(rows)),
+            ),
             shape=(self.counts.size, rows),
         )
 
 
+def _by_columns(by: By) -> tuple[str, ...]:
+    """List the columns of `by`."""
+    if by is None:
+        return ()
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise ValueError(
+            "`by` must be the name of a column, or a list of names; got "
+            f"{reprlib.repr(by)}."
+        )
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"`by` names a column twice: {', '.join(columns)}.")
+    return columns
+
+
+def _crossed_levels(
+    frame: pd.DataFrame, columns: Sequence[str]
+) -> tuple[Ints, list[Any]]:
+    """Code the combinations of levels that occur, the first column outermost."""
+    coded = [_levels(frame, name) for name in columns]
+    if len(coded) == 1:
+        return coded[0]
+    sizes = [len(levels) for _, levels in coded]
+    places = np.ravel_multi_index([codes for codes, _ in coded], sizes)
+    occurring, codes = np.unique(places, return_inverse=True)
+    _check_levels(", ".join(columns), occurring.size)
+    found = np.transpose(np.unravel_index(occurring, sizes))
+    levels = [
+        tuple(own[place] for (_, own), place in zip(coded, row, strict=True))
+        for row in found
+    ]
+    return codes.astype(np.int64), levels
+
+
 def _levels(frame: pd.DataFrame, by: str) -> tuple[Ints, list[Any]]:
+    """Code the levels of a column that occur, in order."""
     if by not in frame.columns:
         names = ", ".join(map(str, frame.columns))
         raise ValueError(
@@ -151,12 +220,16 @@ def _levels(frame: pd.DataFrame, by: str) -> tuple[Ints, list[Any]]:
             "to be averaged `by` it."
         )
     levels = list(found.categories)
-    if len(levels) > MAX_LEVELS:
+    _check_levels(by, len(levels))
+    return found.codes.astype(np.int64), levels
+
+
+def _check_levels(by: str, size: int) -> None:
+    if size > MAX_LEVELS:
         raise ValueError(
             f"`by` must be a column of at most {MAX_LEVELS} levels; {by!r} has "
-            f"{len(levels):,}. Cut it into classes, for instance with pandas.cut."
+            f"{size:,}. Cut it into classes, for instance with pandas.cut."
         )
-    return found.codes.astype(np.int64), levels
 
 
 @dataclass(frozen=True)
@@ -229,11 +302,32 @@ class RowMove:
         The values by predictor, one for all rows or one for each.
     widths : ndarray of shape (rows,)
         What the difference of a row's predictions is divided by.
+    known : ndarray of shape (rows,) or None
+        Rows that can move, where a predictor is missing in others; None for all.
     """
 
     start: dict[str, Any]
     end: dict[str, Any]
     widths: Floats
+    known: Bools | None = None
+
+    def shares_of(self, shares: Any) -> Any:
+        """Weights of the rows that can move, shape (g, rows): each average sums to one.
+
+        Rows that cannot have a weight of zero, so that all moves have the same rows.
+        """
+        if self.known is None:
+            return shares
+        weights = shares.data * self.known[shares.indices]
+        kept = sparse.csr_array((weights, shares.indices, shares.indptr), shares.shape)
+        totals = kept.sum(axis=1)
+        if not totals.all():
+            raise ValueError(
+                f"{', '.join(self.start)} is missing in all rows of an average. Join "
+                "levels of `by`, or leave the predictor out."
+            )
+        kept.data /= np.repeat(totals, np.diff(kept.indptr))
+        return kept
 
     def divisors(self, shares: Any) -> Floats:
         """Width of every average: no slope exceeds the largest difference over it."""
@@ -278,15 +372,19 @@ class Averager:
         check_memory({POINTS: 2 * FLOAT * entries})
         return self.predictor.rows(frame)[0]
 
-    def sums(self, frame: pd.DataFrame, shares: Any, times: int = 1) -> LearnerSums:
-        """Sum over the rows of a frame: the sample's, `times` after each other."""
+    def sums(self, *frames: pd.DataFrame, shares: Any) -> LearnerSums:
+        """Sum over the rows of frames: the sample's rows, each time set otherwise."""
         own = None
         if self.population:
             units = self.units if self.out_of_bag else None
             own = OwnLearners(
-                self.design, None if units is None else np.tile(units, times)
+                self.design, None if units is None else np.tile(units, len(frames))
             )
-        return self.predictor.sums(self.coded(frame), shares, own)
+        # Coded one by one: errors name the rows by their labels.
+        coded: list[Any] = [self.coded(frame) for frame in frames]
+        as_frames = isinstance(coded[0], pd.DataFrame)  # forests of R take frames
+        stacked = pd.concat(coded) if as_frames else np.concatenate(coded)
+        return self.predictor.sums(stacked, shares, own)
 
     def weights(self, shares: Any, times: int) -> RowWeights:
         """Weight rows for averages that are taken so many times, in different settings.
@@ -298,29 +396,55 @@ class Averager:
         alone = self.population and self.units is None
         return RowWeights.of(shares, most if alone else 0)
 
-    def slopes(self, move: "RowMove", weights: RowWeights) -> "Averaged":
+    def slopes(
+        self, moves: Sequence["RowMove"], weights: Sequence[RowWeights]
+    ) -> list["Averaged"]:
         """Average what changes between two settings of the rows, over their widths."""
-        over = weights.over(move.widths)
-        before = self.averages(self.sample.at(move.start), over)
-        after = self.averages(self.sample.at(move.end), over)
-        return after.less(before, move.widths)
+        over = [own.over(move.widths) for move, own in zip(moves, weights, strict=True)]
+        settings = [ends for move in moves for ends in (move.start, move.end)]
+        both = [own for own in over for _ in range(2)]
+        averages = self.averages(settings, both)
+        rows = zip(moves, averages[::2], averages[1::2], strict=True)
+        return [after.less(before, move.widths) for move, before, after in rows]
 
-    def averages(self, frame: pd.DataFrame, weights: RowWeights) -> "Averaged":
-        """Average over the rows of a frame, in several ways."""
-        found = self.sums(frame, weights.stacked)
-        return weights.averaged(found.values, found.own if self.population else None)
+    def averages(
+        self, settings: Sequence[dict[str, Any]], weights: Sequence[RowWeights]
+    ) -> list["Averaged"]:
+        """Average over all rows, with columns set in each of several ways.
+
+        Rows of several settings are predicted together: as many as STACKED_ROWS, or
+        all of them if learners are fitted again for every prediction.
+        """
+        step = max(1, STACKED_ROWS // len(self.sample))
+        if self.predictor.refits:
+            step = len(settings)
+        averages: list[Averaged] = []
+        for first in range(0, len(settings), step):
+            some, own = settings[first : first + step], weights[first : first + step]
+            frames = [self.sample.at(columns) for columns in some]
+            shares = sparse.block_diag([one.stacked for one in own], format="csr")
+            sums = self.sums(*frames, shares=shares)
+            parts = np.split(sums.values, len(some), axis=1)
+            rows: list[Any] = [None] * len(some)
+            if self.population:
+                rows = np.split(sums.own, len(some))
+            triples = zip(own, parts, rows, strict=True)
+            averages += [one.averaged(part, row) for one, part, row in triples]
+        return averages
 
     def influence(
-        self, found: Sequence["Averaged"], weights: RowWeights
+        self, found: Sequence["Averaged"], weights: Sequence[RowWeights]
     ) -> RowInfluence | None:
         """Influence of the rows on averages, in several settings one after the other.
 
-        All levels of a setting are in a row, and all outputs of each.
+        All levels of a setting are in a row, and all outputs of each. The weights of
+        the settings differ where rows cannot move.
         """
         if not self.population:
             return None
-        parts = [self._influences(one, weights.shares) for one in found]
-        noise = self._noise(found, weights) if self.units is None else None
+        pairs = zip(found, weights, strict=True)
+        parts = [self._influences(one, own.shares) for one, own in pairs]
+        noise = self._noise(found, weights[0]) if self.units is None else None
         shared = self.units is not None
         return RowInfluence(np.concatenate(parts, axis=1), shared, noise)
 

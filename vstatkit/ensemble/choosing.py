@@ -11,6 +11,7 @@ from vstatkit.inference.precision import TOL, about
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.shards import N_SHARDS, ShardsDesign
+from vstatkit.sampling.sizes import subsample_size
 from vstatkit.variance.registry import ESTIMATORS
 
 AUTO = "auto"
@@ -22,13 +23,9 @@ MOST_ERROR = 0.5
 FEWEST_SHARDS = 20
 """Shards that are worth choosing: a standard error is then known to 16 %."""
 
-TYPICAL_RATIO = {
-    KernelKind.SMOOTH: 1.0,
-    KernelKind.UNKNOWN: 3.0,
-    KernelKind.TREES: 10.0,
-}
-"""What is typical of `zeta_k / (k zeta_1)`, which is one at least: means and
-regressions attain one; 6 to 47 was measured for forests, 4 to 20 for single trees."""
+ESTIMATE_B = 512
+"""Learners that "auto" grows where no feasible number gives standard errors: the
+estimates themselves are then known well."""
 
 
 class Wish(NamedTuple):
@@ -106,7 +103,9 @@ def choose(
     -------
     name, options
         Shards where they are asked for by a name or an option, or where a jackknife of
-        all feasible learners would say little; independent subsamples otherwise.
+        all feasible learners would say little and a shard has room for the `k` that
+        was asked for; independent subsamples otherwise. The default `k` is never made
+        smaller: that would change what is estimated.
     """
     shards = ShardsDesign.name
     if wish.design != AUTO:
@@ -114,16 +113,32 @@ def choose(
         return wish.design, options
     if wish.variance == shards or "n_shards" in options:
         return shards, options
-    hard = _error(wish, n, kind) > MOST_ERROR
+    if not _is_hard(wish, n, kind, options):
+        _warn_of_jackknife(wish, n, kind)
+        return IidDesign.name, options
+    G = 0 if wish.k is None else min(N_SHARDS, n // subsample_size(wish.k, n))
+    if G >= FEWEST_SHARDS:
+        return shards, {"n_shards": G}
+    _warn_of_no_errors(wish, n, kind)
+    return IidDesign.name, options
+
+
+def feasible_size(
+    wish: Wish, n: int, kind: KernelKind, name: str, options: dict[str, Any]
+) -> int | Literal["auto", "complete"]:
+    """Say how many learners are grown; see `choose` for the parameters.
+
+    Where a jackknife of all feasible learners would say little, "auto" grows as many
+    as the estimates need.
+    """
+    left = wish.design == AUTO and name == IidDesign.name and wish.size == "auto"
+    return ESTIMATE_B if left and _is_hard(wish, n, kind, options) else wish.size
+
+
+def _is_hard(wish: Wish, n: int, kind: KernelKind, options: dict[str, Any]) -> bool:
+    """Whether standard errors are not feasible, and nobody asked for a jackknife."""
     free = wish.variance in (AUTO, "corrected") and wish.size != "complete"
-    if not hard or not free or options:
-        _warn_of_jackknife(wish, n, kind)
-        return IidDesign.name, options
-    G = min(N_SHARDS, n // _size(wish.k, n))
-    if G < FEWEST_SHARDS:
-        _warn_of_jackknife(wish, n, kind)
-        return IidDesign.name, options
-    return shards, {"n_shards": G}
+    return _error(wish, n, kind) > MOST_ERROR and free and not options
 
 
 def whole_shards(design: ShardsDesign, B: int) -> int:
@@ -139,15 +154,25 @@ def whole_shards(design: ShardsDesign, B: int) -> int:
     return rounded
 
 
-def _size(k: int | float | None, n: int) -> int:
-    """Size of a subsample, as far as it was asked for; one where it was not."""
-    if k is None:
-        return 1
-    return max(1, round(k * n)) if isinstance(k, float) else max(1, int(k))
-
-
 def _error(wish: Wish, n: int, kind: KernelKind) -> float:
-    return jackknife_error(n, wish.learners, TYPICAL_RATIO[kind])
+    return jackknife_error(n, wish.learners, kind.typical_ratio)
+
+
+def _warn_of_no_errors(wish: Wish, n: int, kind: KernelKind) -> None:
+    """Say that there are estimates, but no standard errors, and the two ways out."""
+    needed = about(jackknife_learners(n, kind.typical_ratio))
+    grown = f"{ESTIMATE_B} learners" if wish.size == "auto" else f"B = {wish.size:,}"
+    size = subsample_size(wish.k, n)
+    warnings.warn(
+        f"standard errors of {n:,} units at k = {size:,} would need about {needed} "
+        f"learners. The fit has {grown}: the estimates can be used, but their "
+        "standard errors are mostly Monte Carlo noise. There are two ways out: a "
+        f"smaller `k` (up to n / {FEWEST_SHARDS} = {n // FEWEST_SHARDS:,}), or "
+        f"design='shards' (k up to n / {N_SHARDS} = {n // N_SHARDS:,}). Both estimate "
+        "the mean of learners of that size, which have more bias.",
+        MonteCarloWarning,
+        stacklevel=5,
+    )
 
 
 def _warn_of_jackknife(wish: Wish, n: int, kind: KernelKind) -> None:
@@ -158,7 +183,7 @@ def _warn_of_jackknife(wish: Wish, n: int, kind: KernelKind) -> None:
     error = _error(wish, n, kind)
     if not plain or wish.size == "complete" or error <= MOST_ERROR:
         return
-    needed = jackknife_learners(n, TYPICAL_RATIO[kind])
+    needed = jackknife_learners(n, kind.typical_ratio)
     warnings.warn(
         f"with {n:,} units and {wish.learners:,} learners the Monte Carlo error of "
         f"the variance is predicted to be {error:.0%} of it; a standard error known to "

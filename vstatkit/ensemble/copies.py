@@ -13,7 +13,7 @@ from vstatkit.ensemble.explained import Explained, Others, explain
 from vstatkit.formula.frames import is_number
 from vstatkit.sampling.streams import Purpose, stream
 
-How = Literal["conditional", "permute", "drop"]
+How = Literal["conditional", "permute"]
 """What takes the place of a predictor."""
 
 
@@ -25,8 +25,6 @@ class Copier:
     ----------
     frame : DataFrame with n rows
         All predictors.
-    typical : DataFrame of one row
-        What a predictor is when it is dropped.
     seed : int
         Seed of the copies.
     members : ndarray of shape (n,) or None
@@ -36,13 +34,21 @@ class Copier:
     """
 
     frame: pd.DataFrame
-    typical: pd.DataFrame
     seed: int
     members: Ints | None = None
     n_jobs: int | None = None
 
+    def others(self, names: Sequence[str]) -> Others:
+        """Take all predictors but some."""
+        rest = [name for name in self.frame.columns if name not in names]
+        return Others(self.frame[rest], self.members, self.n_jobs)
+
     def copies(
-        self, names: Sequence[str], how: How, number: int
+        self,
+        names: Sequence[str],
+        how: How,
+        number: int,
+        others: Others | None = None,
     ) -> Iterator[pd.DataFrame]:
         """Yield the data, time after time, with other values of some predictors.
 
@@ -50,12 +56,13 @@ class Copier:
         ----------
         names : sequence of str
             Predictors that are replaced, together.
-        how : {"conditional", "permute", "drop"}
+        how : {"conditional", "permute"}
             "conditional": what the other predictors say of it, plus what they leave
             unexplained, taken from another row. "permute": its value in another row.
-            "drop": its typical value, everywhere.
         number : int
-            How many copies; of "drop" there is only one.
+            How many copies.
+        others : Others, optional
+            All other predictors, so that what was computed of them is used again.
 
         Notes
         -----
@@ -66,27 +73,23 @@ class Copier:
         """
         check_how(how)
         names = list(names)
-        if how == "drop":
-            fixed = {name: self._constant(name) for name in names}
-            yield self.frame.assign(**fixed)
-            return
         live = self.frame[names].notna().all(axis=1).to_numpy()
         key = zlib.crc32("\0".join([how, *names]).encode())
         rng = stream(self.seed, key, Purpose.COPY)
-        known = self._explained(names, how, live, rng)
+        if others is None or how != "conditional":
+            others = self.others(names)
+        known = self._explained(names, how, live, others, rng)
         for _ in range(number):
             yield self.frame.assign(**known.drawn(self.frame, live, rng))
 
-    def _constant(self, name: str) -> pd.Series:
-        column = self.frame[name]
-        value = self.typical[name].iloc[0]
-        kind = None if is_number(column) else column.dtype
-        return pd.Series([value] * len(column), column.index, dtype=kind)
-
     def _explained(
-        self, names: list[str], how: How, live: Bools, rng: np.random.Generator
+        self,
+        names: list[str],
+        how: How,
+        live: Bools,
+        others: Others,
+        rng: np.random.Generator,
     ) -> "_Known":
-        rest = [name for name in self.frame.columns if name not in names]
         frame = self.frame[live]
         members = None if self.members is None else self.members[live]
         spread = None
@@ -95,8 +98,9 @@ class Copier:
             members = np.unique(members, return_inverse=True)[1]
             if _constant_within(frame[names], members):
                 frame, spread, members = _per_cluster(frame, members), members, None
-        known = frame[rest] if how == "conditional" else frame[[]]
-        others = Others(known, members, self.n_jobs)
+        rest = list(others.frame.columns) if how == "conditional" else []
+        if rest != list(others.frame.columns) or spread is not None or not live.all():
+            others = Others(frame[rest], members, self.n_jobs)
         found = {name: explain(frame[name], others, rng) for name in names}
         return _Known(found, members, spread)
 

@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.ensemble.averages import Averaged, Averager
+from vstatkit.ensemble.averages import Averager
 from vstatkit.inference.population import RowInfluence
 from vstatkit.kernels.dependence import Axis, Grid, walks
-
-STACKED_ROWS = 50_000
-"""Rows that are coded and predicted at a time."""
 
 ENDS = (0.05, 0.95)
 """Quantiles between which a curve is drawn."""
@@ -65,7 +61,8 @@ def walked_grid(averager: Averager, axes: Mapping[str, list[Any]]) -> Grid | Non
     rows = averager.coded(sample.at({name: axes[name][0] for name in axes}))
     coded = [averager.coded(sample.along(name, axes[name])) for name in axes]
     pairs = zip(columns, coded, strict=True)
-    return Grid(rows, tuple(Axis(own, X[:, own]) for own, X in pairs))
+    axis_values = tuple(Axis(own, X[:, own]) for own, X in pairs)
+    return Grid(rows, axis_values, sample.weights)
 
 
 def _own_columns(averager: Averager, name: str) -> tuple[int, ...]:
@@ -88,22 +85,9 @@ def set_averages(
     influence : RowInfluence or None
         Influence of the rows, if it was asked for.
     """
-    sample, n = averager.sample, len(averager.sample)
-    step = max(1, STACKED_ROWS // n)
-    equal = sparse.csr_array(np.full((1, n), 1 / n))
-    weights = averager.weights(equal, len(settings))
-    parts: list[Averaged] = []
-    for first in range(0, len(settings), step):
-        some = settings[first : first + step]
-        frame = pd.concat([sample.at(one) for one in some], ignore_index=True)
-        shares = sparse.kron(sparse.eye_array(len(some)), weights.stacked)
-        found = averager.sums(frame, shares, len(some))
-        columns = np.split(found.values, len(some), axis=1)
-        own: list[Any] = [None] * len(some)
-        if averager.population:
-            own = np.split(found.own, len(some))
-        parts += map(weights.averaged, columns, own)
-    values = np.concatenate([one.values for one in parts], axis=1)
+    weights = [averager.weights(averager.sample.shares, len(settings))] * len(settings)
+    parts = averager.averages(settings, weights)
+    values = np.concatenate([part.values for part in parts], axis=1)
     return values, averager.influence(parts, weights)
 
 
@@ -120,15 +104,20 @@ class Intervals:
     codes : ndarray of shape (rows,)
         Interval of every row: it is above the lower edge, up to the upper one; the
         first holds its lower edge too.
+    weights : ndarray of shape (rows,)
+        Weights of the rows.
     """
 
     name: str
     edges: Floats
     codes: Ints
+    weights: Floats
 
     @classmethod
-    def of(cls, name: str, column: Floats, intervals: int) -> "Intervals":
-        """Cut a column at its quantiles."""
+    def of(
+        cls, name: str, column: Floats, intervals: int, weights: Floats | None = None
+    ) -> "Intervals":
+        """Cut a column at its quantiles; rows weigh the same unless told otherwise."""
         if not np.isfinite(column).all():
             raise ValueError(
                 f"{name!r} has missing values; accumulated effects need a value in "
@@ -138,7 +127,9 @@ class Intervals:
         if edges.size < 2:
             raise ValueError(f"{name!r} does not vary, so it has no effect to show.")
         codes = np.searchsorted(edges, column, side="left") - 1
-        return cls(name, edges, np.clip(codes, 0, edges.size - 2).astype(np.int64))
+        codes = np.clip(codes, 0, edges.size - 2).astype(np.int64)
+        weights = np.ones(column.size) if weights is None else weights
+        return cls(name, edges, codes, weights)
 
     @property
     def lower(self) -> Floats:
@@ -151,16 +142,22 @@ class Intervals:
         return self.edges[self.codes + 1]
 
     @property
-    def counts(self) -> Ints:
-        """Rows of every interval; none is empty."""
-        return np.bincount(self.codes, minlength=self.edges.size - 1)
+    def masses(self) -> Floats:
+        """Weight of the rows of every interval; none is empty."""
+        return _masses(self.codes, self.weights, self.edges.size - 1)
 
 
-def _cell_shares(codes: Ints, n_cells: int) -> Any:
+def _masses(codes: Ints, weights: Floats, n_cells: int) -> Floats:
+    """Add up the weights of the rows in each cell."""
+    return np.asarray(np.bincount(codes, weights, minlength=n_cells), dtype=np.float64)
+
+
+def _cell_shares(codes: Ints, weights: Floats, n_cells: int) -> Any:
     """Weights that average the rows of each cell; zero where it is empty."""
-    counts = np.bincount(codes, minlength=n_cells)
+    masses = _masses(codes, weights, n_cells)
     rows = np.arange(codes.size)
-    return sparse.csr_array((1 / counts[codes], (codes, rows)), (n_cells, codes.size))
+    shares = weights / masses[codes]
+    return sparse.csr_array((shares, (codes, rows)), (n_cells, codes.size))
 
 
 def accumulated_line(averager: Averager, cut: Intervals) -> Floats:
@@ -175,19 +172,20 @@ def accumulated_line(averager: Averager, cut: Intervals) -> Floats:
     -----
     .. math::
 
-        A_k = \sum_{l \le k} \frac{1}{n_l} \sum_{i \in l}
+        A_k = \sum_{l \le k} \frac{1}{n_l} \sum_{i \in l} w_i
         \bigl( f(z_l, x_i) - f(z_{l-1}, x_i) \bigr) - \bar A ,
 
-    with the mean of the two edges of every row's interval in :math:`\bar A`.
+    with the sum of the weights :math:`w_i` of an interval in :math:`n_l`, and the mean
+    of the two edges of every row's interval in :math:`\bar A`.
     """
-    K = cut.counts.size
-    shares = _cell_shares(cut.codes, K)
+    K = cut.masses.size
+    shares = _cell_shares(cut.codes, cut.weights, K)
     frames = (averager.sample.at({cut.name: one}) for one in (cut.lower, cut.upper))
-    low, high = (averager.sums(frame, shares).values for frame in frames)
+    low, high = (averager.sums(frame, shares=shares).values for frame in frames)
     steps = (high - low).reshape(len(low), K, -1)
     line = _accumulated(steps, 1)
     middle = (line[:, 1:] + line[:, :-1]) / 2
-    weights = cut.counts / cut.counts.sum()
+    weights = cut.masses / cut.masses.sum()
     return np.asarray(line - np.einsum("bkc,k->bc", middle, weights)[:, None])
 
 
@@ -206,20 +204,20 @@ def accumulated_map(
     empty : ndarray of shape (K, L)
         Cells without rows.
     """
-    K, L = one.counts.size, two.counts.size
+    K, L = one.masses.size, two.masses.size
     cells = one.codes * L + two.codes
-    shares = _cell_shares(cells, K * L)
+    shares = _cell_shares(cells, one.weights, K * L)
     corners = {}
     for a, first in enumerate((one.lower, one.upper)):
         for b, second in enumerate((two.lower, two.upper)):
             frame = averager.sample.at({one.name: first, two.name: second})
-            corners[a, b] = averager.sums(frame, shares).values
+            corners[a, b] = averager.sums(frame, shares=shares).values
     steps = (corners[1, 1] - corners[1, 0]) - (corners[0, 1] - corners[0, 0])
     counts = np.bincount(cells, minlength=K * L).reshape(K, L)
     steps = steps.reshape(len(steps), K * L, -1)[:, _nearest_cells(counts)]
     steps = steps.reshape(len(steps), K, L, -1)
     table = _accumulated(_accumulated(steps, 1), 2)
-    weights = counts.astype(np.float64)
+    weights = _masses(cells, one.weights, K * L).reshape(K, L)
     table = (
         table
         - _main_part(table, weights)

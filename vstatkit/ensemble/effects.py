@@ -65,7 +65,7 @@ def effect_settings(
     variables = variables_of(frame)
     quantiles = variables.quantiles(coding.numeric, QUANTILES)
     for name in coding.variables:
-        found = moves_of(variables, name, quantiles.get(name))
+        found = moves_of(variables, name, quantiles.get(name), coding.reference(name))
         if moves and len(moves) + len(found) > room:
             break
         moves += [(name, start, end) for start, end in found]
@@ -92,12 +92,17 @@ def effect_settings(
 
 
 def moves_of(
-    variables: Variables, name: str, ends: list[float] | None
+    variables: Variables, name: str, ends: list[float] | None, reference: Any = None
 ) -> list[tuple[Any, Any]]:
-    """List the moves of a predictor: between quantiles, or from the first level."""
+    """List the moves of a predictor: between quantiles, or from the reference level.
+
+    That is the first level, unless the formula names another one that occurs, as in
+    `C(x, Treatment("south"))`.
+    """
     if ends is None:
         levels = variables.levels(name)
-        return [(levels[0], level) for level in levels[1:]]
+        start = reference if reference in levels else levels[0]
+        return [(start, level) for level in levels if level != start]
     low, high = ends
     if low == high:  # a rare value outside the quantiles, such as a dummy's one
         low, high = variables.extremes([name])[name]

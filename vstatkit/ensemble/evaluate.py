@@ -182,7 +182,7 @@ def evaluate(
 
 def fit_learner(task: Task, number: int) -> Any:
     """Fit one learner of a kernel that predicts; always the same one."""
-    one = replace(task, keep=True, oob=False)
+    one = replace(task, keep=True, oob=False, keep_bytes=None)
     return _evaluate_batch(one, number, number + 1).learners[0]
 
 

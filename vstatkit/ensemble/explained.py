@@ -1,12 +1,13 @@
 """What the other predictors say of one: out-of-bag predictions, and what they leave."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import optimize, stats
+from scipy import linalg, optimize, stats
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluate import Task, evaluate
@@ -32,6 +33,30 @@ MOST_TERMS = 500
 
 PENALTIES = np.logspace(-8, 1, 28)
 """Penalties of it that are tried, in units of its largest squared singular value."""
+
+MOST_FREEDOM = 0.5
+"""Most degrees of freedom of such a regression, to the number of rows."""
+
+LENGTHS = (0.3, 0.6, 1.2)
+"""Lengths of the kernels of smoothers, in units of the spread of a predictor."""
+
+DEGREES = (1, 2)
+"""Degrees of smoothers: sums of curves; sums of surfaces in each two predictors."""
+
+MARKS = 200
+"""Rows at which the kernels of smoothers are centred, drawn from more."""
+
+MARKING_SEED = 21
+"""Draws them."""
+
+MOST_HELD = 10_000
+"""Most rows of which smoothers are held in memory; of more they are made again."""
+
+STEPS_BELOW = 2
+"""Penalties by which smoothers are rougher than those that predict best."""
+
+MOST_SMOOTHED = 12
+"""Most levels whose shares are predicted by smoothers too, not by a forest alone."""
 
 LEAST_SPREAD = 0.1
 """Least spread of a number around its prediction, to the mean."""
@@ -88,8 +113,9 @@ class Explained:
         return np.asarray(self.centre.cumsum(axis=1))
 
 
-class Others(NamedTuple):
-    """What a predictor is predicted from.
+@dataclass(frozen=True)
+class Others:
+    """What a predictor, or the response, is predicted from.
 
     Attributes
     ----------
@@ -104,6 +130,61 @@ class Others(NamedTuple):
     frame: pd.DataFrame
     members: Ints | None = None
     n_jobs: int | None = None
+
+    @cached_property
+    def table(self) -> Floats:
+        """Numbers and indicators of levels, missing values at the median.
+
+        Of two levels one has an indicator, of more each: none is the reference.
+        """
+        columns = []
+        for column in (self.frame[name] for name in self.frame.columns):
+            if is_number(column):
+                columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
+                continue
+            levels = _levels_by_rows(column)
+            codes = levels.get_indexer(pd.Index(column))
+            shown = range(1 if len(levels) == 2 else 0, len(levels))
+            columns += [(codes == one).astype(np.float64) for one in shown]
+        if not columns:
+            return np.empty((len(self.frame), 0))
+        W = np.column_stack(columns)
+        return np.where(np.isnan(W), np.nanmedian(W, axis=0), W)
+
+    def smoothers(self, degree: int) -> "Iterable[Ridge]":
+        """Give the smoothers of one degree, one for each length of the kernel."""
+        if len(self.frame) > MOST_HELD:
+            return (_smoother(self.table, length, degree) for length in LENGTHS)
+        return self._held[degree]
+
+    @cached_property
+    def _held(self) -> "dict[int, list[Ridge]]":
+        return {
+            degree: [_smoother(self.table, length, degree) for length in LENGTHS]
+            for degree in DEGREES
+        }
+
+
+class LeftOut(NamedTuple):
+    """Predictions of every value by a fit that has not seen it.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n,)
+        The predictions.
+    leverage : ndarray of shape (n,)
+        Weight of a value in its own prediction by a smoother that has seen it: near
+        one where no other row is close.
+    """
+
+    mean: Floats
+    leverage: Floats
+
+
+def predict_left_out(x: Floats, others: Others, rng: np.random.Generator) -> LeftOut:
+    """Predict a number from other predictors; see the notes of `explain`."""
+    guesses, leverage = _guesses(x, others, rng)
+    return LeftOut(_stacked(x, guesses), leverage)
 
 
 def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Explained:
@@ -120,19 +201,22 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
 
     Notes
     -----
-    A number is regressed on four predictions that have not seen the row: of least
+    A number is regressed on predictions that have not seen the row: of least
     squares in the others; in squares and hinges of them too; in products of two of
-    them too, shrunk by the penalty that predicts best (Allen 1974); and of a small
-    forest. Coefficients are not negative (Breiman 1996): predictions that leave a value
-    out are low where it is high, by chance, and with the opposite sign they would
-    repeat the very value. The residual is uncorrelated with the prediction, so that one
-    of another row on top of it gives back the variance: predictions by themselves are
-    noisy where there is little to predict, and a copy made from them would spread more
-    than the predictor does. How far values lie from their predictions is predicted in
-    the same way, and residuals change places in units of that.
+    them too, shrunk by the penalty that predicts best (Allen 1974); of kernel ridge
+    regressions, whose kernels are sums of Gaussian kernels of single predictors, or
+    squares of such sums; and of a small forest. Coefficients are not negative (Breiman
+    1996): predictions that leave a value out are low where it is high, by chance, and
+    with the opposite sign they would repeat the very value. The residual is
+    uncorrelated with the prediction, so that one of another row on top of it gives back
+    the variance: predictions by themselves are noisy where there is little to predict,
+    and a copy made from them would spread more than the predictor does. How far values
+    lie from their predictions is predicted in the same way, and residuals change places
+    in units of that.
 
-    Shares of levels are mixed with the overall shares by the weight at which the
-    out-of-bag log-likelihood is largest.
+    Shares of levels are predicted by a forest or, of at most `MOST_SMOOTHED` levels, in
+    the same way as numbers, and mixed with the overall shares: by the kind and the
+    weight with the largest log-likelihood of values that were left out.
 
     References
     ----------
@@ -144,9 +228,9 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
     levels = _levels(column)
     if levels is None:
         x = column.to_numpy(dtype=np.float64)
-        centre = _stacked(x, _guesses(x, others, rng))
+        centre = predict_left_out(x, others, rng).mean
         away = np.abs(x - centre)
-        spread = _stacked(away, _guesses(away, others, rng))
+        spread = predict_left_out(away, others, rng).mean
         least = max(LEAST_SPREAD * away.mean(), np.finfo(float).tiny)
         spread = np.maximum(spread, least)
         return Explained(column, centre, None, (x - centre) / spread, spread)
@@ -161,10 +245,18 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
 
 def _levels(column: pd.Series) -> pd.Index | None:
     """List the levels that occur; None for numbers of many values."""
-    if is_number(column) and column.nunique() > FEW_VALUES:
+    if not is_number(column):
+        return _levels_by_rows(column)
+    if column.nunique() > FEW_VALUES:
         return None
-    used: pd.Index = pd.Categorical(column).remove_unused_categories().categories
+    used: pd.Index = pd.Categorical(column).categories
     return used
+
+
+def _levels_by_rows(column: pd.Series) -> pd.Index:
+    """List levels as they come in the rows: their own order has no effect."""
+    levels: pd.Index = pd.Index(column[column.notna()].unique())
+    return levels
 
 
 def _stacked(x: Floats, guesses: list[Floats]) -> Floats:
@@ -177,20 +269,32 @@ def _stacked(x: Floats, guesses: list[Floats]) -> Floats:
     return np.asarray(x.mean() + (table - middle) @ slopes)
 
 
-def _guesses(x: Floats, others: Others, rng: np.random.Generator) -> list[Floats]:
-    """Predict a number from the others: by least squares, and by a forest."""
+def _guesses(
+    x: Floats, others: Others, rng: np.random.Generator
+) -> tuple[list[Floats], Floats]:
+    """Predict a number from the others in several ways; give leverages too."""
     if others.frame.shape[1] == 0:
-        return []
+        return [], np.full(len(x), 1 / len(x))
     seen = _out_of_bag(x, None, others, rng)[:, 0]
-    table = pd.get_dummies(others.frame, drop_first=True, dtype=np.float64)
-    W = table.to_numpy(dtype=np.float64)
-    W = np.where(np.isnan(W), np.nanmedian(W, axis=0), W)
+    W, members = others.table, others.members
     curves = _curves(W)
-    fits = [_left_out(x, one) for one in (W, curves)]
+    fits = [_least_squares(x, one, members) for one in (W, curves)]
     p = W.shape[1]
     if curves.shape[1] + p * (p - 1) // 2 <= MOST_TERMS:  # else they fill the memory
-        fits.append(_shrunk_left_out(x, np.column_stack([curves, _products(W)])))
-    return [*fits, np.where(np.isnan(seen), x.mean(), seen)]
+        ridge = Ridge.of(_scaled(np.column_stack([curves, _products(W)])))
+        fits.append(ridge.left_out(x, members)[0].mean)
+    smooth = [_smoothed(x, others, degree) for degree in DEGREES]
+    guesses = [*fits, *(one.mean for one in smooth)]
+    guesses.append(np.where(np.isnan(seen), x.mean(), seen))
+    return guesses, smooth[0].leverage
+
+
+def _smoothed(x: Floats, others: Others, degree: int) -> LeftOut:
+    """Predict by the smoother of one degree whose length predicts best."""
+    found = (
+        one.left_out(x, others.members, STEPS_BELOW) for one in others.smoothers(degree)
+    )
+    return min(found, key=lambda one: one[1])[0]
 
 
 def _scaled(W: Floats) -> Floats:
@@ -215,35 +319,151 @@ def _curves(W: Floats) -> Floats:
     return np.column_stack([W, scaled**2, *hinges])
 
 
-def _left_out(x: Floats, W: Floats) -> Floats:
+def _least_squares(x: Floats, W: Floats, members: Ints | None) -> Floats:
     """Predict every value by least squares on the other rows."""
     if W.shape[1] > len(x) // 5:  # too many to be fitted without noise
         return np.full(len(x), x.mean())
-    design = np.column_stack([np.ones(len(x)), _scaled(W)])
-    left, roots, _ = np.linalg.svd(design, full_matrices=False)
-    left = left[:, roots > 1e-10 * roots[0]]
-    residual = x - left @ (left.T @ x)
-    leverage = np.minimum(np.sum(left**2, axis=1), 1 - 1e-6)
-    return np.asarray(x - residual / (1 - leverage))
+    left, roots, _ = np.linalg.svd(_scaled(W), full_matrices=False)
+    left = left[:, roots > 1e-10 * max(roots[0], np.finfo(float).tiny)]
+    return x - _errors(x, left, np.ones(left.shape[1]), members)
 
 
-def _shrunk_left_out(x: Floats, W: Floats) -> Floats:
-    """Predict every value by ridge regression on the other rows."""
-    table, away = _scaled(W), x - x.mean()
-    squares, directions = np.linalg.eigh(table.T @ table)
-    live = squares > 1e-12 * squares[-1]
-    if not live.any():
-        return np.full(len(x), x.mean())
-    squares = squares[live]
-    left = table @ (directions[:, live] / np.sqrt(squares))
-    along, weight = left.T @ away, left**2
-    errors = []
-    for penalty in squares[-1] * PENALTIES:
-        share = squares / (squares + penalty)
-        leverage = np.minimum(weight @ share + 1 / len(x), 1 - 1e-6)
-        errors.append((away - left @ (share * along)) / (1 - leverage))
-    best = min(errors, key=lambda error: float(error @ error))
-    return np.asarray(x - best)
+@dataclass(frozen=True)
+class Ridge:
+    """A ridge regression, ready for any response.
+
+    Attributes
+    ----------
+    left : ndarray of shape (n, d)
+        Left singular vectors of its centred columns.
+    squares : ndarray of shape (d,)
+        Squared singular values.
+    """
+
+    left: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, table: Floats) -> "Ridge":
+        """Take centred columns."""
+        squares, directions = np.linalg.eigh(table.T @ table)
+        live = squares > 1e-12 * max(squares[-1], np.finfo(float).tiny)
+        left = table @ (directions[:, live] / np.sqrt(squares[live]))
+        return cls(left, squares[live])
+
+    def left_out(
+        self, x: Floats, members: Ints | None, below: int = 0
+    ) -> tuple[LeftOut, float]:
+        """Predict every value by the other rows, or clusters.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n,)
+            What is predicted.
+        members : ndarray of shape (n,) or None
+            Cluster of every row.
+        below : int
+            Steps by which the penalty is smaller than the one that predicts best.
+
+        Returns
+        -------
+        found : LeftOut
+            Predictions.
+        loss : float
+            Sum of squared errors at the penalty that predicts best, row by row.
+        """
+        if not len(self.squares):
+            centre = np.full(len(x), x.mean())
+            found = LeftOut(centre, np.full(len(x), 1 / len(x)))
+            return found, float(np.sum((x - centre) ** 2))
+        along, weight = self.left.T @ (x - x.mean()), self.left**2
+        table = self.squares / (self.squares + self.squares[-1] * PENALTIES[:, None])
+        # A fit that repeats the values leaves errors of rounding, not of prediction.
+        rough = table.sum(axis=1) > MOST_FREEDOM * len(x)
+        shares = table[min(int(rough.sum()), len(table) - 1) :]
+        losses = []
+        for share in shares:
+            error = x - x.mean() - self.left @ (share * along)
+            error = error / (1 - _bounded(weight @ share + 1 / len(x)))
+            losses.append(float(error @ error))
+        best = int(np.argmin(losses))
+        share = shares[max(best - below, 0)]
+        leverage = _bounded(weight @ share + 1 / len(x))
+        predicted = x - _errors(x, self.left, share, members)
+        return LeftOut(predicted, leverage), losses[best]
+
+
+def _bounded(leverage: Floats) -> Floats:
+    """Keep leverages below one."""
+    return np.minimum(leverage, 1 - 1e-6)
+
+
+def _errors(x: Floats, left: Floats, share: Floats, members: Ints | None) -> Floats:
+    """Errors of predictions by the other rows, or by the other clusters."""
+    n = len(x)
+    away = x - x.mean()
+    residual = away - left @ (share * (left.T @ away))
+    if members is None:
+        leverage = (left**2) @ share + 1 / n
+        return np.asarray(residual / (1 - _bounded(leverage)))
+    errors = np.empty(n)
+    order = np.argsort(members, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(members[order])) + 1):
+        block = (left[rows] * share) @ left[rows].T + 1 / n
+        roots, vectors = np.linalg.eigh(block)
+        turned = (vectors.T @ residual[rows]) / (1 - _bounded(roots))
+        errors[rows] = vectors @ turned
+    return errors
+
+
+def _smoother(W: Floats, length: float, degree: int) -> Ridge:
+    r"""Make a kernel ridge regression of numbers and indicators.
+
+    Parameters
+    ----------
+    W : ndarray of shape (n, p)
+        Columns.
+    length : float
+        Length of the kernel.
+    degree : int
+        Power of the kernel.
+
+    Notes
+    -----
+    The kernel is :math:`(\frac{1}{p} \sum_j \exp(-(u_j - v_j)^2 / (2 \ell^2)))^d`
+    of columns about their median, in units of their quartile range, on the scale of
+    the inverse hyperbolic sine, so that far values do not stand alone. From `MARKS`
+    rows on it is that of the projection on as many rows (Nystroem).
+
+    References
+    ----------
+    Duvenaud, Nickisch and Rasmussen (2011), Additive Gaussian processes, NeurIPS 24.
+    """
+    S = _drawn_in(W)
+    marks = np.arange(len(S))
+    if len(S) > MARKS:
+        rng = np.random.default_rng(MARKING_SEED)
+        marks = np.sort(rng.choice(len(S), MARKS, replace=False))
+    K = np.zeros((len(S), len(marks)))
+    for column in S.T:
+        K += np.exp(-((column[:, None] - column[marks]) ** 2) / (2 * length**2))
+    K = (K / S.shape[1]) ** degree
+    if len(marks) == len(S):
+        K = K - K.mean(axis=0)
+        squares, left = np.linalg.eigh(K - K.mean(axis=1, keepdims=True))
+        live = squares > 1e-12 * max(squares[-1], np.finfo(float).tiny)
+        return Ridge(left[:, live], squares[live])
+    inner = K[marks] + 1e-8 * np.eye(len(marks))
+    table = linalg.solve_triangular(np.linalg.cholesky(inner), K.T, lower=True).T
+    return Ridge.of(table - table.mean(axis=0))
+
+
+def _drawn_in(W: Floats) -> Floats:
+    """Centre columns and scale them, far values less than near ones."""
+    low, middle, high = np.quantile(W, [0.25, 0.5, 0.75], axis=0)
+    spread = (high - low) / 1.349
+    spread = np.where(spread > 0, spread, W.std(axis=0))
+    return np.asarray(np.arcsinh((W - middle) / np.where(spread > 0, spread, 1.0)))
 
 
 def _shares(
@@ -257,12 +477,35 @@ def _shares(
     seen = _out_of_bag(codes.astype(np.float64), n_levels, others, rng)
     if n_levels == 2:
         seen = np.column_stack([1 - seen, seen])
-    seen = np.where(np.isnan(seen), plain, seen)
-    own, base = seen[np.arange(len(codes)), codes], overall[codes]
-    with np.errstate(divide="ignore"):
-        likely = [np.log(w * own + (1 - w) * base).sum() for w in WEIGHTS]
-    weight = WEIGHTS[int(np.argmax(likely))]
-    return np.asarray(weight * seen + (1 - weight) * plain)
+    tried = [np.where(np.isnan(seen), plain, seen)]
+    if n_levels <= MOST_SMOOTHED:
+        tried.append(_smooth_shares(codes, n_levels, others, rng))
+    found = []
+    for shares in tried:
+        own, base = shares[np.arange(len(codes)), codes], overall[codes]
+        with np.errstate(divide="ignore"):
+            likely = [np.log(w * own + (1 - w) * base).sum() for w in WEIGHTS]
+        best = int(np.argmax(likely))
+        found.append((likely[best], WEIGHTS[best] * shares))
+    best = int(np.argmax([likely for likely, _ in found]))
+    mixed = found[best][1]
+    return np.asarray(mixed + (1 - mixed.sum(axis=1, keepdims=True)) * plain)
+
+
+def _smooth_shares(
+    codes: Ints, n_levels: int, others: Others, rng: np.random.Generator
+) -> Floats:
+    """Predict the indicator of each level as a number, and make shares of them."""
+    n = len(codes)
+    free = range(1, n_levels) if n_levels == 2 else range(n_levels)
+    guesses = [
+        predict_left_out((codes == one).astype(np.float64), others, rng).mean
+        for one in free
+    ]
+    if n_levels == 2:
+        guesses = [1 - guesses[0], *guesses]
+    shares = np.clip(np.column_stack(guesses), 1 / n, None)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _out_of_bag(
@@ -303,10 +546,10 @@ def _coded(others: pd.DataFrame) -> tuple[Floats, tuple[int, ...] | None]:
             columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
             levels.append(0)
             continue
-        held = pd.Categorical(column).remove_unused_categories()
-        codes = held.codes.astype(np.float64)
+        known = _levels_by_rows(column)
+        codes = known.get_indexer(pd.Index(column)).astype(np.float64)
         columns.append(np.where(codes < 0, np.nan, codes))
-        many = len(held.categories)
+        many = len(known)
         levels.append(many if 2 < many <= MOST_LEVELS else 0)
     found = tuple(levels) if any(levels) else None
     return np.column_stack(columns), found

@@ -16,7 +16,7 @@ from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.trees import Tree
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.registry import resolve_method
+from vstatkit.variance.registry import large_k_problem, resolve_method
 
 AUTO_FIRST = 500
 """Trees that `n_estimators="auto"` grows at least."""
@@ -46,6 +46,7 @@ def grow_forest(
     *,
     variance: str,
     limit: float | None,
+    share: float,
     n_jobs: int | None,
 ) -> Evaluation:
     """Grow the first trees, and on until standard errors are known well enough.
@@ -62,18 +63,21 @@ def grow_forest(
         Variance estimator, as in `fit`.
     limit : float or None
         Largest standard deviation that a prediction can have.
+    share : float
+        Share of it that counts for tolerances.
     n_jobs : int or None
         Threads.
     """
     rows = watched_rows(reference, n_outputs)
     run = runner(replace(task, at=rows), None, n_jobs=n_jobs, progress=False)
     start = run(0, AUTO_FIRST)
-    if why_no_errors(task.design) is not None:
+    if why_no_errors(task.design, variance) is not None:
         return start
     nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
     most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
     method = tree_variance(variance, task.design)
-    rule = Rule(method, pooled_tolerance(TOL, limit), most, kind=KernelKind.TREES)
+    tolerance = pooled_tolerance(TOL, limit, share)
+    rule = Rule(method, tolerance, most, kind=KernelKind.TREES)
     return grow_enough(run, task.design, rule, limit, start)[0]
 
 
@@ -83,7 +87,7 @@ def watched_rows(reference: Floats, n_outputs: int) -> Floats:
     return reference[: int(np.clip(WATCHED_VALUES // n_outputs, low, high))]
 
 
-def why_no_errors(design: SubsampleDesign) -> str | None:
+def why_no_errors(design: SubsampleDesign, variance: str) -> str | None:
     """Say why these data and subsamples have no standard errors, if so."""
     if design.n < 2:
         return "standard errors need at least two training rows."
@@ -92,7 +96,8 @@ def why_no_errors(design: SubsampleDesign) -> str | None:
             "standard errors need trees that see different rows; use "
             "bootstrap=True, or `max_samples` below the number of rows."
         )
-    return None
+    problem = large_k_problem(variance, design.k, design.n, replace=design.replace)
+    return problem or None
 
 
 def tree_variance(variance: str, design: SubsampleDesign) -> str:
@@ -108,12 +113,19 @@ def tree_variance(variance: str, design: SubsampleDesign) -> str:
     )
 
 
-def pooled_tolerance(tol: float, limit: float | None) -> Tolerance:
+def pooled_tolerance(tol: float, limit: float | None, share: float) -> Tolerance:
     """Say what standard errors must meet, all points taken together."""
-    return replace(tolerance_of(tol, None, limit), pooled=True)
+    return replace(tolerance_of(tol, None, limit, share=share), pooled=True)
 
 
-def tell_of_error(found: Estimates, n_trees: int, limit: float | None) -> bool:
+def tell_of_error(
+    found: Estimates,
+    n_trees: int,
+    limit: float | None,
+    share: float,
+    *,
+    stacklevel: int,
+) -> bool:
     """Warn where standard errors are hardly known, and say how many trees are enough.
 
     Returns
@@ -121,16 +133,16 @@ def tell_of_error(found: Estimates, n_trees: int, limit: float | None) -> bool:
     bool
         Whether there was a warning.
     """
-    if pooled_tolerance(UNSURE, limit).excess(found) <= 1:
+    if pooled_tolerance(UNSURE, limit, share).excess(found) <= 1:
         return False
     error = ErrorLaw.typical(found).relative_error(n_trees).item()
-    needed = about(pooled_tolerance(TOL, limit).needed(found).item())
+    needed = about(pooled_tolerance(TOL, limit, share).needed(found).item())
     warnings.warn(
         f"the standard errors of {n_trees} trees have a Monte Carlo "
         f"error of about {error:.0%}. About {needed} trees would bring it to "
         f"{TOL:.0%}, or below what matters: raise `n_estimators`.",
         MonteCarloWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
     return True
 

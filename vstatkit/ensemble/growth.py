@@ -13,7 +13,7 @@ from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference.estimate import value_units
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import value_limit
-from vstatkit.inference.precision import Tolerance, about, tolerance_of
+from vstatkit.inference.precision import Tolerance, about, scale_share, tolerance_of
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import KernelKind
@@ -58,7 +58,8 @@ class Rule:
     first_B : int
         Learners grown before the first look.
     n_query : int or None
-        Leading values that are watched; None for all.
+        Leading values that are estimates; the others are effects, which must meet the
+        tolerance too. None where all are estimates.
     kind : KernelKind
         How the kernel depends on its observations.
     """
@@ -104,8 +105,8 @@ def grow(
     method : str
         Variance estimator that "auto" watches.
     n_query : int or None
-        Leading values that "auto" watches (the others belong to effects); None
-        for all.
+        Leading values that are estimates (the others belong to effects); None for
+        all.
     tol : float
         Relative tolerance of "auto".
     max_B : int
@@ -139,7 +140,8 @@ def grow(
     limit = value_limit(task.kernel)
     check_growth(tol, max_B, atol)
     replicates = isinstance(design, ShardsDesign)
-    tolerance = tolerance_of(tol, atol, limit, replicates=replicates)
+    share = scale_share(task.kernel)
+    tolerance = tolerance_of(tol, atol, limit, share=share, replicates=replicates)
     rule = Rule(method, tolerance, max_B, n_query=n_query, kind=kind_of(task.kernel))
     evaluation, last = grow_enough(run, design, rule, limit, start)
     if tolerance.excess(last) > 1 and not replicates:  # those hold at any size
@@ -203,19 +205,35 @@ def grow_enough(
     Returns
     -------
     evaluation, estimates
-        The learners, and the watched estimates that they give.
+        The learners, and the estimates that they give.
+
+    Notes
+    -----
+    The estimates must meet a tightened tolerance (see `Tolerance.cautious`), and the
+    effects, which are many, the tolerance itself.
     """
     if start is None:
         start = run(0, design.rounded(rule.first_B, at_most=rule.max_B))
     evaluation = start
-    aim = rule.tolerance.cautious()
-    watch = _Watch(rule.method, limit, rule.orders(design))
+    orders, split = rule.orders(design), rule.n_query
+    watched = [(rule.tolerance.cautious(), slice(split), limit)]
+    if split is not None and start.values.shape[1] > split:
+        of_two = None if limit is None else 2 * limit  # of a difference
+        watched.append((rule.tolerance, slice(split, None), of_two))
+    watches = [_Watch(rule.method, most, orders) for _, _, most in watched]
     while True:
         size = len(evaluation.values)
-        found = watch.look(design.sized(size), evaluation.values[:, : rule.n_query])
-        if aim.excess(found) <= 1:
+        needed = 0.0
+        looks = []
+        for watch, (aim, part, _) in zip(watches, watched, strict=True):
+            look = watch.look(design.sized(size), evaluation.values[:, part])
+            looks.append(look)
+            if aim.excess(look) > 1:
+                needed = max(needed, float(aim.needed(look).max()))
+        found = looks[0]
+        if needed == 0:
             return evaluation, found
-        wanted = _next_size(size, float(aim.needed(found).max()))
+        wanted = _next_size(size, needed)
         target = design.rounded(wanted, at_most=rule.max_B)
         if target <= size:
             return evaluation, found

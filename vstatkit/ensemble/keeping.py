@@ -1,12 +1,17 @@
 """Which learners are kept, to predict new data later."""
 
 import pickle
+import shutil
+import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
+from vstatkit.ensemble.available import available_memory
+from vstatkit.exceptions import VstatkitWarning
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.staged import StagedTree
 from vstatkit.kernels.trees import Tree
@@ -15,21 +20,34 @@ from vstatkit.sources.store import GrowingArray, check_space
 from vstatkit.variance.orders import most_compared
 
 KEEP_BYTES = 2**30
-"""Size of the learners up to which "auto" keeps them: 1 GiB."""
+"""Size of the learners up to which "auto" keeps them on any machine: 1 GiB."""
+
+KEEP_SHARE = 0.25
+"""Share of the memory, and of the disk for temporary files, that they may take where
+that is more."""
 
 RESIDENT_BYTES = 2**26
 """Size of trees in memory from which they are moved to a temporary file."""
 
 
-def keep_budget(keep_learners: bool | Literal["auto"]) -> int | None:
-    """Most bytes of learners that are kept; None where all are."""
+def keep_budget(
+    keep_learners: bool | Literal["auto"], memory_limit: int | None = None
+) -> int | None:
+    """Most bytes of learners that are kept; None where all are.
+
+    `memory_limit` are the bytes that the fit may use, by default what the machine has
+    left.
+    """
     if isinstance(keep_learners, bool):
         return None if keep_learners else 0
     if keep_learners != "auto":
         raise ValueError(
             f"`keep_learners` must be 'auto', True or False; got {keep_learners!r}."
         )
-    return KEEP_BYTES
+    memory = available_memory() if memory_limit is None else memory_limit
+    disk = shutil.disk_usage(tempfile.gettempdir()).free
+    share = 0 if memory is None else int(KEEP_SHARE * min(memory, disk))
+    return max(KEEP_BYTES, share)
 
 
 def learner_bytes(learners: Sequence[Any]) -> int:
@@ -121,3 +139,36 @@ def within_budget(
     if budget is None or needed is None or size <= budget:
         return evaluation
     return replace(evaluation, learners=evaluation.learners[:needed])
+
+
+def warn_of_let_go(
+    learners: Sequence[Any], n_kept: int, B: int, budget: int | None
+) -> None:
+    """Say at once what is not possible without the learners that were let go.
+
+    With keep_learners=False, for which the budget is zero, nothing is said.
+
+    Parameters
+    ----------
+    learners : sequence
+        Learners that are held.
+    n_kept : int
+        Learners that can predict.
+    B : int
+        Learners that were grown.
+    budget : int or None
+        Most bytes of learners; None for all.
+    """
+    if not budget or n_kept >= B or not learners:
+        return
+    each = learner_bytes(learners) / len(learners)
+    warnings.warn(
+        f"of {B:,} learners only {n_kept:,} are kept: all would take about "
+        f"{B * each / 1e9:.2g} GB, and keep_learners='auto' keeps up to "
+        f"{budget / 1e9:.2g} GB on this machine. predict, get_prediction, avg_effects "
+        "and other questions about rows will not be possible. Fit with "
+        "keep_learners=True, or with at most "
+        f"{int(budget / each):,} learners (`B`, `max_B`).",
+        VstatkitWarning,
+        stacklevel=4,
+    )

@@ -16,30 +16,17 @@ MOST_PAIRED = 1000
 """Units of which all pairs are looked at."""
 
 PAIRING_SEED = 20
-"""Draws them from more units."""
+"""Draws them from more units, and divides learners."""
+
+LEAST_SKEW = 0.05
+"""Skewness below which Student's t is used as it is."""
+
+MOST_SKEW = float(np.sqrt(8))
+"""Skewness of a chi-squared variable with one degree of freedom: no quadratic form
+has more."""
 
 
-def row_losses(y: Floats, predicted: Floats, n_classes: int | None) -> Floats:
-    """Squared error of every row; of classes, that of their probabilities.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    predicted : ndarray of shape (n, c)
-        Predictions; NaN where there are none.
-    n_classes : int or None
-        None for regression.
-
-    Examples
-    --------
-    >>> row_losses(np.array([0.0, 1.0]), np.array([[0.5], [0.5]]), 2)
-    array([0.25, 0.25])
-    """
-    return np.asarray(((_targets(y, n_classes) - predicted) ** 2).sum(axis=1))
-
-
-def _targets(y: Floats, n_classes: int | None) -> Floats:
+def targets(y: Floats, n_classes: int | None) -> Floats:
     """Give what predictions aim at, shape (n, c)."""
     if n_classes is None or n_classes == 2:
         return np.asarray(y[:, None])
@@ -55,7 +42,8 @@ class Saved:
     base : ndarray of shape (r,)
         Loss of the fit; NaN where every learner has seen the row.
     saved : ndarray of shape (r,)
-        Loss with copies of the predictor, on average, less `base`.
+        Loss with copies of the predictor, on average, less `base`; or its orthogonal
+        form.
     parts : ndarray of shape (L, r)
         What each learner does to `saved`, to the first order; zero where it has seen
         the row. Over the learners they add up to zero.
@@ -65,9 +53,20 @@ class Saved:
     saved: Floats
     parts: Floats
 
+    def weighted(self, weights: Floats) -> "Saved":
+        """Weight the rows; weights have any mean."""
+        shares = weights / weights[np.isfinite(self.saved)].mean()
+        return replace(self, saved=self.saved * shares, parts=self.parts * shares)
+
 
 def saved_losses(
-    full: Reader, reduced: Reader, y: Floats, rows: Ints, n_classes: int | None
+    full: Reader,
+    reduced: Reader,
+    y: Floats,
+    rows: Ints,
+    n_classes: int | None,
+    *,
+    expected: Floats | None = None,
 ) -> Saved:
     r"""Compare out-of-bag losses of a fit with those that copies leave.
 
@@ -83,13 +82,43 @@ def saved_losses(
         Rows to predict.
     n_classes : int or None
         None for regression.
+    expected : ndarray of shape (n, c), optional
+        Predictions of the response from the other predictors, by fits that have not
+        seen the row; the orthogonal form is computed then.
 
     Notes
     -----
+    Let f be the out-of-bag prediction of a row and :math:`\tilde f` that with a copy.
+    The loss that is saved is :math:`(y - \tilde f)^2 - (y - f)^2`. If copies are drawn
+    from the distribution of the predictor given the others, z, then any function of z
+    times :math:`f - \tilde f` has mean zero, and f and :math:`\tilde f` have the same
+    variance given z. Without these terms the mean is that of
+
+    .. math:: 2 \, (y - g(z)) \, (f - \tilde f), \qquad g(z) = \operatorname{E}[y|z] ,
+
+    for whatever g. This is the orthogonal form. Errors of g and errors of the copies
+    change its mean by their product only, so that both may be estimated, and its
+    deviations from the mean are the influences of the rows, f being given.
+
     With the out-of-bag prediction :math:`\hat f_i = \sum_b w_{bi} h_b(x_i) /
     \sum_b w_{bi}`, the squared error of row i changes by :math:`-2 (y_i - \hat f_i)
     w_{bi} (h_b(x_i) - \hat f_i) / \sum_b w_{bi}` per unit of weight that learner b
-    gains. The learner's part is this with copies, less this without.
+    gains. The learner's part is this with copies, less this without. In the
+    orthogonal form it is :math:`2 (y_i - g_i)` times what the learner does to
+    :math:`f - \tilde f`.
+
+    References
+    ----------
+    Chernozhukov, Chetverikov, Demirer, Duflo, Hansen, Newey and Robins (2018), The
+    Econometrics Journal 21. doi:10.1111/ectj.12097
+
+    Williamson, Gilbert, Simon and Carone (2023), A general framework for inference on
+    algorithm-agnostic variable importance, JASA 118.
+    doi:10.1080/01621459.2021.2003200
+
+    Lundborg, Kim, Shah and Samworth (2024), The projected covariance measure for
+    assumption-lean variable significance testing, Annals of Statistics 52.
+    doi:10.1214/24-AOS2447
     """
     n_outputs = reduced.task.kernel.n_outputs  # type: ignore[union-attr]
     L, tables = len(full.learners), 1 + len(reduced.tables)
@@ -99,9 +128,13 @@ def saved_losses(
     for first in range(0, len(rows), step):
         place = slice(first, first + step)
         values, weights = _outside(full, reduced, rows[place])
-        target = _targets(y[rows[place]], n_classes)[:, None]
+        target = targets(y[rows[place]], n_classes)[:, None]
         losses, part = _losses(values, weights, target)
         base[place] = losses[:, 0]
+        if expected is not None:
+            away = target[:, 0] - expected[rows[place]]
+            saved[place], parts[:, place] = _orthogonal(values, weights, away)
+            continue
         # Differences first: copies that change nothing save nothing at all.
         saved[place] = (losses[:, 1:] - losses[:, :1]).mean(axis=1)
         parts[:, place] = (part[:, :, 1:] - part[:, :, :1]).mean(axis=2)
@@ -130,6 +163,20 @@ def _losses(values: Floats, weights: Floats, target: Floats) -> tuple[Floats, Fl
     return np.asarray((away**2).sum(axis=2)), np.asarray(parts)
 
 
+def _orthogonal(values: Floats, weights: Floats, away: Floats) -> tuple[Floats, Floats]:
+    """Orthogonal form of what rows save, (r,), and each learner's part, (L, r)."""
+    times = weights.sum(axis=0)
+    often = np.where(times > 0, times, np.nan)[:, None]
+    apart = (values[:, :, :1] - values[:, :, 1:]).mean(axis=2)
+    change = apart.sum(axis=0) / often
+    saved = 2 * (away * change).sum(axis=1)
+    slope = 2 * away / np.where(times > 0, times, 1.0)[:, None]
+    known = np.where(np.isfinite(change), change, 0.0)
+    parts = np.einsum("brc,rc->br", apart, slope)
+    parts -= weights * (known * slope).sum(axis=1)
+    return np.asarray(saved), np.asarray(parts)
+
+
 @dataclass(frozen=True)
 class MeanSaved:
     """The mean of what is saved, with its standard error.
@@ -142,23 +189,51 @@ class MeanSaved:
         The standard error that rows would have if learners were given.
     df : int
         Units less one.
+    skew : float
+        Skewness that the mean has under the null.
     """
 
     mean: float
     error: float
     own: float
     df: int
+    skew: float = 0.0
 
     @property
     def pvalue(self) -> float:
-        """Chance of such a mean, or a larger one, if the true one is zero."""
+        r"""Chance of such a mean, or a larger one, if the true one is zero.
+
+        Notes
+        -----
+        Student's t gives the quantile of a normal variable, and this becomes that of
+        :math:`(\chi^2_\nu - \nu) / \sqrt{2 \nu}` with the same skewness,
+        :math:`\nu = 8 / \text{skew}^2`: a quadratic form has the first three moments
+        of this variable (Buckley and Eagleson 1988).
+
+        References
+        ----------
+        Buckley and Eagleson (1988), An approximation to the distribution of quadratic
+        forms in normal random variables, Australian Journal of Statistics 30A.
+        doi:10.1111/j.1467-842X.1988.tb00471.x
+        """
         if not self.error > 0:
             return 0.0 if self.mean > 0 else 1.0
-        return float(stats.t.sf(self.mean / self.error, self.df))
+        pvalue = float(stats.t.sf(self.mean / self.error, self.df))
+        if self.skew < LEAST_SKEW:
+            return pvalue
+        nu = 8 / self.skew**2
+        z = stats.norm.isf(pvalue)
+        return float(stats.chi2.sf(nu + z * np.sqrt(2 * nu), nu))
 
 
 def mean_saved(
-    found: Saved, design: SubsampleDesign, units: Ints, *, through: bool = True
+    found: Saved,
+    design: SubsampleDesign,
+    units: Ints,
+    *,
+    through: bool = True,
+    freedom: float = 0.0,
+    skewness: bool = True,
 ) -> MeanSaved:
     r"""Average what is saved over rows, with a standard error over units.
 
@@ -172,12 +247,17 @@ def mean_saved(
         Unit (row, or cluster) of every row.
     through : bool
         Whether units also count through the learners that saw them.
+    freedom : float
+        Degrees of freedom that regressions on the other predictors use, to the number
+        of rows.
+    skewness : bool
+        Whether the skewness is found, for a test.
 
     Notes
     -----
     Let :math:`r_j = \sum_{i \in j} (d_i - \bar d) / r` be what the rows of unit j do to
     the mean, :math:`p_{bj}` the part of it that is by learner b, :math:`g_b = \sum_j
-    p_{bj}`, and C what pairs of units have in common, see `_common`. Then
+    p_{bj}`, and C what pairs of units have in common, see `Pairs`. Then
 
     .. math::
 
@@ -192,13 +272,22 @@ def mean_saved(
     term takes it out. The variance is never below that of the rows by themselves, the
     first two terms, or, where it is not known what units do through learners, the
     first alone.
+
+    Errors of the regressions, of the response and of the predictor on the others, are
+    shared by rows that are near each other. With the hat matrix S of a projection and
+    errors e and u, the sum of the products of residuals that leave rows out is
+    :math:`e' (I - S) u / (1 - h)^2`, where h is the mean leverage, `freedom`. Its
+    variance is :math:`1 / (1 - h)` times what the squared products say.
+
+    Such a sum of products of two errors is skewed to the right. Its third cumulant is
+    in what triples of units have in common, see `Pairs`.
     """
     known = np.isfinite(found.saved)
     saved, r = found.saved[known], int(known.sum())
     held, place = np.unique(units[known], return_inverse=True)
     mean, there = float(saved.mean()), len(held)
     rows = np.bincount(place, saved - mean) / r
-    factor = there / max(there - 1, 1)
+    factor = there / max(there - 1, 1) / (1 - freedom)
     own = factor * float(rows @ rows)
     if not through:
         return MeanSaved(mean, float(np.sqrt(own)), float(np.sqrt(own)), there - 1)
@@ -207,56 +296,121 @@ def mean_saved(
     g = by_unit.sum(axis=0)
     alone = own - factor * float(np.vdot(by_unit, by_unit))
     chance = L / (L - 1) * float(g @ g)
-    variance = max(alone + _common(by_unit, design, held), alone, 0.0) + chance
-    return MeanSaved(mean, float(np.sqrt(variance)), float(np.sqrt(own)), there - 1)
+    pairs = Pairs.of(by_unit, design, held)
+    common = pairs.common() / (1 - freedom)
+    variance = max(alone + common, alone, 0.0) + chance
+    skew = 0.0
+    if skewness and variance > 0:
+        skew = pairs.third_cumulant() / variance**1.5
+    return MeanSaved(
+        mean=mean,
+        error=float(np.sqrt(variance)),
+        own=float(np.sqrt(own)),
+        df=there - 1,
+        skew=float(np.clip(skew, 0.0, MOST_SKEW)),
+    )
 
 
-def _common(by_unit: Floats, design: SubsampleDesign, held: Ints) -> float:
-    r"""Sum what pairs of units have in common through the learners that saw one.
+@dataclass(frozen=True)
+class Pairs:
+    r"""What units do to the rows of each other through the learners that saw one.
 
-    Parameters
+    What unit j does to the rows of unit i is seen in the :math:`a_j` learners that did
+    not see it: :math:`c_{ij} = -(L / a_j) \sum_{b \not\ni j} p_{bi}`. From
+    `MOST_PAIRED` units on, pairs are those of as many units drawn from them.
+
+    Attributes
     ----------
-    by_unit : ndarray of shape (units, L)
-        Part of the rows of a unit that is by each learner.
-    design : SubsampleDesign
-        The design that the learners were drawn by.
-    held : ndarray of shape (units,)
-        The units.
-
-    Notes
-    -----
-    What unit j does to the rows of unit i, through the learners that saw it, is seen in
-    the :math:`a_j` learners that did not: :math:`c_{ij} = -(L / a_j) \sum_{b \not\ni j}
-    p_{bi}`. The sum is that of :math:`c_{ij} c_{ji}` over all pairs, less what the
-    chance of the :math:`a_{ij}` learners without both does to it,
-
-    .. math::
-
-        \frac{L^2}{a_i a_j} \Bigl(1 - \frac{a_{ij}}{a_i}\Bigr)
-        \Bigl(1 - \frac{a_{ij}}{a_j}\Bigr) \sum_b p_{bi} p_{bj} ,
-
-    since :math:`p_{bi}` add up to zero over the learners without i. The sum of
-    :math:`r_j \sum_i c_{ij}` over j is quicker, but has products of three units in it
-    too. These are large when the mean is, and a test by their error is too careful.
-
-    From `MOST_PAIRED` units on, pairs are those of as many units drawn from them.
+    parts : ndarray of shape (u, L)
+        Part of the rows of a unit that is by each learner, :math:`p_{bi}`.
+    absent : ndarray of shape (L, u)
+        One where a learner did not see a unit.
+    units : int
+        Units that these were drawn from.
     """
-    units = len(held)
-    some = np.arange(units)
-    if units > MOST_PAIRED:
-        some = np.random.default_rng(PAIRING_SEED).choice(units, MOST_PAIRED, False)
-    p, L = by_unit[some], by_unit.shape[1]
-    present = design.sparse_counts(0, L)[:, held[some]]
-    absent = np.asarray((present > 0).toarray() == 0, dtype=np.float64)
-    often = absent.sum(axis=0)
-    inverse = np.divide(1.0, often, out=np.zeros(len(some)), where=often > 0)
-    effect = (p @ absent) * inverse
-    saw = 1 - (absent.T @ absent) * inverse  # of the learners without j, those with i
-    noise = (p @ p.T) * np.outer(inverse, inverse) * saw * saw.T
-    drawn = len(some) * (len(some) - 1)
-    scale = units * (units - 1) / drawn if drawn else 0.0
-    # A unit by itself is in neither sum: no learner without it saw it.
-    return float(scale * L**2 * (effect * effect.T - noise).sum())
+
+    parts: Floats
+    absent: Floats
+    units: int
+
+    @classmethod
+    def of(cls, by_unit: Floats, design: SubsampleDesign, held: Ints) -> "Pairs":
+        """Take the units that are looked at."""
+        units = len(held)
+        some = np.arange(units)
+        if units > MOST_PAIRED:
+            some = np.random.default_rng(PAIRING_SEED).choice(units, MOST_PAIRED, False)
+        present = design.sparse_counts(0, by_unit.shape[1])[:, held[some]]
+        absent = np.asarray((present > 0).toarray() == 0, dtype=np.float64)
+        return cls(by_unit[some], absent, units)
+
+    def _scale(self, together: int) -> float:
+        """Divide the number of pairs, or triples, of all units by that of these."""
+        steps = np.arange(together)
+        drawn = float(np.prod(len(self.parts) - steps))
+        return float(np.prod(self.units - steps)) / drawn if drawn > 0 else 0.0
+
+    def common(self) -> float:
+        r"""Sum :math:`c_{ij} c_{ji}` over all pairs of units, without noise.
+
+        Notes
+        -----
+        What the chance of the :math:`a_{ij}` learners without both does to the sum is
+
+        .. math::
+
+            \frac{L^2}{a_i a_j} \Bigl(1 - \frac{a_{ij}}{a_i}\Bigr)
+            \Bigl(1 - \frac{a_{ij}}{a_j}\Bigr) \sum_b p_{bi} p_{bj} ,
+
+        since :math:`p_{bi}` add up to zero over the learners without i. The sum of
+        :math:`r_j \sum_i c_{ij}` over j is quicker, but has products of three units in
+        it too. These are large when the mean is, and a test by their error is too
+        careful.
+        """
+        p, absent, L = self.parts, self.absent, self.parts.shape[1]
+        inverse = _inverse(absent.sum(axis=0))
+        effect = (p @ absent) * inverse
+        # Of the learners without j, those with i.
+        saw = 1 - (absent.T @ absent) * inverse
+        noise = (p @ p.T) * np.outer(inverse, inverse) * saw * saw.T
+        # A unit by itself is in neither sum: no learner without it saw it.
+        return float(self._scale(2) * L**2 * (effect * effect.T - noise).sum())
+
+    def third_cumulant(self) -> float:
+        r"""Estimate the third cumulant of the sum of all :math:`c_{ij}`.
+
+        Notes
+        -----
+        The third cumulant of a quadratic form :math:`e' M e` in normal errors is
+        :math:`8 \operatorname{tr} M^3` in units of their variance. With
+        :math:`C = M \circ e e'` the trace is the sum of :math:`C_{ij} C_{jk} C_{ki}`
+        over distinct units. The three factors come from three parts of the learners,
+        so that their noise does not add up.
+        """
+        L = self.parts.shape[1]
+        order = np.random.default_rng(PAIRING_SEED).permutation(L)
+        first, second, third = (
+            self._by_learners(some) for some in np.array_split(order, 3)
+        )
+        total = float(np.sum((first @ second) * third))
+        return self._scale(3) * 8 * total
+
+    def _by_learners(self, some: Ints) -> Floats:
+        """Estimate C, symmetric, by some of the learners."""
+        absent = self.absent[some]
+        inverse = _inverse(absent.sum(axis=0))
+        part = self.parts[:, some]
+        centre = (part * absent.T).sum(axis=1) * inverse
+        part = (part - centre[:, None]) * absent.T
+        effect = -self.parts.shape[1] * (part @ absent) * inverse
+        effect = (effect + effect.T) / 2
+        np.fill_diagonal(effect, 0.0)
+        return np.asarray(effect)
+
+
+def _inverse(often: Floats) -> Floats:
+    """Divide one by numbers; zero stays zero."""
+    return np.divide(1.0, often, out=np.zeros(len(often)), where=often > 0)
 
 
 def _summed(parts: Floats, place: Ints) -> Floats:

@@ -17,6 +17,7 @@ from vstatkit.ensemble.memory import (
     check_memory,
     prediction_bytes,
 )
+from vstatkit.ensemble.progress import progress_bar
 from vstatkit.ensemble.reading import (
     LEARNERS_PER_TASK,
     ROWS_PER_TASK,
@@ -34,7 +35,7 @@ from vstatkit.ensemble.reading import (
     piece_estimates,
     piece_mean,
 )
-from vstatkit.ensemble.refitting import at_hand
+from vstatkit.ensemble.refitting import PassingLearner, at_hand
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
@@ -86,6 +87,8 @@ class Predictor:
     centre : Predictor or None
         Other learners, whose mean is what is predicted: values of each of these are
         moved by the same number, and their mean is there. None for their own mean.
+    progress : bool or None
+        Whether to show a progress bar while learners are fitted again.
     """
 
     kernel: Predictive
@@ -95,6 +98,7 @@ class Predictor:
     n_jobs: int | None
     columns: tuple[str, ...] | None = None
     centre: "Predictor | None" = None
+    progress: bool | None = False
 
     __repr__ = short_repr
 
@@ -103,6 +107,15 @@ class Predictor:
         """Learners that there are to predict with."""
         own, centre = len(self.learners), self.centre
         return own if centre is None else min(own, len(centre.learners))
+
+    def is_category(self, name: Any) -> bool:
+        """Tell whether a predictor enters as a category."""
+        return self.coding is not None and name in self.coding.categorical
+
+    @property
+    def refits(self) -> bool:
+        """Whether learners are fitted again for every use, having not been kept."""
+        return bool(self.learners) and isinstance(self.learners[-1], PassingLearner)
 
     def rows(self, data: DataLike) -> tuple[Floats, Labels]:
         """Code new data; the labels are its index."""
@@ -116,12 +129,12 @@ class Predictor:
             if isinstance(data, pd.DataFrame):
                 return X, data.index
             return X, pd.RangeIndex(len(X))
-        frame = as_frame(self._named(data))
+        frame = as_frame(self.named(data))
         size = (len(frame), self.kernel.n_features, self.kernel.n_outputs)
         check_memory({POINTS: prediction_bytes(*size)})
         return self.coding.matrix(frame), frame.index
 
-    def _named(self, data: Any) -> Any:
+    def named(self, data: Any) -> Any:
         """Name the columns of an array, where learners were fitted to one."""
         if self.columns is None or not isinstance(data, np.ndarray):
             return data
@@ -254,12 +267,23 @@ class Predictor:
         weights: Floats | None = None,
     ) -> Iterator[Answer]:
         """Call a function for some learners after the others."""
-        return in_parallel(
+        answers = in_parallel(
             function,
             self._starts,
             n_jobs=self.n_jobs,
             shared=(Reading(self.kernel, self._kept, X, weights), *more),
             lasting=(self.kernel, self._kept),
+        )
+        if not self.refits:
+            return answers
+        return iter(
+            progress_bar(
+                self.progress,
+                iterable=answers,
+                total=-(-len(self.learners) // LEARNERS_PER_TASK),
+                unit=" learners",
+                unit_scale=LEARNERS_PER_TASK,
+            )
         )
 
     @property

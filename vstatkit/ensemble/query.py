@@ -20,11 +20,13 @@ from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.function import ArrayKernel, FunctionKernel, name_values
 from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.kernels.registry import kernel_name
+from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
 from vstatkit.variance.reference import reference_rows
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class EffectValues:
     """Kernel differences between two settings of one predictor.

@@ -1,4 +1,4 @@
-"""The same learners on other predictors, and learners asked about other rows."""
+"""Learners that are grown again, and learners asked about other rows."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,19 +10,12 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refitting import at_hand
-from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.kernels.protocol import Predictive
-from vstatkit.kernels.redesign import with_design
 from vstatkit.sampling.counts import dense
 from vstatkit.workers import go_on, in_parallel
 
 LEARNERS_PER_TASK = 32
 """Learners that one task asks about rows that they have not seen."""
-
-
-def on_design(task: Task, X: Floats) -> Task:
-    """Fit the same subsamples, by the same seeds, to other predictors."""
-    return replace(task, kernel=with_design(task.kernel, X), keep_bytes=None)
 
 
 def refitted_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Floats:
@@ -36,14 +29,6 @@ def refitted_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Float
         return Predictor(kernel, learners, None, None, n_jobs).values(at)
     bare = replace(bare, at=at, keep=False)
     return evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).values
-
-
-def refitted_outside(task: Task, L: int, n_jobs: int | None) -> OutOfBag:
-    """Predict every row by those of L learners, fitted again, that do not hold it."""
-    bare = replace(task, at=_least(task), keep=False, oob=True, keep_bytes=None)
-    oob = evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).oob
-    assert oob is not None
-    return oob
 
 
 @dataclass(frozen=True)

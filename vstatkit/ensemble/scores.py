@@ -18,8 +18,8 @@ class Scores:
     Attributes
     ----------
     table : dict of str to float
-        R-squared and RMSE, or accuracy and log-loss; empty when no observation
-        was ever out of bag.
+        R-squared and RMSE, or accuracy and log-loss, weighted by the sampling weights
+        of the fit; empty when no observation was ever out of bag.
     residuals : ndarray
         Out-of-bag residuals of a numeric response, observations never out of
         bag left out; empty for classes.
@@ -63,7 +63,12 @@ class Scores:
         return float(ordered[low - 1]), float(ordered[n - low])
 
 
-def score(y: Floats, predicted: Floats, n_classes: int | None) -> Scores:
+def score(
+    y: Floats,
+    predicted: Floats,
+    n_classes: int | None,
+    weights: Floats | None = None,
+) -> Scores:
     """Score out-of-bag predictions.
 
     Parameters
@@ -74,43 +79,69 @@ def score(y: Floats, predicted: Floats, n_classes: int | None) -> Scores:
         Out-of-bag means; NaN where an observation was never out of bag.
     n_classes : int or None
         None for regression.
+    weights : ndarray of shape (n,) or None
+        Sampling weights, by which the scores are averaged. None counts rows equally.
     """
     known = np.isfinite(predicted[:, 0])
     if not known.any():
         return Scores({}, np.empty(0), 0)
     y, predicted = y[known], predicted[known]
     rows, count = np.flatnonzero(known), int(known.sum())
+    shares = _shares(weights, rows)
     if n_classes is None:
         residuals = y - predicted[:, 0]
-        return Scores(_regression(y, residuals), residuals, count, rows)
+        return Scores(_regression(y, residuals, shares), residuals, count, rows)
     if n_classes == 2:
         predicted = np.column_stack([1 - predicted, predicted])
     codes = y.astype(np.int64)
     own = predicted[np.arange(codes.size), codes]
-    return Scores(_classes(codes, predicted), np.empty(0), count, rows, codes, own)
+    table = _classes(codes, predicted, shares)
+    return Scores(table, np.empty(0), count, rows, codes, own)
 
 
-def _regression(y: Floats, residuals: Floats) -> dict[str, float]:
-    centred = y - y.mean()
+def _shares(weights: Floats | None, rows: Ints) -> Floats:
+    """Give the weights of scored rows in a mean; they add up to one, or are all 0."""
+    chosen = np.ones(rows.size) if weights is None else weights[rows]
+    # Sums of huge and tiny weights would leave the range of floating point.
+    chosen = chosen / max(float(chosen.max()), np.finfo(np.float64).tiny)
+    return np.asarray(chosen / max(float(chosen.sum()), 1.0))
+
+
+def _regression(y: Floats, residuals: Floats, shares: Floats) -> dict[str, float]:
+    counted = shares > 0
+    if not counted.any():
+        return {}
+    y, residuals, shares = y[counted], residuals[counted], shares[counted]
+    centred = y - _mean(y, shares)
     largest = max(np.abs(centred).max(), np.abs(residuals).max())
     # Squares of huge and tiny numbers would leave the range of floating point.
     exponent = int(np.frexp(largest)[1])
-    errors = np.sum(np.ldexp(residuals, -exponent) ** 2)
-    spread = np.sum(np.ldexp(centred, -exponent) ** 2)
-    root = np.ldexp(np.sqrt(errors / y.size), exponent)
+    errors = _mean(np.ldexp(residuals, -exponent) ** 2, shares)
+    spread = _mean(np.ldexp(centred, -exponent) ** 2, shares)
+    root = np.ldexp(np.sqrt(errors), exponent)
     table = {"OOB RMSE": float(root)}
     if spread > 0:
         table = {"OOB R-squared": float(1 - errors / spread), **table}
     return table
 
 
-def _classes(codes: Ints, shares: Floats) -> dict[str, float]:
-    own = shares[np.arange(codes.size), codes]
+def _classes(codes: Ints, predicted: Floats, shares: Floats) -> dict[str, float]:
+    if not shares.any():
+        return {}
+    own = predicted[np.arange(codes.size), codes]
     floor = np.finfo(np.float64).eps  # as scikit-learn's log_loss bounds it
+    right = (predicted.argmax(axis=1) == codes).astype(np.float64)
     return {
-        "OOB accuracy": float(np.mean(shares.argmax(axis=1) == codes)),
-        "OOB log-loss": float(-np.mean(np.log(np.maximum(own, floor)))),
+        "OOB accuracy": _mean(right, shares),
+        "OOB log-loss": -_mean(np.log(np.maximum(own, floor)), shares),
     }
+
+
+def _mean(values: Floats, shares: Floats) -> float:
+    """Average values; a plain mean if all rows count equally, which rounds less."""
+    if (shares == shares[0]).all():
+        return float(values.mean())
+    return float(shares @ values)
 
 
 def out_of_bag_scores(
@@ -119,12 +150,14 @@ def out_of_bag_scores(
     """Score the out-of-bag predictions, where the kernel predicts."""
     if not isinstance(kernel, Predictive) or evaluation.oob is None:
         return None
-    return score_rows(parsed.y, evaluation.oob, kernel.n_classes)
+    return score_rows(parsed.y, evaluation.oob, kernel)
 
 
-def score_rows(y: Floats, oob: OutOfBag, n_classes: int | None) -> Scores:
+def score_rows(y: Floats, oob: OutOfBag, kernel: Predictive) -> Scores:
     """Score the observations that out-of-bag predictions were made for."""
-    scores = score(oob.of(y), oob.mean, n_classes)
+    given = getattr(kernel, "weights", None)
+    weights = oob.of(given) if isinstance(given, np.ndarray) else None
+    scores = score(oob.of(y), oob.mean, kernel.n_classes, weights)
     if oob.rows is None or scores.rows is None:
         return scores
     return replace(scores, rows=oob.rows[scores.rows])

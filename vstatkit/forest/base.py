@@ -1,5 +1,6 @@
 """What the forests for regression and for classes share."""
 
+import copy
 import inspect
 import warnings
 from dataclasses import replace
@@ -33,23 +34,38 @@ from vstatkit.forest.parameters import (
     check_workers,
     rows_per_tree,
 )
-from vstatkit.forest.reading import check_response, telling_of_text
+from vstatkit.forest.reading import (
+    check_distinct_names,
+    check_response,
+    telling_of_text,
+)
 from vstatkit.forest.training import Trained
 from vstatkit.forest.trees import Trees
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
-from vstatkit.inference.intervals import prediction_support, value_limit
+from vstatkit.inference.intervals import (
+    prediction_support,
+    prediction_tails,
+    value_limit,
+)
+from vstatkit.inference.precision import scale_share
 from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.levels import Factors
 from vstatkit.kernels.staged import STAGE_OPTIONS, stored, with_stages
 from vstatkit.kernels.tree_options import TREE_OPTIONS
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
+from vstatkit.results.beyond import (
+    typical_estimates,
+    typical_support,
+    typical_tails,
+)
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.rows import average_orders
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.variance.orders import HigherOrders, measure_orders
 from vstatkit.variance.reference import reference_rows
-from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.variance.registry import ESTIMATORS, large_k_warning
 
 OOB_ATTRIBUTES = (
     "oob_score_",
@@ -139,9 +155,25 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         state: dict[str, Any] = super().__getstate__()
         return {name: one for name, one in state.items() if name not in NOT_PICKLED}
 
+    def __copy__(self) -> Self:
+        """Copy the training data along: unlike a pickle, a copy stays in memory."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy everything but the training data and results, which never change."""
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        shared = {name: one for name, one in vars(self).items() if name in NOT_PICKLED}
+        own = {name: one for name, one in vars(self).items() if name not in shared}
+        made.__dict__.update(copy.deepcopy(own, memo), **shared)
+        return made
+
     def _read(self, X: Any, y: Any, *, numeric: bool) -> tuple[Floats, NDArray[Any]]:
         """Check training data, and remember the labels of rows and response."""
         self._check_parameters()
+        check_distinct_names(X)
         self._factors = Factors.find(X, self.categorical_features)
         index = X.index if isinstance(X, pd.DataFrame) else None
         self._labels = (index, str(getattr(y, "name", None) or "y"))
@@ -152,8 +184,9 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
                 dtype=np.float64,
                 y_numeric=numeric,
                 ensure_all_finite="allow-nan",
+                copy=True,  # results are made later, and X may change until then
             )
-        return np.asarray(rows), np.asarray(response)
+        return np.asarray(rows), np.array(response)
 
     def _fit(
         self,
@@ -162,9 +195,13 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         weights: Floats | None,
         n_classes: int | None,
         *,
+        by_class: Floats | None = None,
         balanced: bool = False,
     ) -> None:
         self._forget_scores()
+        sampling = weights
+        if by_class is not None:
+            weights = by_class if weights is None else weights * by_class
         names = (*TREE_OPTIONS, *STAGE_OPTIONS)
         options = {name: getattr(self, name) for name in names}
         how: dict[str, Any] = {"n_classes": n_classes, "weights": weights}
@@ -174,21 +211,25 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         design = self._design(len(y))
         present = self._present(kernel, design)
         self.design_ = design
-        self._limit = value_limit(kernel)
+        self._limit, self._tails = value_limit(kernel), prediction_tails(kernel)
+        self._share = scale_share(kernel)
         self._reference = reference_rows(X, design.seed, kernel.n_outputs)
         self._orders: HigherOrders | None = None
+        self._typical: Estimates | None = None
         self._results: EnsembleResults | None = None
         grown = self._grow(kernel, present)
         self.estimators_ = Trees(grown.learners)
         self.n_estimators_ = len(grown.learners)
         self._told = False
+        self._told_of_large_k = False
         self._kernel = stored(kernel)
         index, response = self.__dict__.pop("_labels")
         units = pd.RangeIndex(len(y)) if index is None else index
         # A copy of the kernel is without the ranks that it was grown by.
         self._trained = Trained(replace(kernel), design, grown.oob, y, units, response)
         if self.oob_score and grown.oob is not None:
-            self._keep_scores(grown.oob.mean, score(y, grown.oob.mean, n_classes))
+            predicted = grown.oob.mean
+            self._keep_scores(predicted, score(y, predicted, n_classes, sampling))
 
     def _design(self, n: int) -> IidDesign:
         """Draw as the present trees were drawn, if there are to be more of them."""
@@ -242,6 +283,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
                 *(task, self._reference, kernel.n_outputs),
                 variance=self.variance,
                 limit=self._limit,
+                share=self._share,
                 n_jobs=self.n_jobs,
             )
         start, stop = 0, int(self.n_estimators)
@@ -289,15 +331,17 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def results_(self) -> EnsembleResults:
         """What `fit` gives: estimates at the typical row, effects, tests, pictures.
 
-        They are made when they are first asked for. Pickles hold no training data,
-        and so no results: save these by `results_.save(path)`.
+        They are made when they are first asked for: the rows that trees left out are
+        predicted, and for a numeric response 64 trees are grown on the size of the
+        residuals, by which `get_prediction` bounds new observations. Pickles hold no
+        training data, and so no results: save these by `results_.save(path)`.
         """
         check_is_fitted(self)
         self._check_errors()
         trained: Trained | None = getattr(self, "_trained", None)
         if trained is None:
             raise ValueError(
-                "this forest was pickled or copied, and pickles hold no training data. "
+                "this forest was pickled, and pickles hold no training data. "
                 "Fit again with the same data and random_state, or save "
                 "`forest.results_.save(path)` beside the pickle."
             )
@@ -338,6 +382,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
     def _rows(self, X: Any) -> Floats:
         check_is_fitted(self)
+        check_distinct_names(X)
         with telling_of_text(X):
             rows = validate_data(
                 *(self, self._factors.coded(X)),
@@ -359,23 +404,53 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         """Refuse standard errors where there are none."""
         if len(self.estimators_) < 2:
             raise ValueError("standard errors need at least two trees.")
-        reason = why_no_errors(self.design_)
+        reason = why_no_errors(self.design_, self.variance)
         if reason is not None:
             raise ValueError(reason)
 
     def _estimate(self, X: Floats) -> Estimates:
         self._check_errors()
+        self._tell_of_large_k()
         found = self._predictor.estimates(X, self._estimation())
         if not self._told:
-            self._told = tell_of_error(found, self.n_estimators_, self._limit)
-        return replace(found, support=prediction_support(self._kernel, self.design_.n))
+            self._told = self._tell_of_error(found)
+        return found
+
+    def _with_tails(self, found: Estimates) -> Estimates:
+        """Add what intervals need to know of predictions in general, found once."""
+        if self._typical is None:
+            how, B = self._estimation(), len(self.estimators_)
+            self._typical = typical_estimates(self._predictor, self._reference, how, B)
+        units = self.design_.n
+        support, tails = prediction_support(self._kernel, units), self._tails
+        if support is not None:
+            support = typical_support(support, self._typical, units)
+        if tails is not None:
+            tails = typical_tails(tails, self._typical)
+        return replace(found, support=support, tails=tails)
+
+    def _tell_of_error(self, found: Estimates) -> bool:
+        """Warn where standard errors are hardly known."""
+        share = getattr(self, "_share", 1.0)  # pickles of earlier versions have none
+        return tell_of_error(
+            found, self.n_estimators_, self._limit, share, stacklevel=5
+        )
+
+    def _tell_of_large_k(self) -> None:
+        """Warn, once, of an estimator that is too low for so many rows a tree."""
+        method = tree_variance(self.variance, self.design_)
+        words = large_k_warning(method, self.design_, KernelKind.TREES)
+        if words and not getattr(self, "_told_of_large_k", False):
+            self._told_of_large_k = True
+            warnings.warn(words, VstatkitWarning, stacklevel=4)
 
     def _average_errors(self, averages: Floats) -> Floats:
         """Estimate the standard errors of averages that every tree has."""
         self._check_errors()
+        self._tell_of_large_k()
         found = self._estimation(of_averages=True).of(averages)
         if not self._told:
-            self._told = tell_of_error(found, self.n_estimators_, self._limit)
+            self._told = self._tell_of_error(found)
         return found.bse
 
     def _estimation(self, *, of_averages: bool = False) -> Estimation:

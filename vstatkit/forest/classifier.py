@@ -49,7 +49,9 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
     results_ : EnsembleResults
         See `ForestRegressor`.
     oob_score_ : float
-        Out-of-bag accuracy, if asked for.
+        Out-of-bag accuracy, if asked for; weighted by `sample_weight`, and not by
+        `class_weight`, so that forests with different class weights can be compared.
+        `results_` counts both, as its averages do.
     oob_decision_function_ : ndarray of shape (n, K)
         Out-of-bag probabilities, if asked for.
     """
@@ -82,20 +84,28 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the forest."""
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+        y : array-like of shape (n,)
+            Classes.
+        sample_weight : array-like of shape (n,), optional
+            Sampling weights; see `ForestRegressor.fit`.
+        """
         check_one_response(y, "MultiOutputClassifier")
         X, y = self._read(X, y, numeric=False)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         weights = row_weights(sample_weight, len(X))
-        by_class = weights_of_classes(self.class_weight, self.classes_, codes)
-        if by_class is not None:
-            weights = by_class if weights is None else weights * by_class
         self._fit(
             X,
             codes.astype(np.float64),
             weights,
             max(2, len(self.classes_)),
+            by_class=weights_of_classes(self.class_weight, self.classes_, codes),
             balanced=self.class_weight == "balanced_subsample",
         )
         if self.oob_score:
@@ -170,7 +180,8 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
     def _intervals(self, found: Estimates, alpha: float) -> Floats:
         """Intervals of all classes, shape (rows, K, 2)."""
         columns = len(self.classes_) if len(self.classes_) > 2 else 1
-        lower, upper = (end.reshape(-1, columns) for end in found.interval(alpha))
+        ends = self._with_tails(found).interval(alpha)
+        lower, upper = (end.reshape(-1, columns) for end in ends)
         if columns == 1:
             lower, upper = self._both(1 - upper, lower), self._both(1 - lower, upper)
         return np.stack([lower, upper], axis=2)

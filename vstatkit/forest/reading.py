@@ -44,6 +44,17 @@ def _all_numbers(column: pd.Series) -> bool:
     return bool(pd.to_numeric(column, errors="coerce").notna().all())
 
 
+def check_distinct_names(X: Any) -> None:
+    """Refuse a frame in which several columns have one name."""
+    if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
+        twice = X.columns[X.columns.duplicated()][0]
+        raise ValueError(
+            f"column names must be unique; {twice!r} occurs "
+            f"{int((X.columns == twice).sum())} times in `X`. Rename such columns, or "
+            "keep the first of each: X.loc[:, ~X.columns.duplicated()]."
+        )
+
+
 @contextmanager
 def telling_of_text(X: Any) -> Iterator[None]:
     """Say which column of a frame holds text, and what to do, where reading fails."""
@@ -56,11 +67,19 @@ def telling_of_text(X: Any) -> Iterator[None]:
         if not texts:
             raise
         name = texts[0]
-        raise ValueError(
+        said = (
             f"column {name!r} holds text, which is no number. Make it categorical, "
             f"X.astype({{{name!r}: 'category'}}), and set "
             "categorical_features='from_dtype'; or encode it, as by OneHotEncoder."
-        ) from error
+        )
+        if isinstance(X[name].dtype, pd.CategoricalDtype):
+            said = (
+                f"column {name!r} is categorical, and `categorical_features` does not "
+                "name it. Set categorical_features='from_dtype', which takes all "
+                f"categorical columns, or list it: [{name!r}]; or encode it, as by "
+                "OneHotEncoder."
+            )
+        raise ValueError(said) from error
 
 
 def _is_text(column: pd.Series) -> bool:

@@ -18,12 +18,12 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     ----------
     n_estimators : int or "auto"
         Number of trees. "auto" grows 500, and then as many as standard errors need:
-        until a typical one, over up to 50 reference rows made from data and seed,
-        has a Monte Carlo error below 10 %, or below a thousandth of the range of
-        the response. It stops at 5,000 trees, or at 16 million nodes (256 MB). A
-        number is taken as it is. Where the typical standard error of a prediction
-        is known to no better than 25 %, a `MonteCarloWarning`, once per fit, says how
-        many trees are enough.
+        until a typical one, over up to 50 reference rows made from data and seed, has a
+        Monte Carlo error below 10 %, or below 0.2 % of the scale of the response (half
+        its range, or three robust standard deviations). It stops at 5,000 trees, or at
+        16 million nodes (256 MB). A number is taken as it is. Where the typical
+        standard error of a prediction is known to no better than 25 %, a
+        `MonteCarloWarning`, once per fit, says how many trees are enough.
     criterion : "squared_error", "poisson" or "absolute_error"
         What splits make small. Leaves predict the mean, under "absolute_error" the
         median; "poisson" is for responses that are never negative.
@@ -80,7 +80,7 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     results_ : EnsembleResults
         What `fit` gives: effects, tests, pictures, averages. `summary()` prints it.
     oob_score_ : float
-        Out-of-bag R-squared, if asked for.
+        Out-of-bag R-squared, if asked for; weighted by `sample_weight`.
     oob_prediction_ : ndarray of shape (n,)
         Out-of-bag predictions, if asked for.
     feature_importances_ : ndarray of shape (p,)
@@ -98,7 +98,21 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the forest."""
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Features.
+        y : array-like of shape (n,)
+            Response.
+        sample_weight : array-like of shape (n,), optional
+            Sampling weights: how many members of the population a row stands for, up
+            to a factor. They multiply the loss of their row in every tree; out-of-bag
+            scores and averages over rows are weighted. Standard errors count rows,
+            whatever their weights: these are not frequencies. Precision weights give
+            valid fits too, but scores and averages are then weighted by precision.
+        """
         check_one_response(y, "MultiOutputRegressor")
         X, y = self._read(X, y, numeric=True)
         weights = row_weights(sample_weight, len(X))
@@ -144,10 +158,10 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         if return_std:
             answer.append(found.bse)
         if return_interval:
-            answer.append(np.column_stack(found.interval(alpha)))
+            answer.append(np.column_stack(self._with_tails(found).interval(alpha)))
         return tuple(answer)
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
         """Confidence intervals of the means, shape (rows, 2)."""
-        found = self._estimate(self._rows(X))
+        found = self._with_tails(self._estimate(self._rows(X)))
         return np.column_stack(found.interval(alpha))

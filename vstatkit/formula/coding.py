@@ -112,11 +112,30 @@ class Coding:
         frame = respelled(as_frame(data), self.variables)
         self._check_columns(frame)
         plain = frame[list(self.variables)].reset_index(drop=True)
+        plain = self._with_trained_levels(plain)
         try:
             return self.info.matrix(plain)[:, self.columns]
         except FormulaError:
             self._check_levels(plain)
             raise
+
+    def _with_trained_levels(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Give categories the levels that they had in training, in that order.
+
+        Categories with a value that training did not have stay as they are.
+        """
+        changed: dict[str, pd.Series] = {}
+        trained = self.recipe.frame.dtypes.to_dict()
+        for name, kind in frame.dtypes.items():
+            known = trained[name]
+            if not isinstance(kind, pd.CategoricalDtype) or _same_levels(kind, known):
+                continue
+            values = frame[name].astype(object)
+            if not isinstance(known, pd.CategoricalDtype):
+                changed[str(name)] = values  # text, in which levels are found by value
+            elif values.dropna().isin(known.categories).all():
+                changed[str(name)] = values.astype(known)
+        return frame.assign(**changed) if changed else frame
 
     def usable(self, X: Floats) -> Bools:
         """Rows that a learner can take: finite, or missing where that may pass."""
@@ -124,6 +143,14 @@ class Coding:
         if self.recipe.missing == "pass":
             good |= np.isnan(X)
         return np.asarray(good.all(axis=1))
+
+    def reference(self, name: str) -> Any:
+        """Level that others are compared with; None where the formula names none."""
+        references = self.info.references
+        for code, levels in self.info.levels.items():
+            if levels and category_name(code) == name and references.get(code):
+                return levels[references[code]]
+        return None
 
     def own_columns(self, name: str) -> tuple[int, ...]:
         """Columns of a variable that enters as it is; none where it does otherwise."""
@@ -195,6 +222,11 @@ class Coding:
 def _shown(level: Any) -> str:
     """Write a level; a whole number without a point, however it came."""
     return f"{level:.15g}" if isinstance(level, float) else str(level)
+
+
+def _same_levels(kind: pd.CategoricalDtype, known: Any) -> bool:
+    """Tell whether both have the same levels in one order, which `==` does not ask."""
+    return kind == known and list(kind.categories) == list(known.categories)
 
 
 def categories(

@@ -63,6 +63,14 @@ class Learnt(Protocol):
     def slices(self) -> Mapping[Codes, slice]:
         """Columns of every term, by the codes of its factors, in their order."""
 
+    @property
+    def references(self) -> Mapping[str, int]:
+        """Place of the reference level, by the factor's code.
+
+        Only of factors whose columns are indicators of levels; the reference is the
+        first level unless the formula says otherwise.
+        """
+
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
 
@@ -357,6 +365,17 @@ class _PatsyInfo:
             for term, place in self.info.term_slices.items()
         }
 
+    @property
+    def references(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for subterms in self.info.term_codings.values():
+            for subterm in subterms:
+                for factor, contrast in subterm.contrast_matrices.items():
+                    place = _reference(np.asarray(contrast.matrix))
+                    if place is not None and found.get(factor.code, 0) == 0:
+                        found[factor.code] = place
+        return found
+
     def matrix(self, frame: pd.DataFrame) -> Floats:
         with engine_errors("the new data cannot be coded: "):
             (matrix,) = patsy.build_design_matrices(
@@ -366,6 +385,16 @@ class _PatsyInfo:
         if len(values) != len(frame):  # a constant right-hand side
             values = np.repeat(values, len(frame), axis=0)
         return values
+
+
+def _reference(contrast: Floats) -> int | None:
+    """Place of the level without an indicator; the first where all have one."""
+    n_levels, width = contrast.shape
+    ones = contrast.sum(axis=1)
+    indicators = np.isin(contrast, (0, 1)).all() and (contrast.sum(axis=0) == 1).all()
+    if not (indicators and n_levels - 1 <= width <= n_levels and (ones <= 1).all()):
+        return None
+    return int(np.argmin(ones))
 
 
 def _matrix(built: pd.DataFrame) -> Matrix:

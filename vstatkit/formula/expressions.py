@@ -63,7 +63,8 @@ def expand_dot(formula: str, columns: Sequence[str]) -> str:
     return f"{left}~{right}"
 
 
-def _tokens(text: str) -> list[tokenize.TokenInfo]:
+def tokenize_line(text: str) -> list[tokenize.TokenInfo]:
+    """Cut one line of code into Python's words and signs."""
     try:
         return list(tokenize.generate_tokens(io.StringIO(text.strip()).readline))
     except (tokenize.TokenError, IndentationError, SyntaxError) as error:
@@ -72,7 +73,7 @@ def _tokens(text: str) -> list[tokenize.TokenInfo]:
 
 def _standalone_dots(text: str) -> list[int]:
     """Offsets of dots that are neither attribute access nor part of a number."""
-    tokens = _tokens(text)
+    tokens = tokenize_line(text)
     offset = len(text) - len(text.lstrip())
     found = []
     for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):

@@ -36,7 +36,8 @@ def as_frame(data: DataLike) -> pd.DataFrame:
     else:
         raise TypeError(
             "`data` must be a DataFrame, a dict of columns, a polars frame or an "
-            f"Arrow table; got {type(data).__name__}."
+            f"Arrow table; got {type(data).__name__}. Give arrays as columns with "
+            "names: {'x': x, 'y': y}."
         )
     bad = [name for name in frame.columns if not isinstance(name, str)]
     if bad:
@@ -46,7 +47,10 @@ def as_frame(data: DataLike) -> pd.DataFrame:
         )
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
-        raise FormulaError(f"column names must be unique; {twice!r} occurs twice.")
+        raise FormulaError(
+            f"column names must be unique; {twice!r} occurs twice. Rename one, or keep "
+            "the first: data.loc[:, ~data.columns.duplicated()]."
+        )
     if len(frame) == 0:
         raise FormulaError("`data` has no rows.")
     plain = {

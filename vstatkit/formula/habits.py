@@ -2,6 +2,7 @@
 
 `I(x^2)`, `factor(g)`, backticks, `a %in% b`, `cut(x, c(0, 1, Inf))` come from fingers
 that know R. Python would read `^` as a bitwise operation, silently for whole numbers.
+The left-hand side is arithmetic, as the arguments of calls are: `y %/% 2`, `y * pi`.
 """
 
 import re
@@ -79,6 +80,28 @@ _HABIT = re.compile(
 """What a formula must have somewhere, to be read word by word."""
 
 
+def check_division(before: Sequence[str], sign: str) -> None:
+    """Refuse `a * b %% c`: R computes `%%` before `*`, Python after it.
+
+    Parameters
+    ----------
+    before : sequence of str
+        Words that stand before the sign.
+    sign : str
+        `%%` or `%/%`.
+    """
+    depth = 0
+    for text in reversed(before):
+        if depth == 0 and text in ("*", "/"):
+            raise FormulaError(
+                f"`{text}` before `{sign}` needs brackets, as in "
+                f"a {text} (b {sign} c); R computes `{sign}` first."
+            )
+        if depth == 0 and text in ("+", "-", ",", "~", "<", ">", "=", "(", "["):
+            return
+        depth += (text in (")", "]")) - (text in ("(", "["))
+
+
 class _Word(NamedTuple):
     kind: str
     text: str
@@ -118,6 +141,8 @@ class _Writer:
         self._known = known
         self._open: list[str] = []
         """What brackets that are open belong to: a function, or ""."""
+        self._left = any(word.text == "~" for word in words)
+        """Whether the words belong to the left-hand side."""
 
     def written(self) -> list[str]:
         return [self._write(place, word) for place, word in enumerate(self._words)]
@@ -143,9 +168,15 @@ class _Writer:
         inner = self._open[-1] if self._open else ""
         return RENAMED_OPTIONS.get((inner, text), text)
 
+    @property
+    def _in_arithmetic(self) -> bool:
+        """Whether operators compute; between terms they have other meanings."""
+        return self._left or any(self._open)
+
     def _operator(self, place: int, text: str) -> str:
-        within = any(self._open)
+        within = self._in_arithmetic
         if text in DIVISIONS and within:
+            check_division([word.text for word in self._words[:place]], text)
             return DIVISIONS[text]
         if text != NESTING:
             raise FormulaError(f"`{text}` between terms has no counterpart here.")
@@ -161,7 +192,7 @@ class _Writer:
         return "" if name == "c" else RENAMED_FUNCTIONS.get(name, name)
 
     def _name(self, place: int, name: str) -> str:
-        if self._known(name) or not any(self._open):
+        if self._known(name) or not self._in_arithmetic:
             return name
         if name in ("T", "F") and self._near(place, -1) == "=":
             return {"T": "True", "F": "False"}[name]
@@ -172,9 +203,11 @@ class _Writer:
         before = [self._near(place, -step) for step in (3, 2, 1)]
         negative = before[1:] == ["^", "-"] or before == ["^", "(", "-"]
         power = self._near(place, 1) == "^" or negative
-        return f"{text}.0" if power and any(self._open) else text
+        return f"{text}.0" if power and self._in_arithmetic else text
 
     def _sign(self, place: int, text: str) -> str:
+        if text == "~":
+            self._left = False
         if text == "^":
             return "**"
         if text == "(":

@@ -6,7 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from vstatkit.exceptions import FormulaError
+from vstatkit.exceptions import (
+    FormulaError,
+    IdentifierWarning,
+    TextNumbersWarning,
+    warn_caller,
+)
 from vstatkit.formula.expressions import quote
 from vstatkit.formula.frames import (
     date_advice,
@@ -23,6 +28,12 @@ FEW = 20
 MOSTLY = 0.8
 """Share of the different texts that must look like numbers, or dates."""
 
+CLASSES = 10
+"""Most whole numbers, written as text, that are classes of a response."""
+
+CODE_DIGITS = 5
+"""Digits from which whole numbers of one length are codes; years have fewer."""
+
 UNITS = 4
 """Different units that the numbers of a column may have; `3a`, `3b`, ... are names."""
 
@@ -37,6 +48,9 @@ _DIGITS = rf"(?:(?:{_THOUSANDS}|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _NUMBER = re.compile(rf"\s*[+-]?\s*{_BEFORE}\s*[+-]?\s*{_DIGITS}\s*{_AFTER}\s*")
 """A number with a sign or code of money before it or a unit of up to four signs after
 it, such as `€1,200.50`; a word before it makes a name, such as `room 3`."""
+
+_PLAIN = re.compile(r"\s*[+-]?(?!0\d)(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+"""A number without a unit; with a zero in front it is a code, such as 01234."""
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"
@@ -77,6 +91,64 @@ def check_mistakes(
     left, right = ([name for name in side if name in bare] for side in sides)
     check_texts(frame, left, right, n_rows)
     check_strays(frame, left)
+    warn_of_texts(frame, left, right, n_rows)
+
+
+def warn_of_texts(
+    frame: pd.DataFrame, left: Sequence[str], right: Sequence[str], n_rows: int
+) -> None:
+    """Warn of text that looks like numbers, and of categories that are identifiers.
+
+    Parameters
+    ----------
+    frame, left, right, n_rows
+        See `check_texts`, which refuses what cannot be meant.
+    """
+    for name in [*left, *right]:
+        values = _texts(frame[name])
+        numbers = [value for value in values if _PLAIN.fullmatch(value) is not None]
+        column, used = f"data[{name!r}]", "classes" if name in left else "categories"
+        mostly = len(numbers) > 2 and len(numbers) >= MOSTLY * len(values)
+        classes = name in left and _are_class_numbers(values)
+        if mostly and not classes and not _are_codes(numbers):
+            others = len(numbers) < len(values)
+            how = ", errors='coerce'" if others else ""
+            warn_caller(
+                f"column {name!r} is text that looks like numbers, such as "
+                f"{numbers[0]!r}: its {len(values)} different values are {used} "
+                f"without an order. Convert it: {column} = pd.to_numeric({column}"
+                f"{how}); or write C({quote(name)}) if they are {used}.",
+                TextNumbersWarning,
+            )
+        elif name in right and _is_identifier(frame[name], n_rows):
+            count = frame[name].nunique()
+            warn_caller(
+                f"column {name!r} has {count:,} different values in {n_rows:,} rows, "
+                f"such as {str(frame[name].dropna().iloc[0])!r}: it identifies rows, "
+                "and says nothing about new ones. Leave it out of the formula (`- "
+                f"{quote(name)}`), or make groups of its values.",
+                IdentifierWarning,
+            )
+
+
+def _are_class_numbers(values: list[str]) -> bool:
+    """Whether a response has few whole numbers: text makes classes of them."""
+    return len(values) <= CLASSES and all(value.isdecimal() for value in values)
+
+
+def _are_codes(numbers: list[str]) -> bool:
+    """Whether texts are codes of as many digits each, such as postcodes."""
+    lengths = {len(number) for number in numbers}
+    digits = all(number.isdecimal() for number in numbers)
+    return digits and len(lengths) == 1 and lengths.pop() >= CODE_DIGITS
+
+
+def _is_identifier(column: pd.Series, n_rows: int) -> bool:
+    """Whether categories are as many as half of the rows."""
+    if is_number_kind(column.dtype) or column.dtype.kind in "bmMc":
+        return False
+    count = column.nunique()
+    return bool(count > FEW and 2 * count > n_rows)
 
 
 def check_texts(
@@ -142,6 +214,11 @@ def _texts(column: pd.Series) -> list[str]:
     if isinstance(column.dtype, pd.CategoricalDtype):  # somebody made categories
         return []
     return [one for one in pd.unique(column.dropna()) if isinstance(one, str)]
+
+
+def holds_text(column: pd.Series) -> bool:
+    """Tell whether a column holds text or categories, with which nobody computes."""
+    return isinstance(column.dtype, pd.CategoricalDtype) or bool(_texts(column))
 
 
 def _mostly(pattern: re.Pattern[str], values: list[str]) -> bool:

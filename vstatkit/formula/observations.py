@@ -14,13 +14,28 @@ from vstatkit.formula.parsed import ParsedFormula
 
 
 def check_order(formula: Any, data: Any) -> None:
-    """Refuse data in the place of the formula, and the formula in that of the data."""
-    if not isinstance(formula, str) and isinstance(data, str) and "~" in data:
-        kind = type(formula).__name__
+    """Refuse X and y, or data and formula, in the place of formula and data."""
+    if isinstance(formula, str):
+        return
+    kind = type(formula).__name__
+    if isinstance(data, str) and "~" in data:
         raise TypeError(
             f"the formula comes first, then the data: fit({data!r}, data); got a "
             f"{kind} first."
         )
+    if _is_table(formula) and _is_table(data):
+        named = isinstance(formula, pd.DataFrame) or isinstance(data, pd.DataFrame)
+        frame = "X" if named else "pd.DataFrame(X).add_prefix('x')"
+        raise TypeError(
+            "`fit` takes a formula and a table of data, as in fit('y ~ x1 + x2', "
+            f"data); got {kind} and {type(data).__name__}. With predictors X and a "
+            f"response y write fit('y ~ .', {frame}.assign(y=y)), or use "
+            "ForestRegressor().fit(X, y)."
+        )
+
+
+def _is_table(given: Any) -> bool:
+    return isinstance(given, list | np.ndarray | pd.DataFrame | pd.Series)
 
 
 def take_column(
@@ -79,18 +94,39 @@ _MISSING = {
 }
 
 
-def column_name(given: Any) -> str | None:
+def column_name(
+    given: Any, values: pd.Series | None = None, data: pd.DataFrame | None = None
+) -> str | None:
     """Name `weights` or `groups` as given; None without them.
+
+    Parameters
+    ----------
+    given : str, array-like or None
+        What was given.
+    values : Series, optional
+        Its values in the rows that are used.
+    data : DataFrame, optional
+        These rows. A Series that was computed from one of their columns, and still
+        has its name, is not that column.
 
     Examples
     --------
     >>> column_name("w"), column_name([1.0, 2.0]), column_name(None)
     ('w', 'given', None)
+    >>> data = pd.DataFrame({"w": [1.0, 2.0]})
+    >>> column_name(data["w"], data["w"], data)
+    'w'
+    >>> column_name(data["w"] ** 2, data["w"] ** 2, data)
+    'given'
     """
     if given is None or isinstance(given, str):
         return given
     name = given.name if isinstance(given, pd.Series) else None
-    return "given" if name is None else str(name)
+    if name is None:
+        return "given"
+    if values is not None and data is not None and name in data.columns:
+        return str(name) if np.array_equal(values, data[name]) else "given"
+    return str(name)
 
 
 def check_column(argument: str, name: str, columns: pd.Index) -> None:

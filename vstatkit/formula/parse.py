@@ -17,6 +17,16 @@ from vstatkit.formula.engine import (
     restore_states,
 )
 from vstatkit.formula.expressions import plain_name
+from vstatkit.formula.factors import (
+    FactorCoding,
+    arranged_columns,
+    bare_info,
+    factors_alone,
+    first_rows,
+    level_counts,
+    recode,
+    recoded,
+)
 from vstatkit.formula.frames import (
     as_frame,
     check_dates,
@@ -29,10 +39,11 @@ from vstatkit.formula.matrices import Missing, build_matrices, check_missing_opt
 from vstatkit.formula.mistakes import check_mistakes, n_missing
 from vstatkit.formula.model import Model, variables
 from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.plain import INTERCEPT
 from vstatkit.formula.portable import pack_names, unpack_names
 from vstatkit.formula.reading import read_formula
 from vstatkit.formula.response import read_response
-from vstatkit.formula.whole import bare_info, level_counts, with_whole_factors
+from vstatkit.pickling import plain_state, take_state
 
 
 @dataclass(frozen=True)
@@ -53,11 +64,13 @@ class Recipe:
     names : dict
         What the formula names besides columns and functions that every formula may
         use, such as a function of the caller's. Files do not hold it; pickles do.
-    whole_factors : bool
-        Whether unordered factors are kept in one column each.
+    factors : FactorCoding
+        How factors are coded.
     states : dict
         What stateful transforms have learnt from more rows than the frame has; empty
         where it has all that they saw. Files do not hold it; pickles do.
+    columns : tuple of int or None
+        Columns of the design matrix that are used, in their order; None for all.
     """
 
     formula: str
@@ -65,16 +78,17 @@ class Recipe:
     intercept: bool
     missing: Missing
     names: dict[str, Any] = field(default_factory=dict)
-    whole_factors: bool = False
+    factors: FactorCoding = "treatment"
     states: States = field(default_factory=dict)
+    columns: tuple[int, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         if self.states:
             self.repeat()  # says now, not later, that it cannot be done
-        return {**self.__dict__, "names": pack_names(self.names)}
+        return plain_state(self.__dict__) | {"names": pack_names(self.names)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, names=unpack_names(state["names"]))
+        take_state(self, {**state, "names": unpack_names(state["names"])})
 
     def parsed(self) -> ParsedFormula:
         """Parse again, trusting nobody; the formula may come from a file."""
@@ -103,8 +117,9 @@ class Recipe:
             environment=environment,
             intercept=self.intercept,
             missing=self.missing,
-            whole_factors=self.whole_factors,
+            factors=self.factors,
             fresh=False,
+            columns=self.columns,
         )
 
 
@@ -116,8 +131,9 @@ def parse(
     intercept: bool,
     missing: Missing = "drop",
     not_in_dot: tuple[str, ...] = (),
-    whole_factors: bool = False,
+    factors: FactorCoding = "treatment",
     fresh: bool = True,
+    columns: tuple[int, ...] | None = None,
 ) -> ParsedFormula:
     """Apply a formula to data.
 
@@ -140,12 +156,13 @@ def parse(
         predictors and drops rows without a response.
     not_in_dot : tuple of str
         Columns that `.` does not stand for.
-    whole_factors : bool
-        Keep unordered factors of up to 64 levels that stand by themselves in one
-        column of codes, 0 for the first level, in place of indicator columns.
+    factors : FactorCoding
+        How factors are coded; "treatment" leaves the reference level out.
     fresh : bool
         Whether to refuse columns that are probably mistaken; what was accepted once is
         read again.
+    columns : tuple of int, optional
+        Columns of the design matrix to use, as an earlier parse has chosen them.
 
     Returns
     -------
@@ -161,14 +178,23 @@ def parse(
         check_mistakes(model, frame, missing, n_missing(frame, used), len(frame))
     plain = missing_dates_as_none(frame.reset_index(drop=True))
     left, right = build_matrices(
-        model, plain, reading.environment, missing, right_names
+        factors_alone(model, factors),
+        plain,
+        reading.environment,
+        missing,
+        right_names,
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
     response = read_response(left)
-    right = with_whole_factors(right, plain) if whole_factors else right
-    written = right.info.column_names
-    kept = kept_columns(written, intercept, formula)
+    info = recoded(right.info, model, plain, factors)
+    right = recode(right, info)
+    written = info.column_names
+    if columns is None:
+        kept = kept_columns(written, intercept, formula)
+        kept = arranged_columns(info, kept, first_rows(info, right.values))
+    else:
+        kept = given_columns(columns, written, intercept)
     X = right.values[:, kept]
     names = tuple(plain_name(written[j]) for j in kept)
     check_finite(X, names, allow_missing=missing == "pass")
@@ -184,20 +210,21 @@ def parse(
         frame=frame.iloc[rows][right_names],
         data=frame.iloc[rows],
         coding=Coding(
-            info=right.info,
+            info=info,
             columns=kept,
             variables=tuple(right_names),
-            categorical=categories(right.info, frame, right_names),
+            categorical=categories(info, frame, right_names),
             recipe=Recipe(
                 model.written(),
                 plain[used],
                 intercept,
                 missing,
                 reading.names(),
-                whole_factors,
+                factors,
+                columns=tuple(kept.tolist()),
             ),
         ),
-        levels=level_counts(right.info)[kept],
+        levels=level_counts(info)[kept],
     )
 
 
@@ -217,9 +244,24 @@ def check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:
         )
 
 
+def given_columns(
+    columns: Sequence[int], written: Sequence[str], intercept: bool
+) -> Ints:
+    """Check the columns that an earlier parse has chosen."""
+    inside = all(0 <= one < len(written) for one in columns)
+    if not (columns and inside and len(set(columns)) == len(columns)):
+        raise FormulaError(
+            f"the columns that are used must be distinct places among {len(written)}."
+        )
+    constant = INTERCEPT in {written[one] for one in columns}
+    if constant != (intercept and INTERCEPT in written):
+        raise FormulaError("the columns that are used disagree about the intercept.")
+    return np.array(columns, dtype=np.int64)
+
+
 def kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
     """Positions of the columns that are used: all, or all but the intercept."""
-    kept = [j for j, name in enumerate(written) if intercept or name != "Intercept"]
+    kept = [j for j, name in enumerate(written) if intercept or name != INTERCEPT]
     if not kept:
         raise FormulaError(
             f"the formula {formula!r} has no predictors on its right-hand side. "

@@ -79,6 +79,11 @@ class PlainInfo:
         return found
 
     @property
+    def references(self) -> Mapping[str, int]:
+        """Place of the reference level of every category: the first."""
+        return dict.fromkeys(self.coded, 0)
+
+    @property
     def _full(self) -> str | None:
         """The factor with a column for every level: the first, for the intercept."""
         return None if () in self.terms else next(iter(self.coded), None)

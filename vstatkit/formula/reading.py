@@ -37,8 +37,14 @@ from vstatkit.formula.limits import (
     check_width,
 )
 from vstatkit.formula.model import Model, distinct, model_of
+from vstatkit.formula.response import check_operands, wrap_response
 from vstatkit.formula.spelling import quoting_hints, settle_names
 from vstatkit.formula.terms import written_factors
+from vstatkit.formula.unsupported import (
+    advise_function,
+    check_prefixes,
+    check_signs,
+)
 
 MAX_PRODUCTS = 1_000_000
 """Terms that products in a formula may expand to."""
@@ -126,7 +132,11 @@ def read_names(
     check_formula(formula)
     text = settle_names(_in_our_words(formula, columns, environment), columns)
     text = expand_dot(text, [c for c in columns if c not in not_in_dot])
+    if environment is None:
+        check_lengths([text.partition("~")[0]])
+    text = wrap_response(text)
     with quoting_hints(formula, columns):
+        check_signs(text)
         tree = read_tree(text)
     codes = list(written_factors(tree))
     trusted = environment is not None
@@ -136,7 +146,7 @@ def read_names(
     else:
         environment = with_functions(environment, SAFE_FUNCTIONS)
     with quoting_hints(formula, columns):
-        _check_names(codes, columns, visible_names(environment))
+        _check_names(codes, columns, visible_names(environment), trusted=trusted)
     if not trusted:
         check_trusted(codes, columns)
     return Named(tree, codes, environment, trusted)
@@ -181,6 +191,9 @@ def reading_of(named: Named, frame: pd.DataFrame) -> Reading:
     if not named.trusted:
         check_codes(named.codes, frame)
     model = named.model(frame.columns)
+    for code in distinct(model.left):
+        if code not in model.columns:
+            check_operands(code, frame)
     if not named.trusted:
         check_width(model.terms, frame)
     return Reading(model, frame, named.environment)
@@ -201,7 +214,11 @@ def outside_columns(named: Named, columns: pd.Index, n_rows: int) -> dict[str, A
 
 
 def _check_names(
-    codes: Sequence[str], columns: pd.Index, names: Mapping[str, Any]
+    codes: Sequence[str],
+    columns: pd.Index,
+    names: Mapping[str, Any],
+    *,
+    trusted: bool,
 ) -> None:
     """Refuse names that are neither columns nor defined where the code looks."""
     held = set(columns)
@@ -210,6 +227,7 @@ def _check_names(
             continue
         tree = parse_code(code)
         _check_dots(tree, held)
+        check_prefixes(tree, held, names)
         for name, quoted, called in uses(tree):
             elsewhere = not quoted and (
                 name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
@@ -219,6 +237,10 @@ def _check_names(
             if name in held:
                 raise FormulaError(
                     f"{name!r} is a column, and {code!r} calls it like a function."
+                )
+            if called:
+                raise FormulaError(
+                    advise_function(name, code, tree, held, trusted=trusted)
                 )
             raise FormulaError(
                 f"{name!r} is not a column of the data{nearest(name, columns)} "

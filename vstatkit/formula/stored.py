@@ -191,7 +191,7 @@ class StoredFrame:
         return found
 
     def mode(self, name: str) -> Any:
-        """Most frequent value; the first of several."""
+        """Most frequent value; of several, the one that comes first in the data."""
         return self._held(name).mode(name)
 
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:

@@ -5,11 +5,22 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from vstatkit._typing import Ints
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.batches import learn_sides
+from vstatkit.formula.batches import Sides, learn_sides
 from vstatkit.formula.coding import Coding, categories
-from vstatkit.formula.engine import Environment, Learnt, Matrix, states_of
+from vstatkit.formula.engine import Environment, Learnt, states_of
 from vstatkit.formula.expressions import plain_name
+from vstatkit.formula.factors import (
+    FactorCoding,
+    arranged_columns,
+    factors_alone,
+    first_rows,
+    level_counts,
+    recode,
+    recoded,
+    spread_columns,
+)
 from vstatkit.formula.frames import check_dates
 from vstatkit.formula.limits import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.matrices import Missing, check_missing_option
@@ -26,7 +37,6 @@ from vstatkit.formula.reading import (
 )
 from vstatkit.formula.stored import StoredFrame
 from vstatkit.formula.survey import Survey, survey
-from vstatkit.formula.whole import level_counts, with_whole_factors
 from vstatkit.formula.writing import Plan, Written, write_rows
 from vstatkit.sources.source import Source
 from vstatkit.sources.store import check_space
@@ -60,14 +70,14 @@ def parse_source(
     intercept: bool,
     missing: Missing = "drop",
     beside: tuple[str, ...] = (),
-    whole_factors: bool = False,
+    factors: FactorCoding = "treatment",
     n_jobs: int | None = None,
 ) -> Streamed:
     """Apply a formula to data that are read batch after batch.
 
     Parameters
     ----------
-    formula, environment, intercept, missing, whole_factors
+    formula, environment, intercept, missing, factors
         See `parse`.
     source : Source
         Data. Columns that neither the formula nor `beside` names are not read.
@@ -104,14 +114,14 @@ def parse_source(
         seen,
         intercept=intercept,
         missing=missing,
-        whole_factors=whole_factors,
+        factors=factors,
     )
     if not named.trusted:
-        _check_stranger(plan.sides.right)
+        _check_stranger(plan.info)
     check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 2))
     written = write_rows(plan, beside, n_jobs)
     check_rows(written.rows.size, seen.n_rows, used)
-    recipe = _recipe(reading, plan, written, intercept)
+    recipe = _recipe(reading, plan, written, intercept, factors)
     parsed = _parsed(formula, plan, written, recipe)
     return Streamed(parsed, written.beside, seen.n_rows)
 
@@ -144,7 +154,7 @@ def _plan(
     *,
     intercept: bool,
     missing: Missing,
-    whole_factors: bool,
+    factors: FactorCoding,
 ) -> Plan:
     model, frame = reading.model, seen.frame
     right = variables(model.right, frame.columns)
@@ -153,28 +163,49 @@ def _plan(
     check_dates(frame, [name for name in used if name in bare])
     check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
-        model,
+        factors_alone(model, factors),
         seen.plain(frame),
         lambda: map(seen.plain, seen.batches()),
         environment=reading.environment,
         missing=missing,
         variables=right,
     )
-    written = _info(sides.right, frame, whole_factors).column_names
+    info = recoded(sides.right, model, frame, factors)
+    written = info.column_names
     kept = kept_columns(written, intercept, formula)
+    kept = arranged_columns(info, kept, _first_rows(info, sides, seen))
     names = tuple(plain_name(written[j]) for j in kept)
-    return Plan(seen, sides, used, kept, names, whole_factors)
+    return Plan(seen, sides, used, kept, names, info)
 
 
-def _info(right: Learnt, frame: pd.DataFrame, whole_factors: bool) -> Learnt:
-    """Say what the columns are, with factors in one column each where asked for."""
-    if not whole_factors:
-        return right
-    none = np.empty((0, len(right.column_names)))
-    return with_whole_factors(Matrix(none, np.empty(0, np.int64), right), frame).info
+def _first_rows(info: Learnt, sides: Sides, seen: Survey) -> Ints:
+    """Find the row in which each column is first not zero, as `first_rows` does.
+
+    Reading ends as soon as every indicator was seen, which is rarely late.
+    """
+    spread = spread_columns(info)
+    first = np.full(len(info.column_names), -1)
+    if not spread.size:
+        return first
+    n_before = 0
+    for batch in seen.batches():
+        right = recode(sides.coded(seen.plain(batch))[1], info)
+        found = first_rows(info, right.values)
+        new = (first < 0) & (found >= 0)
+        first[new] = n_before + found[new]
+        n_before += len(right.values)
+        if (first[spread] >= 0).all():
+            break
+    return first
 
 
-def _recipe(reading: Reading, plan: Plan, written: Written, intercept: bool) -> Recipe:
+def _recipe(
+    reading: Reading,
+    plan: Plan,
+    written: Written,
+    intercept: bool,
+    factors: FactorCoding,
+) -> Recipe:
     examples = plan.seen.plain(written.examples[plan.used])
     return Recipe(
         reading.model.written(),
@@ -182,8 +213,9 @@ def _recipe(reading: Reading, plan: Plan, written: Written, intercept: bool) -> 
         intercept,
         plan.sides.missing,
         reading.names(),
-        plan.whole_factors,
+        factors,
         states_of(plan.sides.right),
+        tuple(plan.kept.tolist()),
     )
 
 
@@ -191,7 +223,7 @@ def _parsed(
     formula: str, plan: Plan, written: Written, recipe: Recipe
 ) -> ParsedFormula:
     names, frame = tuple(plan.sides.variables), plan.seen.frame
-    info = _info(plan.sides.right, frame, plan.whole_factors)
+    info = plan.info
     return ParsedFormula(
         y=written.response.y,
         X=written.X,

@@ -49,7 +49,7 @@ def parsed_table(
         environment=None,
         intercept=False,
         missing="pass",
-        whole_factors=True,
+        factors="whole",
     )
     places = {one: j for j, one in enumerate(map(plain_name, parsed.names))}
     wanted = [places.get(one) for one in features.columns]
@@ -59,7 +59,9 @@ def parsed_table(
             "it out, or join rare levels."
         )
     order = np.array(wanted, dtype=np.int64)
-    coding = replace(parsed.coding, columns=parsed.coding.columns[order])
+    columns = parsed.coding.columns[order]
+    recipe = replace(parsed.coding.recipe, columns=tuple(columns.tolist()))
+    coding = replace(parsed.coding, columns=columns, recipe=recipe)
     return replace(
         parsed,
         X=parsed.X[:, order],

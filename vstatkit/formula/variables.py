@@ -6,6 +6,12 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+FEW_VALUES = 10
+"""Distinct values up to which quantiles of a column are observed values."""
+
+LOOK_AT = 1000
+"""First values of a column that are looked at before all of them are."""
+
 
 class Variables(Protocol):
     """Summaries of columns, over the rows that are used."""
@@ -18,7 +24,7 @@ class Variables(Protocol):
         """Medians of numeric columns."""
 
     def mode(self, name: str) -> Any:
-        """Most frequent value; the first of several."""
+        """Most frequent value; of several, the one that comes first in the data."""
 
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Smallest and largest values of numeric columns."""
@@ -26,7 +32,7 @@ class Variables(Protocol):
     def quantiles(
         self, names: Sequence[str], shares: Sequence[float]
     ) -> dict[str, list[float]]:
-        """Quantiles of numeric columns."""
+        """Quantiles of numeric columns: observed values, if a column has few."""
 
     def levels(self, name: str) -> list[Any]:
         """Levels of a category that occur, in order."""
@@ -55,8 +61,13 @@ class HeldVariables:
         return {str(name): median for name, median in medians.items()}
 
     def mode(self, name: str) -> Any:
-        """Most frequent value; the first of several."""
-        return self.frame[name].mode().iloc[0]
+        """Most frequent value; of several, the one that comes first in the data.
+
+        So the order of levels does not matter.
+        """
+        column = self.frame[name]
+        modes = column.mode()
+        return modes.iloc[0] if len(modes) == 1 else column[column.isin(modes)].iloc[0]
 
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Smallest and largest values of numeric columns."""
@@ -70,11 +81,16 @@ class HeldVariables:
     def quantiles(
         self, names: Sequence[str], shares: Sequence[float]
     ) -> dict[str, list[float]]:
-        """Quantiles of numeric columns."""
+        """Quantiles of numeric columns: observed values, if a column has few."""
         found: dict[str, list[float]] = {}
         for alike in self._by_kind(names):
             ends = self.frame[alike].quantile(list(shares)).to_numpy()
             found |= dict(zip(alike, ends.T.tolist(), strict=True))
+        for name in names:
+            column = self.frame[name]
+            if has_few_values(column):
+                nearest = column.quantile(list(shares), interpolation="nearest")
+                found[name] = nearest.astype(float).to_list()
         return found
 
     def _by_kind(self, names: Sequence[str]) -> list[list[str]]:
@@ -89,6 +105,18 @@ class HeldVariables:
         """Levels of a category that occur, in order."""
         used = pd.Categorical(self.frame[name]).remove_unused_categories()
         return list(used.categories)
+
+
+def has_few_values(column: pd.Series) -> bool:
+    """Whether values between the observed ones make no sense: a 0/1 column, counts.
+
+    Examples
+    --------
+    >>> has_few_values(pd.Series([0, 1, 1, 0])), has_few_values(pd.Series(range(50)))
+    (True, False)
+    """
+    some = column.iloc[:LOOK_AT].nunique() <= FEW_VALUES  # most columns end here
+    return some and column.nunique() <= FEW_VALUES
 
 
 def variables_of(frame: pd.DataFrame | Variables) -> Variables:

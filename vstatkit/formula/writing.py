@@ -12,7 +12,8 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError
 from vstatkit.formula.batches import Level, Sides, first_levels, has_levels
 from vstatkit.formula.by_parts import by_parts
-from vstatkit.formula.engine import Matrix
+from vstatkit.formula.engine import Learnt, Matrix
+from vstatkit.formula.factors import recode
 from vstatkit.formula.frames import check_finite
 from vstatkit.formula.plain import PlainInfo
 from vstatkit.formula.response import (
@@ -30,7 +31,6 @@ from vstatkit.formula.stored import (
 )
 from vstatkit.formula.summary import HEAD
 from vstatkit.formula.survey import Survey
-from vstatkit.formula.whole import with_whole_factors
 from vstatkit.sources.source import Part
 from vstatkit.sources.store import GrowingArray, PlacedArray
 from vstatkit.workers import go_on
@@ -55,8 +55,8 @@ class Plan:
         Columns of the design matrix that are used.
     names : tuple of str
         Their names.
-    whole_factors : bool
-        Whether unordered factors are kept in one column each.
+    info : Learnt
+        What the columns of the design matrix are.
     """
 
     seen: Survey
@@ -64,7 +64,7 @@ class Plan:
     used: list[str]
     kept: Ints
     names: tuple[str, ...]
-    whole_factors: bool
+    info: Learnt
 
     @property
     def travels(self) -> bool:
@@ -74,9 +74,7 @@ class Plan:
 
     def matrix(self, right: Matrix) -> Floats:
         """Take the columns of the design matrix that are used."""
-        if self.whole_factors:
-            right = with_whole_factors(right, self.seen.frame)
-        return right.values[:, self.kept]
+        return recode(right, self.info).values[:, self.kept]
 
 
 @dataclass(frozen=True)

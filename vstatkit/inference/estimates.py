@@ -7,10 +7,19 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.inference.intervals import Support
+from vstatkit.inference.intervals import (
+    Support,
+    Tails,
+    bend,
+    beyond_small,
+    known_skew,
+    least_error,
+    quantile_of,
+    reach,
+)
 from vstatkit.showing import short_repr
 from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.noise import noise_variance
+from vstatkit.variance.noise import noise_variance, positive_mean
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,10 @@ class Estimates:
     null : ndarray of shape (m,) or float
         Values that the tests compare the estimates with.
     support : Support or None
-        Range of probabilities, which their intervals do not leave; None for
-        intervals that are symmetric about the estimate.
+        Range of probabilities, which their intervals do not leave; None for other
+        estimates.
+    tails : Tails or None
+        What is known of the tails of other estimates, besides their own influences.
     """
 
     estimate: Floats
@@ -51,6 +62,7 @@ class Estimates:
     unit: Floats
     null: Floats | float = 0.0
     support: Support | None = None
+    tails: Tails | None = None
 
     __repr__ = short_repr
 
@@ -85,13 +97,58 @@ class Estimates:
 
     @property
     def zvalues(self) -> Floats:
-        """Distance from the null in standard errors; infinite where these are zero."""
-        return ratio(self.estimate - self.null, self.bse)
+        """Distance from the null in standard errors; nan if these are zero."""
+        return self._tested(ratio(self.estimate - self.null, self.bse))
+
+    def _tested(self, numbers: Floats) -> Floats:
+        """Replace the numbers of tests by nan if learners do not vary.
+
+        A standard error of zero says nothing about other data, so there is no test.
+        """
+        return np.where(self.bse == 0, np.nan, numbers)
 
     @property
     def pvalues(self) -> Floats:
-        """Two-sided p-values of the null, by Student's t."""
-        return two_sided(self.zvalues, self.df)
+        """Two-sided p-values of the null.
+
+        By Student's t. Where intervals allow for skewness, p-values do so too: one is
+        below alpha if the 1 - alpha interval does not hold the null. For probabilities
+        the two may disagree. They are nan if the standard error is zero.
+        """
+        if self.support is not None:
+            return two_sided(self.zvalues, self.df)
+        distance = ratio(self.estimate - self.null, self._reaching_error)
+        curvature = np.sign(distance) * self._curvature
+        found = two_sided(quantile_of(np.abs(distance), curvature), self.df)
+        return self._tested(found)
+
+    @cached_property
+    def own_skew(self) -> Floats:
+        """Skewness that the influences show, without noise and chance."""
+        skew, concentration = self.scaled.skew, self.scaled.concentration
+        if skew is None or concentration is None or self.scaled.noise is None:
+            return np.zeros_like(self.estimate)
+        noise = ratio(self.scaled.noise, self.positive, zero=np.inf)
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = known_skew(skew, noise, concentration, self.scaled.n)
+        return np.where(np.isfinite(noise), found, 0.0)
+
+    @cached_property
+    def skew(self) -> Floats:
+        """Skewness that intervals allow for; zero if it is small."""
+        known = np.nan if self.tails is None else self.tails.skew
+        return beyond_small(np.where(np.isnan(known), self.own_skew, known))
+
+    @property
+    def _curvature(self) -> Floats:
+        return bend(self.skew, np.asarray(stats.t.isf(stats.norm.sf(2), self.df)))
+
+    @property
+    def _reaching_error(self) -> Floats:
+        """Standard errors that intervals use: at least a share of typical ones."""
+        if self.tails is None:
+            return self.bse
+        return np.maximum(self.bse, least_error(self.skew, self.tails.error))
 
     def _quantile(self, alpha: float) -> Floats:
         check_alpha(alpha)
@@ -116,30 +173,83 @@ class Estimates:
         Returns
         -------
         lower, upper : ndarray of shape (m,)
-            Symmetric about the estimates, or inside their `support`.
+            Inside their `support`, if there is one. Others are symmetric about the
+            estimates unless these are skewed: such intervals are longer on the side of
+            the long tail. None leaves the range that responses have.
         """
         t = self._quantile(alpha) if critical is None else critical
-        if self.support is None:
-            half = t * self.bse
-            return self.estimate - half, self.estimate + half
-        return self.support.interval(self.estimate, self.bse, t)
+        if self.support is not None:
+            least = float(stats.norm.isf(alpha / 2)) if critical is None else None
+            return self.support.interval(self.estimate, self.bse, t, least)
+        error, curvature = self._reaching_error, self._curvature
+        lower = self.estimate - reach(t, curvature) * error
+        upper = self.estimate + reach(t, -curvature) * error
+        if self.tails is None:
+            return lower, upper
+        lower = np.maximum(lower, np.minimum(self.tails.low, self.estimate))
+        return lower, np.minimum(upper, np.maximum(self.tails.high, self.estimate))
 
     @property
     def relative_mc_error(self) -> Floats:
-        """Monte Carlo error of the standard error, relative to it."""
-        return ratio(self._variance_noise, 2 * self.scaled_variance, zero=0.0)
+        """Monte Carlo error of the standard error, relative to it.
+
+        Relative to the standard error that is likely (see `likely_sampling`), which
+        the error itself does not inflate.
+        """
+        noise = np.sqrt(self._noise_at(self.likely_sampling))
+        return ratio(noise, 2 * self.likely_variance, zero=0.0)
 
     @property
     def monte_carlo_share(self) -> Floats:
         """Share of the variance that more learners would remove."""
         return ratio(self.scaled.monte_carlo, self.scaled_variance, zero=0.0)
 
+    @cached_property
+    def likely_sampling(self) -> Floats:
+        r"""The sampling variance by which Monte Carlo errors are measured.
+
+        In squares of `unit`. A variance made positive grows with its own error s, so
+        that ensembles that are much too small would seem to need few learners more.
+        Where the share of a learner's variance is known that is typical of the
+        ensemble's (`HigherOrders.share`), the estimate V and the typical :math:`V_0`
+        are averaged with the weights :math:`\tau^2` and :math:`s^2`,
+
+        .. math:: \tau^2 = V_0^2 + \max((V - V_0)^2 - (2 s)^2, 0) ,
+
+        the second part for :math:`V > V_0` only: a variance that is clearly larger
+        than the typical one counts as it is.
+        """
+        parts, orders = self.scaled, self.scaled.orders
+        if parts.noise is None or orders is None or not orders.share > 0:
+            return self.positive
+        V, s2 = parts.sampling, parts.mc_se**2
+        typical = orders.factor * orders.share * parts.zeta_k
+        above = np.maximum(V - typical, 0.0) ** 2 - 4 * s2
+        spread = typical**2 + np.maximum(above, 0.0)
+        weight = ratio(spread, spread + s2)
+        mean = weight * V + (1 - weight) * typical
+        return positive_mean(mean, np.sqrt(weight * s2))
+
     @property
-    def _variance_noise(self) -> Floats:
+    def likely_variance(self) -> Floats:
+        """Likely squared standard errors, in squares of `unit`."""
+        return self.likely_sampling + self.scaled.monte_carlo
+
+    def _noise_at(self, sampling: Floats) -> Floats:
+        """Monte Carlo variance of a sampling variance, in fourth powers of `unit`."""
         noise = self.scaled.noise
         if noise is None:
-            return self.scaled.mc_se
-        return np.sqrt(noise_variance(self.positive, noise, self.scaled.n))
+            return self.scaled.mc_se**2
+        return noise_variance(sampling, noise, self.scaled.n)
+
+    @property
+    def bse_mc_error(self) -> Floats:
+        """Monte Carlo error of the standard errors, in their unit.
+
+        By the delta method: that of the variance over twice the standard error.
+        """
+        twice = 2 * np.sqrt(self.scaled_variance)
+        return ratio(self.scaled.mc_se, twice, zero=0.0) * self.unit
 
     @property
     def error_law(self) -> tuple[Floats, Floats]:
@@ -153,12 +263,12 @@ class Estimates:
         B, noise = self.n_learners, self.scaled.noise
         if noise is None:
             return np.zeros_like(self.positive), B * self.scaled.mc_se**2
-        positive = np.maximum(self.positive, 0.0)  # replicates leave it as it is
-        return 2 * self.scaled.n * (noise * B) ** 2, 4 * noise * B * positive
+        likely = np.maximum(self.likely_sampling, 0.0)  # replicates leave it as it is
+        return 2 * self.scaled.n * (noise * B) ** 2, 4 * noise * B * likely
 
     def learners_needed(self, tol: Floats | float) -> Floats:
         """Estimate the B at which the relative Monte Carlo error is `tol`."""
-        return learners_at((2 * tol * self.scaled_variance) ** 2, *self.error_law)
+        return learners_at((2 * tol * self.likely_variance) ** 2, *self.error_law)
 
 
 def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:

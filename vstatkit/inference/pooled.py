@@ -39,7 +39,8 @@ class PooledTest:
     df_num, df_denom : float
         Degrees of freedom of the sum of squares, and of the sum of variances.
     pvalue : float
-        By `pooled_sf`.
+        By `pooled_sf`. If learners do not vary it is 1 if all differences are zero, and
+        nan otherwise.
     df_tail : float
         Degrees of freedom by the skewness of the sum of squares: `df_num` if all its
         directions vary alike, fewer if some vary more.
@@ -121,8 +122,7 @@ def pooled_test(
     else:
         found = _of_replicates(sampling + monte_carlo, parts.df)
     if found.trace <= 0:  # all learners agree
-        beyond = squares > 0
-        statistic, pvalue = (np.inf, 0.0) if beyond else (0.0, 1.0)
+        statistic, pvalue = (np.nan, np.nan) if squares > 0 else (0.0, 1.0)
     else:
         statistic = squares / found.trace
         pvalue = pooled_sf(statistic, found.df_num, found.df_denom, found.df_tail)
@@ -244,7 +244,7 @@ def _degrees(found: Traces, trace: float, error: float, m: int) -> tuple[float, 
 
 def _between(estimate: float, error: float, low: float, high: float) -> float:
     """Give the posterior mean under a flat prior between two bounds."""
-    if error <= 1e-6 * (high - low):
+    if low >= high or error <= 1e-6 * (high - low):  # one difference: no shape
         return float(np.clip(estimate, low, high))
     a, b = (low - estimate) / error, (high - estimate) / error
     return float(np.clip(stats.truncnorm.mean(a, b, estimate, error), low, high))

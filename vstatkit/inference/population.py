@@ -9,6 +9,7 @@ from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.row_noise import RowNoise
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.variance.cumulants import influence_skew
 from vstatkit.variance.influence import influence_concentration
 from vstatkit.variance.moments import influence_values
 from vstatkit.variance.noise import noise_variance
@@ -143,17 +144,19 @@ class JointInfluence:
         live = np.diag(left) > 0
         return np.asarray(left * np.outer(live, live))
 
-    def powers(self) -> tuple[Floats, Floats]:
-        """Add up the second and fourth powers of the influences, each (m,)."""
+    def powers(self) -> tuple[Floats, Floats, Floats]:
+        """Add up the second, third and fourth powers of the influences, each (m,)."""
         left, whole = np.diag(self._of_rows()), (self.rows**2).sum(axis=0)
         share = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
         rows = np.sqrt(share) * self.rows
         both = [self.learners, rows]
         if self.shared:
             both = [self.learners + rows]
-        squares = sum((one**2).sum(axis=0) for one in both)
-        fourths = sum((one**4).sum(axis=0) for one in both)
-        return np.asarray(squares), np.asarray(fourths)
+        squares, cubes, fourths = (
+            np.sum([(one**power).sum(axis=0) for one in both], axis=0)
+            for power in (2, 3, 4)
+        )
+        return squares, cubes, fourths
 
 
 def joint_influence(
@@ -303,8 +306,10 @@ def population_estimates(
         raw = parts.noise if parts.orders is None else parts.noise / parts.orders.factor
         mc = noise_variance(sampling, parts.noise, parts.n)
         if parts.df is None:
-            share = influence_concentration(*joined.powers(), raw, parts.n)
-            changed = replace(changed, concentration=share)
+            squares, cubes, fourths = joined.powers()
+            share = influence_concentration(squares, fourths, raw, parts.n)
+            skew = influence_skew(squares, cubes, fourths, raw, parts.n)
+            changed = replace(changed, concentration=share, skew=skew)
         changed = replace(changed, mc_se=np.sqrt(mc))
     made = stabilise(
         found.estimate,
@@ -313,4 +318,4 @@ def population_estimates(
         unit=found.unit,
         limit=np.inf if limit is None else limit,
     )
-    return replace(made, null=found.null, support=found.support)
+    return replace(made, null=found.null, support=found.support, tails=found.tails)

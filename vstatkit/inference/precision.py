@@ -6,17 +6,25 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, learners_at, ratio
+from vstatkit.kernels.protocol import AnyKernel, Predictive
 from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1
 """Relative Monte Carlo error of a standard error that is small enough."""
 
 SMALL = 0.02
-"""A standard error counts as small below this share of half the response's range.
+"""A standard error counts as small below this share of the response's scale.
 
 Smaller ones need not be known more precisely: with the default `TOL`, to within
-a thousandth of the range, 0.001 for probabilities.
+0.001 for probabilities, and 0.006 standard deviations of a normal response. The scale
+is half the range, or three robust standard deviations where these are less.
 """
+
+WITHIN = 3.0
+"""Robust standard deviations that count as half the range."""
+
+MOST_SORTED = 200_000
+"""Most responses that quartiles are taken of."""
 
 
 @dataclass(frozen=True)
@@ -138,14 +146,15 @@ class ErrorLaw:
     @classmethod
     def each(cls, estimates: Estimates) -> "ErrorLaw":
         """Take every estimate by itself."""
-        return cls(estimates.scaled_variance, *estimates.error_law, estimates.unit)
+        return cls(estimates.likely_variance, *estimates.error_law, estimates.unit)
 
     @classmethod
     def typical(cls, estimates: Estimates) -> "ErrorLaw":
         """Pool all estimates: means of the variances and of their squared errors.
 
-        The mean of raw variances has little noise, and no bias from making each
-        positive: small ensembles forecast better from it than from any one of them.
+        Where no typical share of the variance is known, the mean of raw variances is
+        used. It has little noise, and no bias from making each positive: small
+        ensembles forecast better from it than from any one of them.
         """
         largest = estimates.unit.max(keepdims=True)
         square = (estimates.unit / largest) ** 2
@@ -153,6 +162,8 @@ class ErrorLaw:
         noise = np.sqrt(np.mean((raw.mc_se * square) ** 2, keepdims=True))
         sampling = np.mean(raw.sampling * square, keepdims=True)
         variance = positive_mean(sampling, noise / np.sqrt(square.size))
+        if raw.orders is not None and raw.orders.share > 0:
+            variance = np.mean(estimates.likely_sampling * square, keepdims=True)
         variance = variance + np.mean(raw.monte_carlo * square, keepdims=True)
         a, b = (np.mean(p * square**2, keepdims=True) for p in estimates.error_law)
         return cls(variance, a, b, largest)
@@ -163,11 +174,54 @@ class ErrorLaw:
         return ratio(error, 2 * self.variance, zero=0.0)
 
 
+def robust_share(y: Floats) -> float:
+    """Share of half the range of a response that three standard deviations are.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Responses.
+
+    Returns
+    -------
+    float
+        At most one. The standard deviation is that of a normal distribution with the
+        same interquartile range; or, where that is zero because half of the responses
+        are equal, with the same mean distance from the median. A response of two values
+        has no tail: one.
+
+    Examples
+    --------
+    >>> robust_share(np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
+    1.0
+    >>> round(robust_share(np.r_[np.zeros(85), np.arange(1.0, 16.0) ** 2]), 3)
+    0.414
+    """
+    some = np.asarray(y[:: -(-len(y) // MOST_SORTED)], dtype=np.float64)
+    half = (float(np.max(y)) - float(np.min(y))) / 2
+    if not 0 < half < np.inf or np.unique(some).size < 3:
+        return 1.0
+    low, middle, high = np.quantile(some / half, [0.25, 0.5, 0.75])
+    deviation = (high - low) / 1.349
+    if deviation <= 0:
+        deviation = np.sqrt(np.pi / 2) * np.mean(np.abs(some / half - middle))
+    return float(min(1.0, WITHIN * deviation)) if deviation > 0 else 1.0
+
+
+def scale_share(kernel: AnyKernel) -> float:
+    """Share of half the range that counts for tolerances, by the response."""
+    if not isinstance(kernel, Predictive) or kernel.n_classes is not None:
+        return 1.0
+    y = getattr(kernel, "y", None)
+    return 1.0 if y is None or np.ndim(y) != 1 else robust_share(y)
+
+
 def tolerance_of(
     tol: float | None,
     atol: float | None,
     limit: Floats | float | None,
     *,
+    share: float = 1.0,
     replicates: bool = False,
 ) -> Tolerance:
     """Fill in defaults.
@@ -180,6 +234,8 @@ def tolerance_of(
         Absolute tolerance; None for `tol` times a `SMALL` standard error.
     limit : ndarray of shape (m,), float or None
         Half the range of what learners predict; None where it is unknown.
+    share : float
+        Share of it that counts; see `robust_share`.
     replicates : bool
         Whether the variance is that of replicates, such as shards.
     """
@@ -187,7 +243,7 @@ def tolerance_of(
     tol = TOL if tol is None else tol
     if atol is not None:
         return kind(tol, atol)
-    return kind(tol, 0.0 if limit is None else tol * SMALL * limit)
+    return kind(tol, 0.0 if limit is None else tol * SMALL * share * limit)
 
 
 def about(number: float) -> str:

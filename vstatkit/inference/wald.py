@@ -21,7 +21,8 @@ class WaldTest:
     df_denom : float
         Degrees of freedom of the variance estimates.
     pvalue : float
-        By the survival function of F.
+        By the survival function of F; nan, as the statistic, if nothing varies, or if
+        a difference that is not zero does not vary.
     null : str
         What was tested.
     """
@@ -73,17 +74,16 @@ def wald_test(
     """
     scale = np.sqrt(np.diag(matrix))
     unit = np.where(scale > 0, scale, 1.0)
-    if np.any((scale == 0) & (difference != 0)):  # known without error
-        return WaldTest(np.inf, int(np.sum(difference != 0)), df, 0.0, null)
+    if not scale.any() or np.any((scale == 0) & (difference != 0)):  # nothing varies
+        return WaldTest(np.nan, int(np.sum(difference != 0)), df, np.nan, null)
     correlation = matrix / np.outer(unit, unit)
     rank = int(np.linalg.matrix_rank(correlation, tol=1e-8, hermitian=True))
     z = difference / unit
     inverse = np.linalg.pinv(correlation, rcond=1e-8, hermitian=True)
-    statistic = float(z @ inverse @ z) / max(rank, 1)
+    statistic = float(z @ inverse @ z) / rank
     if replicates:
         statistic, df = _hotelling(statistic, rank, df, len(difference))
-    pvalue = float(stats.f.sf(statistic, rank, df)) if rank else 1.0
-    return WaldTest(statistic, rank, df, pvalue, null)
+    return WaldTest(statistic, rank, df, float(stats.f.sf(statistic, rank, df)), null)
 
 
 def _hotelling(

@@ -9,8 +9,10 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.native._engine import MOST_LEVELS
+from vstatkit.pickling import pickled_plainly
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class Factors:
     """Columns of a table that are unordered factors.

@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from vstatkit._typing import KernelLike
+from vstatkit.formula.factors import FactorCoding
 from vstatkit.kernels.codec import KernelCodec
 from vstatkit.kernels.function import FunctionKernel, n_positional
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
@@ -59,8 +60,8 @@ class NamedKernel:
     codec: KernelCodec | None = None
 
 
-WHOLE_FACTORS = "categorical_splits"
-"""Option of kernels that split the levels of a factor without indicators."""
+CATEGORICAL_SPLITS = "categorical_splits"
+"""Option of kernels that split sets of levels without indicators."""
 
 KERNELS: dict[str, NamedKernel] = {}
 """Kernels by the name that `kernel=` takes."""
@@ -113,7 +114,7 @@ def _trees(name: str, title: str) -> NamedKernel:
         name,
         build,
         title,
-        (*TREE_OPTIONS, *STAGE_OPTIONS, WHOLE_FACTORS),
+        (*TREE_OPTIONS, *STAGE_OPTIONS, CATEGORICAL_SPLITS),
         takes_missing=True,
         codec=TREE_CODEC,
     )
@@ -163,13 +164,29 @@ def keeps_intercept(kernel: KernelLike) -> bool:
     return is_function(kernel)
 
 
-def keeps_factors(kernel: KernelLike, options: Mapping[str, Any]) -> bool:
-    """Tell whether unordered factors are to stay whole, as codes of their levels."""
-    asked = options.get(WHOLE_FACTORS, False)
-    if not isinstance(asked, bool | np.bool_):
-        raise TypeError(f"`{WHOLE_FACTORS}` must be True or False; got {asked!r}.")
+def factor_coding(
+    kernel: KernelLike, options: Mapping[str, Any], target: str = "mean"
+) -> FactorCoding:
+    """Choose how the factors of a formula are coded for a kernel.
+
+    Kernels with an intercept have a reference level. Others have columns that treat
+    all levels alike; those of a linear trend, which `target="truth"` tries, are
+    indicators.
+    """
+    asked = options.get(CATEGORICAL_SPLITS)
+    if asked is not None and not isinstance(asked, bool | np.bool_):
+        raise TypeError(
+            f"`{CATEGORICAL_SPLITS}` must be True, False or None; got {asked!r}."
+        )
+    if keeps_intercept(kernel):
+        return "treatment"
     known = KERNELS.get(kernel) if isinstance(kernel, str) else None
-    return bool(asked) and known is not None and WHOLE_FACTORS in known.options
+    if known is None or CATEGORICAL_SPLITS not in known.options:
+        return "indicators"
+    if asked is None:
+        linear = options.get("trend") is not None or target != "mean"
+        return "indicators" if linear else "trees"
+    return "splits" if asked else "indicators"
 
 
 def kernel_name(kernel: KernelLike) -> str:

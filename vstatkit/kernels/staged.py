@@ -168,6 +168,11 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
         return None if self.stages.trend else 3 * self.scale * float(np.ptp(self.y)) / 2
 
     @property
+    def bounds(self) -> None:
+        """None: stages add up to values that no response has."""
+        return None
+
+    @property
     def n_whole_trees(self) -> int:
         """Trees of a learner; two on halves of the subsample count as one."""
         return 2 if self.stages.boost else 1
@@ -237,8 +242,8 @@ def with_stages(kernel: TreeKernel, options: Mapping[str, Any]) -> TreeKernel:
         )
     if stages.trend and kernel.levels is not None:
         raise ValueError(
-            "`trend` needs columns of numbers; leave `categorical_splits` out, so that "
-            "factors become indicator columns."
+            "`trend` needs columns of numbers; leave `categorical_splits=True` out, so "
+            "that factors become indicator columns."
         )
     return restaged(kernel, stages)
 

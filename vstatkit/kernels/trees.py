@@ -235,6 +235,13 @@ class TreeKernel(StoredTreeKernel):
         """Half the range of the response, which no leaf leaves."""
         return self.scale * float(np.ptp(self.y)) / 2
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Zero and infinity if no response is negative; see `sign_bounds`."""
+        if self.n_classes is not None:
+            return None
+        return sign_bounds(self.centre + self.scale * self.y)
+
     def grow(
         self,
         counts: Floats,
@@ -405,6 +412,22 @@ class TreeKernel(StoredTreeKernel):
             total = self.scale * total + self.centre * times[:, None]
         some = None if len(rows) == len(self.y) else rows.astype(np.int64)
         return Evaluation(values, trees, OutOfBag(total, times, some))
+
+
+def sign_bounds(y: Floats) -> tuple[float, float]:
+    """Bound means of responses that all have one sign by zero.
+
+    Other bounds are not known: the next response may exceed the largest.
+
+    Examples
+    --------
+    >>> sign_bounds(np.array([0.0, 2.0])), sign_bounds(np.array([-1.0, 2.0]))
+    ((0.0, inf), (-inf, inf))
+    """
+    slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # what scaling has rounded
+    low = 0.0 if y.min() >= -slack else -np.inf
+    high = 0.0 if y.max() <= slack else np.inf
+    return low, high
 
 
 class TreeOutput(NamedTuple):

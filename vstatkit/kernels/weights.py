@@ -16,7 +16,11 @@ def row_weights(sample_weight: Any, n: int) -> Floats | None:
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
     weights: Floats = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        sample_weight,
+        dtype=np.float64,
+        ensure_2d=False,
+        input_name="sample_weight",
+        copy=True,
     )
     if weights.shape != (n,):
         raise ValueError(

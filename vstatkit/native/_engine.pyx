@@ -885,8 +885,8 @@ def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
     A unit contributes `t`, its `scale` times the sum of its learners' counts (ones, if
     `counts` is None) times their values less `origin`. Rows of `powers` are the sums
     over units of `t**2`, `t**3`, `t**4`, `tilt * t`, `(tilt * t)**2`, `tilt * t**2`.
-    Without `tilt` only the second and fourth powers are. `single` adds up learners, not
-    powers, in single precision.
+    Without `tilt` only the first three of them are. `single` adds up learners, not powers,
+    in single precision.
     """
     cdef UnitDraws draws
     cdef const float[::1] count_view

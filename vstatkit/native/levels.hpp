@@ -15,11 +15,13 @@
 
 namespace vstatkit {
 
-// Rows with their levels.
+// Rows with their levels, and the levels in the order of their first rows.
 struct LevelRows {
     const int32_t* rows;
     const uint8_t* codes;
     int count;
+    const uint8_t* levels;
+    int n_levels;
 };
 
 class NodeLevels {
@@ -39,33 +41,39 @@ class NodeLevels {
             const int32_t r = rank[node.first[j]];
             if (r >= own.known(f)) continue;
             const int code = static_cast<int>(sorted[r]);
-            rows_[count_] = node.first[j];
+            const int32_t row = node.first[j];
+            const uint64_t bit = 1ULL << code;
+            first_[code] = present_ & bit ? std::min(first_[code], row) : row;
+            rows_[count_] = row;
             codes_[count_++] = static_cast<uint8_t>(code);
-            present_ |= 1ULL << code;
+            present_ |= bit;
         }
         missing_ = node.size - count_;
         n_present_ = 0;
         for (uint64_t left = present_; left; left &= left - 1)
             levels_[n_present_++] = static_cast<uint8_t>(lowest_bit(left));
+        by_first_row(levels_, levels_ + n_present_);
     }
 
     uint64_t present() const { return present_; }
     int n_present() const { return n_present_; }
     int missing() const { return missing_; }
-    LevelRows rows() const { return {rows_.data(), codes_.data(), count_}; }
+    LevelRows rows() const {
+        return {rows_.data(), codes_.data(), count_, levels_, n_present_};
+    }
 
     // Arrange the rows by the scores of their levels; scores that are equal but for
-    // rounding leave levels in the order of their codes.
+    // rounding leave levels in the order of their first rows.
     Order arrange_by(const double* score) {
         uint8_t* end = levels_ + n_present_;
         std::sort(levels_, end, [&](uint8_t a, uint8_t b) {
-            return score[a] != score[b] ? score[a] < score[b] : a < b;
+            return score[a] != score[b] ? score[a] < score[b] : first_[a] < first_[b];
         });
         const double least = kTied * (score[end[-1]] - score[levels_[0]]);
         for (uint8_t *first = levels_, *next; first < end; first = next) {
             next = first + 1;
             while (next < end && score[*next] - score[*first] <= least) ++next;
-            std::sort(first, next);
+            by_first_row(first, next);
         }
         return arrange();
     }
@@ -100,6 +108,12 @@ class NodeLevels {
     }
 
   private:
+    // Codes are names: no choice may depend on them, so that levels may be renamed.
+    void by_first_row(uint8_t* begin, uint8_t* end) const {
+        std::sort(begin, end,
+                  [&](uint8_t a, uint8_t b) { return first_[a] < first_[b]; });
+    }
+
     Order arrange() {
         int start[kMostLevels] = {0}, size[kMostLevels] = {0};
         for (int j = 0; j < count_; ++j) ++size[codes_[j]];
@@ -123,6 +137,7 @@ class NodeLevels {
     uint64_t present_ = 0;
     int n_present_ = 0;
     uint8_t levels_[kMostLevels];  // those present, in order
+    int32_t first_[kMostLevels];   // the least row of each that is present
 };
 
 // Mean response of every level.
@@ -143,11 +158,13 @@ class LevelComponent {
   public:
     void find(const Datum* data, LevelRows found, int n_classes, double* score) {
         n_classes_ = n_classes;
+        levels_ = found.levels;
+        n_levels_ = found.n_levels;
         centre_shares(data, found);
         start_direction();
         for (int step = 0; step < kSteps && improve(); ++step) {
         }
-        for (int level = 0; level < kMostLevels; ++level) score[level] = along(level);
+        for (int i = 0; i < n_levels_; ++i) score[levels_[i]] = along(levels_[i]);
     }
 
   private:
@@ -176,8 +193,8 @@ class LevelComponent {
             weight_[found.codes[j]] += datum.weight;
             whole += datum.weight;
         }
-        for (int level = 0; level < kMostLevels; ++level) {
-            if (weight_[level] == 0) continue;
+        for (int i = 0; i < n_levels_; ++i) {
+            const int level = levels_[i];
             for (int c = 0; c < n_classes_; ++c)
                 share(level)[c] = share(level)[c] / weight_[level] - mean[c] / whole;
             weight_[level] /= whole;
@@ -186,9 +203,10 @@ class LevelComponent {
 
     // Start with the level that is farthest from the others.
     void start_direction() {
-        int farthest = 0;
+        int farthest = levels_[0];
         double top = 0;
-        for (int level = 0; level < kMostLevels; ++level) {
+        for (int i = 0; i < n_levels_; ++i) {
+            const int level = levels_[i];
             double square = 0;
             for (int c = 0; c < n_classes_; ++c) square += share(level)[c] * share(level)[c];
             if (weight_[level] * square <= top) continue;
@@ -202,8 +220,8 @@ class LevelComponent {
     // One step of the power method. Returns whether it moved the direction.
     bool improve() {
         next_.assign(n_classes_, 0.0);
-        for (int level = 0; level < kMostLevels; ++level) {
-            if (weight_[level] == 0) continue;
+        for (int i = 0; i < n_levels_; ++i) {
+            const int level = levels_[i];
             const double step = weight_[level] * along(level);
             for (int c = 0; c < n_classes_; ++c) next_[c] += step * share(level)[c];
         }
@@ -225,7 +243,8 @@ class LevelComponent {
     static constexpr int kSteps = 200;
     static constexpr double kStill = 1e-12;
 
-    int n_classes_ = 0;
+    int n_classes_ = 0, n_levels_ = 0;
+    const uint8_t* levels_ = nullptr;
     std::vector<double> shares_, direction_, next_;
     double weight_[kMostLevels];
 };

@@ -33,7 +33,7 @@ struct UnitDraws {
     const int32_t* learners;  // unit after unit
     const float* counts;      // how often; null where it counts as once
     const double* scale;      // (n_units) what a unit's sum is multiplied by
-    const double* tilt;       // (n_units) a second weight; null if even powers are enough
+    const double* tilt;       // (n_units) a second weight; null if plain powers are enough
 };
 
 constexpr int kBytes = 256;  // of a block's row: it fits into registers
@@ -102,6 +102,7 @@ VSTATKIT_INLINE void add_block(const UnitDraws& draws, const Real* block, double
             for (int c = 0; c < kColumns; ++c) {
                 const double t = scale * total[c], square = t * t;
                 p[c] += square;
+                p[kColumns + c] += square * t;
                 p[2 * kColumns + c] += square * square;
             }
             continue;

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Labels
@@ -13,8 +14,8 @@ from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.report.markup import Table
 from vstatkit.report.words import chance_text, level_text
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import MAX_ROWS, number_text, setting_text, shown_rows
-from vstatkit.results.tables import label_texts
+from vstatkit.results.sections import MAX_ROWS, number_text, shown_rows
+from vstatkit.results.tables import label_texts, setting_text
 from vstatkit.variance.registry import ESTIMATORS
 
 PACKAGES = (
@@ -50,7 +51,7 @@ def _share_text(value: float) -> str:
 
 
 def _t_text(value: float) -> str:
-    return f"{value:.2f}"
+    return "-" if np.isnan(value) else f"{value:.2f}"
 
 
 def _count_text(value: float) -> str:

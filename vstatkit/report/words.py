@@ -5,8 +5,8 @@ import pandas as pd
 
 from vstatkit.results.effects import effect_estimates
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import number_text, setting_text
-from vstatkit.results.tables import label_texts
+from vstatkit.results.sections import number_text
+from vstatkit.results.tables import label_texts, setting_text
 
 MOST_SAID = 6
 """Effects and estimates that are written out as sentences."""
@@ -98,11 +98,12 @@ def _effect_lines(results: EnsembleResults, alpha: float) -> list[str]:
 
 def _interval(row: pd.Series, alpha: float) -> str:
     chance = chance_text(row["p_value"])
-    sign = "" if chance.startswith("<") else "= "
+    test = f"p {chance}" if chance.startswith("<") else f"p = {chance}"
+    if np.isnan(row["p_value"]):
+        test = "no test, because all learners agree"
     return (
         f"{number_text(row['estimate'])} ({level_text(alpha)} interval "
-        f"{number_text(row['ci_lower'])} to {number_text(row['ci_upper'])}; p "
-        f"{sign}{chance})"
+        f"{number_text(row['ci_lower'])} to {number_text(row['ci_upper'])}; {test})"
     )
 
 

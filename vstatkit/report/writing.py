@@ -10,7 +10,8 @@ from vstatkit.report.style import STYLE
 from vstatkit.report.words import in_short, lead, outcome
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.notes import summary_notes
-from vstatkit.storage.files import check_directory, write_text_whole
+from vstatkit.sources.store import check_directory
+from vstatkit.storage.files import write_text_whole
 
 SUFFIXES = (".html", ".htm")
 

@@ -10,39 +10,48 @@ def target_note(results: EnsembleResults, alpha: float) -> str:
     info = results.info
     if info.aim is not None:
         return _aim_note(results, info.aim, alpha)
-    learners = info.formula is not None or info.typical is not None
-    if not learners:
-        target = "the expected value of the kernel on"
-        tail = "."
-    else:
-        target = "the mean of a base learner fitted to"
-        tail = (
-            "; they are not centred at the full-sample estimate."
-            if info.coefficients
-            else ", which is what an ensemble estimates; they are not centred at "
-            f"E[y|x]{_truth_text(results)}."
+    level = f"{1 - alpha:.4g}"
+    sizes = f"n = {results.design.n:,} {info.units}, k = {results.k:,}"
+    predicts = info.formula is not None or info.typical is not None
+    if not predicts:
+        if results.design.replace:
+            return (
+                f"The intervals cover, at {level}, the expectation of this statistic "
+                f"over data sets of this size ({sizes})."
+            )
+        return (
+            f"The intervals cover, at {level}, the expected value of the kernel on k = "
+            f"{results.k:,} {info.units}."
         )
-    whole = info.coefficients and results.k >= results.design.n
-    if results.null is not None or (learners and whole):
-        tail = "."
-    return (
-        f"The intervals cover, at {1 - alpha:.4g}, {target} k = {results.k:,} "
-        f"{info.units}{tail}"
+    note = (
+        f"The intervals cover, at {level}, the expectation of this ensemble over data "
+        f"sets of this size ({sizes})"
     )
+    if results.null is not None:
+        return f"{note}."
+    if info.coefficients:
+        single = (
+            "; one fit to all of them has another."
+            if results.k < results.design.n
+            else "."
+        )
+        return note + single
+    return f"{note}. They do not cover E[y|x]{_truth_text(results)}."
 
 
 def _truth_text(results: EnsembleResults) -> str:
-    """Name what aims at E[y|x], where there is such a learner."""
-    aimable = results.info.kernel in ("forest", "tree") and results.support is None
-    return ", at which target='truth' aims" if aimable else ""
+    """Name the option that targets E[y|x], if there is one for the kernel."""
+    available = results.info.kernel in ("forest", "tree") and results.support is None
+    return "; use target='truth' for that" if available else ""
 
 
 def _aim_note(results: EnsembleResults, aim: Aim, alpha: float) -> str:
     on = f"{aim.learner}, fitted to k = {results.k:,} {results.info.units}"
     if not aim.truth:
         return (
-            f"The intervals cover, at {1 - alpha:.4g}, the mean of a base learner, {on}"
-            "; its bias is reduced, but they are not centred at E[y|x]."
+            f"The intervals cover, at {1 - alpha:.4g}, the expectation of this "
+            f"ensemble, each learner {on}, over data sets of this size. The bias is "
+            "reduced, but the intervals do not cover E[y|x]."
         )
     if aim.mix is not None:
         return (
@@ -70,7 +79,7 @@ def choice_note(results: EnsembleResults) -> str | None:
     return (
         f"Learners were chosen by out-of-bag errors of pilot ensembles: {errors} "
         f"(of stages, the least of each kind). {taken} the least biased learner whose "
-        "error is within two standard errors of the best."
+        "error is within two standard errors, and 25%, of the best."
     )
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vstatkit.results.strokes import (
-    ACCENT,
     GREY,
     POINT,
     clean,
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from vstatkit.results.answers import Answer
     from vstatkit.results.importance import Importance
-    from vstatkit.results.permutation_tests import PermutationTest
 
 MOST_NAMED = 40
 """Differences beyond which they are drawn in order of size, without names."""
@@ -57,18 +55,9 @@ def draw_importance(
     bounds = importance.conf_int(alpha).loc[order]
     saved = importance.frame.loc[order, "importance"]
     labels = [str(one) for one in order]
-    draw_intervals(ax, labels, saved, bounds["lower"], bounds["upper"])
+    lower, upper = (bounds[side].fillna(saved) for side in ("lower", "upper"))
+    draw_intervals(ax, labels, saved, lower, upper)
     ax.axvline(0, color=GREY, linewidth=1)
-    ax.set_xlabel(f"out-of-bag loss saved, {1 - alpha:.0%} interval")
-    return ax
-
-
-def draw_permutations(test: "PermutationTest", ax: "Axes | None" = None) -> "Axes":
-    """Draw the statistic among those that are alike under the null."""
-    ax = new_axes(ax)
-    ax.hist(test.others, bins="auto", color=POINT, alpha=0.6)
-    ax.axvline(test.statistic, color=ACCENT, linewidth=2)
-    ax.set_xlabel(f"loss saved by {', '.join(test.variables)}; p = {test.pvalue:.3g}")
-    ax.set_ylabel("permutations")
-    clean(ax)
+    known = f", {1 - alpha:.0%} interval" if bounds.notna().all(axis=None) else ""
+    ax.set_xlabel(f"out-of-bag loss saved{known}")
     return ax

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vstatkit.inference.pooled import PooledTest
+from vstatkit.pickling import pickled_plainly
 from vstatkit.results.tables import estimates_frame
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
+@pickled_plainly
 @dataclass(frozen=True, repr=False)
 class Answer:
     """A joint test that differences of predictions are zero.
@@ -69,7 +71,7 @@ class Answer:
             "statistic": self.statistic,
             "df_num": self.df_num,
             "df_denom": self.df_denom,
-            "pvalue": self.pvalue,
+            "p_value": self.pvalue,
             **self.details,
             "points": len(self.points),
             "learners": self.differences.B,
@@ -100,21 +102,6 @@ class Answer:
 def _written(frame: pd.DataFrame) -> str:
     """Write a table with four digits."""
     return frame.to_string(float_format=lambda number: f"{number:.4g}")
-
-
-class FeatureTest(Answer):
-    """A test that the response does not depend on some predictors, given the others.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(100, rng=1)
-    >>> found = vs.fit("y ~ x1 + x4", data, B=100, rng=1).feature_test("x4", points=20)
-    >>> found.null
-    'Null: y does not depend on x4, given the others'
-    >>> found.table().shape[0], found.pvalue < 0.01
-    (20, True)
-    """
 
 
 class InteractionTest(Answer):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,8 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.refitted import Reader, grown, refitted_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import nearest
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import BatchKernel, kind_of
+from vstatkit.kernels.protocol import BatchKernel
 from vstatkit.results.continuation import Continuation
-from vstatkit.variance.estimate import known_orders
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -108,11 +106,7 @@ class Asked:
 
     def copier(self) -> Copier:
         """Get ready to make copies of predictors."""
-        typical = self.results.typical
-        assert typical is not None
-        return Copier(
-            self.frame, typical, self.results.seed, self.task.rows, self.n_jobs
-        )
+        return Copier(self.frame, self.results.seed, self.task.rows, self.n_jobs)
 
     def names(self, given: str | Sequence[str]) -> list[str]:
         """Check names of predictors."""
@@ -180,28 +174,10 @@ def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
     return usual if quick else min(results.B, usual)
 
 
-def apart(results: "EnsembleResults", values: Floats) -> "EnsembleResults":
-    """Say of results that what is estimated are differences of fits to a copy.
-
-    Of trees, more of the variance of such a difference is beyond the first order than
-    of a prediction. It is measured on the differences, and what is expected is another
-    value too.
-
-    Parameters
-    ----------
-    results : EnsembleResults
-        One of the fits.
-    values : ndarray of shape (L, m)
-        Differences, learner by learner.
-    """
-    predictor = results.predictor
-    trees = predictor is not None and kind_of(predictor.kernel) is KernelKind.TREES
-    if not trees or results.orders is None:
-        return results
-    orders = known_orders(
-        results.variance, results.design, values, None, KernelKind.APART
-    )
-    return replace(results, orders=orders)
+def check_number(name: str, number: Any) -> None:
+    """Refuse anything but whole numbers from one on."""
+    if not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"`{name}` must be a whole number from 1 on; got {number!r}.")
 
 
 def differences(
@@ -220,7 +196,7 @@ def differences(
     title : str
         Title of the summary.
     """
-    info = replace(results.info, title=title, coefficients=True)
+    info = results.info.derived(title)
     support = None if results.support is None else results.support.of_differences
     limit = None if results.limit is None else 2 * float(np.max(results.limit))
     return replace(
@@ -229,6 +205,7 @@ def differences(
         labels=labels,
         limit=limit,
         support=support,
+        tails=None,
         null=np.zeros(values.shape[1]),
         info=info,
         effect_values=None,

@@ -10,13 +10,15 @@ from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.scores import out_of_bag_scores
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.inference.intervals import value_limit, value_support
+from vstatkit.inference.intervals import value_limit, value_support, value_tails
+from vstatkit.inference.precision import scale_share
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import kind_of
 from vstatkit.results.aiming import aimed
 from vstatkit.results.continuation import Continuation, recipe_of, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo
+from vstatkit.results.observations import with_errors
 from vstatkit.sampling.design import SubsampleDesign
 
 
@@ -65,10 +67,11 @@ def assembled(
         values=evaluation.values[:, : len(query.labels)],
         labels=query.labels,
         variance=method,
-        info=info,
+        info=changed(info, scale_share=scale_share(kernel)),
         units=units,
         limit=value_limit(kernel),
-        support=value_support(kernel, info.nobs),
+        support=value_support(kernel, design.n),
+        tails=value_tails(kernel),
         kind=kind_of(kernel),
         recipe=Continuation(task, n_jobs=n_jobs, progress=progress),
     )
@@ -76,7 +79,7 @@ def assembled(
         results = _with_learners(results, evaluation, query, parsed)
     if found is not None:
         results = with_centre(results, found)
-    return aimed(results.with_variance(method))
+    return with_errors(aimed(results.with_variance(method)))
 
 
 def _with_learners(

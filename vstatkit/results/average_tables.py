@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
+import pandas as pd
 from statsmodels.iolib.summary import Summary
 
 from vstatkit.results.averages import Averages
-from vstatkit.results.effect_notes import constant_note, margin_note
+from vstatkit.results.effect_notes import constant_note, margin_note, untested_note
 from vstatkit.results.sections import (
     MAX_ROWS,
     averages_section,
     percent_text,
-    setting_text,
 )
 from vstatkit.results.summary import composed
-from vstatkit.results.tables import label_texts
+from vstatkit.results.tables import label_texts, setting_text
 from vstatkit.results.transforming import BENT, Transformed
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -43,17 +43,31 @@ def summarise(averages: Averages, alpha: float) -> Summary:
         *_notes(averages.results, HALF),
     ]
     if "step" in frame:
-        notes.append(
-            "Slopes are differences of predictions over the step shown, or over the "
-            "part of it within the range of the data."
-        )
-    others = [constant_note(averages.constant)]
+        notes += _slope_notes(frame)
+    others = [constant_note(averages.constant), untested_note(frame, averages.texts)]
     if averages.results.support is not None and "to" in frame:
-        others.append(margin_note(frame, label_texts(frame.index), alpha))
+        others.append(margin_note(frame, averages.texts, alpha))
     notes += [note for note in others if note is not None]
-    return composed(
-        [averages_section("", frame, alpha)], averages.what.capitalize(), notes
-    )
+    section = averages_section("", frame.set_axis(averages.texts), alpha)
+    return composed([section], averages.what.capitalize(), notes)
+
+
+def _slope_notes(frame: pd.DataFrame) -> list[str]:
+    """Say what slopes are, and which rows of their table are none."""
+    notes = []
+    if frame["to"].isna().any():
+        notes.append(
+            "Slopes: differences between predictions at two observed values of the "
+            "predictor, at least the step apart, divided by their distance."
+        )
+    if (frame["to"].notna() & frame["step"].notna()).any():
+        notes.append(
+            "A predictor with two values moves from one to the other, and the change "
+            "is divided by their distance."
+        )
+    if frame["step"].isna().any():
+        notes.append("Factors have contrasts between two levels in place of slopes.")
+    return notes
 
 
 def summarise_curve(curve: "Curve", alpha: float) -> Summary:
@@ -69,6 +83,8 @@ def summarise_curve(curve: "Curve", alpha: float) -> Summary:
         classes = frame.index.get_level_values("class")
         texts = [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
     name = ", ".join(map(str, curve.variables))
+    untested = untested_note(frame, texts)
+    notes += [] if untested is None else [untested]
     section = averages_section(name, frame.set_axis(texts), alpha)
     return composed([section], curve.title, notes)
 
@@ -84,6 +100,8 @@ def summarise_transformed(made: Transformed, alpha: float) -> Summary:
             "error: the delta method may not hold there."
         )
     frame = made.summary_frame(alpha)
+    untested = untested_note(frame, label_texts(frame.index))
+    notes += [] if untested is None else [untested]
     title = "Functions of estimates"
     return composed([averages_section("", frame, alpha)], title, notes)
 

@@ -8,10 +8,12 @@ import pandas as pd
 
 from vstatkit._typing import Restrictions
 from vstatkit.inference.wald import WaldTest
+from vstatkit.pickling import pickled_plainly
 from vstatkit.results.contrast_results import ContrastResults
 from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
+from vstatkit.results.tables import setting_text
 from vstatkit.results.transforming import Function, Transformed, transformed
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class AverageTable(EstimateTable):
         return transformed(self._named, f)
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class Averages(AverageTable):
     """Averages over rows, with their uncertainty.
@@ -77,6 +80,8 @@ class Averages(AverageTable):
         Kind of standard error, "sample" or "population".
     constant : tuple of str
         Predictors that were to move, and have the same value in every row.
+    by : tuple of str
+        Columns whose levels were averaged separately.
     """
 
     results: EnsembleResults
@@ -85,13 +90,41 @@ class Averages(AverageTable):
     rows: str
     se: str
     constant: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        """Name every row in words, levels with their column: "x4, married=1"."""
+        return self._texts([str(name) for name in self._predictors])
+
+    @property
+    def _predictors(self) -> pd.Index:
+        """What was moved in each row; the first level of the labels otherwise."""
+        return self.settings.index.get_level_values(0)
+
+    def _texts(self, names: list[str]) -> list[str]:
+        """Put levels and classes behind the names of predictors."""
+        labels = self.settings.index
+        levels = [
+            [f"{name}={setting_text(level)}" for level in labels.get_level_values(name)]
+            for name in self.by
+        ]
+        if "predictor" in labels.names or not self.by:
+            levels = [names, *levels]
+        texts = [", ".join(parts) for parts in zip(*levels, strict=True)]
+        if labels.names[-1] != "class":
+            return texts
+        classes = labels.get_level_values("class")
+        return [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
 
     @property
     def _named(self) -> EnsembleResults:
         """The averages by the names of effects, where a factor has several levels."""
-        if self.results.labels.is_unique or "to" not in self.settings:
-            return self.results
-        return replace(self.results, labels=pd.Index(effect_names(self.settings)))
+        names = [str(name) for name in self._predictors]
+        if "to" in self.settings:
+            frame = self.settings[["to"]].set_axis(self._predictors)
+            names = effect_names(frame)
+        return replace(self.results, labels=pd.Index(self._texts(names)))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate settings, estimates, tests and intervals of coverage 1 - alpha."""

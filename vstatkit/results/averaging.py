@@ -10,24 +10,22 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.averages import (
     Averager,
+    By,
     Division,
     RowMove,
     Sample,
 )
 from vstatkit.inference.population import RowInfluence
 from vstatkit.options import with_advice
-from vstatkit.results.learners import predictor_of
+from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.moves import (
     Variables,
-    asked_variables,
     effect_moves,
-    is_factor,
     listed,
     output_index,
-    slope_move,
-    slope_steps,
+    slopes_of,
+    sort_arguments,
     unmoved,
-    varying,
 )
 from vstatkit.results.rows import (
     averaged_results,
@@ -52,7 +50,7 @@ class Averaging:
     """Methods of results that average over rows."""
 
     def avg_predictions(
-        self, data: DataLike | None = None, by: str | None = None, se: str = "sample"
+        self, data: DataLike | None = None, by: By = None, se: str = "sample"
     ) -> "Averages":
         """Average the predictions over rows, with standard errors.
 
@@ -60,9 +58,12 @@ class Averaging:
         ----------
         data : DataFrame, optional
             Rows to average over; the training rows by default (of more than 20,000
-            rows so many, drawn by the seed).
-        by : str, optional
-            A column: one average for each of its levels.
+            rows so many, drawn by the seed). Rows of a fit with `weights` count by
+            their weights: training rows by their own, other rows by the column of
+            that name.
+        by : str or list of str, optional
+            A column: one average for each of its levels. Several columns: one for
+            each combination of levels that occurs.
         se : {"sample", "population"}
             Standard errors for these rows as they are, or for the population that
             they were drawn from, which includes the sampling of the rows. Rows of
@@ -93,31 +94,29 @@ class Averaging:
         """
         results = _results(self)
         sample = sample_of(results, data)
-        averager, division = (
-            averager_of(results, sample, se),
-            Division(sample.frame, by),
-        )
+        averager, division = averager_of(results, sample, se), Division(sample, by)
         weights = averager.weights(division.shares, 1)
-        found = averager.averages(sample.frame, weights)
-        points = averager.influence([found], weights)
-        labels = (
-            pd.Index(["average"]) if by is None else pd.Index(division.levels, name=by)
-        )
+        averages_by_learner = averager.averages([{}], [weights])
+        points = averager.influence(averages_by_learner, [weights])
+        labels = pd.Index(["average"])
+        if division.columns:
+            labels = _level_index([()], division)
         table = pd.DataFrame({"rows": division.counts}, labels)
-        return _made(
+        averages = _made(
             results,
             averager,
-            [found.values],
+            [averages_by_learner[0].values],
             table,
             ("average predictions", se),
             points=points,
         )
+        return replace(averages, by=division.columns)
 
     def avg_effects(
         self,
         variables: Variables | None = None,
         data: DataLike | None = None,
-        by: str | None = None,
+        by: By = None,
         se: str = "sample",
     ) -> "Averages":
         """Average over rows what changes when one predictor moves.
@@ -146,7 +145,8 @@ class Averaging:
         [0.2, 0.8]
         """
         results = _results(self)
-        sample, predictor = sample_of(results, data), predictor_of(results)
+        variables, data = sort_arguments("avg_effects", variables, data)
+        sample, predictor = sample_of(results, data), averaging_predictor(results)
         known = training_frame(results)
         moves = effect_moves(
             variables, predictor, sample.frame if known is None else known
@@ -171,30 +171,57 @@ class Averaging:
         self,
         variables: Variables | None = None,
         data: DataLike | None = None,
-        by: str | None = None,
+        by: By = None,
         step: float | Mapping[str, float] | None = None,
         se: str = "sample",
     ) -> "Averages":
-        """Average over rows the slope of the predictions along one predictor.
+        r"""Average over rows the slope of the predictions along one predictor.
 
         Parameters
         ----------
         variables : str or list of str, optional
-            Numeric predictors; all by default.
+            Predictors; all by default. Factors, which have no slope, appear as
+            contrasts with their first level, as in `avg_effects`.
         data, by, se
             See `avg_predictions`.
         step : float or dict, optional
-            How far the predictor moves, half of it to each side of every row: one
-            standard deviation by default. Trees are step functions: a short step
-            crosses few of their splits, and its slope is mostly noise.
+            Least distance between the two values of a numeric predictor that are
+            compared; one standard deviation by default. Trees are step functions: a
+            short step crosses few of their splits, and its slope is mostly noise.
 
         Returns
         -------
         Averages
-            Differences of predictions over the `step`, which the table shows. A step
-            ends where the training data do (`data`, where results hold none), beyond
-            which forests are flat: the difference is then over the part within their
-            range.
+            A predictor with two values, such as 0 and 1, is moved from one to the
+            other in every row, and the change is divided by their distance; the
+            table shows both. For other numbers it shows the `step`.
+
+        Notes
+        -----
+        The slope of learner b is the mean of secants between observed values of the
+        predictor,
+
+        .. math::
+
+            s_b = \sum_i w_i \,
+            \frac{f_b(x_i^+, z_i) - f_b(x_i^-, z_i)}{x_i^+ - x_i^-} ,
+            \qquad x_i^+ - x_i^- \ge h ,
+
+        where :math:`z_i` are the other predictors of row i, and :math:`w_i` are the
+        weights of the rows, equal unless the fit was weighted. The values
+        :math:`x_i^-` and :math:`x_i^+` are the observed values nearest to the ends of
+        a window of width h about :math:`x_i`, on the outside; a window that leaves the
+        range of the training data (of `data`, where results hold none) is shifted
+        into it, because forests are flat beyond. If the range is shorter than h, both
+        ends of it are compared. So a secant always crosses the splits between two
+        observed values, and it does not matter where between them the splits are: the
+        slope of a 0/1 predictor is the one-unit change, for any `step`; a linear
+        function has its coefficient as slope. The slope is linear in the values
+        of the learners, so that its standard error comes from them as that of a
+        prediction does.
+
+        Rows in which the predictor is missing have no slope, and are left out of its
+        average; the table shows the number of `rows`.
 
         Examples
         --------
@@ -205,35 +232,24 @@ class Averaging:
         [0.5]
         """
         results = _results(self)
-        sample, predictor = sample_of(results, data), predictor_of(results)
+        variables, data = sort_arguments("avg_slopes", variables, data)
+        sample, predictor = sample_of(results, data), averaging_predictor(results)
         known = training_frame(results)
         frame = sample.frame if known is None else known
-        asked = asked_variables(variables, predictor)
-        numeric = [name for name in asked if not is_factor(predictor, name)]
-        if len(numeric) < len(asked) and variables is not None:
-            factors = ", ".join(str(one) for one in asked if one not in numeric)
-            raise ValueError(
-                f"slopes are for numeric predictors; {factors} has levels. Use "
-                "avg_effects."
-            )
-        if not numeric:
-            raise ValueError("the model has no numeric predictor; use avg_effects.")
-        if variables is None and step is None:
-            numeric = varying(numeric, frame)
-        steps = slope_steps(numeric, predictor, frame, step)
-        moves = [
-            slope_move(name, sample.frame, width, frame)
-            for name, width in steps.items()
-        ]
+        slopes = slopes_of(variables, predictor, sample.frame, frame, step)
         table = pd.DataFrame(
-            {"step": list(steps.values())}, pd.Index(list(steps), name="predictor")
-        )
-        found = _moved(
+            {
+                "from": pd.Series([slope.start for slope in slopes], dtype=object),
+                "to": pd.Series([slope.end for slope in slopes], dtype=object),
+                "step": [slope.step for slope in slopes],
+            }
+        ).set_axis(pd.Index([slope.name for slope in slopes], name="predictor"))
+        moves = [slope.move for slope in slopes]
+        averages = _moved(
             results, sample, moves, table, by=by, words=("average slopes", se)
         )
-        others = [name for name in asked if is_factor(predictor, name)]
-        constant = unmoved(variables, predictor, [*steps, *others])
-        return replace(found, constant=constant)
+        constant = unmoved(variables, predictor, list(table.index))
+        return replace(averages, constant=constant)
 
     @with_advice
     def partial_dependence(
@@ -361,31 +377,43 @@ def _moved(
     moves: Sequence[RowMove],
     table: pd.DataFrame,
     *,
-    by: str | None,
+    by: By,
     words: tuple[str, str],
 ) -> "Averages":
     """Average differences between two settings of the rows, over their widths."""
-    averager, division = (
-        averager_of(results, sample, words[1]),
-        Division(sample.frame, by),
-    )
-    shares = division.shares
-    weights = averager.weights(shares, len(moves))
-    found = [averager.slopes(move, weights) for move in moves]
+    averager, division = averager_of(results, sample, words[1]), Division(sample, by)
+    shares = [move.shares_of(division.shares) for move in moves]
+    weights = [averager.weights(own, len(moves)) for own in shares]
+    found = averager.slopes(moves, weights)
     points = averager.influence(found, weights)
     g = len(division.counts)
     places = np.repeat(np.arange(len(table)), g)
     index = table.index
-    if by is not None:
-        pairs = [(name, level) for name in index for level in division.levels]
-        index = pd.MultiIndex.from_tuples(pairs, names=["predictor", by])
+    if division.columns:
+        index = _level_index([(name,) for name in index], division)
     table = table.iloc[places].set_axis(index)
-    table = table.assign(rows=np.tile(division.counts, len(moves)))
-    divisors = np.concatenate([move.divisors(shares) for move in moves])
+    table = table.assign(rows=np.concatenate([(own > 0).sum(axis=1) for own in shares]))
+    pairs = zip(moves, shares, strict=True)
+    divisors = np.concatenate([move.divisors(own) for move, own in pairs])
     values = [one.values for one in found]
-    return _made(
+    averages = _made(
         results, averager, values, table, words, points=points, divisors=divisors
     )
+    return replace(averages, by=division.columns)
+
+
+def _level_index(names: Sequence[tuple[Any, ...]], division: Division) -> pd.Index:
+    """Label every level of a division, once for each of several names before it."""
+    single = len(division.columns) == 1
+    levels = [(level,) if single else level for level in division.levels]
+    tuples = [(*name, *level) for name in names for level in levels]
+    columns = [*(["predictor"] if names[0] else []), *division.columns]
+    index: pd.Index
+    if len(columns) == 1:
+        index = pd.Index(division.levels, name=columns[0])
+    else:
+        index = pd.MultiIndex.from_tuples(tuples, names=columns)
+    return index
 
 
 def _made(

@@ -1,13 +1,36 @@
-"""What the learners of results say beyond the first order."""
+"""What the learners of results say of all predictions: at the reference rows."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from vstatkit._typing import Floats
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.inference.estimate import Estimation
+from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.intervals import (
+    Support,
+    Tails,
+    effective_size,
+    noise_of_skew,
+    shrunken,
+)
 from vstatkit.variance.orders import HigherOrders, measure_orders
 from vstatkit.variance.reference import spread_columns
+from vstatkit.variance.registry import compares_groups
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
+
+TYPICAL_VALUES = 100
+"""Reference values whose variances are pooled."""
+
+TYPICAL_LEARNERS = 750
+"""Most learners that are read for it."""
+
+FEWEST_LEARNERS = 50
+"""Learners with fewer of which variances at reference rows say too little."""
 
 
 def measured_orders(results: "EnsembleResults") -> HigherOrders:
@@ -20,3 +43,75 @@ def measured_orders(results: "EnsembleResults") -> HigherOrders:
         return results.predictor.first(L).values(results.reference)[:L]
 
     return measure_orders(results.design, results.B, values, results.kind)
+
+
+def with_typical(results: "EnsembleResults") -> "EnsembleResults":
+    """Find what intervals of predictions need to know of predictions in general."""
+    predictor, rows = results.predictor, results.reference
+    if predictor is None or rows is None:
+        return results
+    limit = None if results.limit is None else float(np.max(results.limit))
+    how = Estimation(results.design, results.variance, limit, results.orders)
+    found = typical_estimates(predictor, rows, how, results.B)
+    support, tails = results.support, results.tails
+    if support is not None:
+        support = typical_support(support, found, results.design.n)
+    if tails is not None and predictor.centre is not None:
+        tails = Tails()  # other learners may leave the range of the response
+    if tails is not None:
+        tails = typical_tails(tails, found)
+    return replace(results, support=support, tails=tails)
+
+
+def typical_estimates(
+    predictor: Predictor, rows: Floats, how: Estimation, B: int
+) -> Estimates | None:
+    """Estimate at some reference rows; None where too few learners were kept.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Predicts with the learners, of which the first may have been kept alone.
+    rows : ndarray or DataFrame
+        Reference rows.
+    how : Estimation
+        How values become estimates.
+    B : int
+        Learners of the ensemble.
+    """
+    all_of_them = compares_groups(how.method) or how.design.complete
+    L = B if all_of_them else min(B, predictor.n_kept, TYPICAL_LEARNERS)
+    if min(B, FEWEST_LEARNERS) > L or predictor.n_kept < L:
+        return None
+    some = rows[: max(1, TYPICAL_VALUES // predictor.kernel.n_outputs)]
+    return how.of(predictor.first(L).values(some)[:L])
+
+
+def typical_support(support: Support, found: Estimates | None, units: int) -> Support:
+    """Bound the effective number of observations behind a probability."""
+    if found is None:
+        return replace(support, nobs=float(units))
+    size = effective_size(found.estimate, found.components.total, units)
+    return replace(support, nobs=size)
+
+
+def typical_tails(tails: Tails, found: Estimates | None) -> Tails:
+    """Pool variance and skewness over reference rows.
+
+    The skewness is the ratio of sums, of third moments and of variances to the power
+    3/2: skewness of single rows would be too small, as few rows show a long tail.
+    """
+    if found is None or found.scaled.skew is None:
+        return tails
+    unit = found.unit.max()
+    parts = found.scaled.in_units(found.unit / unit)
+    variance = found.positive * (found.unit / unit) ** 2
+    weight = variance**1.5
+    if not weight.sum() > 0 or parts.noise is None or parts.concentration is None:
+        return tails
+    pooled = np.asarray(found.scaled.skew @ weight / weight.sum())
+    # Learners, and so their noise, are the same at all rows.
+    share = np.asarray(parts.noise.sum() / variance.sum())
+    noise = noise_of_skew(share, np.asarray(parts.concentration.mean()), parts.n)
+    skew = float(shrunken(pooled, noise))
+    return replace(tails, error=float(np.sqrt(variance.mean()) * unit), skew=skew)

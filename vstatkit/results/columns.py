@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vstatkit.results.sections import setting_text
-from vstatkit.results.tables import estimates_frame, label_texts
+from vstatkit.results.tables import estimates_frame, label_texts, setting_text
 
 if TYPE_CHECKING:
     from vstatkit.results.averages import Averages
@@ -38,6 +37,9 @@ class Column:
         What is said of the whole model: observations, learners, scores.
     note : str
         What its terms are, where they are not coefficients.
+    own_test : bool
+        Whether p-values do not follow from estimates and standard errors, so that they
+        are shown.
     """
 
     response: str
@@ -45,6 +47,7 @@ class Column:
     frame: pd.DataFrame
     stats: dict[str, Any] = field(default_factory=dict)
     note: str = ""
+    own_test: bool = False
 
 
 def results_column(results: "EnsembleResults", alpha: float = 0.05) -> Column:
@@ -55,7 +58,7 @@ def results_column(results: "EnsembleResults", alpha: float = 0.05) -> Column:
         frame = frame.set_axis(label_texts(results.labels))
         note = ""
     else:
-        frame = effects.set_axis(move_names(effects))
+        frame = effects.set_axis(_add_moves(effects, label_texts(effects.index)))
         note = "change of the mean prediction, the others at the typical row"
     return Column(
         results.info.response,
@@ -68,9 +71,11 @@ def results_column(results: "EnsembleResults", alpha: float = 0.05) -> Column:
 
 def averages_column(averages: "Averages", alpha: float = 0.05) -> Column:
     """Make a column of averages, effects or slopes."""
-    frame = averages.summary_frame(alpha)
-    moved = "from" in frame
-    names = move_names(frame) if moved else label_texts(frame.index)
+    frame, names = averages.summary_frame(alpha), averages.texts
+    if "step" in frame:
+        names = _slope_names(frame, names)
+    elif "from" in frame:
+        names = _add_moves(frame, names)
     note = f"{averages.what} over {averages.rows}, se={averages.se!r}"
     return _asked(averages.results, averages.what, frame.set_axis(names), note)
 
@@ -100,22 +105,29 @@ def transformed_column(made: "Transformed", alpha: float = 0.05) -> Column:
 
 
 def importance_column(importance: "Importance", alpha: float = 0.05) -> Column:
-    """Make a column of importances."""
+    """Make a column of importances.
+
+    They have no t: the standard error of the test is that under the null, and the one
+    that is shown is not. Importances of permuted predictors have no test.
+    """
     found, bounds = importance.frame, importance.conf_int(alpha)
+    tested = "p_value" in found
     frame = pd.DataFrame(
         {
             "estimate": found["importance"],
             "std_error": found["std_error"],
-            "t": found["importance"] / found["std_error"],
-            "p_value": found["pvalue"],
+            "t": np.nan,
+            "p_value": found["p_value"] if tested else np.nan,
             "ci_lower": bounds["lower"],
             "ci_upper": bounds["upper"],
         }
     )
-    note = f"out-of-bag loss that is saved, how={importance.how!r}; one-sided p-values"
+    note = f"out-of-bag loss that is saved, how={importance.how!r}; "
+    note += "one-sided p-values of no saving" if tested else "no tests"
     stats = {OBSERVATIONS: importance.n_rows, "OOB loss": importance.loss}
     names = [str(name) for name in frame.index]
-    return Column("loss", "importance", frame.set_axis(names), stats, note)
+    frame = frame.set_axis(names)
+    return Column("loss", "importance", frame, stats, note, own_test=tested)
 
 
 def _asked(
@@ -126,17 +138,25 @@ def _asked(
     return Column(results.info.response, kind, numbers, fit_stats(results), note)
 
 
-def move_names(frame: pd.DataFrame) -> list[str]:
-    """Name moves of predictors with their ends, which coefficients do not have."""
-    moves = [
-        f"{setting_text(a)} → {setting_text(b)}"
-        for a, b in zip(frame["from"], frame["to"], strict=True)
-    ]
-    if not isinstance(frame.index, pd.MultiIndex):
-        return [f"{one}: {move}" for one, move in zip(frame.index, moves, strict=True)]
+def _add_moves(frame: pd.DataFrame, names: list[str]) -> list[str]:
+    """Add the ends of moves to names, which coefficients do not have."""
+    classes = [""] * len(names)
+    if frame.index.names[-1] == "class":
+        classes = [f" [{level}]" for level in frame.index.get_level_values("class")]
+    rows = zip(names, classes, frame["from"], frame["to"], strict=True)
     return [
-        f"{label[0]}: {move} [{label[-1]}]"
-        for label, move in zip(frame.index, moves, strict=True)
+        f"{name.removesuffix(own)}: {setting_text(a)} → {setting_text(b)}{own}"
+        for name, own, a, b in rows
+    ]
+
+
+def _slope_names(frame: pd.DataFrame, names: list[str]) -> list[str]:
+    """Name slopes as regressions name coefficients: by the predictor, or its level."""
+    predictors = frame.index.get_level_values(0)
+    rows = zip(names, predictors, frame["to"], frame["step"].isna(), strict=True)
+    return [
+        f"{name}[T.{to}]{text.removeprefix(str(name))}" if contrast else text
+        for text, name, to, contrast in rows
     ]
 
 
@@ -159,7 +179,8 @@ def foreign_column(model: Any, alpha: float = 0.05) -> Column:
     params = pd.Series(model.params)
     bse = np.asarray(model.bse, dtype=float)
     bounds = np.asarray(model.conf_int(alpha), dtype=float)
-    columns = [params, bse, params / bse, model.pvalues, bounds[:, 0], bounds[:, 1]]
+    tested = np.where(bse == 0, np.nan, bse)
+    columns = [params, bse, params / tested, model.pvalues, bounds[:, 0], bounds[:, 1]]
     frame = pd.DataFrame(
         {name: np.asarray(one) for name, one in zip(NUMBERS, columns, strict=True)},
         [str(name) for name in params.index],

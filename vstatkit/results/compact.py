@@ -1,4 +1,4 @@
-"""Short lines below the first tables of a summary: the typical row, two diagnoses."""
+"""Short lines below the first tables of a summary."""
 
 import copy
 import textwrap
@@ -7,14 +7,16 @@ import pandas as pd
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
+from vstatkit.inference.influence import influential, most_influential
+from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.sections import (
-    normality_frame,
     number_text,
     percent_text,
-    setting_text,
     shown_rows,
 )
+from vstatkit.results.tables import setting_text
+from vstatkit.sampling.shards import ShardsDesign
 
 MAX_SETTINGS = 12
 """Predictors of the typical row that are written out."""
@@ -64,12 +66,12 @@ def compact_lines(results: EnsembleResults, *, full: bool) -> Lines | None:
     results : EnsembleResults
         What is shown.
     full : bool
-        Whether variances and normality tests have tables of their own.
+        Whether variances and influences have tables of their own.
     """
     lines = {"Typical row:": _typical(results)}
     if not full:
         lines["Variance:"] = _variance(results)
-        lines["Normality:"] = _normality(results)
+        lines["Influence:"] = _influence(results)
     shown = {name: text for name, text in lines.items() if text is not None}
     return Lines(shown) if shown else None
 
@@ -105,13 +107,31 @@ def _range(shares: pd.Series) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def _normality(results: EnsembleResults) -> str | None:
-    frame = normality_frame(results, shown_rows(results.labels))
-    if frame is None:
+def _influence(results: EnsembleResults) -> str | None:
+    """Name the observation that the answer depends on most."""
+    if len(influential(results.design, results.units)) < MIN_OBSERVATIONS:
         return None
-    least = frame[["jarque_bera_p", "omnibus_p"]].min()
-    which = "" if len(frame) == 1 else f" (least of {len(frame)})"
+    shown = shown_rows(results.labels)
+    whole = len(shown) == len(results.labels)
+    if whole:
+        frame = results.most_influential
+    else:
+        frame = most_influential(
+            results.design, results.values[:, shown], results.units
+        )
+    if frame is None or not frame["share"].max() > 0:
+        return None
+    place = int(frame["share"].to_numpy().argmax())
+    unit, share = frame["unit"].iloc[place], frame["share"].iloc[place]
+    whose = "" if len(results.labels) == 1 else f" of '{results.labels[shown[place]]}'"
     return (
-        f"of influence values, Jarque-Bera p {least.iloc[0]:.3f}, omnibus p "
-        f"{least.iloc[1]:.3f}{which}"
+        f"at most {share:.0%} of the variance{whose} is due to one "
+        f"{unit_noun(results)} ({unit})"
     )
+
+
+def unit_noun(results: EnsembleResults) -> str:
+    """Name one unit: an observation, a cluster or a shard."""
+    if isinstance(results.design, ShardsDesign):
+        return "shard"
+    return results.info.units.removesuffix("s")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vstatkit._typing import Labels
+from vstatkit.pickling import pickled_plainly
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.tables import label_texts
 from vstatkit.variance.registry import ESTIMATORS
@@ -22,6 +23,7 @@ MAX_ROWS = 40
 """Most rows that are printed and drawn, unless there are only two estimates."""
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class VarianceComparison:
     """What each variance estimator that applies says about the same learners.
@@ -31,8 +33,7 @@ class VarianceComparison:
     frame : DataFrame
         One row per estimate and estimator, indexed by both: `estimate`; `sampling`,
         the raw sampling variance, negative or not; `se`, the standard error;
-        `mc_se`, the Monte Carlo standard error of the raw total variance; `df`;
-        `ci_lower` and `ci_upper`.
+        `se_mc_error`, its Monte Carlo error; `df`; `ci_lower` and `ci_upper`.
     labels : Index of length m
         Names of the estimates.
     chosen : str
@@ -124,7 +125,7 @@ def _estimated(results: EnsembleResults, alpha: float) -> pd.DataFrame:
             "estimate": found.estimate,
             "sampling": found.components.sampling,
             "se": found.bse,
-            "mc_se": found.components.mc_se,
+            "se_mc_error": found.bse_mc_error,
             "df": found.df,
             "ci_lower": bounds["lower"].to_numpy(),
             "ci_upper": bounds["upper"].to_numpy(),

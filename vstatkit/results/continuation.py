@@ -149,7 +149,7 @@ def rebuilt(
         predictor = replace(predictor, learners=evaluation.learners)
     kernel, oob = recipe.task.kernel, evaluation.oob
     if isinstance(kernel, Predictive) and oob is not None and recipe.y is not None:
-        scores = score_rows(recipe.y, oob, kernel.n_classes)
+        scores = score_rows(recipe.y, oob, kernel)
     grown = replace(
         results,
         design=design,

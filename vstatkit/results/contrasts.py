@@ -39,10 +39,9 @@ def contrasts(
     )
     if together:
         check_together(coefs, constants)
-    info = replace(
-        results.info, title="Linear combinations of estimates", coefficients=True
-    )
+    info = results.info.derived("Linear combinations of estimates")
     support = None if results.support is None else results.support.combined(coefs)
+    tails = None if results.tails is None else results.tails.combined(coefs)
     points = None if results.points is None else results.points.combined(coefs)
     made = replace(
         results,
@@ -50,6 +49,7 @@ def contrasts(
         values=_combined(results.values, coefs),
         limit=_combined_limit(results, coefs),
         support=support,
+        tails=tails,
         labels=pd.Index(names),
         null=constants,
         info=info,
@@ -79,12 +79,14 @@ def with_effects(results: "EnsembleResults") -> "EnsembleResults":
         limit = np.concatenate([own, np.full(e, 2 * own.max())])
     if support is not None:
         support = support.beside(support.of_differences, m, e)
+    tails = None if results.tails is None else results.tails.beside(m, e)
     return replace(
         results,
         values=np.concatenate([results.values, moves.values[:, new]], axis=1),
         labels=pd.Index([*texts, *(names[place] for place in new)]),
         limit=limit,
         support=support,
+        tails=tails,
         effect_values=None,
     )
 

@@ -20,9 +20,10 @@ from vstatkit.ensemble.curves import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.variables import variables_of
+from vstatkit.pickling import pickled_plainly
 from vstatkit.results.averages import AverageTable
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.learners import predictor_of
+from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.moves import (
     check_variable,
     is_factor,
@@ -53,6 +54,7 @@ CURVE_INTERVALS = {1: 20, 2: 8}
 """Intervals of every predictor of accumulated effects."""
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class Curve(AverageTable):
     """An average along one predictor, or over the plane of two, with its uncertainty.
@@ -252,7 +254,7 @@ def dependence(
     se: str,
 ) -> Curve:
     """Partial dependence; see `EnsembleResults.partial_dependence`."""
-    predictor, d = predictor_of(results), len(variables)
+    predictor, d = averaging_predictor(results), len(variables)
     everything = sample_of(results, data, None)
     _checked(variables, predictor)
     if d == 2 and grid is not None and not isinstance(grid, Mapping):
@@ -319,7 +321,7 @@ def accumulated(
     points: int | None,
 ) -> Curve:
     """Accumulated local effects; see `EnsembleResults.accumulated_effects`."""
-    predictor, d = predictor_of(results), len(variables)
+    predictor, d = averaging_predictor(results), len(variables)
     sample = sample_of(results, data, MOST_ROWS)
     _checked(variables, predictor)
     for name in variables:
@@ -360,4 +362,4 @@ def _unbounded(results: EnsembleResults) -> EnsembleResults:
 
 def _cut(sample: Sample, name: str, intervals: int) -> Intervals:
     column: Floats = sample.frame[name].to_numpy(dtype=np.float64)
-    return Intervals.of(name, column, intervals)
+    return Intervals.of(name, column, intervals, sample.weights)

@@ -8,7 +8,7 @@ import pandas as pd
 from vstatkit.formula.frames import first_names
 from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import setting_text
+from vstatkit.results.tables import setting_text
 
 
 def effects_note(results: EnsembleResults) -> str | None:
@@ -36,8 +36,34 @@ def effect_notes(results: EnsembleResults, alpha: float) -> list[str | None]:
         constant_note(constant_predictors(results)),
         _unmoved_note(results),
         _beyond_note(results),
+        _effects_test_note(results, alpha),
         _effects_margin_note(results, alpha),
     ]
+
+
+def _effects_test_note(results: EnsembleResults, alpha: float) -> str | None:
+    frame = results.effects_frame(alpha)
+    return None if frame is None else untested_note(frame, effect_names(frame))
+
+
+def untested_note(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
+    """Explain missing tests.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Column `std_error`.
+    names : sequence of str
+        What the rows are called.
+    """
+    places = np.flatnonzero(frame["std_error"] == 0)
+    if not places.size:
+        return None
+    listed = first_names([names[place] for place in places.tolist()])
+    return (
+        f"No test of {listed} (nan): all learners agree, so that the std err is zero, "
+        "which says nothing about other data."
+    )
 
 
 def _effects_margin_note(results: EnsembleResults, alpha: float) -> str | None:
@@ -60,7 +86,8 @@ def margin_note(frame: pd.DataFrame, names: Sequence[str], alpha: float) -> str 
         Level of the test.
     """
     inside = (frame["ci_lower"] <= 0) & (frame["ci_upper"] >= 0)
-    apart = np.flatnonzero((frame["p_value"] < alpha) == inside)
+    tested = frame["p_value"].notna()
+    apart = np.flatnonzero(tested & ((frame["p_value"] < alpha) == inside))
     if not apart.size:
         return None
     listed = first_names([names[place] for place in apart.tolist()])

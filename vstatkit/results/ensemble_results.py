@@ -28,23 +28,25 @@ from vstatkit.inference.influence import (
     influence_blocks,
     influence_normality,
     influential,
+    most_influential,
 )
-from vstatkit.inference.intervals import Support
+from vstatkit.inference.intervals import Support, Tails
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.precision import Tolerance, tolerance_of
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.options import with_advice
+from vstatkit.pickling import plain_state, take_state
 from vstatkit.results.aiming import Aiming
 from vstatkit.results.asking import Asking
 from vstatkit.results.averaging import Averaging
-from vstatkit.results.beyond import measured_orders
+from vstatkit.results.beyond import measured_orders, with_typical
 from vstatkit.results.checking import Checking
 from vstatkit.results.continuation import Continuation, continued
 from vstatkit.results.effects import effect_estimates, effects_table
 from vstatkit.results.estimated import Estimated
 from vstatkit.results.fitted import Fitted
 from vstatkit.results.model_info import Growth, ModelInfo
-from vstatkit.results.observations import collected_errors
+from vstatkit.results.observations import collected_errors, with_errors
 from vstatkit.results.predicting import Predicting
 from vstatkit.results.short import shown
 from vstatkit.results.tables import (
@@ -105,6 +107,9 @@ class EnsembleResults(
     support : Support or None
         Range of estimates that are probabilities, or made of them; their intervals
         do not leave it.
+    tails : Tails or None
+        What is known of the tails of other predictions, for intervals that allow for
+        skewness.
     kind : KernelKind
         How the kernel depends on its observations.
     reference : ndarray of shape (r, p), DataFrame or None
@@ -113,8 +118,7 @@ class EnsembleResults(
     orders : HigherOrders or None
         What was found there; None if the variance estimator does not use it.
     errors : Errors or None
-        Out-of-bag errors of single observations, in results that were loaded;
-        `out_of_bag_errors` finds them in others.
+        Out-of-bag errors of single observations, and how large they are where.
     recipe : Continuation or None
         How to grow more learners; None where the training data are not available.
     points : RowInfluence or None
@@ -134,6 +138,7 @@ class EnsembleResults(
     null: Floats | None = None
     limit: Floats | float | None = None
     support: Support | None = None
+    tails: Tails | None = None
     kind: KernelKind = KernelKind.UNKNOWN
     reference: Any = None
     orders: HigherOrders | None = None
@@ -143,7 +148,11 @@ class EnsembleResults(
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out of pickles: it holds the data, and any function."""
-        return {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
+        kept = {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
+        return plain_state(kept)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        take_state(self, state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EnsembleResults":
         """Copy the recipe too: in this process the data are at hand."""
@@ -159,7 +168,7 @@ class EnsembleResults(
             self.design, self.values, self.variance, self.limit, self.orders
         )
         null = 0.0 if self.null is None else self.null
-        found = replace(found, null=null, support=self.support)
+        found = replace(found, null=null, support=self.support, tails=self.tails)
         if self.points is None:
             return found
         return population_estimates(
@@ -223,7 +232,10 @@ class EnsembleResults(
         Returns
         -------
         DataFrame
-            Columns `lower` and `upper`. Those of probabilities lie inside [0, 1].
+            Columns `lower` and `upper`. Those of probabilities lie inside [0, 1], those
+            of means of responses without a negative one are not below zero. Intervals
+            of skewed estimates are longer on one side; see "Skewed estimates" in the
+            theory.
         """
         critical = self.band_values(alpha) if simultaneous else None
         bounds = np.column_stack(self.estimates.interval(alpha, critical))
@@ -267,6 +279,21 @@ class EnsembleResults(
         return pd.DataFrame(np.concatenate(blocks, axis=1), index, self.labels)
 
     @cached_property
+    def most_influential(self) -> pd.DataFrame | None:
+        """The observation (or cluster) with the largest influence on each estimate.
+
+        Returns
+        -------
+        DataFrame or None
+            One row per estimate: `unit`, the label of the observation, and `share`,
+            the share of the sampling variance that is due to it, corrected for the
+            Monte Carlo error of the influences. None for designs whose learners come
+            in dependent groups.
+        """
+        frame = most_influential(self.design, self.values, self.units)
+        return None if frame is None else frame.set_axis(self.labels)
+
+    @cached_property
     def normality(self) -> pd.DataFrame:
         """Normality tests of the influence values, one row per estimate."""
         return influence_normality(self.design, self.values).set_axis(self.labels)
@@ -283,10 +310,10 @@ class EnsembleResults(
 
     def effects_frame(self, alpha: float = 0.05) -> pd.DataFrame | None:
         """Tabulate the `effects` with intervals of coverage 1 - alpha."""
-        return effects_table(self.effect_values, self._effect_estimates, alpha)
+        return effects_table(self.effect_values, self.effect_estimates, alpha)
 
     @cached_property
-    def _effect_estimates(self) -> Estimates | None:
+    def effect_estimates(self) -> Estimates | None:
         """Estimates behind the effects."""
         return effect_estimates(self)
 
@@ -295,7 +322,13 @@ class EnsembleResults(
         """When the standard errors are known well enough; see `fit`."""
         growth = self.info.growth
         shards = isinstance(self.design, ShardsDesign)
-        return tolerance_of(growth.tol, growth.atol, self.limit, replicates=shards)
+        return tolerance_of(
+            growth.tol,
+            growth.atol,
+            self.limit,
+            share=self.info.scale_share,
+            replicates=shards,
+        )
 
     @property
     def diagnostics(self) -> pd.DataFrame:
@@ -316,10 +349,11 @@ class EnsembleResults(
         return diagnostics_frame(self.estimates, self.labels, self.tolerance, self.k)
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper mc_se`.
+        """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper`.
 
-        `mc_se` is no error of the mean: it is the Monte Carlo standard error of the
-        variance estimate (the raw `total` of `components`), in squared units.
+        The last column, `se_mc_error`, is the Monte Carlo error of `mean_se`, in its
+        unit: how much another seed would change the standard error. `components.mc_se`
+        is that of the variance.
         """
         return mean_frame(self.estimates, self.labels, alpha)
 
@@ -337,7 +371,7 @@ class EnsembleResults(
         orders = self.orders
         if ESTIMATORS[method].beyond and orders is None:
             orders = measured_orders(self)
-        return replace(self, variance=method, orders=orders)
+        return with_typical(replace(self, variance=method, orders=orders))
 
     def more(
         self,
@@ -381,9 +415,8 @@ class EnsembleResults(
         """
         tol = self.tolerance.tol if tol is None else tol
         atol = self.info.growth.atol if atol is None else atol
-        return continued(
-            self, B, Growth(tol, max_B, atol), n_jobs=n_jobs, progress=progress
-        )
+        growth = Growth(tol, max_B, atol)
+        return with_errors(continued(self, B, growth, n_jobs=n_jobs, progress=progress))
 
     def __repr__(self) -> str:
         drawn = f"{self.info.kernel}, n={self.design.n}, k={self.k}, B={self.B}"

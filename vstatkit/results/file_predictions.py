@@ -1,8 +1,9 @@
 """Predictions of data that need not fit into memory, written to a file as they come."""
 
 import os
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,10 @@ from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.results.learners import predictor_of
+from vstatkit.scratch import is_alive, removed_if_ended
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.sources.source import Source, required, sliced
+from vstatkit.sources.store import check_directory
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -54,6 +57,7 @@ def write_predictions(
     path = Path(out)
     if path.suffix.lower() not in KINDS:
         raise DataError(f"`out` must end in {', '.join(KINDS)}; got {path}.")
+    check_directory(path)
     with _placed(path) as beside, _writer(path, beside) as write:
         first = 0
         for batch in _batches(results, data):
@@ -129,12 +133,25 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
 @contextmanager
 def _placed(path: Path) -> Iterator[Path]:
     """Give a name to write under; what was written whole is moved into place."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    machine = f".{path.name}.{socket.gethostname()}"
+    _remove_abandoned(path.parent, machine)
+    beside = path.with_name(f"{machine}.{os.getpid()}.part")
+    with removed_if_ended(beside):
+        try:
+            yield beside
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _remove_abandoned(directory: Path, machine: str) -> None:
+    """Remove parts that killed processes of this machine have left."""
+    for part in directory.iterdir():
+        rest = part.name.removeprefix(f"{machine}.").removesuffix(".part")
+        named = part.name == f"{machine}.{rest}.part" and rest.isdecimal()
+        if named and not is_alive(int(rest)):
+            with suppress(OSError):  # another process was faster, or has it open
+                part.unlink()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What each predictor saves of the out-of-bag loss."""
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -8,31 +9,47 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from vstatkit._typing import Floats, Ints
+from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.copies import How, check_how
-from vstatkit.ensemble.losses import Saved, mean_saved, saved_losses
-from vstatkit.ensemble.refitted import Reader, grown, on_design
+from vstatkit.ensemble.explained import LeftOut, Others, predict_left_out
+from vstatkit.ensemble.losses import Saved, mean_saved, saved_losses, targets
+from vstatkit.ensemble.refitted import Reader
+from vstatkit.inference.estimate import estimate
 from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.multiple import benjamini_hochberg, holm
-from vstatkit.results.asked import Asked
-from vstatkit.results.feature_tests import check_number
+from vstatkit.inference.population import (
+    RowInfluence,
+    population_estimates,
+    row_influence,
+)
+from vstatkit.pickling import pickled_plainly
+from vstatkit.results.asked import Asked, check_number
+from vstatkit.results.rows import training_weights
 from vstatkit.results.tabular import Tabular
+from vstatkit.sampling.streams import Purpose, stream
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from vstatkit.results.ensemble_results import EnsembleResults
 
+Variables = str | Sequence[str | Sequence[str]] | None
+"""Predictors, and sets of predictors; None for all predictors one by one."""
+
 LEARNERS = 500
 """Learners that are asked, unless told otherwise."""
+
+WEIGHT_POWER = 2
+"""Power of one minus the leverage by which rows count in the test."""
 
 THROUGH = ("iid", "balanced")
 """Designs in which what units do through learners is seen in those without them.
 
-Of others the standard errors are those of the rows by themselves.
+Of others p-values are by the rows alone, and there are no intervals.
 """
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class Importance(Tabular):
     """What each predictor saves of the out-of-bag loss.
@@ -40,15 +57,17 @@ class Importance(Tabular):
     Attributes
     ----------
     frame : DataFrame
-        One row per predictor: `importance`, the mean loss that it saves; `std_error`;
-        `share` of the loss that there is; `pvalue` of the null that it saves nothing
-        (one-sided); `holm` and `bh`, the same adjusted for the number of predictors.
+        One row per predictor, or set of predictors: `importance`, the mean loss that
+        it saves; `std_error` of that over data sets, missing where it is not known;
+        `share` of the loss that there is; `p_value` of the null that it saves nothing
+        (one-sided, by a standard error under the null); `holm` and `bh`, the same
+        adjusted for the number of rows. There are no p-values for `how="permute"`.
     loss : float
         Out-of-bag loss of the learners that were asked: mean squared error, of classes
         that of their probabilities.
     how : str
         What took the place of each predictor.
-    df : int
+    df : Series
         Degrees of freedom of the standard errors.
     n_rows : int
         Rows that were predicted out of bag.
@@ -59,7 +78,7 @@ class Importance(Tabular):
     >>> data = vs.datasets.mars(100, rng=1)
     >>> found = vs.fit("y ~ x1 + x4", data, B=100, rng=1).importance()
     >>> list(found.frame)
-    ['importance', 'std_error', 'share', 'pvalue', 'holm', 'bh']
+    ['importance', 'std_error', 'share', 'p_value', 'holm', 'bh']
     >>> (found.conf_int()["lower"] > 0).to_dict()["x4"]
     True
     """
@@ -67,18 +86,22 @@ class Importance(Tabular):
     frame: pd.DataFrame
     loss: float
     how: str
-    df: int
+    df: pd.Series
     n_rows: int
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals of the importances, by Student's t."""
+        """Compute intervals by Student's t; missing for `how="permute"`.
+
+        They cover the expected importance: its mean over data sets of this size, each
+        with an ensemble of its own.
+        """
         check_alpha(alpha)
         half = stats.t.isf(alpha / 2, self.df) * self.frame["std_error"]
         centre = self.frame["importance"]
         return pd.DataFrame({"lower": centre - half, "upper": centre + half})
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
-        """Draw the importances with their intervals, the largest on top."""
+        """Draw the importances with their intervals, if known, the largest on top."""
         from vstatkit.results.answer_plots import draw_importance  # noqa: PLC0415
 
         return draw_importance(self, alpha, ax)
@@ -91,8 +114,11 @@ class Importance(Tabular):
         )
 
     def __repr__(self) -> str:
-        real = int((self.frame["holm"] < 0.05).sum())
-        return f"<Importance: {len(self.frame)} predictors, {real} with holm < 0.05>"
+        number = len(self.frame)
+        said = f"how={self.how!r}"
+        if "holm" in self.frame:
+            said = f"{int((self.frame['holm'] < 0.05).sum())} with holm < 0.05"
+        return f"<Importance: {number} predictor{'s'[: number != 1]}, {said}>"
 
     def _repr_html_(self) -> str:
         return str(self.frame.to_html())
@@ -100,7 +126,7 @@ class Importance(Tabular):
 
 def importance(
     results: "EnsembleResults",
-    variables: Sequence[str] | None,
+    variables: Variables,
     *,
     how: How,
     copies: int,
@@ -110,25 +136,50 @@ def importance(
     check_how(how)
     check_number("copies", copies)
     asked = Asked.of(results, learners, "importance", LEARNERS)
-    names = asked.names(asked.coding.variables if variables is None else variables)
+    sets = _sets(asked, variables)
     full = asked.reader([asked.design_matrix])
-    rows, found = {}, None
-    for name in names:
-        found = _saved(asked, full, _tables(asked, name, how, copies), how)
+    sampling = training_weights(results)
+    if sampling is not None:
+        sampling = sampling[_rows(asked)]
+    lines, found = {}, None
+    for label, names in sets.items():
+        found, leverage = _saved(asked, full, names, how, copies)
         if not np.isfinite(found.base).any():
             raise ValueError(
                 "importance needs rows that some learners have not seen; every learner "
                 "has seen every row. Use a smaller `k`."
             )
-        rows[name] = _row(asked, found)
+        lines[label] = _line(asked, found, sampling, leverage)
     assert found is not None
-    base = found.base[np.isfinite(found.base)]
-    frame = pd.DataFrame.from_dict(rows, orient="index")
-    frame["holm"] = holm(frame["pvalue"].to_numpy())
-    frame["bh"] = benjamini_hochberg(frame["pvalue"].to_numpy())
-    frame.index.name = "predictor"
-    n_units = len(np.unique(_units(asked)[np.isfinite(found.base)]))
-    return Importance(frame, float(base.mean()), how, n_units - 1, len(base))
+    known = np.isfinite(found.base)
+    frame = pd.DataFrame.from_dict(lines, orient="index")
+    df = frame.pop("df")
+    if how == "permute":
+        frame = frame.drop(columns="p_value")
+    else:
+        frame["holm"] = holm(frame["p_value"].to_numpy())
+        frame["bh"] = benjamini_hochberg(frame["p_value"].to_numpy())
+    frame.index.name = df.index.name = "predictor"
+    loss = float(_shares(sampling, known) @ found.base[known])
+    return Importance(frame, loss, how, df, int(known.sum()))
+
+
+def _sets(asked: Asked, variables: Variables) -> dict[str, list[str]]:
+    """Label the sets of predictors that are tested, most of one predictor each."""
+    if variables is None:
+        variables = asked.coding.variables
+    given = [variables] if isinstance(variables, str) else list(variables)
+    if not given:
+        raise ValueError("name at least one predictor.")
+    sets = [asked.names(one) for one in given]
+    return {", ".join(names): names for names in sets}
+
+
+def _shares(sampling: Floats | None, known: Bools) -> Floats:
+    """Give the weights of known rows in a mean; they add up to one."""
+    if sampling is None:
+        return np.full(int(known.sum()), 1 / known.sum())
+    return np.asarray(sampling[known] / sampling[known].sum())
 
 
 def _rows(asked: Asked) -> Ints:
@@ -144,33 +195,98 @@ def _units(asked: Asked) -> Ints:
     return rows if members is None else members[rows]
 
 
-def _tables(asked: Asked, name: str, how: How, copies: int) -> list[Floats]:
-    """Code the data with copies of one predictor."""
-    made = asked.copier().copies([name], how, copies)
-    return [asked.coding.matrix(one) for one in made]
+def _saved(
+    asked: Asked, full: Reader, names: list[str], how: How, copies: int
+) -> tuple[Saved, Floats | None]:
+    """Compare losses with those that copies leave; give leverages for the test."""
+    kernel: Any = asked.task.kernel
+    rows, y = _rows(asked), asked.recipe.y
+    assert y is not None
+    copier = asked.copier()
+    if how == "permute":
+        reduced = replace(
+            full, tables=_tables(asked, copier.copies(names, how, copies))
+        )
+        return saved_losses(full, reduced, y, rows, kernel.n_classes), None
+    others = copier.others(names)
+    made = copier.copies(names, how, copies, others)
+    reduced = replace(full, tables=_tables(asked, made))
+    found = _expected(asked, names, others)
+    expected = np.column_stack([one.mean for one in found])
+    leverage = np.max([one.leverage for one in found], axis=0)
+    saved = saved_losses(full, reduced, y, rows, kernel.n_classes, expected=expected)
+    return saved, leverage[rows]
 
 
-def _saved(asked: Asked, full: Reader, tables: list[Floats], how: How) -> Saved:
-    """Compare losses with those that copies of one predictor leave."""
-    if how == "drop":
-        task = on_design(asked.task, tables[0])
-        learners = grown(task, asked.n_learners, asked.n_jobs)
-        reduced = Reader(task, learners, tuple(tables), asked.n_jobs)
-    else:
-        reduced = replace(full, tables=tuple(tables))
+def _tables(asked: Asked, made: Iterable[pd.DataFrame]) -> tuple[Floats, ...]:
+    """Code data with copies of some predictors."""
+    return tuple(asked.coding.matrix(one) for one in made)
+
+
+def _expected(asked: Asked, names: list[str], others: Others) -> list[LeftOut]:
+    """Predict the response, or each class, from all predictors but some."""
     kernel: Any = asked.task.kernel
     assert asked.recipe.y is not None
-    return saved_losses(full, reduced, asked.recipe.y, _rows(asked), kernel.n_classes)
+    key = zlib.crc32("\0".join(names).encode())
+    rng = stream(asked.results.seed, key, Purpose.QUESTION)
+    aims = targets(asked.recipe.y, kernel.n_classes)
+    return [predict_left_out(column, others, rng) for column in aims.T]
 
 
-def _row(asked: Asked, found: Saved) -> dict[str, float]:
-    design = asked.results.design
+def _line(
+    asked: Asked, found: Saved, sampling: Floats | None, leverage: Floats | None
+) -> dict[str, float]:
+    """Compute a line of the table."""
+    design, units = asked.results.design, _units(asked)
     through = design.name in THROUGH
-    one = mean_saved(found, design, _units(asked), through=through)
-    loss = float(np.nanmean(found.base))
+    weights = np.ones(len(found.saved)) if sampling is None else sampling
+    known = np.isfinite(found.saved)
+    saved = float(_shares(sampling, known) @ found.saved[known])
+    error = df = pvalue = np.nan
+    if leverage is not None:
+        counted = weights * (1 - leverage) ** WEIGHT_POWER
+        test = mean_saved(
+            found.weighted(counted),
+            design,
+            units,
+            through=through,
+            freedom=float(np.average(leverage, weights=counted)),
+        )
+        pvalue = test.pvalue
+    if leverage is not None and through:
+        error, df = _spread(asked, found, sampling)
+        # Where nothing is saved there is no first order, and the second has its own.
+        own = mean_saved(found.weighted(weights), design, units, skewness=False)
+        error = max(error, own.error)
+    loss = float(_shares(sampling, known) @ found.base[known])
     return {
-        "importance": one.mean,
-        "std_error": one.error,
-        "share": one.mean / loss if loss > 0 else 0.0,
-        "pvalue": one.pvalue,
+        "importance": saved,
+        "std_error": error,
+        "share": saved / loss if loss > 0 else 0.0,
+        "p_value": pvalue,
+        "df": df,
     }
+
+
+def _spread(asked: Asked, found: Saved, sampling: Floats | None) -> tuple[float, float]:
+    r"""Estimate the standard error of a mean saving over data sets, and its df.
+
+    Notes
+    -----
+    A unit counts through its own rows, whose savings are as large as they are, and
+    through the learners that saw it. Savings are linear in the learners to the first
+    order, with the values :math:`\bar d + L \sum_i w_i p_{bi}` for weights w that add
+    up to one, so that the standard error is that of an average over rows; see
+    `population_estimates`.
+    """
+    results = asked.results
+    known = np.isfinite(found.saved)
+    saved, L = found.saved[known], len(found.parts)
+    shares = _shares(sampling, known)
+    values = shares @ saved + L * (found.parts[:, known] @ shares)[:, None]
+    units = _units(asked)[known]
+    rows = row_influence(saved[:, None], shares, units, results.design.n)
+    first = estimate(results.design, values, results.variance)
+    points = RowInfluence(rows, shared=True)
+    made = population_estimates(first, results.design, values, points, None)
+    return float(made.bse[0]), float(made.df[0])

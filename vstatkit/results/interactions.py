@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
 from vstatkit.inference.pooled import pooled_test
 from vstatkit.results.answers import InteractionTest
-from vstatkit.results.asked import Asked, differences
-from vstatkit.results.feature_tests import check_number
+from vstatkit.results.asked import Asked, check_number, differences
 from vstatkit.sampling.streams import Purpose, stream
 
 if TYPE_CHECKING:
@@ -144,10 +144,35 @@ def _settings(asked: Asked, name: str, grid: int) -> list[Any]:
     if name in asked.coding.categorical:
         chosen = list(column.value_counts().index[:grid])
     else:
-        shares = (np.arange(grid) + 0.5) / grid
-        chosen = list(np.unique(np.quantile(column, shares, method="nearest")))
+        chosen = list(grid_values(column.to_numpy(), grid))
     if len(chosen) < 2:
         raise ValueError(f"{name!r} has one value only, so that nothing can interact.")
+    return chosen
+
+
+def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
+    """Choose values of a column: all, if they are few, or quantiles.
+
+    Where quantiles coincide, because many rows have the same value, quantiles of the
+    other rows are added.
+
+    Examples
+    --------
+    >>> grid_values(np.array([0, 0, 0, 0, 0, 0, 0, 1]), 3).tolist()
+    [0, 1]
+    >>> grid_values(np.array([0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]), 3).tolist()
+    [0, 2, 3]
+    """
+    values = np.unique(column)
+    if len(values) <= number:
+        return values
+    chosen = values[:0]
+    while len(chosen) < number:
+        rest = np.sort(column[~np.isin(column, chosen)])
+        missing = number - len(chosen)
+        shares = (np.arange(missing) + 0.5) / missing
+        nearest = np.round(shares * (len(rest) - 1)).astype(int)
+        chosen = np.union1d(chosen, rest[nearest])
     return chosen
 
 

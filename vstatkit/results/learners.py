@@ -1,8 +1,12 @@
 """The learners of results, where they are."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from vstatkit.ensemble.keeping import learner_bytes
+from vstatkit.ensemble.memory import shown
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.refitting import PassingLearner
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -17,9 +21,35 @@ def predictor_of(results: "EnsembleResults") -> Predictor:
             "other results. The estimates are in `params` and `summary()`."
         )
     if results.predictor.n_kept < results.B:
-        raise ValueError(
-            f"of {results.B:,} learners only {results.predictor.n_kept:,} were "
-            "kept, so these results do not predict. Give the query points to `fit` as "
-            "`at`, or fit with keep_learners=True."
-        )
+        raise ValueError(_missing_learners(results.predictor, results.B))
     return results.predictor
+
+
+def averaging_predictor(results: "EnsembleResults") -> Predictor:
+    """Give what averages over rows: learners that were not kept are fitted again.
+
+    Every learner is fitted again in each pass over the learners; averages need one.
+    """
+    predictor, recipe = results.predictor, results.recipe
+    if predictor is None or recipe is None or recipe.centre is not None:
+        return predictor_of(results)
+    missing = range(len(predictor.learners), results.B)
+    if not missing:
+        return predictor
+    learners = [PassingLearner(recipe.task, number) for number in missing]
+    return replace(
+        predictor, learners=predictor.learners + learners, progress=recipe.progress
+    )
+
+
+def _missing_learners(predictor: Predictor, B: int) -> str:
+    """Explain that learners are missing, and what to do about it."""
+    kept, size = predictor.n_kept, ""
+    if kept:
+        each = learner_bytes(predictor.learners[:kept]) / kept
+        size = f" (about {shown(each * B)} in all)"
+    return (
+        f"predictions need all {B:,} learners, and only {kept:,} were kept. Fit again "
+        f"with keep_learners=True{size}, or with a smaller `B` (`max_B` for B='auto'). "
+        "Query points that `fit` gets as `at` need no learners to be kept."
+    )

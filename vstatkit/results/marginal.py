@@ -18,6 +18,7 @@ from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import kind_of
 from vstatkit.results.learners import predictor_of
+from vstatkit.results.moves import observed_values
 from vstatkit.results.rows import average_orders, predictor_names, training_rows
 
 if TYPE_CHECKING:
@@ -135,11 +136,24 @@ class EnsembleModel:
         training = training_rows(self.ensemble)
         for name in training.select_dtypes("number").columns:
             steps = (frame[name] - before[name]).abs()
-            if 0 < steps.max() < SHORT * training[name].std():
+            if not steps.max() > 0:
+                continue
+            values = observed_values(training, name)
+            ends = np.concatenate([before[name], frame[name]])
+            if values.size == 2 and not np.isin(ends, values).all():
+                raise ValueError(
+                    f"{name!r} has two values, {values[0]:g} and {values[1]:g}, and "
+                    "trees know nothing in between or beyond: compare these two with "
+                    "comparisons(), or use avg_slopes() of the results."
+                )
+            spread = float(training[name].std())
+            least = max(SHORT * spread, float(np.diff(values).min(initial=spread)))
+            if steps.max() < least:
                 raise ValueError(
                     f"a step of {steps.max():.2g} in {name!r} is too short for a slope "
                     "of trees, which are step functions: give `eps` a length that "
-                    f"matters, such as eps={training[name].std():.2g}."
+                    f"matters, such as eps={max(spread, least):.2g}, or "
+                    "use avg_slopes() of the results."
                 )
 
     def get_predict(self, params: Floats, newdata: Floats) -> Any:

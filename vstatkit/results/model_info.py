@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
+from vstatkit.pickling import pickled_plainly
 from vstatkit.showing import short_repr
 
 
@@ -61,7 +62,13 @@ class Aim:
     bias_error: tuple[float, ...] = ()
     mix: str | None = None
 
+    @property
+    def without_bias(self) -> "Aim":
+        """For other estimates than those whose bias was estimated."""
+        return replace(self, bias=(), bias_error=())
 
+
+@pickled_plainly
 @dataclass(frozen=True)
 class ModelInfo:
     """What the header of a summary says.
@@ -96,6 +103,11 @@ class ModelInfo:
         What intervals of trees in stages aim at.
     weights, groups : str or None
         The column that they were, "given" if it has no name; None without them.
+    data_notes : tuple of str
+        What is probably wrong with the data, one sentence each.
+    scale_share : float
+        Robust scale of the response over half its range, at most one; see
+        `robust_share`.
     """
 
     title: str
@@ -113,5 +125,16 @@ class ModelInfo:
     aim: Aim | None = None
     weights: str | None = None
     groups: str | None = None
+    data_notes: tuple[str, ...] = ()
+    scale_share: float = 1.0
 
     __repr__ = short_repr
+
+    def derived(self, title: str) -> "ModelInfo":
+        """Describe estimates that are computed from others: averages, contrasts.
+
+        The bias that was estimated belongs to the query points, and is left out: the
+        covariances of these biases, which a combination would need, are not known.
+        """
+        aim = None if self.aim is None else self.aim.without_bias
+        return replace(self, title=title, coefficients=True, aim=aim)

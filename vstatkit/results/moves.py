@@ -1,12 +1,13 @@
 """Which predictors move, how far, and what the averages of it are called."""
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Labels
+from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.ensemble.averages import RowMove
 from vstatkit.ensemble.effects import QUANTILES, moves_of
 from vstatkit.ensemble.prediction import Predictor
@@ -16,6 +17,10 @@ from vstatkit.results.rows import predictor_names
 
 Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
 """Predictors that move; a mapping says from where to where."""
+
+
+ROUNDING = 1e-9
+"""Share of a predictor's range by which rounding may move the end of a step."""
 
 
 class Move(NamedTuple):
@@ -54,7 +59,7 @@ def check_variable(name: Any, names: Sequence[Any]) -> None:
 
 def is_factor(predictor: Predictor, name: Any) -> bool:
     """Whether a predictor is a category."""
-    return predictor.coding is not None and name in predictor.coding.categorical
+    return predictor.is_category(name)
 
 
 def asked_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
@@ -70,6 +75,35 @@ def asked_variables(variables: Variables | None, predictor: Predictor) -> list[A
     return asked
 
 
+def sort_arguments(
+    method: str, variables: Any, data: DataLike | None
+) -> tuple[Any, DataLike | None]:
+    """Take rows that were given in the place of `variables` as `data`.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"x": [1.0]})
+    >>> variables, data = sort_arguments("avg_effects", rows, None)
+    >>> variables is None, data is rows
+    (True, True)
+    """
+    if not _are_rows(variables):
+        return variables, data
+    if data is not None:
+        raise ValueError(
+            f"{method}() takes predictors as `variables` and rows as `data`; got rows "
+            f"as both. Write {method}(data=...) for the rows to average over."
+        )
+    return None, variables
+
+
+def _are_rows(variables: Any) -> bool:
+    """Whether an argument is a table of rows, and not names of predictors."""
+    table = hasattr(variables, "to_pydict") or hasattr(variables, "get_columns")
+    array = isinstance(variables, np.ndarray) and variables.ndim == 2
+    return table or array or isinstance(variables, pd.DataFrame)
+
+
 def listed(variables: Sequence[Any]) -> tuple[Any, ...]:
     """List arguments that were given one by one, or as scikit-learn takes them.
 
@@ -78,6 +112,10 @@ def listed(variables: Sequence[Any]) -> tuple[Any, ...]:
     >>> listed(("age", "dose")), listed((["age", "dose"],))
     (('age', 'dose'), ('age', 'dose'))
     """
+    if any(map(_are_rows, variables)):
+        raise ValueError(
+            "predictors are given by their names, rows by their keyword: data=..."
+        )
     if len(variables) == 1 and isinstance(variables[0], list | tuple):
         return tuple(variables[0])
     return tuple(variables)
@@ -86,26 +124,43 @@ def listed(variables: Sequence[Any]) -> tuple[Any, ...]:
 def effect_moves(
     variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
 ) -> list[Move]:
-    """Move as the effects table does: between quantiles, or from the first level."""
+    """Move as the effects table does: between quantiles, or from the reference."""
     if isinstance(variables, Mapping):
         asked_variables(list(variables), predictor)
-        return [Move(name, *ends) for name, ends in variables.items()]
+        return [Move(name, *_both_ends(name, ends)) for name, ends in variables.items()]
     moves: list[Move] = []
+    coding = predictor.coding
     for name in asked_variables(variables, predictor):
         known = variables_of(frame)
         factor = is_factor(predictor, name)
         ends = None if factor else known.quantiles([name], QUANTILES)[name]
-        moves += [Move(name, *one) for one in moves_of(known, name, ends)]
+        reference = None if coding is None else coding.reference(name)
+        moves += [Move(name, *one) for one in moves_of(known, name, ends, reference)]
     if not moves:
-        asked = asked_variables(variables, predictor)
-        if not asked:
-            raise ValueError(f"there is nothing to move: {there_are(asked)}")
-        names = ", ".join(map(str, asked))
-        raise ValueError(
-            f"there is nothing to move: {names} has the same value in every row. Ask "
-            "for a predictor that varies."
-        )
+        raise ValueError(nothing_moves(asked_variables(variables, predictor)))
     return moves
+
+
+def _both_ends(name: Any, ends: Any) -> Any:
+    """Check what a predictor moves between."""
+    if isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2:
+        return ends
+    raise ValueError(
+        f"a dict of `variables` gives both ends of each move, such as "
+        f"{{{name!r}: (0, 1)}}; got {reprlib.repr(ends)}. Rows to average over are "
+        "given as data=..."
+    )
+
+
+def nothing_moves(asked: Sequence[Any]) -> str:
+    """Explain why no predictor can be moved."""
+    if not asked:
+        return f"there is nothing to move: {there_are(asked)}"
+    names = ", ".join(map(str, asked))
+    return (
+        f"there is nothing to move: {names} has the same value in every row. Ask for "
+        "a predictor that varies."
+    )
 
 
 def unmoved(
@@ -117,55 +172,157 @@ def unmoved(
 
 
 def varying(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
-    """List the predictors that have more than one value; all of them if none has."""
-    return [one for one in names if frame[one].min() < frame[one].max()] or list(names)
+    """List the predictors that have more than one value."""
+    return [name for name in names if frame[name].min() < frame[name].max()]
 
 
-def slope_steps(
-    asked: Sequence[Any], predictor: Predictor, frame: pd.DataFrame, step: Any
-) -> dict[Any, float]:
-    """Choose how far a numeric predictor moves; one standard deviation by default."""
-    steps: dict[Any, float] = {}
-    for name in asked:
-        given = step.get(name) if isinstance(step, Mapping) else step
-        width = float(frame[name].std()) if given is None else float(given)
-        if not (np.isfinite(width) and width > 0):
-            if given is None:
-                raise ValueError(
-                    f"{name!r} has the same value in every row, and so no slope. Leave "
-                    "it out, or give `step`."
-                )
-            raise ValueError(
-                f"the step of {name!r} must be a positive number; got {given!r}."
-            )
-        steps[name] = width
-    return steps
+def observed_values(frame: pd.DataFrame, name: Any) -> Floats:
+    """List the distinct values of a numeric predictor, ascending."""
+    column = frame[name].to_numpy(dtype=np.float64)
+    return np.unique(column[np.isfinite(column)])
+
+
+def slope_width(name: Any, frame: pd.DataFrame, step: Any) -> float:
+    """Choose the least distance of a slope; one standard deviation by default."""
+    given = step.get(name) if isinstance(step, Mapping) else step
+    width = float(frame[name].std()) if given is None else float(given)
+    if np.isfinite(width) and width > 0:
+        return width
+    if given is None:
+        raise ValueError(
+            f"{name!r} has the same value in every row, and so no slope. Leave it "
+            "out, or give `step`."
+        )
+    raise ValueError(f"the step of {name!r} must be a positive number; got {given!r}.")
 
 
 def slope_move(
-    name: Any, rows: pd.DataFrame, width: float, frame: pd.DataFrame
+    name: Any, rows: pd.DataFrame, width: float, observed: Floats
 ) -> RowMove:
-    """Move every row half a step to each side, within the range of a frame.
+    r"""Move every row between two observed values at least a width apart.
 
-    Beyond it forests are flat, which tells nothing of slopes. Rows that lie beyond it
-    move towards it only; a predictor that does not vary has no range.
+    Parameters
+    ----------
+    name : str
+        A numeric predictor.
+    rows : DataFrame
+        Rows that move.
+    width : float
+        Least distance between the two values, as far as the range allows.
+    observed : ndarray
+        Distinct values of the predictor in the training data, ascending.
+
+    Notes
+    -----
+    The window of a row at x has the given width h, is centred at x, and is shifted
+    into the range :math:`[a, b]` of the observed values where it leaves it. Its ends
+    are moved outwards to the nearest observed values:
+
+    .. math::
+
+        x^- = \max\{v : v \le l\}, \quad x^+ = \min\{v : v \ge l + h\}, \qquad
+        l = \min\{\max(x - h/2, a), b - h\} .
+
+    If h exceeds the range, both ends are those of the range. Trees split between
+    observed values, so that the difference between two of them does not depend on
+    where exactly. A single observed value has no such neighbours: rows move by half
+    a width to each side of where they are. Rows without a value do not count.
 
     Examples
     --------
-    >>> data = pd.DataFrame({"x": [0.0, 5.0, 10.0]})
-    >>> move = slope_move("x", data, 4.0, data)
+    >>> data = pd.DataFrame({"x": [0.0, 3.0, 5.0, 10.0], "d": [0, 1, 0, 0]})
+    >>> move = slope_move("x", data, 4.0, np.array([0.0, 3.0, 5.0, 10.0]))
     >>> move.start["x"].tolist(), move.end["x"].tolist(), move.widths.tolist()
-    ([0.0, 3.0, 8.0], [2.0, 7.0, 10.0], [2.0, 4.0, 2.0])
+    ([0.0, 0.0, 3.0, 5.0], [5.0, 5.0, 10.0, 10.0], [5.0, 5.0, 7.0, 5.0])
+    >>> move = slope_move("d", data, 0.5, np.array([0.0, 1.0]))
+    >>> move.start["d"].tolist(), move.end["d"].tolist()
+    ([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])
     """
     x = rows[name].to_numpy(dtype=np.float64)
-    low, high = float(frame[name].min()), float(frame[name].max())
-    start, end = x - width / 2, x + width / 2
-    if low < high:
-        start = np.maximum(start, np.minimum(low, x))
-        end = np.minimum(end, np.maximum(high, x))
-    went = end - start
-    # A missing value stays where it is, and so does one that the step cannot move.
-    return RowMove({name: start}, {name: end}, np.where(went > 0, went, width))
+    if observed.size < 2:
+        start, end = x - width / 2, x + width / 2
+    else:
+        low, high = observed[0], observed[-1]
+        left = np.maximum(np.minimum(np.maximum(x - width / 2, low), high - width), low)
+        slack = min(ROUNDING * (high - low), width / 4)
+        below = np.searchsorted(observed, left + slack, side="right") - 1
+        above = np.searchsorted(observed, left + width - slack, side="left")
+        start = observed[np.clip(below, 0, observed.size - 1)]
+        end = observed[np.clip(above, 0, observed.size - 1)]
+    known = ~np.isnan(x)
+    widths = np.where(known, end - start, width)
+    return RowMove({name: start}, {name: end}, widths, None if known.all() else known)
+
+
+class Slope(NamedTuple):
+    """A slope along a numeric predictor, or a contrast between levels of a factor.
+
+    Attributes
+    ----------
+    name : str
+        The predictor.
+    start, end : object
+        Both values, where they are the same for all rows: levels of a factor, or of a
+        predictor with two values; None otherwise.
+    step : float
+        Least distance between the values that are compared; NaN for levels.
+    move : RowMove
+        How rows move.
+    """
+
+    name: Any
+    start: Any
+    end: Any
+    step: float
+    move: RowMove
+
+
+def slopes_of(
+    variables: Variables | None,
+    predictor: Predictor,
+    rows: pd.DataFrame,
+    frame: pd.DataFrame,
+    step: Any,
+) -> list[Slope]:
+    """List slopes along numeric predictors, and contrasts of factors, in their order.
+
+    Parameters
+    ----------
+    variables : str, list of str or None
+        Predictors asked for; all by default, without numbers that do not vary.
+    predictor : Predictor
+        The learners.
+    rows : DataFrame
+        Rows that move.
+    frame : DataFrame
+        Rows whose values count as observed.
+    step : float, dict or None
+        Least distances.
+    """
+    asked = asked_variables(variables, predictor)
+    numeric = [name for name in asked if not is_factor(predictor, name)]
+    if variables is None and step is None:
+        numeric = varying(numeric, frame)
+    slopes: list[Slope] = []
+    for name in asked:
+        if is_factor(predictor, name):
+            whole = np.ones(len(rows))
+            slopes += [
+                Slope(name, a, b, np.nan, RowMove({name: a}, {name: b}, whole))
+                for a, b in moves_of(variables_of(frame), name, None)
+            ]
+        elif name in numeric:
+            width = slope_width(name, frame, step)
+            observed = observed_values(frame, name)
+            start, end = None, None
+            if observed.size == 2:
+                start, end = observed.tolist()
+                width = end - start
+            move = slope_move(name, rows, width, observed)
+            slopes.append(Slope(name, start, end, width, move))
+    if not slopes:
+        raise ValueError(nothing_moves(asked))
+    return slopes
 
 
 def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:

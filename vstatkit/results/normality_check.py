@@ -11,6 +11,7 @@ from vstatkit._typing import Floats
 from vstatkit.inference.edgeworth import studentised_tails
 from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.influence import influence_powers
+from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.cumulants import InfluenceNoise, cumulants
 
@@ -44,6 +45,7 @@ MEANINGS = {
 """What the verdicts mean."""
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class NormalityCheck:
     """What one fit says about the normality of its estimates.
@@ -120,7 +122,7 @@ def check_normality(results: "EnsembleResults", alpha: float) -> NormalityCheck:
             "skew": shape.skew,
             "kurtosis": 3 + shape.excess,
             "skew_mc_se": shape.skew_error,
-            "largest_share": _ratio(powers.largest, powers.squares),
+            "largest_share": _largest_shares(results),
             "zeta_ratio": _ratio(
                 design.k**2 * found.scaled.zeta_k, design.n**2 * found.positive
             ),
@@ -133,6 +135,12 @@ def check_normality(results: "EnsembleResults", alpha: float) -> NormalityCheck:
     shift = 2 * shape.skew_error * (2 * critical**2 + 1) / 6 * stats.norm.pdf(critical)
     frame["verdict"] = _verdicts(frame, np.asarray(shift), alpha)
     return NormalityCheck(frame, alpha)
+
+
+def _largest_shares(results: "EnsembleResults") -> Floats:
+    """Take the share of the most influential unit in each variance."""
+    frame = results.most_influential
+    return np.zeros(len(results.labels)) if frame is None else frame["share"].to_numpy()
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

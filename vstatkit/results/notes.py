@@ -12,9 +12,9 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.aim_notes import bias_note, choice_note, target_note
 from vstatkit.results.effect_notes import effect_notes, effects_note
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import MAX_ROWS, number_text
+from vstatkit.results.sections import MAX_ROWS, is_tested, number_text
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.registry import ESTIMATORS, least_absent
+from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 
 SOME_HUNDREDS = 300
 """Learners from which on nobody is told to grow some hundreds."""
@@ -46,10 +46,13 @@ def summary_notes(
         choice_note(results),
         bias_note(results),
         _probability_note(results),
+        _skew_note(results, alpha),
         _test_note(results),
         _exact_note(results),
         _learners_note(results),
+        _effects_error_note(results),
         *effect_notes(results, alpha),
+        *results.info.data_notes,
         _unused_note(results),
         _few_units_note(results),
         _shards_note(results),
@@ -58,6 +61,7 @@ def summary_notes(
         _range_note(results),
         _large_k_note(results),
         _dropped_note(results),
+        _weights_note(results),
         _unscored_note(results),
         _kept_note(results),
         _cut_note(results),
@@ -71,12 +75,22 @@ def summary_notes(
     return [note for note in candidates if note is not None]
 
 
+def _weights_note(results: EnsembleResults) -> str | None:
+    if results.info.weights is None:
+        return None
+    return (
+        "Weights are sampling weights: they multiply the loss of their row in every "
+        "learner, and averages over rows and OOB scores are weighted. Standard errors "
+        "count rows; the typical row and the quantiles of moves do so too."
+    )
+
+
 def _test_note(results: EnsembleResults) -> str:
     floor = results.estimates.df.min() <= MIN_DF < results.design.n - 1
     bound = f" ({MIN_DF:g} at least)" if floor else ""
     return (
-        f"Tests and intervals use Student's t; df, its degrees of freedom{bound}, are "
-        "few where the std err is itself not known well."
+        f"Tests and intervals use Student's t; the degrees of freedom{bound} are low "
+        "if the std err is imprecise."
     )
 
 
@@ -113,6 +127,23 @@ def _learners_note(results: EnsembleResults) -> str | None:
     return (
         f"{whose} has a Monte Carlo error of {reached:.1%}; about {about(needed)} "
         f"learners would bring it to {aim}.{_stopped_text(results)}"
+    )
+
+
+def _effects_error_note(results: EnsembleResults) -> str | None:
+    """Say how well the effects' standard errors are known, where more are needed."""
+    effects, tolerance = results.effect_estimates, results.tolerance
+    if effects is None or results.design.complete or isinstance(tolerance, Shrinkage):
+        return None
+    needed = float(tolerance.needed(effects).max())
+    if needed <= max(results.B, float(tolerance.needed(results.estimates).max())):
+        return None
+    if effects.bounded.any() or results.estimates.bounded.any():
+        return None  # too few learners to tell how many
+    return (
+        "The Effects' std err has a Monte Carlo error of up to "
+        f"{effects.relative_mc_error.max():.1%}; about {about(needed)} learners would "
+        f"bring it to {100 * tolerance.tol:g}%."
     )
 
 
@@ -160,17 +191,19 @@ def _absolute_text(results: EnsembleResults) -> str:
 
 
 def _exact_note(results: EnsembleResults) -> str | None:
-    count = int((results.components.zeta_k == 0).sum())
+    count = int((results.estimates.bse == 0).sum())
     if count == 0:
         return None
     bounds = (
         ""
         if results.support is None
-        else f" Their bounds are those of a share among {results.nobs:,} observations."
+        else f" Their bounds are those of a share among {results.support.nobs:.0f} "
+        "observations."
     )
+    untested = ", and there is no test (nan)" if is_tested(results) else ""
     return (
         f"All learners agree for {count} of {len(results.labels)} estimates: their std "
-        f"err is zero, which says nothing about other data.{bounds}"
+        f"err is zero, which says nothing about other data{untested}.{bounds}"
     )
 
 
@@ -309,6 +342,9 @@ def _large_k_note(results: EnsembleResults) -> str | None:
     large = results.k > n / 2 and n >= MEASURED_UNITS and not results.design.complete
     if not large or not _first_order(results) or smooth:
         return None
+    warning = large_k_warning(results.variance, results.design, results.kind)
+    if warning:
+        return f"{warning[0].upper()}{warning[1:]}"
     absent, least = results.design.n_absent, least_absent(n)
     needs = (
         ""
@@ -330,6 +366,27 @@ def _probability_note(results: EnsembleResults) -> str | None:
         "Intervals of probabilities and of their differences stay within their range "
         "(Agresti and Coull's, on an effective number of observations)."
     )
+
+
+def _skew_note(results: EnsembleResults, alpha: float) -> str | None:
+    """Say that intervals are not symmetric, and why."""
+    found = results.estimates
+    if results.support is not None:
+        return None
+    skewed = int((found.skew != 0).sum())
+    notes = []
+    if skewed:
+        notes.append(
+            f"The intervals and p-values of {skewed} of {len(results.labels)} "
+            "estimates allow for skewness: these intervals are longer on the side of "
+            "the long tail, and not estimate +/- t std err."
+        )
+    if found.tails is not None:
+        ends = found.interval(alpha)
+        pairs = zip(ends, (found.tails.low, found.tails.high), strict=True)
+        if any((end == bound).any() for end, bound in pairs):
+            notes.append("No interval extends beyond zero, as no response does.")
+    return " ".join(notes) or None
 
 
 def _dropped_note(results: EnsembleResults) -> str | None:
@@ -360,8 +417,8 @@ def _kept_note(results: EnsembleResults) -> str | None:
     if predictor is None or predictor.n_kept == results.B:
         return None
     return (
-        "The learners were not kept, so get_prediction is not available; "
-        "keep_learners=True keeps them."
+        "The learners were not kept, so get_prediction is not available, and averages "
+        "over rows fit them again; keep_learners=True keeps them."
     )
 
 

@@ -1,5 +1,6 @@
 """New observations: their limits, and the classes that they may have."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -37,10 +38,7 @@ def check_method(method: str | None) -> None:
 
 
 def collected_errors(results: "EnsembleResults") -> Errors | None:
-    """Collect the out-of-bag errors of results; None where it is not known whose.
-
-    Results that were loaded hold them, those of a fit find them when they are needed.
-    """
+    """Collect the out-of-bag errors of results; None where it is not known whose."""
     scores, predictor = results.scores, results.predictor
     if results.errors is not None or scores is None or predictor is None:
         return results.errors
@@ -51,6 +49,11 @@ def collected_errors(results: "EnsembleResults") -> Errors | None:
         return None
     seed = results.design.seed
     return collect_errors(scores, predictor.kernel, clusters, seed=seed, n_jobs=n_jobs)
+
+
+def with_errors(results: "EnsembleResults") -> "EnsembleResults":
+    """Collect the out-of-bag errors now: tables and pickles then grow nothing."""
+    return replace(results, errors=collected_errors(results))
 
 
 class Bounds(NamedTuple):

@@ -33,11 +33,13 @@ def plot_averages(
     """Draw averages with their intervals."""
     frame = averages.summary_frame(alpha)
     ax = new_axes(ax, len(frame))
-    labels = label_texts(frame.index)
+    labels = averages.texts
     if "from" in frame:
         moves = zip(labels, frame["from"], frame["to"], strict=True)
-        labels = [f"{text}: {short(a)} → {short(b)}" for text, a, b in moves]
-    if "from" in frame or "step" in frame:
+        labels = [
+            text if b is None else f"{text}: {short(a)} → {short(b)}"
+            for text, a, b in moves
+        ]
         ax.axvline(0, color=GREY, linewidth=1)
     draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
     response = averages.results.info.response

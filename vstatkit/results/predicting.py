@@ -1,12 +1,14 @@
 """Methods of results that predict new data."""
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import pandas as pd
 
 from vstatkit._typing import DataLike
+from vstatkit.formula.data_checks import warn_of_new_rows
 from vstatkit.options import with_advice
 from vstatkit.results.file_predictions import held_data, write_predictions
 from vstatkit.results.prediction_results import (
@@ -23,6 +25,21 @@ if TYPE_CHECKING:
 def _results(predicting: "Predicting") -> "EnsembleResults":
     """Tell the type checker what has these methods."""
     return cast("EnsembleResults", predicting)
+
+
+def _new_rows_check(results: "EnsembleResults") -> Callable[[Any], None]:
+    """Make a function that warns of rows far outside the training data, once."""
+    warned = False
+
+    def check(data: Any) -> None:
+        nonlocal warned
+        predictor = results.predictor
+        if warned or predictor is None or predictor.coding is None:
+            return
+        rows, ranges = predictor.named(data), results.info.ranges
+        warned = bool(warn_of_new_rows(rows, predictor.coding, ranges))
+
+    return check
 
 
 class Predicting:
@@ -60,11 +77,19 @@ class Predicting:
         """
         results = _results(self)
         data = training_rows(results) if data is None else data
+        check = _new_rows_check(results)
         if out is None:
-            return predicted_means(results, held_data(results, data))
-        return write_predictions(
-            results, data, out, lambda one: pd.DataFrame(predicted_means(results, one))
-        )
+            held = held_data(results, data)
+            means = predicted_means(results, held)
+            check(held)
+            return means
+
+        def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
+            means = pd.DataFrame(predicted_means(results, batch))
+            check(batch)
+            return means
+
+        return write_predictions(results, data, out, tabulate)
 
     @overload
     def get_prediction(
@@ -123,11 +148,16 @@ class Predicting:
         """
         results = _results(self)
         data = training_rows(results) if data is None else data
+        check = _new_rows_check(results)
         if out is None:
-            return predicted(results, held_data(results, data), obs_method)
-        return write_predictions(
-            results,
-            data,
-            out,
-            lambda one: predicted(results, one, obs_method).summary_frame(alpha),
-        )
+            held = held_data(results, data)
+            prediction = predicted(results, held, obs_method)
+            check(held)
+            return prediction
+
+        def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
+            table = predicted(results, batch, obs_method).summary_frame(alpha)
+            check(batch)
+            return table
+
+        return write_predictions(results, data, out, tabulate)

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Labels
+from vstatkit._typing import DataLike, Floats, Labels, Restrictions
 from vstatkit.exceptions import FewUnitsWarning
+from vstatkit.formula.frames import is_number_kind
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
-from vstatkit.inference.intervals import prediction_support
+from vstatkit.inference.intervals import prediction_support, prediction_tails
+from vstatkit.inference.wald import WaldTest
+from vstatkit.pickling import pickled_plainly
 from vstatkit.results.class_sets import ClassSets
+from vstatkit.results.contrasts import contrasts, joint_test
 from vstatkit.results.learners import predictor_of
 from vstatkit.results.observations import (
     check_method,
@@ -28,10 +32,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from vstatkit.results.comparison import VarianceComparison
+    from vstatkit.results.contrast_results import ContrastResults
     from vstatkit.results.ensemble_results import EnsembleResults
     from vstatkit.results.transforming import Function, Transformed
 
 
+@pickled_plainly
 @dataclass(frozen=True)
 class PredictionResults:
     """Predictions with their uncertainty.
@@ -92,10 +98,9 @@ class PredictionResults:
         DataFrame
             `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric
             response `obs_ci_lower`, `obs_ci_upper`, the bounds of a new
-            observation from out-of-bag residuals; and `mc_se`, which is no error of
-            the mean but the Monte Carlo standard error of the variance estimate (the
-            raw total variance), in squared units. `attrs["obs_method"]` names the
-            method. With too few units for the level the bounds are not a number,
+            observation from out-of-bag residuals; and `se_mc_error`, the Monte Carlo
+            error of `mean_se`, in its unit. `attrs["obs_method"]` names the method.
+            With too few units for the level the bounds are not a number,
             `attrs["obs_note"]` says why, and a `FewUnitsWarning` does (an error, if a
             method was asked for). A fit with `oob=False` has no such columns.
 
@@ -188,6 +193,38 @@ class PredictionResults:
         """Estimate the variances by every estimator that applies to the design."""
         return self._joint.compare_variance(alpha)
 
+    def t_test(self, R: Restrictions) -> "ContrastResults":
+        """Test linear combinations of the predictions, one by one.
+
+        Parameters
+        ----------
+        R : str, list of str or array-like of shape (r, m)
+            A matrix with a column for each prediction, or restrictions in words, such
+            as "a = b" with the labels of the rows. Rows whose labels are numbers are
+            called `row0`, `row1`, ... in words; with more than two classes a
+            prediction is called `row0 [class]`.
+
+        Returns
+        -------
+        ContrastResults
+            See `EnsembleResults.t_test`. Covariances of the predictions are included:
+            standard errors come from the same learners.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=500, rng=1)
+        >>> new = {"x1": [0.5, 0.5], "x4": [0.1, 0.9]}
+        >>> bool(res.get_prediction(new).t_test("row0 = row1").pvalue < 0.05)
+        True
+        """
+        return contrasts(self._named, R)
+
+    def wald_test(self, R: Restrictions) -> WaldTest:
+        """Test linear restrictions on the predictions jointly; see `t_test`."""
+        return joint_test(self._named, R)
+
     def influence(self) -> pd.DataFrame:
         """Influence of every observation on every prediction, shape (n, m)."""
         return self._joint.influence()
@@ -198,14 +235,33 @@ class PredictionResults:
 
     @cached_property
     def _joint(self) -> "EnsembleResults":
-        values = predictor_of(self.results).values(self.X)
+        values, info = predictor_of(self.results).values(self.X), self.results.info
+        aim = None if info.aim is None else info.aim.without_bias
         return replace(
             self.results,
             values=values,
             labels=self.labels,
+            info=replace(info, aim=aim),
             effect_values=None,
+            recipe=None,
             support=self.estimates.support,
+            tails=self.estimates.tails,
         )
+
+    @property
+    def _named(self) -> "EnsembleResults":
+        """Give rows that are labelled by numbers names that restrictions can use."""
+        labels = self.labels
+        classes = isinstance(labels, pd.MultiIndex) and labels.names[-1] == "class"
+        rows = labels.get_level_values(0) if classes else labels
+        several = isinstance(labels, pd.MultiIndex) and labels.nlevels > 1 + classes
+        if several or not is_number_kind(rows.dtype):
+            return self._joint
+        named = pd.Index([f"row{label}" for label in rows])
+        if classes:
+            kinds = labels.get_level_values("class")
+            named = pd.MultiIndex.from_arrays([named, kinds], names=[None, "class"])
+        return replace(self._joint, labels=named)
 
 
 def predicted_means(
@@ -233,6 +289,13 @@ def predicted(
     found = predictor.estimates(
         X, Estimation(results.design, results.variance, limit, results.orders)
     )
-    support = prediction_support(predictor.kernel, results.nobs)
-    found = replace(found, support=support)
+    support = prediction_support(predictor.kernel, results.design.n)
+    known = results.support is not None and not results.info.coefficients
+    found = replace(
+        found,
+        support=results.support if known else support,
+        tails=prediction_tails(predictor.kernel)
+        if results.tails is None
+        else results.tails,
+    )
     return PredictionResults(results, X, labels, found, obs_method)

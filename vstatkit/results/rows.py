@@ -10,11 +10,12 @@ from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.averages import Averager, Sample, training_places
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import as_frame
+from vstatkit.formula.observations import observation_weights
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.inference.population import RowInfluence
 from vstatkit.results.file_predictions import held_data
-from vstatkit.results.learners import predictor_of
+from vstatkit.results.learners import averaging_predictor
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
@@ -42,7 +43,7 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
 
 def training_rows(results: "EnsembleResults") -> pd.DataFrame:
     """Return the training rows, or say why there are none."""
-    predictor_of(results)  # says what does not predict
+    averaging_predictor(results)  # says what does not predict
     training = training_frame(results)
     if training is None:
         raise ValueError(
@@ -66,11 +67,47 @@ def column_names(predictor: Predictor) -> list[str]:
     return [f"x{j}" for j in range(predictor.kernel.n_features)]
 
 
+def training_weights(results: "EnsembleResults") -> Floats | None:
+    """Return the weights of the training rows; None without them, or not held."""
+    weights = getattr(averaging_predictor(results).kernel, "weights", None)
+    return weights if isinstance(weights, np.ndarray) else None
+
+
+def _weighted(results: "EnsembleResults", sample: Sample) -> Sample:
+    """Weight rows as the fit was; rows without weight do not count.
+
+    Training rows have their own weights. Other rows have those of the column that the
+    weights of the fit were, if they have it; otherwise they count equally.
+    """
+    name = results.info.weights
+    if name is None:
+        return sample
+    weights = training_weights(results) if sample.places is not None else None
+    if weights is not None:
+        weights = weights[sample.places]
+    elif name in sample.frame.columns:
+        weights = observation_weights(sample.frame[name])
+    if weights is None:
+        return replace(sample, weighting=f", not weighted (no column {name!r})")
+    if not weights.any():
+        raise ValueError(
+            f"all {len(sample):,} rows have the weight 0, so there is nothing to "
+            "average. Give rows with positive weights as `data`."
+        )
+    of = "" if name == "given" else f" by {name!r}"
+    weighted = replace(sample, weights=weights, weighting=f", weighted{of}")
+    return weighted if weights.all() else weighted.only(np.flatnonzero(weights))
+
+
 def sample_of(
     results: "EnsembleResults", data: DataLike | None, most: int | None = MOST_ROWS
 ) -> Sample:
-    """Take the training rows, or those given; at most so many, drawn by the seed."""
-    predictor, training = predictor_of(results), training_frame(results)
+    """Take the training rows, or those given; at most so many, drawn by the seed.
+
+    Rows have the sampling weights of the fit, if there were any.
+    """
+    predictor, training = averaging_predictor(results), training_frame(results)
+    _check_rows(data, training)
     places: Ints | None
     if data is None:
         frame = training_rows(results)
@@ -84,11 +121,21 @@ def sample_of(
         places = training_places(training, frame)
     predictor.rows(frame.iloc[:1])  # says what is missing
     sample = Sample(frame, places, len(frame), predictor_names(predictor))
+    sample = _weighted(results, sample)
     if most is None or len(sample) <= most:
         return sample
     rng = stream(results.seed, 0, Purpose.AVERAGES)
     rows = np.sort(rng.choice(len(sample), most, replace=False, shuffle=False))
     return sample.only(rows)
+
+
+def _check_rows(data: DataLike | None, training: pd.DataFrame | None) -> None:
+    """Refuse the name of a column in the place of rows."""
+    if training is not None and isinstance(data, str) and data in training.columns:
+        raise ValueError(
+            f"`data` must be rows to average over; got the column {data!r}. Give it by "
+            f"its keyword: by={data!r} averages by its levels."
+        )
 
 
 def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager:
@@ -101,7 +148,7 @@ def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager
     units = None if sample.places is None else _units(results, sample.places)
     presence = ESTIMATORS[results.variance].source == "presence"
     return Averager(
-        predictor=predictor_of(results),
+        predictor=averaging_predictor(results),
         estimation=Estimation(results.design, results.variance, orders=results.orders),
         sample=sample,
         units=units,
@@ -130,6 +177,7 @@ def average_orders(orders: HigherOrders) -> HigherOrders:
         rho=orders.rho / 2,
         error=float(np.hypot(orders.error / 2, orders.rho / 4)),
         mc_error=orders.mc_error / 2,
+        share=np.nan,  # averages have a larger one
     )
 
 
@@ -159,28 +207,25 @@ def averaged_results(
     differences : ndarray of shape (m,), float or None
         What differences of predictions were divided by; None for predictions.
     """
-    predictor = predictor_of(results)
+    predictor = averaging_predictor(results)
     limit = None if results.limit is None else float(np.max(results.limit))
-    support = prediction_support(predictor.kernel, results.nobs)
+    support = prediction_support(predictor.kernel, results.design.n, average=True)
+    tails = None if results.tails is None else results.tails.of_averages
     bound: Any = limit
     if differences is not None:
         steps = np.broadcast_to(np.asarray(differences, dtype=np.float64), len(labels))
-        bound = None if limit is None else 2 * limit / steps
+        bound, tails = None if limit is None else 2 * limit / steps, None
         if support is not None:
-            support = Support(-1 / steps, 1 / steps, results.nobs)
+            support = Support(-1 / steps, 1 / steps, results.design.n)
     return replace(
         results,
         orders=None if results.orders is None else average_orders(results.orders),
         values=values,
         labels=labels,
-        info=replace(
-            results.info,
-            title=title,
-            coefficients=True,
-            growth=results.info.growth.relative,
-        ),
+        info=replace(results.info.derived(title), growth=results.info.growth.relative),
         limit=bound,
         support=support,
+        tails=tails,
         points=points,
         effect_values=None,
         predictor=None,

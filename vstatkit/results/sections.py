@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from vstatkit._typing import Ints, Labels
 from vstatkit.inference.influence import influence_normality, influential
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.tables import estimates_frame, label_texts
+from vstatkit.results.tables import estimates_frame, label_texts, setting_text
 from vstatkit.variance.components import COMPONENTS
 
 MAX_ROWS = 40
@@ -83,11 +82,6 @@ def number_text(value: float) -> str:
         return f"{value:.3e}"
     decimals = max(0, 3 - int(np.floor(np.log10(abs(value)))))
     return f"{value:.{min(decimals, 4)}f}"
-
-
-def setting_text(value: Any) -> str:
-    """Write a setting of a predictor: a number, or a level."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def interval_headers(alpha: float) -> list[str]:
@@ -165,9 +159,11 @@ def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
     frame = frame.iloc[shown_rows(labels)]
     cells = _test_cells(frame)
     settings = list(frame.columns[: list(frame.columns).index("estimate")])
-    for place, column in enumerate(settings):
-        cells.insert(place, column, frame[column].map(setting_text))
-    headers = [*settings, "estimate", "std err", "df", "t", "P>|t|"]
+    texts = {column: frame[column].map(setting_text) for column in settings}
+    shown = [column for column in settings if texts[column].any()]
+    for place, column in enumerate(shown):
+        cells.insert(place, column, texts[column])
+    headers = [*shown, "estimate", "std err", "df", "t", "P>|t|"]
     headers = [*headers, *interval_headers(alpha)]
     return Section(name, headers, cells, cut=_is_cut(labels))
 
@@ -175,7 +171,7 @@ def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
 def has_bias(results: EnsembleResults) -> bool:
     """Whether the bias that is left was estimated for these very estimates."""
     aim = results.info.aim
-    return aim is not None and results.null is None and bool(aim.bias)
+    return aim is not None and bool(aim.bias)
 
 
 def bias_section(results: EnsembleResults) -> Section | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
@@ -117,10 +118,23 @@ def _cells(
     mark = ""
     if stars:
         mark = next((text for p, text in STARS if row["p_value"] < p), "")
-    ends = [number_text(row[name]) for name in ("ci_lower", "ci_upper")]
-    error = number_text(row["std_error"])
-    below = f"({error})" if alpha is None else f"[{', '.join(ends)}]"
+    below = _uncertainty(row, alpha)
+    if column.own_test:
+        below += f" p{_chance_text(row['p_value'])}"
     return number_text(row["estimate"]) + mark, below
+
+
+def _uncertainty(row: dict[str, float], alpha: float | None) -> str:
+    """Write a standard error or an interval; nothing if it is not known."""
+    if np.isnan(row["std_error"]):
+        return ""
+    if alpha is None:
+        return f"({number_text(row['std_error'])})"
+    return f"[{number_text(row['ci_lower'])}, {number_text(row['ci_upper'])}]"
+
+
+def _chance_text(chance: float) -> str:
+    return "<0.001" if chance < 0.001 else f"={chance:.3f}"
 
 
 def _stats(columns: list[Column]) -> pd.DataFrame:

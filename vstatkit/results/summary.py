@@ -179,20 +179,18 @@ def _comparison_section(
     label: str, frame: pd.DataFrame, chosen: str, alpha: float
 ) -> "Section":
     names = [f"{name} *" if name == chosen else name for name in frame.index]
-    cells = frame[["sampling", "se", "mc_se", "df", "ci_lower", "ci_upper"]].map(
-        number_text
-    )
+    shown = ["sampling", "se", "se_mc_error", "df", "ci_lower", "ci_upper"]
+    cells = frame[shown].map(number_text)
     cells["df"] = frame["df"].map("{:.1f}".format)
-    headers = ["sampling", "std err", "mc_se", "df", *interval_headers(alpha)]
+    headers = ["sampling", "std err", "MC error", "df", *interval_headers(alpha)]
     return Section(label, headers, cells.set_axis(names))
 
 
 def _comparison_notes(comparison: VarianceComparison, n_hidden: int) -> list[str]:
     notes = [
         "* is in use; `with_variance(name)` switches without fitting again.",
-        "sampling is raw, negative or not, and mc_se the Monte Carlo standard error of "
-        "the raw total variance; std err rests on the sampling part made positive, "
-        "plus the Monte Carlo part.",
+        "sampling is raw, negative or not; std err rests on the sampling part made "
+        "positive, plus the Monte Carlo part, and MC error is its Monte Carlo error.",
     ]
     if comparison.left_out:
         names = ", ".join(comparison.left_out)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-MC_SE = "Monte Carlo standard error of the variance estimate, not of the mean"
-"""What the column `mc_se` beside a standard error is."""
+SE_MC_ERROR = "Monte Carlo error of the standard error, in its unit"
+"""What the column `se_mc_error` beside a standard error is."""
 
 
 def label_texts(labels: Labels) -> list[str]:
@@ -31,6 +31,19 @@ def _join(label: Any) -> str:
     if isinstance(label, tuple):
         return ", ".join(_join(part) for part in label)
     return str(label)
+
+
+def setting_text(value: Any) -> str:
+    """Write a setting of a predictor: a number, or a level; nothing where it has none.
+
+    Examples
+    --------
+    >>> setting_text(0.25), setting_text("high"), setting_text(None)
+    ('0.25', 'high', '')
+    """
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.DataFrame:
@@ -62,11 +75,11 @@ def mean_frame(
             "mean_se": estimates.bse,
             "mean_ci_lower": lower,
             "mean_ci_upper": upper,
-            "mc_se": estimates.components.mc_se,
+            "se_mc_error": estimates.bse_mc_error,
         },
         index,
     )
-    frame.attrs["mc_se"] = MC_SE
+    frame.attrs["se_mc_error"] = SE_MC_ERROR
     return frame
 
 

@@ -79,11 +79,18 @@ class Transformed(EstimateTable):
     def estimates(self) -> Estimates:
         """Estimates as arrays."""
         found = self.linear.estimates
-        support = None
-        if found.support is not None and (self.bend < LINEAR).all():
-            shift, known = self.value - found.estimate, found.support
-            support = Support(known.low + shift, known.high + shift, known.nobs)
-        return replace(found, estimate=self.value, null=0.0, support=support)
+        support, tails = None, found.tails
+        linear, shift = (self.bend < LINEAR).all(), self.value - found.estimate
+        if found.support is not None and linear:
+            known = found.support
+            ends = known.low + shift, known.high + shift
+            support = Support(*ends, known.nobs, known.average)
+        if tails is not None:
+            moved = tails.moved(shift)
+            tails = moved if linear else replace(tails, low=-np.inf, high=np.inf)
+        return replace(
+            found, estimate=self.value, null=0.0, support=support, tails=tails
+        )
 
     def summary(self, alpha: float = 0.05) -> "Summary":
         """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""

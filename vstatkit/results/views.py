@@ -33,7 +33,7 @@ class Views:
         -------
         VarianceComparison
             Prints as a table; `frame` holds its numbers (`sampling`, `se`,
-            `mc_se`, `df` and the interval, one row per estimate and estimator),
+            `se_mc_error`, `df` and the interval, one row per estimate and estimator),
             `left_out` says why the other estimators do not apply, and `plot()`
             draws the intervals. Nothing is fitted again.
 

@@ -90,6 +90,11 @@ class SubsampleDesign(ABC):
             return self.n * (1 - 1 / self.n) ** self.k
         return float(self.n - self.k)
 
+    @property
+    def chance_absent(self) -> float | None:
+        """Chance that a subsample leaves a unit out; None where it is not known."""
+        return self.n_absent / self.n
+
     def redrawn_share(self, G: int) -> float:
         """Share of the variance between G groups that another draw would show.
 

@@ -1,6 +1,7 @@
 """Subsamples that were drawn elsewhere."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,9 @@ from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.units import check_units
+
+MOST_DEVIATION = 6.0
+"""Standard deviations by which units drawn alike may differ in their appearances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,23 @@ class GivenDesign(SubsampleDesign):
         table = self.table.data if sparse.issparse(self.table) else self.table
         present = np.count_nonzero(table) / self.table.shape[0]
         return float(self.n - present)
+
+    @cached_property
+    def chance_absent(self) -> float | None:
+        """Chance that a subsample leaves a unit out; None where units differ in it.
+
+        It follows from n, k and `replace`, unless the numbers of subsamples that hold
+        each unit vary more than those of units drawn with equal probabilities would.
+        """
+        B = self.table.shape[0]
+        q = super().n_absent / self.n
+        spread = B * q * (1 - q)
+        if spread <= 0:
+            return q
+        held = np.asarray((self.table > 0).sum(axis=0)).ravel()
+        excess = float(np.sum((held - B * (1 - q)) ** 2)) / spread - self.n
+        likely = MOST_DEVIATION * np.sqrt(self.n * (2 + 1 / spread))
+        return q if excess <= likely else None
 
     def groups(self, B: int) -> Ints | None:
         """Return the group of every learner."""

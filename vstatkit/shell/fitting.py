@@ -88,7 +88,9 @@ def _add_model(group: Any) -> None:
     group.add_argument(
         "--groups", metavar="COLUMN", help="clusters, which are resampled whole"
     )
-    group.add_argument("--weights", metavar="COLUMN", help="weights of the rows")
+    group.add_argument(
+        "--weights", metavar="COLUMN", help="sampling weights of the rows"
+    )
     group.add_argument(
         "--missing",
         default="drop",

@@ -8,9 +8,7 @@ from itertools import islice
 
 from vstatkit.exceptions import DataError
 from vstatkit.sources.find import TSV
-
-SPACES = r"\s+"
-"""Any number of spaces, as pandas writes it."""
+from vstatkit.sources.text import SPACES
 
 NAMED = {"tab": "\t", r"\t": "\t", "space": SPACES, " ": SPACES}
 """Separators that are hard to type, by name."""

@@ -1,9 +1,6 @@
 """Tables from files and pipes, as they are written in the wild."""
 
-import bz2
-import gzip
 import io
-import lzma
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +21,6 @@ from vstatkit.shell.files import (
 from vstatkit.shell.letters import decode
 from vstatkit.shell.numerals import PLAIN, Marks, check_mixture, convert, find_marks
 from vstatkit.shell.separators import (
-    SPACES,
     check_header,
     find_separator,
     header_of,
@@ -35,7 +31,13 @@ from vstatkit.shell.separators import (
 )
 from vstatkit.sources.find import CSV, PARQUET, TSV
 from vstatkit.sources.source import required
-from vstatkit.sources.text import CsvSource
+from vstatkit.sources.text import (
+    SPACES,
+    CsvSource,
+    find_uneven_line,
+    open_packed,
+    uneven_error,
+)
 
 STREAMED_BYTES = 2**28
 """Size from which a CSV file is read batch after batch."""
@@ -134,6 +136,7 @@ def read_text(content: Content, written: Format, tell: Tell) -> Table:
     )
     frame = read()
     _check_rows(frame, text, sep, content.name)
+    _check_lines(text, sep, header, content.name, int(told is not None))
     marks = written.marks or find_marks(frame, content.name, written.likely)
     if marks != PLAIN:
         frame = convert(read(dtype=str), marks)
@@ -156,7 +159,7 @@ def _frame(
     absent: tuple[str, ...],
     dtype: Any = None,
 ) -> pd.DataFrame:
-    spaced = any(one != one.lstrip() for one in header)
+    spaced = _is_spaced(header)
     try:
         return pd.read_csv(
             io.StringIO(text),
@@ -183,6 +186,27 @@ def _check_rows(frame: pd.DataFrame, text: str, sep: str, name: str) -> None:
             f"the rows of {name} have more fields than its header; every column needs "
             "a name."
         )
+
+
+def _check_lines(
+    text: str, sep: str, header: list[str], name: str, n_before: int
+) -> None:
+    """Refuse lines with fewer fields than columns, which pandas fills at the end.
+
+    Rows that are named have a field more than the header; lines that are too long have
+    been refused by pandas. There are `n_before` lines before the text.
+    """
+    n_columns = len(header) + rows_are_named(text, sep)
+    reopen = partial(io.StringIO, text, newline="")
+    uneven = find_uneven_line(reopen, sep, n_columns, spaced=_is_spaced(header))
+    if uneven is not None:
+        line, n_fields = uneven
+        raise uneven_error(name, line + n_before, n_fields, n_columns, sep)
+
+
+def _is_spaced(header: list[str]) -> bool:
+    """Whether spaces follow separators, which are no part of the fields."""
+    return any(one != one.lstrip() for one in header)
 
 
 def _tell(name: str, given: Format, found: Format, tell: Tell) -> None:
@@ -219,13 +243,6 @@ def _streamed(path: Path, written: Format) -> CsvSource:
 
 def _head(path: Path) -> bytes:
     """Read the first lines, unpacked."""
-    with _OPEN.get(path.suffix.lower(), open)(path, "rb") as file:
-        head: bytes = file.read(HEAD_BYTES)
+    with open_packed(path) as file:
+        head = file.read(HEAD_BYTES)
     return head[: head.rfind(b"\n") + 1] or head
-
-
-_OPEN: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from vstatkit.exceptions import DataError
+from vstatkit.scratch import remove_with, scratch_file
 from vstatkit.sources.arrow import ArrowSource, parquet
 from vstatkit.sources.source import required
-from vstatkit.sources.store import remove_with, scratch_file
 
 
 @dataclass(frozen=True)

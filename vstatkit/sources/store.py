@@ -8,7 +8,6 @@ import math
 import os
 import shutil
 import tempfile
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,37 +17,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vstatkit.exceptions import DataError
-
-PREFIX = "vstatkit-"
-"""What the names of all temporary files begin with."""
-
+from vstatkit.scratch import remove_with, scratch_file
 
 BLOCK_BYTES = 65_536
 """Blocks of a file that only one process writes to: as large as any page of memory."""
 
 MOVED_BYTES = 1 << 22
 """Bytes that are held at a time where rows are moved within a file."""
-
-
-def scratch_file(suffix: str) -> Path:
-    """Make an empty temporary file."""
-    handle, name = tempfile.mkstemp(suffix, PREFIX)
-    os.close(handle)
-    return Path(name)
-
-
-def remove_with(
-    owner: Any, path: Path, file: BinaryIO | None = None
-) -> "weakref.finalize[Any, Any]":
-    """Close and remove a file when its owner is gone, or when the program ends."""
-    return weakref.finalize(owner, _remove, path, file, os.getpid())
-
-
-def _remove(path: Path, file: BinaryIO | None, process: int) -> None:
-    if file is not None:
-        file.close()
-    if os.getpid() == process:  # a forked worker does not own the file
-        path.unlink(missing_ok=True)
 
 
 class GrowingArray:
@@ -279,6 +254,23 @@ class ArrayFile:
         else:
             found = np.memmap(self._path, self._kind, "r", shape=self._shape)
         return np.array(found[rows])
+
+
+def check_directory(path: str | os.PathLike[str]) -> None:
+    """Check that there is a directory to write a file in.
+
+    Examples
+    --------
+    >>> check_directory("nowhere/fit.vs")
+    Traceback (most recent call last):
+    FileNotFoundError: there is no directory nowhere to write fit.vs in; make it first.
+    """
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no directory {place.parent} to write {place.name} in; make it "
+            "first."
+        )
 
 
 def check_space(n_bytes: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from vstatkit.exceptions import CheckpointError
+from vstatkit.scratch import is_alive
 from vstatkit.storage.files import write_whole
 
 MANIFEST = "settings.json"
@@ -96,21 +97,9 @@ def remove_unfinished(directory: Path) -> None:
     """Remove what killed runs were writing; keep the files of live ones."""
     for path in directory.glob("*.tmp"):
         match = TEMPORARY.fullmatch(path.name)
-        if match and not _alive(int(match[1])):
+        if match and not is_alive(int(match[1])):
             with suppress(OSError):  # another run was faster, or has it open
                 path.unlink()
-
-
-def _alive(process: int) -> bool:
-    if os.name != "posix":
-        return False  # an open file cannot be removed there
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return process != os.getpid()
 
 
 def _changes(

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
+from vstatkit.scratch import removed_if_ended
+
 
 def write_whole(
     path: str | PathLike[str],
@@ -41,34 +43,18 @@ def write_whole(
         return
     with uninterrupted():
         beside = _own_name(place) if temporary is None else temporary
-        try:
-            with beside.open("wb") as file:
-                if place.exists():
-                    beside.chmod(stat.S_IMODE(place.stat().st_mode))
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
+        with removed_if_ended(beside):
+            try:
+                with beside.open("wb") as file:
+                    if place.exists():
+                        beside.chmod(stat.S_IMODE(place.stat().st_mode))
+                    write(file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                beside.replace(place)
+            finally:
+                beside.unlink(missing_ok=True)
         _sync_directory(place.parent)
-
-
-def check_directory(path: str | PathLike[str]) -> None:
-    """Check that there is a directory to write a file in.
-
-    Examples
-    --------
-    >>> check_directory("nowhere/fit.vs")
-    Traceback (most recent call last):
-    FileNotFoundError: there is no directory nowhere to write fit.vs in; make it first.
-    """
-    place = Path(path)
-    if not place.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no directory {place.parent} to write {place.name} in; make it "
-            "first."
-        )
 
 
 def write_text_whole(path: str | PathLike[str], text: str) -> None:

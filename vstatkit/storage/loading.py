@@ -17,9 +17,15 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
 from vstatkit.exceptions import FileError
+from vstatkit.formula.factors import CODINGS
 from vstatkit.formula.parse import Recipe
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.inference.intervals import Support, prediction_support
+from vstatkit.inference.intervals import (
+    Support,
+    Tails,
+    prediction_support,
+    prediction_tails,
+)
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.registry import CODECS
 from vstatkit.kernels.stored_stages import STAGED_CODEC
@@ -34,6 +40,7 @@ from vstatkit.packing import (
     unpack_frame,
     unpack_index,
 )
+from vstatkit.results.beyond import with_typical
 from vstatkit.results.contrast_results import as_contrast
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
@@ -45,7 +52,7 @@ from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import resolved
 
 ARRAYS = (
-    *("values", "null", "limit", "support", "effects", "residuals"),
+    *("values", "null", "limit", "support", "tails", "effects", "residuals"),
     *("reference", "orders"),
     *("typical_numbers", "frame_numbers"),
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
@@ -119,10 +126,15 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     null = take_floats(arrays, "null", 1) if "null" in arrays else None
     check(null is None or len(null) == m, "tests and estimates differ in number.")
     info = _unpack_info(document["info"], arrays)
+    biases = () if info.aim is None else info.aim.bias
+    check(len(biases) in (0, m), "biases and estimates differ in number.")
     check(info.nobs >= design.n, "there are fewer observations than units.")
     clusters = info.units == "clusters"
     check(clusters or info.nobs == design.n, "observations and units differ.")
     predictor = _unpack_predictor(document["predictor"], arrays, B)
+    # Files of layout 7 hold no more of probabilities than the ends of their range.
+    ends = arrays.get("support", np.empty((0, 0)))
+    older = "tails" not in arrays and ends.shape[:1] != (4,)
     made = EnsembleResults(
         design=design,
         values=values,
@@ -137,11 +149,15 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         limit=_unpack_limit(arrays, m),
         kind=_unpack_kind(document),
         reference=_unpack_reference(arrays, predictor),
-        orders=_unpack_orders(arrays),
-        support=_unpack_support(arrays, m, info, predictor),
+        orders=_unpack_orders(arrays, earlier=version < FORMAT),
+        support=_unpack_support(arrays, m, info, predictor, design.n),
+        tails=_unpack_tails(arrays, m),
         errors=unpack_errors(document["errors"], arrays, design.n, predictor),
     )
     check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
+    if older and predictor is not None and not info.coefficients:
+        tails = prediction_tails(predictor.kernel)
+        made = with_typical(dataclasses.replace(made, tails=tails))
     return made if null is None else as_contrast(made)
 
 
@@ -152,12 +168,18 @@ def _bring_up_to_date(document: Any) -> None:
     info = take(document, "info", dict)
     for name in ("aim", "weights", "groups"):
         info.setdefault(name, None)
+    info.setdefault("scale_share", 1.0)
+    info.setdefault("data_notes", [])
     take(info, "growth", dict).setdefault("atol", None)
     if type(info["aim"]) is dict:
         info["aim"].setdefault("mix", None)
     predictor = document.get("predictor")
     if type(predictor) is dict:
-        predictor.setdefault("whole_factors", False)
+        if "factors" not in predictor:
+            whole = predictor.pop("whole_factors", False)
+            check(type(whole) is bool, "`whole_factors` must be true or false.")
+            predictor["factors"] = "whole" if whole else "treatment"
+        predictor.setdefault("columns", None)
         predictor.setdefault("centred_at", None)
         if predictor.get("kind") == "trees":
             predictor.setdefault("levels", None)
@@ -182,14 +204,16 @@ def _unpack_reference(arrays: Arrays, predictor: Predictor | None) -> Floats | N
     return rows
 
 
-def _unpack_orders(arrays: Arrays) -> HigherOrders | None:
+def _unpack_orders(arrays: Arrays, *, earlier: bool) -> HigherOrders | None:
     if "orders" not in arrays:
         return None
     numbers = take_floats(arrays, "orders", 1, missing=True)
     names = [field.name for field in dataclasses.fields(HigherOrders)]
-    check(len(numbers) == len(names), "it does not say what is beyond first order.")
-    found = dict(zip(names, numbers.tolist(), strict=True))
-    measured = {"measured", "measured_error"}
+    # Files of earlier layouts are without the last, `share`.
+    said = len(numbers) in (len(names) - earlier, len(names))
+    check(said, "it does not say what is beyond first order.")
+    found = dict(zip(names, numbers.tolist(), strict=False))
+    measured = {"measured", "measured_error", "share"}
     known = [value for name, value in found.items() if name not in measured]
     check(bool(np.min(known) >= 0), "what is beyond first order is negative.")
     for name in ("n_learners", "n_reference"):
@@ -208,20 +232,47 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
 
 
 def _unpack_support(
-    arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None
+    arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None, units: int
 ) -> Support | None:
-    """Take the ends of the range of values: one pair for all, or one pair each."""
+    """Take the ends of the range of values: one pair for all, or one pair each.
+
+    Older files say neither how many observations a probability stands for nor what is
+    an average.
+    """
     if "support" not in arrays:  # older files, where the learners tell
         if predictor is None or info.coefficients:
             return None
-        return prediction_support(predictor.kernel, info.nobs)
+        return prediction_support(predictor.kernel, units)
     support = take_floats(arrays, "support", 2)
-    check(support.shape in ((2, 1), (2, m)), "ends and estimates differ in number.")
-    low, high = support
+    known = support.shape[0] in (2, 4) and support.shape[1] in (1, m)
+    check(known, "ends and estimates differ in number.")
+    low, high = support[:2]
     check(bool((low <= high).all()), "an end of the values is beyond the other.")
+    nobs, average = float(units), np.zeros(low.size, dtype=bool)
+    if len(support) == 4:
+        nobs, average = float(support[2, 0]), support[3] == 1
+        check(bool((support[2] == nobs).all()), "numbers of observations differ.")
+        check(0 < nobs <= units, "more observations than units are behind estimates.")
+        check(bool(np.isin(support[3], (0, 1)).all()), "an average is none.")
     if low.size == 1:
-        return Support(float(low[0]), float(high[0]), info.nobs)
-    return Support(low, high, info.nobs)
+        return Support(float(low[0]), float(high[0]), nobs, bool(average[0]))
+    return Support(low, high, nobs, average)
+
+
+def _unpack_tails(arrays: Arrays, m: int) -> Tails | None:
+    if "tails" not in arrays:
+        return None
+    rows = take_floats(arrays, "tails", 2, missing=True)
+    check(rows.shape in ((4, 1), (4, m)), "tails and estimates differ in number.")
+    error, skew, low, high = rows
+    check(bool((error >= 0).all()), "a typical error is negative.")
+    check(not (np.abs(skew) > 1).any(), "a skewness is too large.")
+    low = np.where(np.isnan(low), -np.inf, low)
+    high = np.where(np.isnan(high), np.inf, high)
+    check(bool((low <= high).all()), "an end of the values is beyond the other.")
+    if rows.shape[1] == 1:
+        return Tails(*(float(one[0]) for one in (error, skew, low, high)))
+    return Tails(error, skew, low, high)
 
 
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
@@ -233,6 +284,10 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
         check(len(typical) == 1, "the typical row is not one row.")
     units = take(packed, "units", str)
     check(units in ("observations", "clusters"), "its units are of no known kind.")
+    aim = _unpack_aim(packed["aim"])
+    derived = take(packed, "coefficients", bool)
+    if aim is not None and derived:  # early files hold the biases of other estimates
+        aim = aim.without_bias
     return ModelInfo(
         title=take(packed, "title", str),
         response=take(packed, "response", str),
@@ -241,15 +296,23 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
         formula=take(packed, "formula", str, type(None)),
         n_dropped=take_size(packed, "n_dropped", 0),
         units=units,
-        coefficients=take(packed, "coefficients", bool),
+        coefficients=derived,
         growth=_unpack_growth(packed["growth"]),
         typical=typical,
         ranges=_unpack_ranges(take(packed, "ranges", dict)),
         unused_levels=tuple(take_texts(packed, "unused_levels")),
-        aim=_unpack_aim(packed["aim"]),
+        aim=aim,
         weights=take(packed, "weights", str, type(None)),
         groups=take(packed, "groups", str, type(None)),
+        data_notes=tuple(take_texts(packed, "data_notes")),
+        scale_share=_unpack_share(packed),
     )
+
+
+def _unpack_share(packed: Any) -> float:
+    share = float(take(packed, "scale_share", float))
+    check(0 <= share <= 1, "its share of the range is none.")
+    return share
 
 
 def _unpack_aim(packed: Any) -> Aim | None:
@@ -323,7 +386,7 @@ def _unpack_scores(packed: Any, arrays: Arrays, nobs: int) -> Scores | None:
 
 
 PREDICTOR = (
-    *("formula", "frame", "intercept", "whole_factors", "missing"),
+    *("formula", "frame", "intercept", "factors", "columns", "missing"),
     *("classes", "kind", "centred_at"),
 )
 
@@ -385,13 +448,23 @@ def _are_codes(y: Floats, n_classes: int) -> bool:
 def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:
     missing = take(packed, "missing", str)
     check(missing in ("drop", "raise", "pass"), "missing values: no known treatment.")
+    factors = take(packed, "factors", str)
+    check(factors in CODINGS, f"there is no coding {factors!r} of factors.")
     return Recipe(
         take(packed, "formula", str),
         unpack_frame(packed["frame"], numbers),
         take(packed, "intercept", bool),
         missing,
-        whole_factors=take(packed, "whole_factors", bool),
+        factors=factors,
+        columns=_unpack_columns(take(packed, "columns", list, type(None))),
     ).parsed()
+
+
+def _unpack_columns(packed: list[Any] | None) -> tuple[int, ...] | None:
+    if packed is None:
+        return None
+    check(all(type(one) is int for one in packed), "its columns are not numbers.")
+    return tuple(packed)
 
 
 def _unpack_classes(packed: list[Any] | None) -> tuple[Any, ...] | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
@@ -19,14 +20,16 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
+from vstatkit.sources.store import check_directory
 from vstatkit.storage.archive import Arrays, write_archive
 from vstatkit.storage.errors import pack_errors
-from vstatkit.storage.files import check_directory
 
-FORMAT = 7
+FORMAT = 8
 """Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
 out-of-bag errors of single observations, and no stages of learners, 5 no names of
-weights and groups, 6 no other learners that estimates come from."""
+weights and groups, 6 no other learners that estimates come from, 7 no coding of
+factors that treats all levels alike, no tails, no effective number of observations and
+no notes on the data."""
 
 CENTRE = "centre_"
 """What the names of the arrays of these other learners begin with."""
@@ -54,8 +57,13 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     if results.limit is not None:
         arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
     if results.support is not None:
-        ends = (results.support.low, results.support.high)
-        arrays["support"] = np.array([np.atleast_1d(end) for end in ends], np.float64)
+        known = results.support
+        arrays["support"] = _rows(known.low, known.high, known.nobs, known.average)
+    if results.tails is not None:
+        tails = results.tails
+        # Files hold no infinite numbers: where there is no end it is missing.
+        ends = [np.where(np.isinf(end), np.nan, end) for end in (tails.low, tails.high)]
+        arrays["tails"] = _rows(tails.error, tails.skew, *ends)
     if isinstance(results.reference, np.ndarray):  # frames belong to trees in R
         arrays["reference"] = results.reference
     if results.orders is not None:
@@ -75,6 +83,12 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         "errors": None if predictor is None else pack_errors(results, arrays),
     }
     write_archive(path, document, arrays)
+
+
+def _rows(*numbers: Any) -> Floats:
+    """Put numbers for all estimates, or for each, into rows of the same length."""
+    rows = np.broadcast_arrays(*(np.atleast_1d(one) for one in numbers))
+    return np.array(rows, dtype=np.float64)
 
 
 def kept_predictor(results: EnsembleResults) -> Predictor | None:
@@ -152,7 +166,8 @@ def _pack_predictor(
         "formula": recipe.formula,
         "frame": frame,
         "intercept": recipe.intercept,
-        "whole_factors": recipe.whole_factors,
+        "factors": recipe.factors,
+        "columns": None if recipe.columns is None else list(recipe.columns),
         "missing": recipe.missing,
         "classes": None
         if predictor.classes is None

@@ -29,7 +29,7 @@ from vstatkit.kernels.protocol import (
     PredictiveKernel,
     kind_of,
 )
-from vstatkit.kernels.registry import build_kernel, keeps_intercept
+from vstatkit.kernels.registry import build_kernel, factor_coding, keeps_intercept
 from vstatkit.kernels.training import Training
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.design import SubsampleDesign
@@ -241,6 +241,7 @@ class Simulation:
             environment=self.environment,
             intercept=keeps_intercept(self.kernel),
             missing=self.missing,
+            factors=factor_coding(self.kernel, self.options),
         )
         check_units(len(parsed.y))
         return parsed

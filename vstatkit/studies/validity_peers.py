@@ -1,4 +1,7 @@
-"""What other packages' intervals do on the data sets of the validity study."""
+"""What other packages' intervals do on the data sets of the validity study.
+
+Our own are among them, with as many trees and with normal quantiles.
+"""
 
 import importlib.util
 import subprocess
@@ -16,7 +19,13 @@ from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.law import Law
 from vstatkit.studies.metrics import normal_quantile
 from vstatkit.studies.rscript import has_r_package
-from vstatkit.studies.validity import ALPHA, describe_law, draw_data, plain_columns
+from vstatkit.studies.validity import (
+    ALPHA,
+    describe_law,
+    draw_data,
+    grow,
+    plain_columns,
+)
 
 ITERATIONS = 200
 """Largest number of data sets that peers see."""
@@ -49,7 +58,10 @@ answer <- predict(forest, at[x], estimate.variance = TRUE)
 found <- data.frame(mean = answer$predictions, se = sqrt(answer$variance.estimates))
 """,
 }
-PEERS = (*R_CODE, "EconML")
+ALIKE = "vstatkit"
+"""Our forests with the trees and the quantiles of peers."""
+
+PEERS = (ALIKE, *R_CODE, "EconML")
 
 
 class PeerError(VstatkitError):
@@ -58,7 +70,7 @@ class PeerError(VstatkitError):
 
 def installed() -> tuple[list[str], list[str]]:
     """Peers that can run here, and those that cannot."""
-    there = [name for name in R_CODE if has_r_package(name)]
+    there = [ALIKE, *(name for name in R_CODE if has_r_package(name))]
     if importlib.util.find_spec("econml") is not None:
         there.append("EconML")
     return there, [name for name in PEERS if name not in there]
@@ -68,7 +80,7 @@ def applies(peer: str, law: Law) -> bool:
     """Tell whether a peer has intervals for a law: regression, and data it can read."""
     if law.classes:
         return False
-    return peer == "grf" or (law.groups is None and law.hide is None)
+    return peer in (ALIKE, "grf") or (law.groups is None and law.hide is None)
 
 
 @dataclass(frozen=True)
@@ -111,14 +123,17 @@ class Peer:
     def run(self, seed: int, iteration: int) -> Record:
         """Draw a block of data sets and keep the forests' intervals."""
         first = iteration * self.block
-        tables = [
-            self._table(draw_data(self.law, seed, one))
-            for one in range(first, first + self.block)
+        drawn = [
+            draw_data(self.law, seed, one) for one in range(first, first + self.block)
         ]
         stream = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
         seeds = stream.integers(2**31 - 1, size=self.block).tolist()
-        ask = _ask_econml if self.peer == "EconML" else self._ask_r
-        mean, se = ask(tables, plain_columns(self.law.points), seeds)
+        if self.peer == ALIKE:
+            mean, se = self._ask_ours(drawn, seeds)
+        else:
+            ask = _ask_econml if self.peer == "EconML" else self._ask_r
+            tables = [self._table(data) for data in drawn]
+            mean, se = ask(tables, plain_columns(self.law.points), seeds)
         half = normal_quantile(1 - ALPHA) * se
         bounds = {"lower": mean - half, "upper": mean + half, "variance": se**2}
         return {"mean": mean} | {name: a[:, None] for name, a in bounds.items()}
@@ -128,6 +143,16 @@ class Peer:
         if self.law.groups is not None:
             table["cluster"] = data[self.law.groups]
         return table
+
+    def _ask_ours(
+        self, drawn: list[pd.DataFrame], seeds: list[int]
+    ) -> tuple[Floats, Floats]:
+        found = [
+            grow(self.law, data, rng, B=self.trees)
+            for data, rng in zip(drawn, seeds, strict=True)
+        ]
+        both = np.array([[one.params, one.bse] for one in found])
+        return both[:, 0], both[:, 1]
 
     def _ask_r(
         self, tables: list[pd.DataFrame], at: pd.DataFrame, seeds: list[int]

@@ -9,6 +9,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.cumulants import influence_skew
 from vstatkit.variance.estimator import Source, SumEstimator
 from vstatkit.variance.formulas import (
     zeta_1_bm,
@@ -82,6 +83,7 @@ class MomentEstimator(SumEstimator):
                 noise, moments.n_learners, n, complete=moments.complete
             ),
             concentration=moment_concentration(moments),
+            skew=moment_skew(moments),
         )
 
     def covariance(
@@ -100,6 +102,15 @@ def moment_concentration(moments: EnsembleMoments) -> Floats | None:
     n, noise = moments.n, moments.count_variance * moments.monte_carlo
     squares = moments.size**2 / n * zeta_1_ij(moments)
     return influence_concentration(squares, moments.quartic, noise, n)
+
+
+def moment_skew(moments: EnsembleMoments) -> Floats | None:
+    """Find the skewness of the estimate from the covariances with the counts."""
+    if moments.cubic is None or moments.quartic is None:
+        return None
+    noise = moments.count_variance * moments.monte_carlo
+    powers = (moments.jackknife, moments.cubic, moments.quartic)
+    return influence_skew(*powers, noise, moments.n)
 
 
 BM = MomentEstimator("bm", "BM", nonnegative=True, zeta_1=lambda mo, _: zeta_1_bm(mo))

@@ -8,6 +8,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.cumulants import influence_skew
 from vstatkit.variance.estimator import Source, SumEstimator
 from vstatkit.variance.formulas import jackknife_after_bootstrap
 from vstatkit.variance.influence import influence_ceiling, influence_concentration
@@ -37,7 +38,8 @@ class PresenceEstimator(SumEstimator):
         self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None
     ) -> VarianceComponents:
         """Estimate the components from sums that were taken with indicators."""
-        return self._from_presence(design, presence_moments(sums), orders)
+        presence = presence_moments(sums, design.chance_absent)
+        return self._from_presence(design, presence, orders)
 
     def _from_presence(
         self,
@@ -46,12 +48,12 @@ class PresenceEstimator(SumEstimator):
         orders: HigherOrders | None,
     ) -> VarianceComponents:
         n, k = design.n, design.k
-        B, q = presence.n_learners, presence.absent
+        B, odds = presence.n_learners, presence.odds
         sampling, monte_carlo = _parts(presence, design.complete, orders)
         zeta_k = presence.squares / (B - 1)
         # What the learners without an observation differ by is one influence.
-        one = (1 - q) / q * monte_carlo
-        noise = one if orders is None else orders.factor * (1 - q) / q * monte_carlo
+        one = odds * monte_carlo
+        noise = one if orders is None else orders.factor * one
         ceiling = influence_ceiling(noise, B, n, complete=design.complete)
         if not design.complete:  # nor does a mean vary more than what it is a mean of
             ceiling = np.minimum(ceiling, zeta_k - monte_carlo)
@@ -69,6 +71,9 @@ class PresenceEstimator(SumEstimator):
             concentration=influence_concentration(
                 presence.left_out, presence.quartic, one, n
             ),
+            skew=influence_skew(
+                *(presence.left_out, presence.cubic, presence.quartic), one, n
+            ),
             orders=orders,
         )
         if orders is None:
@@ -80,7 +85,8 @@ class PresenceEstimator(SumEstimator):
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
     ) -> tuple[Floats, Floats]:
         """Estimate the sampling and the Monte Carlo covariance, each (m, m)."""
-        presence = presence_moments(self.sums(design, values, joint=True))
+        sums = self.sums(design, values, joint=True)
+        presence = presence_moments(sums, design.chance_absent)
         return _parts(presence, design.complete, orders)
 
 

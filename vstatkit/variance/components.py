@@ -44,6 +44,9 @@ class VarianceComponents:
     concentration : ndarray of shape (m,) or None
         `sum c**4 / (sum c**2)**2` of the influences c, without their noise: one over
         the number of units that matter. It has no unit and no scale.
+    skew : ndarray of shape (m,) or None
+        Skewness `sum c**3 / (sum c**2)**1.5` of the estimate, from the same influences;
+        their noise is in no sum on average, and it has no unit and no scale.
     orders : HigherOrders or None
         What is known beyond the first order, where the estimator uses it.
     df : float or None
@@ -61,6 +64,7 @@ class VarianceComponents:
     n: int
     ceiling: Floats
     concentration: Floats | None = None
+    skew: Floats | None = None
     orders: HigherOrders | None = None
     df: float | None = None
 
@@ -92,7 +96,7 @@ class VarianceComponents:
         """Join the components of several chunks of query points."""
         joined = {
             name: _join_arrays([getattr(part, name) for part in parts])
-            for name in (*COMPONENTS, "noise", "ceiling", "concentration")
+            for name in (*COMPONENTS, "noise", "ceiling", "concentration", "skew")
         }
         first = parts[0]
         return cls(

@@ -17,8 +17,6 @@ class InfluencePowers:
     ----------
     squares, cubes, fourths : ndarray of shape (m,)
         Sums of powers.
-    largest : ndarray of shape (m,)
-        Largest square.
     n : int
         Number of units.
     """
@@ -26,7 +24,6 @@ class InfluencePowers:
     squares: Floats
     cubes: Floats
     fourths: Floats
-    largest: Floats
     n: int
 
     @classmethod
@@ -37,7 +34,6 @@ class InfluencePowers:
             squared.sum(axis=0),
             (squared * influences).sum(axis=0),
             (squared**2).sum(axis=0),
-            squared.max(axis=0),
             len(influences),
         )
 
@@ -48,7 +44,6 @@ class InfluencePowers:
             np.concatenate([part.squares for part in parts]),
             np.concatenate([part.cubes for part in parts]),
             np.concatenate([part.fourths for part in parts]),
-            np.concatenate([part.largest for part in parts]),
             parts[0].n,
         )
 
@@ -158,3 +153,28 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
             np.where(there, fourths / V**2 - 3 / n, zero),
             np.where(there, np.sqrt(spread) / V**1.5, zero),
         )
+
+
+def influence_skew(
+    squares: Floats, cubes: Floats, fourths: Floats, noise: Floats, n: int
+) -> Floats:
+    """Find the skewness of estimates from sums over units of powers of influences.
+
+    Parameters
+    ----------
+    squares, cubes, fourths : ndarray of shape (m,)
+        Sums of powers.
+    noise : ndarray of shape (m,)
+        Monte Carlo variance of one influence.
+    n : int
+        Number of units.
+
+    Examples
+    --------
+    >>> c = np.array([3.0, -1.0, -1.0, -1.0])
+    >>> sums = [np.array([np.sum(c**power)]) for power in (2, 3, 4)]
+    >>> influence_skew(*sums, np.zeros(1), 4).round(4)
+    array([0.5774])
+    """
+    powers = InfluencePowers(squares, cubes, fourths, n)
+    return cumulants(powers, InfluenceNoise(noise, np.zeros_like(noise))).skew

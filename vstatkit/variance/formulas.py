@@ -192,16 +192,30 @@ def jackknife_after_bootstrap(presence: PresenceMoments, *, complete: bool) -> F
 
     Notes
     -----
+    Let :math:`Z_{bi}` say whether observation i is in subsample b, which has the
+    probability p, and :math:`\tilde h_b = h_b - \bar h`. Over pairs of learners,
+
     .. math::
 
-        \hat V^{J} = \frac{n - 1}{n} \sum_i (t_i - \bar h)^2
-        - \frac{n (1 - q)}{q} \, \frac{B - 1}{B} \, \frac{\zeta_k}{B} ,
+        \hat V^{J} = \frac{n - 1}{n} \, \frac{B}{(B - 1)(B^2 - 2 B + 2)}
+        \sum_{b \ne b'} \tilde h_b \tilde h_{b'} \sum_i
+        \frac{(Z_{bi} - p)(Z_{b'i} - p)}{(1 - p)^2} .
 
-    over the n observations that some learner left out: :math:`t_i` is the mean of
-    the learners without observation i, and q is the share of learners without it,
-    averaged over these observations. For bootstrap samples of size n,
-    :math:`(1 - q) / q` is close to :math:`e - 1`, the constant of Wager, Hastie and
-    Efron.
+    Products of different learners have no Monte Carlo bias, and the factor
+    :math:`B^2 / (B^2 - 2 B + 2)` makes up for centring by :math:`\bar h`: given the
+    data, the mean over independent subsamples is exactly the value of infinitely many
+    learners,
+
+    .. math::
+
+        \frac{n - 1}{n} \sum_i (t_i - \bar h)^2, \qquad
+        t_i = E(h_b \mid Z_{bi} = 0) ,
+
+    for any number of learners. It is computed as the sum over all pairs minus the part
+    of learners multiplied by themselves,
+    :math:`\sum_b \tilde h_b^2 \sum_i (Z_{bi} - p)^2 / (1 - p)^2`. Subsamples that were
+    drawn in another way, with unequal probabilities, have the share of the learners
+    that hold observation i in place of p; the bias is then of the order V / B.
 
     References
     ----------
@@ -209,9 +223,10 @@ def jackknife_after_bootstrap(presence: PresenceMoments, *, complete: bool) -> F
 
     Wager, Hastie and Efron (2014). doi:10.48550/arXiv.1311.4555
     """
-    n, B, q = presence.n_left_out, presence.n_learners, presence.absent
-    bias = 0.0 if complete else n * (1 - q) / q / B
-    return (n - 1) / n * presence.left_out - bias * presence.squares / B
+    n = presence.n_left_out
+    if complete:
+        return (n - 1) / n * presence.left_out
+    return (n - 1) / n * presence.centring * (presence.left_out - presence.own)
 
 
 def _cross(a: Floats, b: Floats, joint: bool) -> Floats:

@@ -17,8 +17,8 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
     """Compute the moments without ever forming the n x m product.
 
     `sum_i w_i D_i**2 = h' (N diag(w) N') h` for centred values h: three B x B
-    matrices serve any number of query points. The quartic moment is not
-    available in this form.
+    matrices serve any number of query points. The cubic and the quartic
+    moment are not available in this form.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
         weighted=np.empty((0, 0)),
         total=np.zeros(h.shape[1]),
         squares=np.einsum("bj,bj->j", h, h),
+        sized_squares=N.sum(axis=1) @ h**2,
     )
     appearances = sums.appearances
     inverse = np.divide(
@@ -57,5 +58,6 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
         squares=sums.squares,
         forms=np.stack(forms),
         first=(N @ inverse) @ h,
+        cubic=None,
         quartic=None,
     )

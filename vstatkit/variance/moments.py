@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vstatkit._typing import Bools, Floats
+from vstatkit._typing import Floats
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
 from vstatkit.variance.powers import Weights, is_wide, sum_powers
@@ -43,8 +43,8 @@ class EnsembleMoments:
         Sum over observations of `(m_i - mbar)**2`.
     between_weighted : ndarray of shape q
         Sum over observations of `N_i (m_i - m_w)**2`.
-    quartic : ndarray of shape (m,) or None
-        Sum over observations of `cov_b(N[b, i], h_b)**4`.
+    cubic, quartic : ndarray of shape (m,) or None
+        Sums over observations of `cov_b(N[b, i], h_b)**3` and of the fourth powers.
     complete : bool
         Whether every subsample was evaluated, so that there is no Monte Carlo error.
     """
@@ -60,6 +60,7 @@ class EnsembleMoments:
     jackknife: Floats
     between: Floats
     between_weighted: Floats
+    cubic: Floats | None
     quartic: Floats | None
     complete: bool = False
 
@@ -96,7 +97,7 @@ def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> Ensemble
     powers = np.stack([np.ones_like(N), inverse**2, inverse])
     forms = np.zeros((3, *sums.squares.shape))
     first = np.zeros_like(shift)
-    fourth = np.zeros_like(shift)
+    third, fourth = np.zeros_like(shift), np.zeros_like(shift)
     ones = np.ones(ROW_BLOCK)
     for start in range(0, N.size, ROW_BLOCK):
         rows = slice(start, start + ROW_BLOCK)
@@ -105,14 +106,21 @@ def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> Ensemble
         first += inverse[rows] @ D
         if joint:
             forms += _outer(D, powers[:, rows])
-        D *= D
+        square = D * D
         if not joint:
-            forms += powers[:, rows] @ D
-        D *= D
-        fourth += ones[: len(D)] @ D
+            forms += powers[:, rows] @ square
+        D *= square
+        third += ones[: len(D)] @ D
+        square *= square
+        fourth += ones[: len(D)] @ square
     squares = sums.squares - _times(sums.total, shift, joint)
     moments = moments_of_powers(
-        sums, shift, squares=squares, forms=forms, first=first, quartic=fourth / B**4
+        *(sums, shift),
+        squares=squares,
+        forms=forms,
+        first=first,
+        cubic=third / B**3,
+        quartic=fourth / B**4,
     )
     return replace(moments, complete=complete)
 
@@ -132,6 +140,7 @@ def moments_of(design: SubsampleDesign, values: Floats) -> EnsembleMoments:
         weighted=np.empty((0, 0)),
         total=np.zeros_like(found.origin),
         squares=found.squares,
+        sized_squares=found.sized_squares,
     )
     moments = moments_of_powers(
         sums,
@@ -139,6 +148,7 @@ def moments_of(design: SubsampleDesign, values: Floats) -> EnsembleMoments:
         squares=found.squares,
         forms=np.stack([powers.squares, powers.tilted_squares, powers.mixed]),
         first=powers.tilted,
+        cubic=powers.cubes / B**3,
         quartic=powers.fourths / B**4,
     )
     return replace(moments, complete=design.complete)
@@ -164,6 +174,7 @@ def moments_of_powers(
     squares: Floats,
     forms: Floats,
     first: Floats,
+    cubic: Floats | None,
     quartic: Floats | None,
 ) -> EnsembleMoments:
     """Name the quadratic forms `sum_i w_i D_i**2` for w = 1, 1/N**2, 1/N."""
@@ -181,6 +192,7 @@ def moments_of_powers(
         jackknife=forms[0] / B**2,
         between=forms[1] - _times(first, first / n_seen, squares.ndim == 2),
         between_weighted=forms[2],
+        cubic=cubic,
         quartic=quartic,
     )
 
@@ -194,88 +206,174 @@ class PresenceMoments:
     n_learners : float
         Number B of learners.
     n_left_out : int
-        Observations that some learner left out.
-    absent : float
-        Share of the learners without an observation, mean over these observations.
+        Observations that a learner can leave out.
+    odds : float
+        Chance of an observation to be in a subsample over that of being left out,
+        mean over these observations.
     left_out : ndarray of shape q
         Sum over observations of `(t_i - hbar)**2`, `t_i` the mean of the learners
         without observation i.
-    quartic : ndarray of shape (m,)
-        Sum over observations of `(t_i - hbar)**4`.
+    own : ndarray of shape q
+        The part of this sum in which learners are multiplied by themselves.
+    centring : float
+        Factor that makes up for centring by `hbar` instead of its expectation.
+    cubic, quartic : ndarray of shape (m,)
+        Sums over observations of `(hbar - t_i)**3`, whose sign is that of an influence,
+        and of `(t_i - hbar)**4`.
     squares : ndarray of shape q
         Sum over learners of `(h - hbar)**2`.
     """
 
     n_learners: float
     n_left_out: int
-    absent: float
+    odds: float
     left_out: Floats
+    own: Floats
+    centring: float
+    cubic: Floats
     quartic: Floats
     squares: Floats
 
 
-def presence_moments(sums: EnsembleSums) -> PresenceMoments:
-    """Reduce sums that were taken with indicators for counts."""
+@dataclass(frozen=True)
+class Absence:
+    """How often each observation is left out, as the jackknife takes it.
+
+    Attributes
+    ----------
+    n_learners : float
+        Number B of learners.
+    chance : float or None
+        Chance that a subsample leaves an observation out; None for the numbers of
+        learners that did.
+    """
+
+    n_learners: float
+    chance: float | None
+
+    def inverse(self, appearances: Floats) -> Floats:
+        """Minus one over the learners without each observation; zero for none."""
+        if self.chance is not None:
+            return np.full_like(appearances, -1 / (self.n_learners * self.chance))
+        without = self.n_learners - appearances
+        seen = without > 0.5
+        return np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
+
+    def moments(
+        self,
+        appearances: Floats,
+        *,
+        left_out: Floats,
+        cubic: Floats,
+        quartic: Floats,
+        squares: Floats,
+        sized_squares: Floats,
+    ) -> PresenceMoments:
+        """Name the sums, and find the part of products of learners with themselves.
+
+        With a known chance q = 1 - p, learner b has the part
+        `(h - hbar)**2 sum_i (Z_bi - p)**2 / (B q)**2`, and the sum over i is
+        `(1 - 2 p) D_b + n p**2` for `D_b` distinct observations.
+        """
+        B, n = self.n_learners, appearances.size
+        present = appearances / B
+        seen = B - appearances > 0.5
+        if not seen.any():
+            raise ValueError(
+                "the jackknife needs learners that left an observation out; here every "
+                "subsample holds every observation. Use a smaller `k`."
+            )
+        if self.chance is None:
+            share = present[seen]
+            n, odds = int(seen.sum()), float(np.mean(share / (1 - share)))
+            own, centring = n * odds * squares / (B * (B - 1)), 1.0
+        else:
+            q = self.chance
+            p = 1 - q
+            odds = p / q
+            own = ((1 - 2 * p) * sized_squares + n * p**2 * squares) / (B * q) ** 2
+            centring = B**3 / ((B - 1) * (B**2 - 2 * B + 2))
+        return PresenceMoments(
+            n_learners=B,
+            n_left_out=n,
+            odds=odds,
+            left_out=left_out,
+            own=own,
+            centring=centring,
+            cubic=cubic,
+            quartic=quartic,
+            squares=squares,
+        )
+
+
+def presence_moments(
+    sums: EnsembleSums, chance: float | None = None
+) -> PresenceMoments:
+    """Reduce sums that were taken with indicators for counts.
+
+    Parameters
+    ----------
+    sums : EnsembleSums
+        Sums over learners.
+    chance : float, optional
+        Chance that a subsample leaves an observation out; by default the numbers of
+        learners that left each out are used.
+    """
     B, joint = sums.n_learners, sums.squares.ndim == 2
-    without, seen = _left_out(B, sums.appearances)
+    absence = Absence(B, chance)
     shift = sums.total / B
-    inverse = np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
+    inverse = absence.inverse(sums.appearances)
     left_out = np.zeros_like(sums.squares)
-    fourth = np.zeros_like(shift)
+    third, fourth = np.zeros_like(shift), np.zeros_like(shift)
     ones = np.ones(ROW_BLOCK)
-    for start in range(0, without.size, ROW_BLOCK):
+    for start in range(0, inverse.size, ROW_BLOCK):
         rows = slice(start, start + ROW_BLOCK)
         T = np.multiply.outer(sums.appearances[rows], shift)
         np.subtract(sums.weighted[rows], T, out=T)
         T *= inverse[rows, None]
         if joint:
             left_out += T.T @ T
-        T *= T
+        square = T * T
         if not joint:
-            left_out += ones[: len(T)] @ T
-        T *= T
-        fourth += ones[: len(T)] @ T
-    return PresenceMoments(
-        n_learners=B,
-        n_left_out=int(seen.sum()),
-        absent=float(without[seen].mean() / B),
+            left_out += ones[: len(T)] @ square
+        T *= square
+        third -= ones[: len(T)] @ T
+        square *= square
+        fourth += ones[: len(T)] @ square
+    return absence.moments(
+        sums.appearances,
         left_out=left_out,
+        cubic=third,
         quartic=fourth,
         squares=sums.squares - _times(sums.total, shift, joint),
+        sized_squares=_centred_sized_squares(sums, shift, joint),
     )
+
+
+def _centred_sized_squares(sums: EnsembleSums, shift: Floats, joint: bool) -> Floats:
+    """Move `sized_squares` to the mean of the values."""
+    sized = sums.weighted.sum(axis=0)
+    moved = _times(sized, shift, joint) + _times(shift, sized, joint)
+    draws = float(sums.appearances.sum())
+    return sums.sized_squares - moved + draws * _times(shift, shift, joint)
 
 
 def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
     """Find what the jackknife sees; of many units or values without a table of both."""
+    chance = design.chance_absent
     if not is_wide(design, *values.shape):
-        return presence_moments(sum_ensemble(design, values, presence=True))
-    B = float(len(values))
+        return presence_moments(sum_ensemble(design, values, presence=True), chance)
+    absence = Absence(float(len(values)), chance)
 
     def mean_without(appearances: Floats) -> Weights:
-        without = B - appearances
-        seen = without > 0.5
-        inverse = np.divide(-1.0, without, out=np.zeros_like(without), where=seen)
-        return inverse, None
+        return absence.inverse(appearances), None
 
     found = sum_powers(design, values, mean_without, presence=True)
-    without, seen = _left_out(B, found.appearances)
-    return PresenceMoments(
-        n_learners=B,
-        n_left_out=int(seen.sum()),
-        absent=float(without[seen].mean() / B),
+    return absence.moments(
+        found.appearances,
         left_out=found.powers.squares,
+        cubic=-found.powers.cubes,
         quartic=found.powers.fourths,
         squares=found.squares,
+        sized_squares=found.sized_squares,
     )
-
-
-def _left_out(B: float, appearances: Floats) -> tuple[Floats, Bools]:
-    """Count the learners without each observation, and say where there are any."""
-    without = B - appearances
-    seen = without > 0.5
-    if not seen.any():
-        raise ValueError(
-            "the jackknife needs learners that left an observation out; here every "
-            "subsample holds every observation. Use a smaller `k`."
-        )
-    return without, seen

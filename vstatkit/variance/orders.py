@@ -20,6 +20,7 @@ from vstatkit.sampling.counts import count_members, dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.showing import short_repr
+from vstatkit.variance.noise import positive_mean
 from vstatkit.variance.pairs import PairChances, PairSums, pair_chances, sum_pairs
 
 PILOT = 256
@@ -67,6 +68,10 @@ class HigherOrders:
         What is expected of such kernels.
     n_learners, n_reference : int
         Learners compared, and values of each that were pooled.
+    share : float
+        `Q_1` over the variance `zeta_k` of a single learner, what was measured and what
+        is typical weighted alike; NaN where it is not known. It says how many learners
+        are needed, before a single variance is known at all.
     """
 
     rho: float
@@ -78,6 +83,7 @@ class HigherOrders:
     expected_error: float
     n_learners: int
     n_reference: int
+    share: float = np.nan
 
     __repr__ = short_repr
 
@@ -104,6 +110,7 @@ def combine(
     *,
     n_learners: int = 0,
     n_reference: int = 0,
+    share: float = np.nan,
 ) -> HigherOrders:
     """Average what was measured and what was expected, weighted by their precisions.
 
@@ -125,13 +132,31 @@ def combine(
         expected_error=spread,
         n_learners=n_learners,
         n_reference=n_reference,
+        share=share,
     )
+
+
+def typical_share(design: SubsampleDesign, kind: KernelKind) -> float:
+    """Share of a learner's variance that is typical of the ensemble's."""
+    return min(design.k / design.n, 1.0) / kind.typical_ratio
+
+
+def likely_share(found: PairSums, typical: float) -> float:
+    """Weigh a measured share, `q_1` of standardised values, and the typical one.
+
+    The typical share is uncertain by itself; the answer is positive.
+    """
+    error = found.q_1_error
+    weight = typical**2 / (typical**2 + error**2)
+    mean = weight * found.q_1 + (1 - weight) * typical
+    return float(positive_mean(np.array(mean), np.array(np.sqrt(weight) * error)))
 
 
 def expected_orders(design: SubsampleDesign, kind: KernelKind) -> HigherOrders:
     """Say what is expected of a kernel, before its learners are compared."""
     chances = pair_chances(design.n, design.k, replace=design.replace)
-    return combine(np.nan, np.nan, kind.expected(chances.one))
+    typical = typical_share(design, kind)
+    return combine(np.nan, np.nan, kind.expected(chances.one), share=typical)
 
 
 def most_compared(n: int) -> int:
@@ -198,7 +223,7 @@ def measure_orders(
     prior = kind.expected(chances.one)
     most = min(B, most_compared(n))
     if prior[1] == 0 or n < 4 or most < 3 or min(chances) <= 0:
-        return combine(np.nan, np.nan, prior)
+        return combine(np.nan, np.nan, prior, share=typical_share(design, kind))
     if design.complete:
         return _complete_orders(design, B, values(B), chances)
     L = min(PILOT, most)
@@ -214,6 +239,7 @@ def measure_orders(
         prior,
         n_learners=L,
         n_reference=first.shape[1],
+        share=likely_share(found, typical_share(design, kind)),
     )
 
 

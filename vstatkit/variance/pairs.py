@@ -122,12 +122,20 @@ class PairSums(NamedTuple):
         """Monte Carlo error of `rho`: a U-statistic's over pairs of learners."""
         if self.q_1 <= 0:
             return np.nan
-        L, rho = self.rows.shape[1], self.rho
-        pair = float(np.array([rho**2, -2 * rho, 1.0]) @ self.squares)
-        row = float((self.rows[1] - rho * self.rows[0]).var(ddof=1))
+        return self._error_of(-self.rho, 1.0) / self.q_1
+
+    @property
+    def q_1_error(self) -> float:
+        """Monte Carlo error of `q_1`."""
+        return self._error_of(1.0, 0.0)
+
+    def _error_of(self, first: float, second: float) -> float:
+        """Monte Carlo error of a combination of the two sums."""
+        L = self.rows.shape[1]
+        pair = float(np.array([first**2, 2 * first * second, second**2]) @ self.squares)
+        row = float((first * self.rows[0] + second * self.rows[1]).var(ddof=1))
         single = max(row - pair / (L - 1), 0.0)
-        variance = 4 * single / L + 2 * pair / (L * (L - 1))
-        return float(np.sqrt(variance)) / self.q_1
+        return float(np.sqrt(4 * single / L + 2 * pair / (L * (L - 1))))
 
     @property
     def outlook(self) -> float:

@@ -151,6 +151,8 @@ class PoweredSums:
         Sum of the squared counts.
     squares : ndarray of shape (m,)
         Sum over learners of the squared centred values.
+    sized_squares : ndarray of shape (m,)
+        The same, each learner weighted by the number of its distinct units.
     """
 
     powers: Powers
@@ -158,10 +160,11 @@ class PoweredSums:
     appearances: Floats
     count_squares: float
     squares: Floats
+    sized_squares: Floats
 
 
 Weights = tuple[Floats, Floats | None]
-"""Scale and second weight of units; without it, only even powers are summed."""
+"""Scale and second weight of units; without it, only plain powers are summed."""
 
 
 Weighting = Callable[[Floats], Weights]
@@ -194,11 +197,13 @@ def sum_powers(
     n_values = max(m, design.n_values) if isinstance(design, HeldDesign) else m
     values = np.ascontiguousarray(values)
     origin, squares = _centred(values)
+    sizes = np.zeros(B)
     table = np.zeros((len(Powers._fields), m))
     appearances, count_squares = [], 0.0
     for units in _parts(design, B, presence):
         appearances.append(units.appearances)
         count_squares += units.count_squares
+        sizes += np.bincount(units.learners, minlength=B)
         single = float(units.learners.size) * n_values >= SINGLE_FROM
         weights = weighting(units.appearances)
         _add(units, weights, values, origin, table, single=single)
@@ -208,7 +213,17 @@ def sum_powers(
         appearances=np.concatenate(appearances),
         count_squares=count_squares,
         squares=squares,
+        sized_squares=_sized_squares(values, origin, sizes),
     )
+
+
+def _sized_squares(values: Floats, mean: Floats, sizes: Floats) -> Floats:
+    """Sum squares about the mean, weighted by sizes, without a copy of all."""
+    squares = np.zeros_like(mean)
+    for row, size in zip(values, sizes, strict=True):
+        centred = row - mean
+        squares += size * np.square(centred, out=centred)
+    return squares
 
 
 def _centred(values: Floats) -> tuple[Floats, Floats]:

@@ -1,5 +1,11 @@
 """The variance estimators by name, and which of them applies."""
 
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import numpy as np
+
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.by_groups import IM, LITTLE_BAGS, MATCHED
@@ -57,6 +63,29 @@ for _estimator in (
     register_variance(_estimator)
 
 
+ROBUST = re.compile(r"HC[0-4]|HAC|cluster|robust|sandwich|nonrobust", re.IGNORECASE)
+"""Covariances of regressions, by statsmodels' and R's names."""
+
+
+def meant_estimator(method: str, known: Sequence[str]) -> str:
+    """Suggest the estimator that was probably meant, or say what is not needed.
+
+    Examples
+    --------
+    >>> meant_estimator("jacknife", ["jackknife", "ij"])
+    "; did you mean 'jackknife'?"
+    """
+    close = get_close_matches(method.lower(), known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    if ROBUST.fullmatch(method):
+        return (
+            ". Every estimator here allows for unequal variances; for clusters, or "
+            "blocks of time, use `groups`."
+        )
+    return ". 'auto' chooses one."
+
+
 def compares_groups(method: str) -> bool:
     """Tell whether a name, possibly unknown, means an estimator of groups."""
     return method in ESTIMATORS and ESTIMATORS[method].source == "groups"
@@ -71,6 +100,53 @@ def least_absent(n: int) -> float:
     (4, 10.0)
     """
     return max(LEAST_ABSENT, LEAST_ABSENT_SHARE * n)
+
+
+def largest_k(n: int) -> int:
+    """Largest subsample with replacement that leaves out enough units.
+
+    Examples
+    --------
+    >>> largest_k(100), largest_k(1000)
+    (229, 2301)
+    """
+    if n < 2:
+        return n
+    return max(n, int(np.log(LEAST_ABSENT_SHARE) / np.log1p(-1 / n)))
+
+
+def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
+    """Say why subsamples that hold nearly every unit have no standard errors.
+
+    Empty where they have: with fewer draws, or by estimators that do not see presence.
+    """
+    known = ESTIMATORS.get(method)
+    presence = method == "auto" or (known is not None and known.source == "presence")
+    if not presence or not replace or k <= largest_k(n):
+        return ""
+    return (
+        f"there are no reliable standard errors for k = {k:,} draws with replacement "
+        f"from {n:,} units: nearly every subsample holds nearly every unit, so nothing "
+        "shows what an estimate would be without one. Use a smaller `k` "
+        f"(`max_samples`), of at most {largest_k(n):,}. variance='corrected_v' does "
+        "compute a number, but for trees it has been measured to be 70 to 77% too low "
+        "at k = 4 n."
+    )
+
+
+def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> str:
+    """Say what is wrong with estimators by counts of large k; empty if nothing is."""
+    counts = ESTIMATORS[method].source == "moments" and kind != KernelKind.SMOOTH
+    if not counts or not design.replace or design.complete:
+        return ""
+    if design.k <= largest_k(design.n):
+        return ""
+    return (
+        f"variance={method!r} is too low for k = {design.k:,} draws from "
+        f"{design.n:,} units: for trees it has been measured to be 70 to 77% too low "
+        "at k = 4 n, where intervals at 95% covered 60 to 66%. Use `k` (`max_samples`) "
+        f"of at most {largest_k(design.n):,} and variance='auto'."
+    )
 
 
 def resolve_method(
@@ -108,16 +184,23 @@ def resolve_method(
     kind : KernelKind
         How the kernel depends on its observations.
     """
+    alone = not complete and not grouped and design not in GROUPED_DESIGNS
+    if kind != KernelKind.SMOOTH and alone:
+        problem = large_k_problem(method, k, n, replace=replace)
+        if problem:
+            raise ValueError(problem)
     if method == "auto":
         beyond = n_absent >= least_absent(n) and kind != KernelKind.SMOOTH
-        alone = not complete and not grouped and design not in GROUPED_DESIGNS
         method = "hoeffding" if beyond and alone else "corrected"
     if method == "corrected":
         plain = "corrected_v" if replace else "corrected_u"
         method = GROUPED_DESIGNS.get(design, plain)
     if method not in ESTIMATORS:
-        names = ", ".join(map(repr, ["auto", "corrected", *ESTIMATORS]))
-        raise ValueError(f"`variance` must be one of {names}; got {method!r}.")
+        known = ["auto", "corrected", *ESTIMATORS]
+        raise ValueError(
+            f"`variance` must be one of {', '.join(map(repr, known))}; got "
+            f"{method!r}{meant_estimator(str(method), known)}"
+        )
     estimator = ESTIMATORS[method]
     if estimator.replace is not None and estimator.replace != replace:
         fitting = "corrected_v" if replace else "corrected_u"

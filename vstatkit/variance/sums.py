@@ -44,6 +44,9 @@ class EnsembleSums:
         Sum of values.
     squares : ndarray of shape (m,) or (m, m)
         Sum of squared values, or of outer products.
+    sized_squares : ndarray of shape (m,) or (m, m)
+        The same, each learner weighted by the sum of its counts: by its distinct
+        observations, if indicators stand for counts.
     """
 
     size: int
@@ -54,6 +57,7 @@ class EnsembleSums:
     weighted: Floats
     total: Floats
     squares: Floats
+    sized_squares: Floats
 
     @classmethod
     def from_learners(
@@ -97,6 +101,7 @@ class EnsembleSums:
             weighted=self.weighted + other.weighted,
             total=self.total + other.total,
             squares=self.squares + other.squares,
+            sized_squares=self.sized_squares + other.sized_squares,
         )
 
 
@@ -126,6 +131,7 @@ class _RunningSums:
     table: Floats
     total: Floats
     squares: Floats
+    sized_squares: Floats
     n_learners: float = 0.0
     count_squares: float = 0.0
     scratch: Floats | None = None
@@ -134,8 +140,8 @@ class _RunningSums:
     def start(cls, n: int, size: int, origin: Floats, *, joint: bool) -> "_RunningSums":
         """Start from zero."""
         m = origin.size
-        squares = np.zeros((m, m) if joint else m)
-        return cls(size, origin, joint, np.zeros((n, m + 1)), np.zeros(m), squares)
+        squares = np.zeros((2, m, m) if joint else (2, m))
+        return cls(size, origin, joint, np.zeros((n, m + 1)), np.zeros(m), *squares)
 
     def add(self, counts: Counts, values: Floats, weights: Floats | None) -> None:
         """Add one batch of learners."""
@@ -155,7 +161,17 @@ class _RunningSums:
         self.n_learners += float(weighted[:, m].sum())
         self.count_squares += _count_squares(N, weights)
         self.total += wh.sum(axis=0)
-        self.squares += h.T @ wh if self.joint else np.einsum("bj,bj->j", h, wh)
+        squares = self._squares(h, wh)
+        self.squares += squares
+        sizes = np.asarray(N.sum(axis=1)).ravel()
+        if (sizes == sizes[0]).all():
+            self.sized_squares += sizes[0] * squares
+        else:
+            self.sized_squares += self._squares(h, wh * sizes[:, None])
+
+    def _squares(self, h: Floats, weighted: Floats) -> Floats:
+        """Sum squares of values, or outer products, that were weighted."""
+        return h.T @ weighted if self.joint else np.einsum("bj,bj->j", h, weighted)
 
     def _add_product(self, N: Floats, weighted: Floats) -> None:
         """Add `N.T @ weighted`; fresh pages would cost more than the product."""
@@ -178,6 +194,7 @@ class _RunningSums:
             weighted=self.table[:, :-1],
             total=self.total,
             squares=self.squares,
+            sized_squares=self.sized_squares,
         )
 
 

@@ -5,13 +5,11 @@ its large arrays kept apart, so that they can be sent, or mapped from a file, wi
 a copy. Arrays in files (`numpy.memmap`) travel as the name of the file.
 """
 
-import contextlib
 import io
 import mmap
 import os
 import pickle
 import struct
-import tempfile
 import threading
 import weakref
 from collections import OrderedDict
@@ -22,6 +20,8 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vstatkit.scratch import remove_with, scratch_file
 
 try:
     import cloudpickle  # knows what users have registered with it
@@ -309,17 +309,10 @@ class ParcelFile:
     """A parcel in a temporary file, which goes when this object does."""
 
     def __init__(self, parcel: Parcel) -> None:
-        folder = os.environ.get("JOBLIB_TEMP_FOLDER")
-        handle, name = tempfile.mkstemp(".parcel", "vstatkit-", folder)
-        os.close(handle)
-        self.key, self.path = parcel.key, Path(name)
-        weakref.finalize(self, _remove, self.path)
+        base = os.environ.get("JOBLIB_TEMP_FOLDER")
+        self.key, self.path = parcel.key, scratch_file(".parcel", base)
+        remove_with(self, self.path)
         parcel.write(self.path)
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):  # Windows keeps files that a worker has mapped
-        path.unlink()
 
 
 _OPENED: OrderedDict[str, Parcel] = OrderedDict()

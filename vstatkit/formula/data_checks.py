@@ -1,0 +1,392 @@
+"""Warn of data that are probably not as meant: copies, leaks, far query points.
+
+Each check returns a `Finding` or None. The rules are independent of units, and are
+made so that data without these problems pass: see "Warnings about the data" in the
+guide.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from vstatkit._typing import Bools, Floats, Ints
+from vstatkit.exceptions import (
+    DataWarning,
+    DuplicateRowsWarning,
+    ExtrapolationWarning,
+    LeakageWarning,
+    UnobservedLevelWarning,
+    warn_caller,
+)
+from vstatkit.formula.coding import Coding
+from vstatkit.formula.frames import as_frame, row_name
+from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.spelling import respelled
+
+LEAST_ROWS = 20
+"""Fewest rows, and fewest different values, that a check needs."""
+
+COPIED_SHARE = 0.05
+"""Share of rows that must be copies of others."""
+
+COPIED_ROWS = 5
+"""Number of rows that must be copies of others."""
+
+ATOM_SHARE = 0.05
+"""Share of rows from which a value is an atom, such as zero, and ties in it mean
+nothing."""
+
+DISTINCT_SHARE = 0.9
+"""Share of the different rows that must have a value of their own in the column that
+shows that ties are no coincidence."""
+
+SMALL_GAP = 0.01
+"""Quantile of the gaps between values that is taken for their resolution."""
+
+PEAK = 5.0
+"""Density of a column at its peak, over that of even values: bounds coincidences."""
+
+BEYOND_CHANCE = 4.0
+"""Multiple of the expected coincidences that copies must exceed."""
+
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
+"""Numbers of which all multiplicities may be multiples."""
+
+MULTIPLE_SHARE = 0.9
+"""Share of multiplicities that must be multiples of one of `PRIMES`."""
+
+BY_CHANCE = 1e-6
+"""Probability, at most, that so many are multiples by chance."""
+
+LEAK_ROWS = 2_000
+"""Most rows in which columns are compared with the response."""
+
+UNEXPLAINED = 5e-4
+"""Share of the response's variance that a copy leaves unexplained, at most."""
+
+FAR = 0.25
+"""Distance from the training data, over their range, from which a value is far."""
+
+MOST_NAMED = 3
+"""Columns that a warning names."""
+
+
+class Finding(NamedTuple):
+    """What a check found.
+
+    Attributes
+    ----------
+    category : type
+        Class of the warning.
+    message : str
+        What was found, and what to do.
+    note : str
+        The same in one sentence, for the notes of a summary.
+    """
+
+    category: type[DataWarning]
+    message: str
+    note: str
+
+
+def warn_of(findings: Iterable[Finding | None]) -> tuple[str, ...]:
+    """Warn of what was found, at the user's line, and return the notes."""
+    known = [finding for finding in findings if finding is not None]
+    for finding in known:
+        warn_caller(finding.message, finding.category)
+    return tuple(finding.note for finding in known)
+
+
+def find_copies(parsed: ParsedFormula, members: Ints | None) -> Finding | None:
+    """Find rows that are copies of others and cannot be so by chance.
+
+    Parameters
+    ----------
+    parsed : ParsedFormula
+        Response and design matrix, in memory.
+    members : ndarray of shape (n,) or None
+        Cluster of every row; copies within a cluster are resampled together.
+
+    Notes
+    -----
+    A row is a copy if another one has the same response and the same predictors. This
+    happens by chance in discrete data. So there must be a column (the response, or
+    the predictor with most different values) in which nearly all *different* rows
+    have values of their own, and there must be many more copies than values of that
+    resolution coincide in: with u values whose smallest gaps are g, spread over a
+    range r with a density of at most `PEAK / r`, about `PEAK u^2 g / (2 r)` pairs.
+    Values that many rows share (zeros) do not count.
+
+    Rounded data have no such column. Copies are reported then if nearly all rows are
+    there m times, or a multiple of m; see `_are_multiples`.
+    """
+    y, X, n = parsed.y, parsed.X, len(parsed.y)
+    if n < LEAST_ROWS or (parsed.classes is None and np.unique(y).size == n):
+        return None
+    codes, first = _row_codes(y, X)
+    copies = _n_copies(codes, members)
+    if copies < max(COPIED_ROWS, COPIED_SHARE * n):
+        return None
+    proven = any(_is_proof(key, codes, first, members) for key in _keys(parsed))
+    if not proven and not _are_multiples(parsed, codes, first, members):
+        return None
+    across = "" if members is None else " in other groups"
+    remedy = (
+        "give `groups` that hold the copies of a row together, or keep one row of each "
+        "and count the copies as `weights`"
+    )
+    return Finding(
+        DuplicateRowsWarning,
+        f"{copies:,} of {n:,} rows are exact copies of other rows{across}, in the "
+        "response and in all predictors. Standard errors assume independent rows, and "
+        f"are too small if these are copies of one observation: {remedy}.",
+        f"{copies:,} of {n:,} rows are exact copies of others{across}: the std err is "
+        "too small unless they are independent observations; see `groups`.",
+    )
+
+
+def _keys(parsed: ParsedFormula) -> Iterable[Floats]:
+    """Yield columns whose values may show that ties are no coincidence."""
+    if parsed.classes is None:
+        yield parsed.y
+    numeric = np.flatnonzero(parsed.levels == 0)
+    if numeric.size:
+        counts = [np.unique(parsed.X[:, j]).size for j in numeric]
+        yield parsed.X[:, numeric[int(np.argmax(counts))]]
+
+
+def _row_codes(y: Floats, X: Floats) -> tuple[Ints, Ints]:
+    """Give every different row a code, and find the first row of each."""
+    combined = np.zeros(len(y), dtype=np.uint64)
+    for column in (y, *X.T):
+        hashed = pd.util.hash_array(np.asarray(column, np.float64) + 0.0)
+        combined = combined * np.uint64(0x9E3779B97F4A7C15) + hashed
+    _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
+    return codes, first
+
+
+def _n_copies(codes: Ints, members: Ints | None) -> int:
+    """Count rows beyond the first of each kind; with clusters, clusters beyond it."""
+    if members is None:
+        return int(codes.size - np.unique(codes).size)
+    pairs = np.unique(np.column_stack([codes, members]), axis=0)
+    return int(len(pairs) - np.unique(codes).size)
+
+
+def _is_proof(key: Floats, codes: Ints, first: Ints, members: Ints | None) -> bool:
+    """Whether the values of a column show that copies are no coincidence."""
+    values, places, counts = np.unique(key, return_inverse=True, return_counts=True)
+    atoms = counts > ATOM_SHARE * key.size
+    usual = ~atoms[places] & np.isfinite(key)
+    values = values[~atoms & np.isfinite(values)]
+    n_rows, u = int(usual[first].sum()), values.size
+    if u < LEAST_ROWS or u < DISTINCT_SHARE * n_rows:
+        return False
+    clusters = None if members is None else members[usual]
+    copies = _n_copies(codes[usual], clusters)
+    scaled = values / np.abs(values).max()
+    gaps = np.sort(np.diff(scaled)) / (scaled[-1] - scaled[0])
+    gap = gaps[int(SMALL_GAP * gaps.size)]
+    chance = PEAK * u**2 * gap / 2
+    least = max(COPIED_ROWS, COPIED_SHARE * usual.sum(), BEYOND_CHANCE * chance)
+    return bool(copies >= least)
+
+
+def _are_multiples(
+    parsed: ParsedFormula, codes: Ints, first: Ints, members: Ints | None
+) -> bool:
+    """Whether the numbers of equal rows are multiples of two or more.
+
+    If rows are independent, the number of rows that equal a given one is a multiple of
+    a prime with a probability below 1/2. Rows with a frequent response do not count: in
+    a balanced experiment all rows of a setting may have it.
+    """
+    if parsed.classes is not None:
+        return False
+    _, places, counts = np.unique(parsed.y, return_inverse=True, return_counts=True)
+    atoms = (counts > ATOM_SHARE * len(parsed.y))[places]
+    if members is not None:  # copies within a cluster are resampled together
+        codes = np.unique(np.column_stack([codes, members]), axis=0)[:, 0]
+    numbers = np.bincount(codes)[~atoms[first]]
+    if numbers.size < LEAST_ROWS:
+        return False
+    most = max(int((numbers % prime == 0).sum()) for prime in PRIMES)
+    chance = stats.binom.sf(most - 1, numbers.size, 0.5)
+    return bool(most >= MULTIPLE_SHARE * numbers.size and chance < BY_CHANCE)
+
+
+def find_leaks(parsed: ParsedFormula) -> Finding | None:
+    """Find predictors that are almost copies of the response.
+
+    Notes
+    -----
+    A predictor is one if it explains all but `UNEXPLAINED` of the response's variance,
+    as a number or by ranks, or if its values and those of a response with few values
+    belong to each other one to one. A sole predictor is meant.
+    """
+    n = len(parsed.y)
+    if n < LEAST_ROWS or len(parsed.coding.variables) < 2:
+        return None
+    some = slice(None, None, -(-n // LEAK_ROWS))
+    names = [*_near_copies(parsed, some), *_renamed(parsed)]
+    names = list(dict.fromkeys(names))
+    if not names:
+        return None
+    listed = ", ".join(repr(name) for name in names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    listed += f" and {more} more" if more > 0 else ""
+    are = "is almost a copy" if len(names) == 1 else "are almost copies"
+    them, known = ("it", "it is") if len(names) == 1 else ("them", "they are")
+    return Finding(
+        LeakageWarning,
+        f"{listed} {are} of the response {parsed.response!r}: the other predictors "
+        f"have nothing left to explain. Leave {them} out of the formula (`- "
+        f"{names[0]}`), unless {known} known before the response is.",
+        f"{listed} {are} of the response.",
+    )
+
+
+def _near_copies(parsed: ParsedFormula, some: slice) -> list[str]:
+    """Name numeric columns that explain the response, linearly or by ranks."""
+    y = parsed.y[some]
+    if parsed.classes is not None or np.unique(y).size < LEAST_ROWS:
+        return []
+    X = np.asarray(parsed.X[some])
+    usable = np.isfinite(X).all(axis=0) & (parsed.levels == 0)
+    columns = np.flatnonzero(usable)
+    if not columns.size:
+        return []
+    X = X[:, columns]
+    linear = _squared_correlations(X, y)
+    monotone = _squared_correlations(stats.rankdata(X, axis=0), stats.rankdata(y))
+    close = np.maximum(linear, monotone) > 1 - UNEXPLAINED
+    return [parsed.names[j] for j in columns[close]]
+
+
+def _squared_correlations(X: Floats, y: Floats) -> Floats:
+    """Squared correlations of columns with y; 0 for constant columns."""
+    X, y = _unit_columns(X), _unit_columns(y[:, None])
+    return np.asarray((y.T @ X)[0] ** 2)
+
+
+def _unit_columns(X: Floats) -> Floats:
+    """Centre columns and scale them to length one; squares must not overflow."""
+    largest = np.abs(X).max(axis=0)
+    X = X / np.where(largest > 0, largest, 1.0)
+    X = X - X.mean(axis=0)
+    spread = np.abs(X).max(axis=0)
+    constant = spread < 1e-12
+    X = np.where(constant, 0.0, X / np.where(constant, 1.0, spread))
+    length = np.sqrt((X**2).sum(axis=0))
+    return np.asarray(X / np.where(length > 0, length, 1.0))
+
+
+def _renamed(parsed: ParsedFormula) -> list[str]:
+    """Name variables whose values stand for the response's, one to one."""
+    y, found = pd.factorize(parsed.y)[0], []
+    n, levels = y.size, int(y.max()) + 1
+    if levels < 2 or levels > n / LEAST_ROWS:
+        return []
+    for name in parsed.coding.variables:
+        codes = pd.factorize(parsed.frame[name])[0]
+        if codes.max() + 1 != levels or codes.min() < 0:
+            continue
+        if np.unique(codes * levels + y).size == levels:
+            found.append(name)
+    return found
+
+
+def find_far_rows(
+    frame: pd.DataFrame, ranges: Mapping[str, tuple[float, float]]
+) -> Finding | None:
+    """Find rows that lie far outside the training data in some numeric predictor.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        New rows, with the columns of the training data.
+    ranges : mapping
+        Smallest and largest training value of every numeric predictor.
+    """
+    any_far, texts = np.zeros(len(frame), dtype=bool), []
+    for name, (low, high) in ranges.items():
+        far = _far(frame[name], low, high)
+        if far.any():
+            any_far |= far
+            first = int(np.flatnonzero(far)[0])
+            value, row = frame[name].iloc[first], row_name(frame.index[first])
+            texts.append(
+                f"{name} = {value:.4g} in row {row}, where the training data go from "
+                f"{low:.4g} to {high:.4g}"
+            )
+    if not texts:
+        return None
+    rows = f"{int(any_far.sum()):,} of {len(frame):,} rows"
+    shown, more = "; ".join(texts[:MOST_NAMED]), len(texts) - MOST_NAMED
+    shown += f"; and {more} more columns" if more > 0 else ""
+    return Finding(
+        ExtrapolationWarning,
+        f"{rows} to predict lie far outside the training data: {shown}. Predictions "
+        "there are extrapolated, and their standard errors do not include the error of "
+        "that. Check the units, or leave such rows out.",
+        f"{rows} to predict lie far outside the training data ({shown}); the std err "
+        "does not include the error of extrapolation.",
+    )
+
+
+def _far(column: pd.Series, low: float, high: float) -> Bools:
+    """Whether values are beyond the range by more than `FAR` of it."""
+    values = column.to_numpy(dtype=np.float64)
+    step = FAR * high - FAR * low
+    return np.asarray((values < low - step) | (values > high + step))
+
+
+def find_unobserved_levels(frame: pd.DataFrame, coding: Coding) -> Finding | None:
+    """Find levels that the training data declare and no training row has."""
+    trained, passes = coding.recipe.frame, coding.recipe.missing == "pass"
+    for name in coding.variables:
+        declared = getattr(trained[name].dtype, "categories", None)
+        if declared is None:
+            continue
+        known = (trained if passes else trained.dropna())[name]
+        given = pd.Series(frame[name]).dropna()
+        unseen = given[given.isin(declared) & ~given.isin(known.unique())]
+        if len(unseen):
+            level, row = str(unseen.iloc[0]), row_name(unseen.index[0])
+            text = f"{name} = {level!r} in row {row}"
+            return Finding(
+                UnobservedLevelWarning,
+                f"{len(unseen):,} of {len(frame):,} rows to predict have a level that "
+                f"no training row has: {text}. The learners know nothing about it. "
+                "Leave such rows out, or give them a level that was observed.",
+                f"Rows to predict have a level that no training row has: {text}.",
+            )
+    return None
+
+
+def warn_of_new_rows(
+    data: Any, coding: Coding, ranges: Mapping[str, tuple[float, float]]
+) -> tuple[str, ...]:
+    """Warn of rows to predict about which the training data say nothing.
+
+    Parameters
+    ----------
+    data : DataFrame or dict of columns
+        New rows; they have been coded, so that their columns fit.
+    coding : Coding
+        How the training data were coded.
+    ranges : mapping
+        Smallest and largest training value of every numeric predictor.
+
+    Returns
+    -------
+    tuple of str
+        Notes for a summary.
+    """
+    frame = respelled(as_frame(data), coding.variables)
+    return warn_of(
+        [find_far_rows(frame, ranges), find_unobserved_levels(frame, coding)]
+    )

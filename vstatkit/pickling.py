@@ -1,0 +1,179 @@
+"""Pickles without the insides of pandas, which differ from version to version.
+
+Indexes and frames are pickled as arrays and lists, and made again by the pandas that
+reads them.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+class Plain:
+    """Stands for an object of pandas in the state of another one.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> pickle.loads(pickle.dumps(Plain(pd.Index(["a", "b"])))).to_list()
+    ['a', 'b']
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Write what pandas needs to make the object again."""
+        value = self.value
+        if isinstance(value, pd.DataFrame):
+            columns = [_column(value.iloc[:, j]) for j in range(value.shape[1])]
+            names, index = Plain(value.columns), Plain(value.index)
+            return _make_frame, (columns, names, index, dict(value.attrs))
+        if isinstance(value, pd.Series):
+            return _make_series, (_column(value), Plain(value.index), value.name)
+        if isinstance(value, pd.MultiIndex):
+            levels = [Plain(level) for level in value.levels]
+            codes = [np.asarray(code) for code in value.codes]
+            return _make_levels, (levels, codes, list(value.names))
+        if isinstance(value, pd.RangeIndex):
+            return _make_range, (value.start, value.stop, value.step, value.name)
+        return _make_index, (_column(value), value.name)
+
+
+Column = tuple[str, Any]
+"""How a column is written, and what was written."""
+
+
+def _column(values: Any) -> Column:
+    """Write a column, or an index, without pandas."""
+    kind = values.dtype
+    if isinstance(kind, np.dtype):
+        plain = kind.kind != "O"
+        return ("numpy", np.asarray(values)) if plain else ("object", _objects(values))
+    if isinstance(kind, pd.CategoricalDtype):
+        codes = np.asarray(pd.Categorical(values).codes)
+        return "category", (codes, Plain(kind.categories), bool(kind.ordered))
+    if isinstance(kind, pd.DatetimeTZDtype):
+        return "zone", (np.asarray(values.astype("int64")), kind.unit, str(kind.tz))
+    if isinstance(kind, pd.IntervalDtype):
+        ends = pd.IntervalIndex(values)
+        sides = np.asarray(ends.left), np.asarray(ends.right)
+        return "interval", (*sides, str(ends.closed))
+    text = isinstance(kind, pd.StringDtype) and str(kind) == "str"
+    return (
+        ("text", _objects(values)) if text else ("named", (_objects(values), str(kind)))
+    )
+
+
+def _objects(values: Any) -> list[Any]:
+    """List values; what is missing is None."""
+    return [None if one is pd.NA or one is pd.NaT else one for one in values]
+
+
+def _read_zone(stamps: NDArray[Any], unit: str, zone: str) -> Any:
+    there = pd.DatetimeIndex(stamps.view(f"M8[{unit}]")).tz_localize("UTC")
+    return there.tz_convert(zone)
+
+
+def _read_objects(items: list[Any]) -> Any:
+    return pd.Series(items, dtype="object")
+
+
+def _read_text(items: list[Any]) -> Any:
+    """Make text of the kind that this pandas has for it."""
+    return pd.Series(items, dtype=None if items else "str")
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "numpy": lambda what: what,
+    "object": _read_objects,
+    "text": _read_text,
+    "category": lambda what: pd.Categorical.from_codes(*what),
+    "zone": lambda what: _read_zone(*what),
+    "interval": lambda what: pd.arrays.IntervalArray.from_arrays(*what),
+    "named": lambda what: pd.array(what[0], dtype=what[1]),
+}
+"""How a column is read that was written in each way."""
+
+
+def _values(written: Column) -> Any:
+    """Read what `_column` wrote."""
+    how, what = written
+    return _READERS[how](what)
+
+
+def _make_index(written: Column, name: Any) -> Any:
+    how = written[0]
+    kind = object if how == "object" else None
+    return pd.Index(_values(written), dtype=kind, name=name, tupleize_cols=False)
+
+
+def _make_range(start: int, stop: int, step: int, name: Any) -> Any:
+    return pd.RangeIndex(start, stop, step, name=name)
+
+
+def _make_levels(levels: list[Any], codes: list[Any], names: list[Any]) -> Any:
+    return pd.MultiIndex(levels, codes, names=names)
+
+
+def _make_series(written: Column, index: Any, name: Any) -> Any:
+    return pd.Series(_indexed(written, index), index, name=name)
+
+
+def _indexed(written: Column, index: Any) -> Any:
+    values = _values(written)
+    return values.set_axis(index) if isinstance(values, pd.Series) else values
+
+
+def _make_frame(
+    columns: list[Column], names: Any, index: Any, attrs: dict[Any, Any]
+) -> Any:
+    made = pd.DataFrame(
+        {place: _indexed(one, index) for place, one in enumerate(columns)}, index
+    )
+    made.columns = names
+    made.attrs.update(attrs)
+    return made
+
+
+def plain_state(state: dict[str, Any]) -> dict[str, Any]:
+    """Put plain stand-ins in the place of pandas' objects."""
+    return {name: _plain(value) for name, value in state.items()}
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in (pd.DataFrame, pd.Series) or isinstance(value, pd.Index):
+        return Plain(value)
+    if type(value) is dict:
+        return {key: _plain(one) for key, one in value.items()}
+    return value
+
+
+def take_state(made: Any, state: dict[str, Any]) -> None:
+    """Give an object its state back; a copy in memory has stand-ins in it."""
+    made.__dict__.update({name: _meant(value) for name, value in state.items()})
+
+
+def _meant(value: Any) -> Any:
+    if isinstance(value, Plain):
+        return value.value
+    if type(value) is dict:
+        return {key: _meant(one) for key, one in value.items()}
+    return value
+
+
+def pickled_plainly(kind: type[T]) -> type[T]:
+    """Let the pickles of a class hold nothing of pandas'; a decorator.
+
+    A class with a `__getstate__` of its own calls `plain_state` in it.
+    """
+    if "__getstate__" not in vars(kind):
+        setattr(kind, "__getstate__", lambda self: plain_state(self.__dict__))  # noqa: B010
+    if "__setstate__" not in vars(kind):
+        setattr(kind, "__setstate__", take_state)  # noqa: B010
+    return kind

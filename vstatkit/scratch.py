@@ -1,0 +1,241 @@
+"""Temporary files that do not outlive their process, however it ends.
+
+The files of a process lie in a folder of its own, which it keeps locked. They are
+removed when nothing uses them any more, when the program ends, and when it is
+terminated. A killed process leaves them behind; the system has released its lock then,
+and the next process that needs temporary files removes them.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO
+
+PREFIX = "vstatkit-"
+"""What the names of all folders begin with."""
+
+LOCK = "lock"
+"""File in a folder that its process keeps locked."""
+
+ENDINGS = ("SIGTERM", "SIGHUP")
+"""Signals that end a program which does not handle them."""
+
+
+@dataclass
+class _Folder:
+    """Temporary files of a process.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    handle : int or None
+        The open lock; None where there are no locks.
+    files : set of Path
+        Files that are in use.
+    """
+
+    path: Path
+    handle: int | None
+    files: set[Path] = field(default_factory=set)
+
+
+_FOLDERS: dict[tuple[int, str], _Folder] = {}
+_BESIDE: set[tuple[int, Path]] = set()
+_CHANGING = threading.RLock()
+
+
+def _begin_fork() -> None:
+    """Start anew in a forked process, which owns no files.
+
+    A thread that is not there may hold the lock. A handler in Python may never run
+    where the process waits for work, so that a pool could not terminate its workers.
+    """
+    global _CHANGING  # noqa: PLW0603
+    _CHANGING = threading.RLock()
+    for name in ENDINGS:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == _end:
+            with suppress(ValueError):  # not in the main thread of an interpreter
+                signal.signal(number, signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_fork)
+
+
+def scratch_file(suffix: str, base: str | None = None) -> Path:
+    """Make an empty temporary file.
+
+    Parameters
+    ----------
+    suffix : str
+        How its name ends.
+    base : str, optional
+        Where temporary files lie; by default where the environment variable TMPDIR
+        says.
+    """
+    place = tempfile.gettempdir() if base is None else base
+    with _CHANGING:
+        key = os.getpid(), place
+        if key not in _FOLDERS:
+            remove_abandoned(Path(place))
+            _FOLDERS[key] = _make_folder(place)
+        folder = _FOLDERS[key]
+        handle, name = tempfile.mkstemp(suffix, "", folder.path)
+        os.close(handle)
+        folder.files.add(Path(name))
+        _watch()
+    return Path(name)
+
+
+def remove_with(
+    owner: Any, path: Path, file: BinaryIO | None = None
+) -> "weakref.finalize[Any, Any]":
+    """Close and remove a file when its owner is gone, or when the program ends."""
+    return weakref.finalize(owner, _remove, path, file, os.getpid())
+
+
+def _remove(path: Path, file: BinaryIO | None, process: int) -> None:
+    if file is not None:
+        file.close()
+    if os.getpid() != process:  # a forked worker does not own the file
+        return
+    with _CHANGING:
+        with suppress(OSError):  # Windows keeps files that a worker has mapped
+            path.unlink(missing_ok=True)
+        for key, folder in list(_FOLDERS.items()):
+            folder.files.discard(path)
+            if not folder.files and key[0] == process:
+                del _FOLDERS[key]
+                _remove_folder(folder)
+        _watch()
+
+
+@contextmanager
+def removed_if_ended(path: Path) -> Iterator[None]:
+    """Remove a file that is being written if the program is terminated."""
+    mine = os.getpid(), path
+    with _CHANGING:
+        _BESIDE.add(mine)
+        _watch()
+    try:
+        yield
+    finally:
+        with _CHANGING:
+            _BESIDE.discard(mine)
+            _watch()
+
+
+def _make_folder(place: str) -> _Folder:
+    path = Path(tempfile.mkdtemp("", PREFIX, place))
+    # The lock is complete before it has its name: others look for that name.
+    handle: int | None = os.open(path / f"new-{LOCK}", os.O_RDWR | os.O_CREAT, 0o600)
+    assert handle is not None
+    if _acquire(handle):
+        (path / f"new-{LOCK}").rename(path / LOCK)
+    else:
+        os.close(handle)
+        handle = None
+    return _Folder(path, handle)
+
+
+def _remove_folder(folder: _Folder) -> None:
+    shutil.rmtree(folder.path, ignore_errors=True)
+    if folder.handle is not None:
+        with suppress(OSError):
+            os.close(folder.handle)
+
+
+def remove_abandoned(place: Path) -> None:
+    """Remove the folders of processes that are gone.
+
+    Only folders of this user count whose lock nobody holds: the system releases it
+    when a process ends, whichever machine or container it ran on.
+    """
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    _remove_if_abandoned(Path(entry.path))
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    if not hasattr(os, "getuid") or path.stat().st_uid != os.getuid():
+        return
+    handle = os.open(path / LOCK, os.O_RDWR)
+    try:
+        if _acquire(handle):
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(handle)
+
+
+def is_alive(process: int) -> bool:
+    """Tell whether another process of this machine is running."""
+    if os.name != "posix":
+        return False  # an open file cannot be removed there
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return process != os.getpid()
+
+
+if sys.platform == "win32":
+
+    def _acquire(handle: int) -> bool:
+        """Leave files where they are: an open file is never removed there."""
+        return False
+
+else:
+    import fcntl
+
+    def _acquire(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # somebody holds it, or the file system has no locks
+            return False
+        return True
+
+
+def _watch() -> None:
+    """Handle the signals that end a program while there are files to remove.
+
+    Handlers of the program's own are never replaced, and without files the signals are
+    the system's again. Within R nothing is handled: R would go on.
+    """
+    here = threading.current_thread() is threading.main_thread()
+    if not here or "rpytools" in sys.modules:  # reticulate's own
+        return
+    needed = any(process == os.getpid() for process, _ in (*_FOLDERS, *_BESIDE))
+    before, after = (signal.SIG_DFL, _end) if needed else (_end, signal.SIG_DFL)
+    for name in ENDINGS:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == before:
+            signal.signal(number, after)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Remove the files, and end as if the signal had not been handled."""
+    process = os.getpid()
+    for (owner, _), folder in list(_FOLDERS.items()):
+        if owner == process:
+            shutil.rmtree(folder.path, ignore_errors=True)
+    for owner, path in list(_BESIDE):
+        if owner == process:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(process, number)
