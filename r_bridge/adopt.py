@@ -7,17 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 import vstatkit as vs
 from r_bridge.columns import Kind, as_query, check_kinds
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.reading import LearnerSums, OwnLearners
 from vstatkit.ensemble.scores import Scores
 from vstatkit.formula.frames import nearest
 from vstatkit.inference.estimate import ensemble_mean
-from vstatkit.inference.intervals import prediction_support
+from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.protocol import output_columns
+from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.reference import reference_places
 
@@ -69,6 +72,10 @@ class RPredictor(Predictor):
 
     kinds: Mapping[str, Kind] = field(default_factory=dict)
 
+    def is_category(self, name: Any) -> bool:
+        """Tell whether a predictor enters as a category."""
+        return self.kinds.get(name) in ("category", "logical")
+
     def rows(self, data: DataLike) -> tuple[Any, Labels]:
         """Check new data; they go to R as a data frame."""
         frame = as_query(data)
@@ -99,6 +106,47 @@ class RPredictor(Predictor):
         """Average the trees, in the process that speaks to R."""
         chunks = self.chunks(X, 0)
         return np.concatenate([ensemble_mean(design, values) for values in chunks])
+
+    def mean(self, X: Any) -> Floats:
+        """Average the trees, each counted once."""
+        return np.concatenate([values.mean(axis=0) for values in self.chunks(X, 0)])
+
+    def sums(self, X: Any, shares: Any, own: OwnLearners | None = None) -> LearnerSums:
+        """Weighted sums over rows, tree by tree; see `Predictor.sums`."""
+        shares, outputs = sparse.csr_array(shares), self.kernel.n_outputs
+        total: Floats = np.zeros((len(X), outputs))
+        times: Floats = np.zeros((len(X), 1))
+        origin: Floats | None = None
+        summed: Floats | float = 0.0
+        first = 0
+        for chunk in self.chunks(X, 0):
+            values = chunk.reshape(len(chunk), -1, outputs)
+            rows = slice(first, first + values.shape[1])
+            first = rows.stop
+            origin = values[:, 0] if origin is None else origin
+            moved = (values - origin[:, None]).swapaxes(0, 1)
+            part = shares[:, rows] @ moved.reshape(len(moved), -1)
+            summed = summed + part.reshape(-1, *origin.shape)
+            if own is not None:
+                weight = _own_weights(own, rows, len(values))
+                total[rows] = np.einsum("br,bro->ro", weight, values)
+                times[rows] = weight.sum(axis=0)[:, None]
+        # An offset of all rows costs no digits: it is added to their sum.
+        whole = shares.sum(axis=1)[:, None, None] * origin
+        by_tree = np.asarray(summed + whole).swapaxes(0, 1)
+        sums = by_tree.reshape(len(by_tree), -1)
+        return LearnerSums(sums, *((0.0, 0.0) if own is None else (total, times)))
+
+
+def _own_weights(own: OwnLearners, rows: slice, B: int) -> Floats:
+    """Weights of the trees in the mean of every row, shape (B, rows)."""
+    n_rows = rows.stop - rows.start
+    weights = np.ones((B, n_rows))
+    if own.units is not None:
+        counts = dense(own.design.counts(0, B))
+        weights = (counts[:, own.units[rows]] == 0).astype(np.float64)
+    by_design = own.design.weights(0, B)
+    return weights if by_design is None else weights * by_design[:, None]
 
 
 @dataclass(frozen=True)
@@ -190,7 +238,8 @@ class AdoptedForest:
             info=info,
             scores=self.scores,
             predictor=predictor,
-            support=prediction_support(kernel, made.nobs),
+            support=prediction_support(kernel, made.design.n),
+            tails=prediction_tails(kernel),
             reference=mixed_frame(train[list(self.columns)], kernel.n_outputs),
         ).with_variance(variance)
 

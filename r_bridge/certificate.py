@@ -11,6 +11,7 @@ import vstatkit as vs
 from r_bridge.availability import require
 from r_bridge.compare import Comparison, Quantity, notes, table, wrapped
 from r_bridge.forests import FORESTS, Sections
+from r_bridge.reported import reported_sections
 from vstatkit.storage.files import write_text_whole
 
 MARKDOWN_HEAD = (
@@ -30,7 +31,8 @@ class Certificate:
     ranger, grf : dict of str to list of Comparison
         Comparisons by setting.
     others : dict of str to dict
-        Comparisons of other packages, by package and setting.
+        Comparisons of other packages, by package and setting, and those of the tables
+        of our own forests with formulas written in R.
     """
 
     versions: dict[str, str]
@@ -136,12 +138,13 @@ def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certifi
             made_here = sections.setdefault(forest.package, {})
             made_here.update(forest.compare(range(seeds), found))
     names = ("R", *sections)
+    own = {"vstatkit": reported_sections(range(seeds))}
     installed = {name: str(found[name]) for name in names if found[name] is not None}
     made = Certificate(
         versions={"vstatkit": vs.__version__, **installed},
         ranger=sections.pop("ranger"),
         grf=sections.pop("grf"),
-        others=sections,
+        others={**sections, **own},
     )
     if out is not None:
         write_text_whole(out, made.to_markdown())
@@ -187,8 +190,9 @@ def _pooled_quantity(parts: Sequence[Quantity]) -> Quantity:
 def markdown_row(quantity: Quantity) -> str:
     """One quantity as a row of a Markdown table."""
     bound = "" if quantity.tolerance is None else f"{quantity.tolerance:.0e}"
+    name = quantity.name.replace("|", r"\|")
     return (
-        f"| {quantity.name} | {quantity.points} | {quantity.n_missing} "
+        f"| {name} | {quantity.points} | {quantity.n_missing} "
         f"| {quantity.n_zero} "
         f"| {quantity.difference:.1e} | {bound} | {quantity.verdict} |"
     )

@@ -50,9 +50,9 @@ WHY_CALIBRATED_DIFFERS = (
 )
 
 WHY_JACKKNIFE = (
-    "ranger takes off (e - 1) n v/B, which fits bootstrap samples of size n, and sets "
-    "negative values to 0; ours takes off (1 - q)/q n v/B with the share q of trees "
-    "without an observation. Compared after exchanging the two constants."
+    "ranger takes off (e - 1) n v/B, which is biased with few trees, and sets negative "
+    "values to 0; ours adds up products of different trees, which has no Monte Carlo "
+    "bias. Compared after adding the difference of the two formulas."
 )
 
 WHY_FILTER = (

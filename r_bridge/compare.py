@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -58,7 +59,7 @@ class Quantity:
         """Numbers that are missing in R."""
         return int(np.isnan(self.theirs).sum())
 
-    @property
+    @cached_property
     def n_zero(self) -> int:
         """Numbers that are zero on both sides, which any factor would leave equal."""
         return int(
@@ -70,7 +71,7 @@ class Quantity:
         """Whether the same numbers are missing on both sides."""
         return bool(np.array_equal(np.isnan(self.ours), np.isnan(self.theirs)))
 
-    @property
+    @cached_property
     def difference(self) -> float:
         """Largest relative difference; infinite where one side is missing."""
         if self.tolerance is not None and not self.same_missing:

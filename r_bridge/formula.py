@@ -14,6 +14,7 @@ from vstatkit.formula.habits import (
     NO_OFFSET,
     RENAMED_FUNCTIONS,
     RENAMED_OPTIONS,
+    check_division,
 )
 
 _TOKEN = re.compile(
@@ -67,6 +68,9 @@ _SHORT_CONSTANTS = {"T": "True", "F": "False"}
 
 _OPERATORS = {"^": "**", **DIVISIONS}
 
+RESPONSE = "response"
+"""Stands for a call around the left-hand side, which is arithmetic as arguments are."""
+
 _UNTRANSLATABLE = {
     "|": "conditioning, or a logical or",
     "||": "a logical or",
@@ -102,7 +106,8 @@ def translate_formula(formula: str) -> str:
     formula : str
         As in R: `I(x^2)`, `poly(x, 2)`, `.`, `log(y)`, `a:b`, `a*b`, `-1`,
         backticks, names with dots. What patsy and R write alike, `Q("my x")`
-        too, stays.
+        too, stays. So do the operators of the left-hand side, which is named in
+        tables as R writes it.
 
     Returns
     -------
@@ -115,6 +120,8 @@ def translate_formula(formula: str) -> str:
     'log(y) ~ I(x**2) + Q("my x") + Q("Sepal.Width") - 1'
     >>> translate_formula("y ~ factor(g) + poly(x, 2, raw = TRUE)")
     'y ~ C(g) + poly(x, 2, raw = True)'
+    >>> translate_formula("y^2 - `my z` ~ x^2")
+    'y^2 - Q("my z") ~ x**2'
     """
     if not isinstance(formula, str):
         raise TypeError(
@@ -163,8 +170,11 @@ def _calls(tokens: Sequence[Token]) -> list[tuple[str, ...]]:
     Brackets around terms are a function without a name, and belong to the call that
     they open or close.
     """
-    found, inside = [], [""]
+    has_response = any(token.text == "~" for token in tokens[1:])
+    found, inside = [], [RESPONSE if has_response else ""]
     for place, token in enumerate(tokens):
+        if token.text == "~":
+            inside[0] = ""
         if token.text == "(":
             before = _last_tokens(tokens, place, 1)
             named = before and before[0].kind == "name"
@@ -184,6 +194,8 @@ def _same(tokens: Sequence[Token], place: int, calls: Calls) -> str:
 
 def _number(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     text = tokens[place].text.removesuffix("L")
+    if calls[0] == RESPONSE:
+        return text  # `vstatkit.formula.habits` reads powers there
     power = _next_text(tokens, place) == "^" or _is_negative_power(tokens, place)
     # R computes powers of whole numbers as decimals; numpy refuses negative ones.
     return f"{text}.0" if power and text.isdigit() else text
@@ -203,12 +215,14 @@ def _operator(tokens: Sequence[Token], place: int, calls: Calls) -> str:
         if within:
             raise FormulaError(NO_MEMBERSHIP)
         return ":"
+    if text in DIVISIONS and within:
+        check_division([token.text for token in tokens[:place]], text)
     meaning = _UNTRANSLATABLE.get(text)
     if text.startswith("%") and not (within and text in DIVISIONS):
         meaning = "a special operator"
     if meaning is not None:
         raise _untranslatable(f"`{text}`, {meaning},")
-    return _OPERATORS.get(text, text)
+    return text if calls[0] == RESPONSE else _OPERATORS.get(text, text)
 
 
 def _bracket(tokens: Sequence[Token], place: int, function: str) -> str:

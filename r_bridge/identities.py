@@ -61,16 +61,25 @@ def rangers_jackknife(counts: Ints, values: Floats, *, replace: bool) -> Floats:
 
     Notes
     -----
-    ranger takes off `(e - 1) n v / B` whatever the subsamples, we
-    `(1 - q) / q n v / B` with the share q of trees without an observation; and
-    ranger sets what is negative to zero.
+    ranger compares the trees without an observation with all, takes off
+    `(e - 1) n v / B` whatever the subsamples, and sets what is negative to zero. We
+    add up products of different trees with the known chance p of an observation,
+    which has no Monte Carlo bias at any number of trees. The difference between the
+    two is computed here from the trees, and added to our estimate.
     """
-    B = len(values)
+    B, n = counts.shape
+    centred = values - values.mean(axis=0)
     rows = rows_ranger_keeps(counts)
-    q = float((counts[:, rows] == 0).mean())
+    absent = (counts == 0)[:, rows]
+    raw = ((absent.T @ centred / absent.sum(axis=0)[:, None]) ** 2).sum(axis=0)
+    kept = int(rows.sum())
+    theirs = (kept - 1) / kept * raw - (math.e - 1) * kept * values.var(axis=0) / B
+    q = (1 - 1 / n) ** counts[0].sum() if replace else 1 - counts[0].sum() / n
+    d = ((counts > 0) - (1 - q)) / q
+    pairs = ((d.T @ centred) ** 2).sum(axis=0) - (d**2).sum(axis=1) @ centred**2
+    unbiased = (n - 1) / n * B / ((B - 1) * (B**2 - 2 * B + 2)) * pairs
     ours = vs.variance_components(counts, values, method="jackknife", replace=replace)
-    change: Floats = ((1 - q) / q - (math.e - 1)) * rows.sum() * values.var(axis=0) / B
-    return np.asarray(np.maximum(ours.sampling + change, 0.0))
+    return np.asarray(np.maximum(ours.sampling + (theirs - unbiased), 0.0))
 
 
 def is_balanced(counts: Ints) -> bool:

@@ -144,8 +144,15 @@ def out_of_bag(results: EnsembleResults) -> dict[str, Any]:
         "rows": None if recipe.data is None else _row_names(recipe.data.index),
         "fitted": [column.tolist() for column in fitted.T],
         "y": (recipe.y + (classes is not None)).tolist(),
-        "classes": None if classes is None else [str(one) for one in classes],
+        "classes": None if classes is None else [_class_name(one) for one in classes],
     }
+
+
+def _class_name(label: Any) -> str:
+    """Write a class as R does: TRUE, and 4 for 4.0."""
+    if isinstance(label, bool | np.bool_):
+        return str(label).upper()
+    return f"{label:.15g}" if isinstance(label, float) else str(label)
 
 
 def _row_names(index: Labels) -> list[str]:
@@ -196,7 +203,7 @@ def about(results: EnsembleResults) -> dict[str, Any]:
         "variance": results.variance,
         "seed": str(results.seed),
         "predicts": predictor is not None,
-        "classes": None if classes is None else [str(one) for one in classes],
+        "classes": None if classes is None else [_class_name(one) for one in classes],
         "scores": {} if results.scores is None else dict(results.scores.table),
     }
 

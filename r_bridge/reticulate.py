@@ -11,10 +11,12 @@ import pandas as pd
 from r_bridge.convert import column_from_parts
 from r_bridge.formula import translate_formula
 from vstatkit import inside_r
+from vstatkit._typing import Floats
 from vstatkit.formula.frames import is_number
 from vstatkit.results.tables import label_texts
 
 __all__ = [
+    "array_from_parts",
     "array_values",
     "frame_columns",
     "frame_from_parts",
@@ -131,6 +133,12 @@ def vector_from_part(part: Mapping[str, Any]) -> Any:
     if part["kind"] == "integer":
         values = [None if one is None else int(one) for one in values]
     return values[0] if len(values) == 1 else values
+
+
+def array_from_parts(values: Sequence[float], shape: Sequence[int]) -> Floats:
+    """Make an array of a matrix that R has taken apart, its first index fastest."""
+    numbers = np.array(values, dtype=np.float64)
+    return numbers.reshape([int(size) for size in shape], order="F")
 
 
 def _column(name: str, part: Mapping[str, Any]) -> Any:

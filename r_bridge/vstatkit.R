@@ -28,6 +28,15 @@ local({
     reticulate::py_call(reticulate::py_get_attr(bridge, name), ...)
   }
 
+  # A fork copies the lock of Python's interpreter, but not the thread that may hold it.
+  process <- Sys.getpid()
+  check_process <- function() {
+    if (identical(process, Sys.getpid())) return(invisible())
+    stop("Python cannot be used in a process that was forked after it was started, as ",
+         "by parallel::mclapply(): it may hang. Use n_jobs = for threads within a fit, ",
+         "or a cluster of new processes, parallel::makeCluster().", call. = FALSE)
+  }
+
   # --- to Python -----------------------------------------------------------
 
   as_text <- function(x) paste(deparse(x, width.cutoff = 500L), collapse = " ")
@@ -83,6 +92,14 @@ local({
     else ask("vector_from_part", take_apart(x))
   }
 
+  # reticulate before 1.38 cannot make arrays of numpy 2.
+  is_matrix <- function(x) !is.null(dim(x)) && (is.numeric(x) || is.logical(x))
+
+  matrix_to_py <- function(x) {
+    values <- as.double(x)
+    ask("array_from_parts", as.list(values), as.list(dim(x)))
+  }
+
   model_to_py <- function(x) {
     file <- tempfile("model", fileext = ".rds")
     saveRDS(x, file)
@@ -96,6 +113,7 @@ local({
     else if (known(x)) vector_to_py(x)
     else if (is.list(x) && is.object(x)) model_to_py(x)
     else if (is.list(x)) lapply(x, to_py)
+    else if (is_matrix(x)) matrix_to_py(x)
     else if (!is.double(x) && (is.integer(x) || is.logical(x)) && anyNA(x)) x + 0.0
     else x
   }
@@ -108,7 +126,10 @@ local({
       register("py_to_r_wrapper", class, function(x) {
         force(x)
         if (!is.function(x) || !reticulate::py_to_r(ask("is_ours", x))) return(x)
-        function(...) do.call(x, lapply(list(...), to_py), quote = TRUE)
+        function(...) {
+          check_process()
+          do.call(x, lapply(list(...), to_py), quote = TRUE)
+        }
       })
     }
   }

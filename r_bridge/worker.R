@@ -58,4 +58,6 @@ local({
     cat("\n", answered, "\n", sep = "")
     flush(stdout())
   }
+  # The other process is gone, perhaps without a chance to remove it.
+  unlink(folder, recursive = TRUE)
 })

@@ -14,6 +14,7 @@ import r_bridge
 import vstatkit as vs
 from r_bridge.convert import to_r_frame
 from tests.ensembles import SAME_ALGEBRA
+from vstatkit.ensemble.reading import OwnLearners
 
 pytestmark = pytest.mark.r
 
@@ -481,3 +482,38 @@ def test_missing_values_of_new_data_are_named(other_forests):
 def test_strata_of_a_random_forest_are_noticed(other_forests, name):
     with pytest.warns(vs.VstatkitWarning, match="from every stratum by itself"):
         r_bridge.from_randomforest(name, DATA, NEW)
+
+
+@pytest.mark.parametrize("name", ["rf", "rf_two", "rf_three", "other"])
+def test_averages_of_an_adopted_forest_are_those_of_its_trees(forests, name, request):
+    """Brute force: what every tree predicts for every row, averaged."""
+    if name == "other":
+        request.getfixturevalue("other_forests")
+    res = r_bridge.from_forest(name, DATA, NEW)
+    columns = list(res.predictor.columns)
+    X, _ = res.predictor.rows(DATA)
+    trees = res.predictor.values(X).reshape(res.B, len(DATA), -1)
+    units = np.arange(len(DATA))
+    shares = np.vstack([units % 2 == 0, units % 2 == 1]) / 30
+    found = res.predictor.sums(X, shares, OwnLearners(res.design, units))
+    wanted = np.einsum("gr,bro->bgo", shares, trees).reshape(res.B, -1)
+    assert_allclose(found.values, wanted, rtol=1e-12, atol=1e-14)
+    absent = res.design.counts(0, res.B) == 0
+    own = np.einsum("br,bro->ro", absent, trees) / absent.sum(axis=0)[:, None]
+    assert_allclose(found.own, own, rtol=1e-12, atol=1e-14)
+    averages = res.avg_predictions(DATA[columns])
+    assert_allclose(averages.params, trees.mean(axis=(0, 1)), rtol=1e-12)
+    assert (averages.bse > 0).all()
+    assert_allclose(res.predictor.mean(X), trees.mean(axis=0).ravel(), rtol=1e-12)
+
+
+def test_average_effects_of_an_adopted_forest_move_numbers_and_factors(forests):
+    res = r_bridge.from_ranger("rf", DATA, NEW)
+    frame = res.avg_effects(data=DATA[["x1", "x2", "kind"]]).summary_frame()
+    assert frame.index.tolist() == ["x1", "x2", "kind"]
+    for name, row in frame.iterrows():
+        ends = [
+            np.mean(res.predict(DATA.assign(**{name: row[end]})))
+            for end in ("from", "to")
+        ]
+        assert_allclose(row["estimate"], ends[1] - ends[0], rtol=1e-10)

@@ -9,11 +9,20 @@ import r_bridge
 from r_bridge import battery
 from r_bridge.__main__ import main
 from r_bridge.battery import EDGE_CASES, SETTINGS, compare_setting
-from r_bridge.certificate import Certificate, pool
+from r_bridge.certificate import Certificate, markdown_row, pool
 from r_bridge.compare import Comparison, Quantity, largest_relative_difference
 from r_bridge.drawn import FEATURES, compare_drawn, data_of, draw
 from r_bridge.from_ranger import RANGER
-from vstatkit.variance import by_presence
+from r_bridge.reported import SETTINGS as REPORTED
+from r_bridge.reported import compare_reported
+from vstatkit.ensemble import scores
+from vstatkit.inference import estimate, estimates, stabilise
+from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.intervals import Support
+from vstatkit.results import beyond
+from vstatkit.variance import by_presence, pairs
+from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 
 FORTY = 40
@@ -58,6 +67,9 @@ def test_the_whole_certificate_passes(certificate):
     assert len(certificate.ranger) == len(SETTINGS) + len(EDGE_CASES) + len(FEATURES)
     assert all(len(certificate.ranger[one.title]) == 10 for one in SETTINGS)
     assert len(certificate.grf) >= 3
+    assert set(certificate.others["vstatkit"]) == {one.title for one in REPORTED}
+    for section in certificate.others["vstatkit"].values():
+        assert {quantity.verdict for quantity in pool(section)} == {"equal"}
     assert "PASSED" in str(certificate)
 
 
@@ -71,8 +83,8 @@ def doubled(comparison, place):
 
 def corrupted_ones(certificate):
     """Certificates each with one quantity of one forest doubled, and its place."""
-    for package in ("ranger", "grf"):
-        for title, section in getattr(certificate, package).items():
+    for package, found in certificate.packages.items():
+        for title, section in found.items():
             for j, comparison in enumerate(section):
                 equal = [
                     place
@@ -83,9 +95,12 @@ def corrupted_ones(certificate):
                 assert wrong
                 assert not any(one.ok for one in wrong)
                 changed = [*section[:j], wrong[-1], *section[j + 1 :]]
-                sections = {**getattr(certificate, package), title: changed}
+                packages = certificate.packages
+                packages[package] = {**found, title: changed}
                 name = comparison.quantities[equal[-1]].name
-                yield title, j, name, replace(certificate, **{package: sections})
+                ranger, grf = packages.pop("ranger"), packages.pop("grf")
+                made = replace(certificate, ranger=ranger, grf=grf, others=packages)
+                yield title, j, name, made
 
 
 def assert_every_corruption_fails(certificate):
@@ -97,7 +112,7 @@ def assert_every_corruption_fails(certificate):
         lines = wrong.conclusion()
         missed = [line for line in lines if line.startswith("MISSED")]
         assert len(missed) == 1
-        section = {**wrong.ranger, **wrong.grf}[title]
+        section = next(one[title] for one in wrong.packages.values() if title in one)
         which = f", forest {place + 1} of {len(section)}" if len(section) > 1 else ""
         assert f"{title}{which}: {name} differs by" in missed[0]
         assert lines[-1].startswith("FAILED")
@@ -290,6 +305,11 @@ def test_where_to_write_is_checked_first(tmp_path, capsys):
     assert "must be in a folder that is there" in capsys.readouterr().err
 
 
+def test_names_with_bars_stay_in_their_cell():
+    row = markdown_row(Quantity("P>|t|", np.ones(2), np.ones(2)))
+    assert row.startswith(r"| P>\|t\| | 2 |")
+
+
 def test_zeros_alone_are_no_comparison():
     zero = Quantity("variance", np.zeros(2), np.zeros(2))
     assert zero.verdict == "not compared"
@@ -324,3 +344,139 @@ def test_a_comparison_without_a_miss_asserts_nothing():
     Comparison("a", "b", (same,), {}).assert_close()
     with pytest.raises(AssertionError, match="DIFFERENT"):
         Comparison("a", "b", (same, other), {}).assert_close()
+
+
+def slightly(value):
+    """Multiply numbers by one and a millionth, wherever they are."""
+    if isinstance(value, tuple):
+        return tuple(map(slightly, value))
+    if isinstance(value, dict):
+        return {name: slightly(one) for name, one in value.items()}
+    return value * (1 + 1e-6)
+
+
+def perturb_property(monkeypatch, owner, name):
+    """Let a property say slightly more than it does."""
+    right = vars(owner)[name]
+    read = right.func if hasattr(right, "func") else right.fget
+    monkeypatch.setattr(owner, name, property(lambda self: slightly(read(self))))
+
+
+def perturb_function(monkeypatch, owner, name):
+    """Let a function, or a method, give slightly more than it does."""
+    right = getattr(owner, name)
+
+    def wrong(*given, **options):
+        return slightly(right(*given, **options))
+
+    monkeypatch.setattr(owner, name, wrong)
+
+
+PRINTED = {
+    "mean": (perturb_function, estimate, "ensemble_mean"),
+    "std err": (perturb_property, Estimates, "bse"),
+    "df": (perturb_function, stabilise, "ratio"),
+    "t": (perturb_property, Estimates, "zvalues"),
+    "P>|t|": (perturb_property, Estimates, "pvalues"),
+    "conf_int lower": (perturb_function, Estimates, "interval"),
+    "conf_int upper": (perturb_function, Estimates, "_quantile"),
+    "effects std_error": (perturb_property, Estimates, "bse"),
+    "effects ci lower": (perturb_function, Estimates, "interval"),
+    "t_test std err": (perturb_property, Estimates, "bse"),
+    "MC error of std err": (perturb_property, Estimates, "relative_mc_error"),
+    "se_mc_error": (perturb_property, Estimates, "bse_mc_error"),
+    "rho": (perturb_property, HigherOrders, "factor"),
+    "OOB RMSE": (perturb_function, scores, "_regression"),
+    "OOB R-squared": (perturb_function, scores, "_regression"),
+}
+"""Numbers of the tables, each with the last place in the code that it comes from."""
+
+MECHANISM = {
+    "the sampling variance made positive": (
+        perturb_function,
+        stabilise,
+        "positive_mean",
+    ),
+    "its bound": (perturb_function, stabilise, "_ceiling"),
+    "its noise": (perturb_function, stabilise, "noise_variance"),
+    "its variance over data sets": (perturb_function, stabilise, "data_variance"),
+    "the concentration": (perturb_function, by_presence, "influence_concentration"),
+    "the jackknife": (perturb_function, by_presence, "jackknife_after_bootstrap"),
+    "the factor of Hoeffding": (perturb_property, HigherOrders, "factor"),
+    "what is unknown of it": (perturb_property, HigherOrders, "relative_error"),
+    "the measured rho": (perturb_property, pairs.PairSums, "rho"),
+    "the error of rho": (perturb_property, pairs.PairSums, "error"),
+    "the likely variance": (perturb_property, Estimates, "likely_sampling"),
+    "the skewness": (perturb_function, by_presence, "influence_skew"),
+    "the pooled skewness": (perturb_function, beyond, "shrunken"),
+    "what skewness bends": (perturb_function, estimates, "bend"),
+    "the least error of skewed estimates": (perturb_function, estimates, "least_error"),
+    "intervals of probabilities": (perturb_function, Support, "interval"),
+    "the effective number of observations": (
+        perturb_function,
+        beyond,
+        "effective_size",
+    ),
+}
+"""Steps from the trees to the tables."""
+
+SHOWN_BY = {
+    "its bound": "few trees",
+    "the skewness": "skewed",
+    "the pooled skewness": "skewed",
+    "what skewness bends": "skewed",
+    "the least error of skewed estimates": "skewed",
+    "intervals of probabilities": "two classes",
+    "the effective number of observations": "rare",
+}
+"""Settings whose tables need a step; the others are needed by the first."""
+
+
+def compared_tables(*settings):
+    """Compare one forest of each setting, as the certificate does."""
+    sections = {one.title: [compare_reported(one, 3)] for one in settings}
+    return Certificate({"R": "4"}, {}, {}, {"vstatkit": sections})
+
+
+@pytest.mark.r
+def test_tables_agree_with_the_formulas_in_r(session):
+    made = compared_tables(*REPORTED)
+    assert made.ok
+    assert made.conclusion()[-1].startswith("PASSED")
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("name", [*PRINTED, *MECHANISM])
+def test_a_millionth_in_any_printed_number_fails_the_certificate(
+    session, monkeypatch, name
+):
+    perturb, owner, attribute = {**PRINTED, **MECHANISM}[name]
+    perturb(monkeypatch, owner, attribute)
+    needed = SHOWN_BY.get(name, REPORTED[0].title)
+    made = compared_tables(*(one for one in REPORTED if needed in one.title))
+    assert made.conclusion()[-1].startswith("FAILED")
+    if name in PRINTED and name != "rho":
+        missed = [line for line in made.conclusion() if f": {name} differs" in line]
+        assert missed, made.conclusion()
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("column", ["zeta_1", "zeta_k", "sampling", "monte_carlo"])
+def test_a_millionth_in_the_components_fails_the_certificate(
+    session, monkeypatch, column
+):
+    right = VarianceComponents.in_units
+
+    def wrong(self, unit):
+        made = right(self, unit)
+        return replace(made, **{column: slightly(getattr(made, column))})
+
+    monkeypatch.setattr(VarianceComponents, "in_units", wrong)
+    assert compared_tables(REPORTED[0]).conclusion()[-1].startswith("FAILED")
+
+
+@pytest.mark.r
+def test_a_variance_of_four_times_its_size_fails_the_certificate(session, monkeypatch):
+    right = stabilise.positive_mean
+    monkeypatch.setattr(stabilise, "positive_mean", lambda *a: 4 * right(*a))
+    assert compared_tables(REPORTED[0]).conclusion()[-1].startswith("FAILED")

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -247,3 +249,26 @@ def test_an_image_of_several_and_a_wrong_class_are_explained_inside_r(reticulate
         """
     )
     assert printed.endswith("R lives on\n")
+
+
+ABANDONED = """
+import os
+from r_bridge import session
+session.inside_r = lambda: True
+session.call("sum", 1.0)
+print(session.start().path, flush=True)
+os._exit(0)
+"""
+
+
+def test_the_folder_of_a_process_that_ended_abruptly_is_removed(session):
+    """Inside R, Python ends without running what it has noted for its end."""
+    answer = subprocess.run(
+        [sys.executable, "-c", ABANDONED], capture_output=True, text=True, check=True
+    )
+    folder = Path(answer.stdout.split()[-1])
+    deadline = time.monotonic() + 30
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert folder.name.startswith("r_bridge")
+    assert not folder.exists()

@@ -19,7 +19,7 @@ augment.vstatkit <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
   }
   newdata <- as.data.frame(newdata)
   if (length(classes) > 2) {
-    return(with_shares(newdata, predict(x, newdata, type = "prob")))
+    return(with_shares(x, newdata, predict(x, newdata, type = "prob")))
   }
   found <- predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level)
   fit <- as.matrix(found$fit)
@@ -47,7 +47,7 @@ augment_own_rows <- function(x, data, classes) {
     data$.fitted <- unname(found[places])
     return(data)
   }
-  if (length(classes) > 2) return(with_shares(data, found[places, , drop = FALSE]))
+  if (length(classes) > 2) return(with_shares(x, data, found[places, , drop = FALSE]))
   data$.fitted <- unname(found[places])
   if (is.null(classes)) data$.resid <- unname(as.numeric(residuals(x))[places])
   data
@@ -70,8 +70,8 @@ check_own_rows <- function(data, known, rows) {
   }
 }
 
-with_shares <- function(data, shares) {
-  data$.fitted <- unname(most_probable(shares))
+with_shares <- function(x, data, shares) {
+  data$.fitted <- unname(most_probable(x, shares))
   for (name in colnames(shares)) data[[paste0(".prob.", name)]] <- unname(shares[, name])
   data
 }

@@ -110,7 +110,21 @@ read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
     list(found = found, made = made)
   }
 
-  left <- side(formula[[2]])
+  # The response is arithmetic, not terms: R computes what Python's formulas have not,
+  # and classes, so that they have R's names.
+  response <- function(e) {
+    check_sums(e)
+    if (is.symbol(e)) return(list(found = variable(e, alone = TRUE), made = list()))
+    value <- tryCatch(eval(e, data, where), error = function(e) NULL)
+    classes <- is.factor(value) || is.logical(value)
+    if (!is.call(e) || (in_python(e) && !classes)) {
+      return(list(found = within(e), made = list()))
+    }
+    name <- as_text(e)
+    list(found = as.name(name), made = setNames(list(e), name))
+  }
+
+  left <- response(formula[[2]])
   right <- side(formula[[3]])
   written <- formula
   written[[2]] <- left$found
@@ -118,6 +132,12 @@ read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
   frame <- data
   for (name in names(outside)) frame[[name]] <- outside[[name]]
   frame <- with_computed(at_rows(frame), c(left$made, right$made), where)
+  response <- NULL
+  if (is.symbol(left$found)) {
+    name <- as.character(left$found)
+    response <- frame[[name]][0]
+    if (is.logical(response)) frame[[name]] <- factor(frame[[name]], c(FALSE, TRUE))
+  }
   used <- unique(c(all.vars(written), leave_out))
   used_data <- as.list(at_rows(data[intersect(names(data), all.vars(formula))]))
   list(
@@ -126,10 +146,24 @@ read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
     data = if (known) frame[intersect(names(frame), used)] else frame,
     made = right$made, outside = names(outside), where = where,
     levels = lapply(Filter(is_category, used_data), function(x) levels(factor(x))),
-    factors = names(Filter(is.factor, used_data)),
+    factors = lapply(Filter(is.factor, used_data), function(x) x[0]), response = response,
     variables = setdiff(all.vars(written[[3]]), names(right$made)),
     rows = rows, n_given = n
   )
+}
+
+# A sum of columns could be several responses; within other arithmetic it is a sum.
+check_sums <- function(e) {
+  whole <- e
+  while (is.call(e) && function_of(e) %in% c("+", "-", "(") && length(e) > 1) {
+    reads <- vapply(as.list(e)[-1], function(part) length(all.vars(part)) > 0, logical(1))
+    if (function_of(e) == "+" && sum(reads) == 2) {
+      text <- as_text(whole)
+      fail(paste0("'", text, "' could mean several responses, or their sum. Write I(",
+                  text, ") for the sum, or fit one response at a time."), "FormulaError")
+    }
+    e <- e[[2]]
+  }
 }
 
 # Places of the rows that `subset` asks for: by TRUE and FALSE, by number or by name.
@@ -221,8 +255,11 @@ new_frame <- function(recipe, newdata) {
       fail(paste0("newdata have '", strange[1], "' in '", name, "'; the model knows ",
                   some_of(known), "."))
     }
-    if (is.character(given) && name %in% recipe$factors && !length(strange)) {
-      newdata[[name]] <- factor(given, known)
+    # Any selection and order of the levels, and text, are the factor of the fit.
+    like <- recipe$factors[[name]]
+    if (!is.null(like) && !length(strange)) {
+      newdata[[name]] <- factor(as.character(given), levels(like),
+                                ordered = is.ordered(like))
     }
   }
   with_computed(newdata, recipe$made, recipe$where)

@@ -30,7 +30,7 @@ confint.vstatkit <- function(object, parm, level = 0.95, ...) {
     fail(paste0("there is no estimate '", strange[1], "'; there are ",
                 some_of(frame$term), ".",
                 if (moved) paste0(" What ", strange[1], " does, with its interval, is ",
-                                  "in effects(fit, level = ", level, ").")))
+                                  "in effects(fit, level = ", number_text(level), ").")))
   }
   found[parm, , drop = FALSE]
 }
@@ -39,7 +39,7 @@ alpha_of <- function(level) {
   if (!is.numeric(level) || length(level) != 1 || is.na(level) || level <= 0 ||
         level >= 1) {
     fail(paste0("`level` must be a number between 0 and 1; got ",
-                paste(format(level), collapse = " "), "."))
+                number_text(level), "."))
   }
   round(1 - level, 12)
 }
@@ -50,6 +50,24 @@ percents <- function(level) {
 }
 
 nobs.vstatkit <- function(object, ...) about(object)$nobs
+
+# Tests by other packages, such as lmtest::coeftest(), are t tests with these.
+df.residual.vstatkit <- function(object, ...) {
+  frame <- call_method(object, "tidy")
+  df <- setNames(as.numeric(frame$df), frame$term)
+  if (length(unique(df)) == 1) unname(df[1]) else df
+}
+
+# marginaleffects changes coefficients to see how predictions follow; those of a fit
+# do not, so that all its standard errors would be zero.
+set_coef.vstatkit <- function(model, coefs, ...) {
+  fail(paste(
+    "marginaleffects computes standard errors from the coefficients of a model, on",
+    "which predictions of an ensemble do not depend. Use effects(fit),",
+    "fit$results$avg_slopes() or fit$results$avg_effects(), which have standard errors",
+    "of their own, or vcov = FALSE for estimates alone."
+  ))
+}
 
 formula.vstatkit <- function(x, ...) {
   if (is.null(x$formula)) fail("this model was not fitted by a formula.")
@@ -64,6 +82,9 @@ effects.vstatkit <- function(object, level = 0.95, ...) {
   names(found) <- gsub("_", ".", names(found))
   row.names(found) <- found$term
   found$term <- NULL
+  # Where all learners agree, a standard error of zero is no evidence for a test.
+  certain <- !is.na(found$std.error) & found$std.error == 0
+  found[certain, c("t", "p.value")] <- NA_real_
   found
 }
 
@@ -104,10 +125,10 @@ print.vstatkit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   if (!is.null(x$call)) {
     cat("\nCall:\n", paste(deparse(x$call), collapse = "\n"), "\n", sep = "")
   }
-  cat("\n", said$response, " by ", format(said$B, big.mark = ","), " learners (",
-      said$kernel, ") on ", said$k, " of ", format(said$n_units, big.mark = ","), " ",
+  cat("\n", said$response, " by ", count_text(said$B), " learners (",
+      said$kernel, ") on ", said$k, " of ", count_text(said$n_units), " ",
       said$units, " each, with", if (!said$replace) "out", " replacement\n", sep = "")
-  if (said$n_units != said$nobs) cat(format(said$nobs, big.mark = ","), "observations\n")
+  if (said$n_units != said$nobs) cat(count_text(said$nobs), "observations\n")
   if (said$n_dropped > 0) {
     rows <- if (said$n_dropped == 1) "row" else "rows"
     cat(said$n_dropped, rows, "with missing values dropped\n")

@@ -25,7 +25,7 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   whole <- frame[!gaps, , drop = FALSE]
   if (type != "response") {
     shares <- new_shares(object, whole, gaps, classes, row.names(frame))
-    return(if (type == "prob") shares else most_probable(shares))
+    return(if (type == "prob") shares else most_probable(object, shares))
   }
   if (interval == "none" && !se.fit) {
     if (!nrow(whole)) return(spread(numeric(), gaps, row.names(frame), classes))
@@ -41,7 +41,7 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   )
   if (interval == "prediction" && all(is.na(table$obs_ci_lower))) {
     fail(paste0(
-      "prediction intervals at level = ", level, " need out-of-bag residuals of ",
+      "prediction intervals at level = ", number_text(level), " need out-of-bag residuals of ",
       ceiling(2 / alpha) - 1, " rows or more; there are fewer. Use a smaller level."
     ))
   }
@@ -66,7 +66,7 @@ predict_own_rows <- function(object, uncertain, type, classes) {
   }
   rows <- if (is.matrix(found)) row.names(found) else names(found)
   shares <- named_shares(shares_of(found, classes), classes, rows)
-  if (type == "prob") shares else most_probable(shares)
+  if (type == "prob") shares else most_probable(object, shares)
 }
 
 # Rows that lack a variable are not predicted, as in predict.lm().
@@ -150,9 +150,25 @@ named_shares <- function(shares, classes, rows) {
   shares
 }
 
-most_probable <- function(shares) {
+# Classes as the response has them: TRUE and FALSE, or a factor with all its levels.
+most_probable <- function(object, shares) {
   best <- rep(NA_integer_, nrow(shares))
   known <- complete.cases(shares)
   best[known] <- max.col(shares[known, , drop = FALSE], ties.method = "first")
-  setNames(factor(colnames(shares)[best], colnames(shares)), row.names(shares))
+  labels <- colnames(shares)
+  like <- response_like(object)
+  found <- if (is.logical(like) && all(labels %in% c("FALSE", "TRUE"))) {
+    as.logical(labels[best])
+  } else if (is.factor(like) && all(labels %in% levels(like))) {
+    factor(labels[best], levels(like), ordered = is.ordered(like))
+  } else {
+    factor(labels[best], labels)
+  }
+  setNames(found, row.names(shares))
+}
+
+# None of the values of the response, but what they are like.
+response_like <- function(object) {
+  if (is.null(object$model)) object$recipe$response
+  else object$data[[about(object)$response]][0]
 }

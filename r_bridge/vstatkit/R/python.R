@@ -3,13 +3,28 @@
 the <- new.env(parent = emptyenv())
 
 bridge <- function() {
+  check_process()
   if (is.null(the$bridge)) {
     the$bridge <- tryCatch(
       reticulate::import("r_bridge.r_package"),
       error = function(e) fail(missing_python(conditionMessage(e)), "ImportError")
     )
+    the$process <- Sys.getpid()
   }
   the$bridge
+}
+
+.onLoad <- function(libname, pkgname) the$process <- Sys.getpid()
+
+# A fork copies the lock of Python's interpreter, but not the thread that may hold it.
+check_process <- function() {
+  if (identical(the$process, Sys.getpid())) return(invisible())
+  if (!reticulate::py_available(initialize = FALSE)) return(invisible())
+  fail(paste(
+    "Python cannot be used in a process that was forked after it was started, as by",
+    "parallel::mclapply(): it may hang. Use n_jobs = for threads within a fit, or a",
+    "cluster of new processes, parallel::parLapply(parallel::makeCluster(2), ...)."
+  ), "RuntimeError")
 }
 
 missing_python <- function(why) {

@@ -17,7 +17,7 @@ tidy.vstatkit <- function(x, conf.int = FALSE, conf.level = 0.95,
   if (!is.null(moved) && nrow(moved)) {
     other <- data.frame(
       term = row.names(moved), estimate = moved$estimate, std.error = moved$std.error,
-      statistic = moved$estimate / moved$std.error, p.value = moved$p.value,
+      statistic = moved$t, p.value = moved$p.value,
       conf.low = moved$ci.lower, conf.high = moved$ci.upper, df = moved$df,
       component = "effects"
     )

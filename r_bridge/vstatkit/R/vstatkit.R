@@ -70,7 +70,7 @@ check_seed <- function(rng) {
   single <- is.numeric(rng) && length(rng) == 1 && !is.na(rng)
   if (!single || rng < 0 || rng != round(rng)) {
     fail(paste0("`rng` must be a whole number, 0 or above; got ",
-                paste(format(rng), collapse = " "), ". Without it, set.seed() is ",
+                number_text(rng), ". Without it, set.seed() is ",
                 "respected."))
   }
 }

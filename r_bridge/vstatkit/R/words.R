@@ -7,12 +7,13 @@ in_r_words <- function(text) {
   text <- conversions_of_r(text)
   text <- gsub("\\b(has|got) (-?)inf\\b", "\\1 \\2Inf", text)
   text <- gsub("\\b(has|got) nan\\b", "\\1 NA", text)
-  for (word in names(R_WORDS)) text <- gsub(word, R_WORDS[[word]], text)
+  for (word in names(R_WORDS)) text <- gsub(word, R_WORDS[[word]], text, perl = TRUE)
   options_of_r(text)
 }
 
+# "R's `C(...)`" is R's own function; elsewhere C() makes a factor.
 R_WORDS <- c(
-  "\\bC\\(" = "factor(",
+  "(?<!R's `)\\bC\\(" = "factor(",
   "\\bQ\\([\"']([^\"']*)[\"']\\)" = "`\\1`",
   "`res\\.(\\w+)\\(" = "`fit$results$\\1(",
   "data\\.query\\(\\.\\.\\.\\)" = "data[rows, ]",
@@ -21,6 +22,14 @@ R_WORDS <- c(
   "\\bgot (str|dict)\\b" = "got text",
   "\\bgot (int|float)\\b" = "got a number"
 )
+
+# Numbers in messages are written as in code, whatever options(OutDec = ) is.
+number_text <- function(x) {
+  if (is.numeric(x)) x <- format(x, decimal.mark = ".", trim = TRUE)
+  paste(format(x), collapse = " ")
+}
+
+count_text <- function(x) format(x, big.mark = ",", decimal.mark = ".")
 
 # `name='value'` and `name=True` as arguments are written in R.
 options_of_r <- function(text) {

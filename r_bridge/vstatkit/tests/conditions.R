@@ -117,3 +117,44 @@ if (.Platform$OS.type == "unix") {
 # --- a run of many seconds comes to its end, whatever R does besides
 long <- vstatkit(y ~ x, rows, B = 4000, k = 500, rng = 1)
 stopifnot(long$results$B == 4000, is.finite(coef(long)))
+
+# --- Python is not used in forked processes, in which it may hang
+if (.Platform$OS.type == "unix") {
+  found <- parallel::mclapply(1:2, function(one) {
+    tryCatch(predict(air, airquality[1:2, ]), vstatkit_error = conditionMessage)
+  }, mc.cores = 2)
+  stopifnot(all(grepl("forked", unlist(found))), all(grepl("n_jobs = ", unlist(found))))
+}
+
+# --- functions and numbers are named as they were written
+refused(vstatkit(mpg ~ C(factor(cyl), contr.sum), mtcars, B = 20),
+        "R's `C\\(...\\)` with more than one argument")
+old <- options(OutDec = ",", warn = 2)
+refused(vstatkit(mpg ~ wt, mtcars, rng = 0.5), "got 0\\.5\\.")
+refused(confint(air, level = 1.5), "got 1\\.5\\.")
+shown <- capture.output(print(air))
+options(old)
+
+# --- tests by other packages: t tests with our df, or refused
+points <- vstatkit(mpg ~ wt + hp, mtcars, at = mtcars[1:3, ], B = 100, rng = 1)
+table <- generics::tidy(points, component = "estimates")
+same(rep_len(unname(df.residual(points)), 3), table$df)
+same(unname(2 * pt(-abs(coef(points)) / sqrt(diag(vcov(points))), df.residual(points))),
+     table$p.value)
+stopifnot(length(df.residual(air)) == 1)
+if (requireNamespace("lmtest", quietly = TRUE)) {
+  same(unname(lmtest::coeftest(points)[, 4]), table$p.value)
+}
+refused(vstatkit:::set_coef.vstatkit(points, coef(points)), "avg_slopes\\(\\)")
+
+# --- learners that all agree give no test
+sure <- vstatkit(Species ~ Petal.Length, iris, B = 100, rng = 1)
+moved <- effects(sure)
+stopifnot(any(moved$std.error == 0), is.na(moved$t[moved$std.error == 0]),
+          is.na(moved$p.value[moved$std.error == 0]))
+stopifnot(!any(is.infinite(generics::tidy(sure)$statistic)))
+
+# --- matrices of R's are restrictions
+one <- points$results$t_test(rbind(c(1, -1, 0), c(0, 1, -1)))$summary_frame()
+same(one$coef, unname(coef(points)[1:2] - coef(points)[2:3]))
+same(one[1, "std err"], points$results$t_test(c(1, -1, 0))$summary_frame()[1, "std err"])

@@ -68,3 +68,12 @@ if (requireNamespace("grf", quietly = TRUE)) {
   theirs <- predict(forest, as.matrix(new["x"]), estimate.variance = TRUE)
   same(unname(coef(fit)), theirs$predictions)
 }
+
+if (requireNamespace("ranger", quietly = TRUE)) {
+  forest <- ranger::ranger(mpg ~ wt + hp, mtcars, num.trees = 100, keep.inbag = TRUE,
+                           num.threads = 1, seed = 1)
+  fit <- vstatkit(forest, mtcars)
+  average <- fit$results$avg_predictions(mtcars)$summary_frame()
+  same(average$estimate, mean(predict(forest, mtcars, num.threads = 1)$predictions))
+  stopifnot(average$std_error > 0, average$std_error < coef(fit) / 5)
+}

@@ -87,3 +87,28 @@ for (one in list(y ~ poly(x, 2) + g, y ~ I(x^2) + log(x), y ~ scale(x) + z,
   gap <- abs(predict(fit, d) - fitted(line)) / predict(line, d, se.fit = TRUE)$se.fit
   stopifnot(mean(gap) < 0.15, max(gap) < 1)  # bagging moves them a little
 }
+
+# --- the response is arithmetic: the same fit as to a column computed beforehand
+p <- 3
+for (one in list(y - x ~ z, y^2 ~ z, log(x) - z ~ g, z/x ~ g, -y ~ x, 1/x ~ z, y %/% 2 ~ x,
+                 y/p ~ x, y - rank(z) ~ x, y * cumsum(x) %% 3 ~ z, I(y + z) ~ x,
+                 y + 1 ~ x, (y + z)/2 ~ x, y/sd(y) ~ x)) {
+  computed <- d
+  computed$response <- eval(one[[2]], d)
+  other <- update(one, response ~ .)
+  fit <- small(one)
+  expected <- small(other, computed)
+  same(coef(fit), coef(expected))
+  same(vcov(fit), vcov(expected))
+  same(unname(residuals(fit)), unname(residuals(expected)))
+  same(predict(fit, d[1:3, ]), predict(expected, computed[1:3, ]))
+}
+ratio <- small(z/x ~ g)
+same(generics::augment(ratio, newdata = d[1:3, ])$.resid,
+     unname((d$z / d$x)[1:3] - predict(ratio, d[1:3, ])))
+stopifnot(any(grepl("^y\\^2 by", capture.output(print(small(y^2 ~ z))))))
+stopifnot(identical(names(coef(small(y - x ~ . - id - w))), c("Intercept", "g[T.b]", "z")))
+for (sum in list(y + x ~ z, y - x + cumsum(z) ~ g)) {
+  stopifnot(grepl(paste0("Write I(", deparse(sum[[2]]), ") for the sum"),
+                  try(small(sum), silent = TRUE), fixed = TRUE))
+}

@@ -108,3 +108,45 @@ if (requireNamespace("randomForest", quietly = TRUE)) {
   same(augment(taken, newdata = new[-2, ])$.resid,
        new$dist[-2] - unname(predict(grown, new[-2, ])))
 }
+
+# --- classes are those of R: they compare with the response, and have its levels
+d <- mtcars
+d$big <- d$mpg > 20
+d$f <- factor(d$cyl, levels = c(8, 4, 6, 99))
+d$o <- factor(d$cyl, ordered = TRUE)
+logical <- vstatkit(big ~ wt, d, B = 60, rng = 1)
+stopifnot(is.logical(predict(logical, d, type = "class")),
+          mean(predict(logical, d, type = "class") == d$big) > 0.8,
+          mean(predict(logical, type = "class") == d$big) > 0.8,
+          identical(colnames(predict(logical, d, type = "prob")), c("FALSE", "TRUE")))
+condition <- vstatkit(mpg > 20 ~ wt, d, B = 60, rng = 1)
+same(predict(condition, d), predict(logical, d))
+same(predict(condition, d, type = "class"), predict(logical, d, type = "class"))
+numbers <- vstatkit(factor(cyl) ~ wt, d, B = 60, rng = 1)
+stopifnot(identical(levels(predict(numbers, d, type = "class")), c("4", "6", "8")),
+          mean(predict(numbers, d, type = "class") == d$cyl) > 0.8,
+          identical(names(coef(numbers)), paste0("typical [", c(4, 6, 8), "]")))
+levelled <- vstatkit(f ~ wt, d, B = 60, rng = 1)
+stopifnot(identical(levels(predict(levelled, d, type = "class")), levels(d$f)),
+          mean(predict(levelled, d, type = "class") == d$f) > 0.8)
+stopifnot(is.ordered(predict(vstatkit(o ~ wt, d, B = 60, rng = 1), d, type = "class")))
+stopifnot(identical(levels(generics::augment(levelled)$.fitted), levels(d$f)))
+
+# --- factors of new data may have any selection and order of the levels
+d$g <- factor(d$gear, levels = c(5, 3, 4))
+d$i <- interaction(d$am, d$vs)
+fit <- vstatkit(mpg ~ g + i + relevel(f, "4") + interaction(vs, am), d, B = 60, rng = 1)
+new <- d[c(1, 3, 5, 9), ]
+wanted <- unname(predict(fit, new))
+changed <- function(...) unname(predict(fit, transform(new, ...)))
+same(changed(g = droplevels(g), i = droplevels(i), f = droplevels(f)), wanted)
+same(changed(g = relevel(g, "4")), wanted)
+same(changed(g = factor(as.character(g))), wanted)
+same(changed(g = as.character(g)), wanted)
+same(changed(g = as.integer(as.character(g))), wanted)
+same(changed(g = factor(g, c(levels(g), "77"))), wanted)
+same(changed(i = interaction(am, vs, drop = TRUE)), wanted)
+for (j in 1:4) same(unname(predict(fit, droplevels(new[j, ]))), wanted[j])
+says(changed(g = factor(c("3", "4", "5", "7"))), "'7' in 'g'")
+points <- vstatkit(mpg ~ g, d, at = droplevels(new[2:3, ]), B = 60, rng = 1)
+same(unname(coef(points)), unname(predict(points, new[2:3, ])))
