@@ -135,7 +135,7 @@ class Asking:
         rows: int = 50,
         learners: int | None = None,
     ) -> "InteractionTest":
-        """Test whether two predictors add up in the mean of the learners.
+        """Test whether two predictors are additive in the expectation of the ensemble.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Asking:
         rows: int = 50,
         learners: int | None = None,
     ) -> "InteractionTest":
-        """Test whether all predictors add up in the mean of the learners, pair by pair.
+        """Test whether all pairs of predictors are additive in the ensemble.
 
         Parameters
         ----------

@@ -220,7 +220,9 @@ class EnsembleResults(
 
     @with_advice
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
-        """Confidence intervals for the mean of the size-k learner.
+        """Confidence intervals for the expectation of this ensemble.
+
+        They cover its expectation over data sets of this size, not E[y|x].
 
         Parameters
         ----------

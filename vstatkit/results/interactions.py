@@ -32,7 +32,7 @@ def interaction_test(
     if first == second:
         raise ValueError(f"an interaction is of two predictors; got {first!r} twice.")
     asked.names([first, second])
-    null = f"Null: {first} and {second} add up in the mean of the learners"
+    null = f"Null: {first} and {second} are additive in the expectation of the ensemble"
     texts = f"{first}:{second}", null
     return _tested(asked, [(first, second)], texts, grid=grid, rows=rows)
 
@@ -50,7 +50,7 @@ def additivity_test(
     names = asked.names(asked.coding.variables if variables is None else variables)
     if len(names) < 2:
         raise ValueError("additivity is of two or more predictors; there is one.")
-    null = f"Null: {', '.join(names)} add up in the mean of the learners"
+    null = f"Null: {', '.join(names)} are additive in the expectation of the ensemble"
     pairs = list(combinations(names, 2))
     return _tested(asked, pairs, ("all pairs", null), grid=grid, rows=rows)
 
