@@ -365,7 +365,7 @@ def test_every_way_to_an_interval_knows_the_effective_number(apart, tmp_path):
     X, at = apart[["x0", "x1"]], apart.iloc[[0, 60, 100]]
     res = vs.fit("y ~ x0 + x1", apart, B=200, rng=1, at=at)
     size = res.support.nobs
-    reference = res.reference[:33]
+    reference = res.reference[:100]  # of three classes
     again = res.get_prediction(pd.DataFrame(reference, columns=["x0", "x1"]))
     p, V = again.estimates.estimate, again.estimates.components.total
     assert size == pytest.approx(min(MOST_TIMES * (p * (1 - p)).sum() / V.sum(), 120))

@@ -134,7 +134,7 @@ def test_intervals_of_a_forest_by_hand(fitted):
 
 
 def test_the_typical_error_and_skewness_are_pooled_over_reference_rows(fitted):
-    rows = pd.DataFrame(fitted.reference[:100], columns=["x0", "x1", "x2"])
+    rows = pd.DataFrame(fitted.reference[:300], columns=["x0", "x1", "x2"])
     found = fitted.get_prediction(rows).estimates
     assert fitted.tails.error == pytest.approx(np.sqrt(found.sampling.mean()))
     weight = found.sampling**1.5

@@ -23,14 +23,17 @@ from vstatkit.variance.registry import compares_groups
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
-TYPICAL_VALUES = 100
-"""Reference values whose variances are pooled."""
+TYPICAL_VALUES = 300
+"""Most reference values whose variances and third moments are pooled."""
 
-TYPICAL_LEARNERS = 750
-"""Most learners that are read for it."""
+TYPICAL_LEARNERS = 5000
+"""Most learners whose predictions of reference values are pooled."""
+
+TYPICAL_DRAWS = 400_000_000
+"""Most draws, of learners times reference values, that are summed for it."""
 
 FEWEST_LEARNERS = 50
-"""Learners with fewer of which variances at reference rows say too little."""
+"""Fewest learners from which variances at reference rows are estimated."""
 
 
 def measured_orders(results: "EnsembleResults") -> HigherOrders:
@@ -79,11 +82,13 @@ def typical_estimates(
     B : int
         Learners of the ensemble.
     """
+    some = rows[: max(1, TYPICAL_VALUES // predictor.kernel.n_outputs)]
     all_of_them = compares_groups(how.method) or how.design.complete
-    L = B if all_of_them else min(B, predictor.n_kept, TYPICAL_LEARNERS)
+    draws = how.design.k * len(some) * predictor.kernel.n_outputs
+    most = min(TYPICAL_LEARNERS, max(TYPICAL_DRAWS // draws, FEWEST_LEARNERS))
+    L = B if all_of_them else min(B, predictor.n_kept, most)
     if min(B, FEWEST_LEARNERS) > L or predictor.n_kept < L:
         return None
-    some = rows[: max(1, TYPICAL_VALUES // predictor.kernel.n_outputs)]
     return how.of(predictor.first(L).values(some)[:L])
 
 
