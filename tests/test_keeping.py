@@ -98,7 +98,7 @@ def test_auto_lets_go_beyond_its_budget(data, monkeypatch):
     assert len(fitted(data).predictor.learners) == 120
     monkeypatch.setattr(keeping, "KEEP_BYTES", size - 1)
     said = (
-        r"of 120 learners only 30 are kept.*avg_effects.*will not be possible"
+        r"of 120 learners only 30 are kept.*averages over rows refit the learners"
         r".*keep_learners=True, or with at most 1[01]\d learners"
     )
     with pytest.warns(vs.VstatkitWarning, match=said) as seen:

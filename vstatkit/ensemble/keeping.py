@@ -144,9 +144,9 @@ def within_budget(
 def warn_of_let_go(
     learners: Sequence[Any], n_kept: int, B: int, budget: int | None
 ) -> None:
-    """Say at once what is not possible without the learners that were let go.
+    """Warn at once of what needs the learners that were not kept.
 
-    With keep_learners=False, for which the budget is zero, nothing is said.
+    With keep_learners=False, for which the budget is zero, there is no warning.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def warn_of_let_go(
     warnings.warn(
         f"of {B:,} learners only {n_kept:,} are kept: all would take about "
         f"{B * each / 1e9:.2g} GB, and keep_learners='auto' keeps up to "
-        f"{budget / 1e9:.2g} GB on this machine. predict, get_prediction, avg_effects "
-        "and other questions about rows will not be possible. Fit with "
+        f"{budget / 1e9:.2g} GB on this machine. predict and get_prediction are not "
+        "available, and averages over rows refit the learners. Fit with "
         "keep_learners=True, or with at most "
         f"{int(budget / each):,} learners (`B`, `max_B`).",
         VstatkitWarning,
