@@ -48,6 +48,7 @@ def summarise(averages: Averages, alpha: float) -> Summary:
     if averages.results.support is not None and "to" in frame:
         others.append(margin_note(frame, averages.texts, alpha))
     notes += [note for note in others if note is not None]
+    notes += averages.notes
     section = averages_section("", frame.set_axis(averages.texts), alpha)
     return composed([section], averages.what.capitalize(), notes)
 
@@ -85,6 +86,7 @@ def summarise_curve(curve: "Curve", alpha: float) -> Summary:
     name = ", ".join(map(str, curve.variables))
     untested = untested_note(frame, texts)
     notes += [] if untested is None else [untested]
+    notes += curve.notes
     section = averages_section(name, frame.set_axis(texts), alpha)
     return composed([section], curve.title, notes)
 

@@ -82,6 +82,8 @@ class Averages(AverageTable):
         Predictors that were to move, and have the same value in every row.
     by : tuple of str
         Columns whose levels were averaged separately.
+    notes : tuple of str
+        Further notes below the table.
     """
 
     results: EnsembleResults
@@ -91,6 +93,7 @@ class Averages(AverageTable):
     se: str
     constant: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def texts(self) -> list[str]:
