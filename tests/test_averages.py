@@ -21,6 +21,7 @@ from vstatkit.inference.population import (
     joint_influence,
     row_influence,
 )
+from vstatkit.inference.precision import about
 from vstatkit.results.average_tables import VAGUE
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.estimate import estimate_covariance
@@ -579,11 +580,24 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     averages = few.avg_effects()
     assert averages.results.diagnostics["relative_mc_error"].max() > VAGUE
     text = " ".join(str(averages).split())
-    needed = int(averages.results.diagnostics["learners_needed"].max())
-    assert f"about {needed:,} learners are needed to know them to 10%" in text
+    needed = about(float(averages.results.diagnostics["learners_needed"].max()))
+    assert f"About {needed} learners are needed to know them to 10%" in text
+    joint = " ".join(str(averages.results.summary()).split())
+    assert f"about {needed} learners would bring it to 10%" in joint
     many = vs.fit("y ~ x1 + x4", data, B=2000, k=30, rng=1).avg_effects()
     assert many.results.diagnostics["relative_mc_error"].max() < VAGUE
     assert "learners are needed" not in str(many)
+
+
+@pytest.mark.parametrize("B", [2, 10])
+def test_no_number_is_advised_by_too_few_learners(data, B):
+    """Bounded standard errors do not say how many learners are needed."""
+    res = vs.fit("y ~ x1 + x4", data, B=B, k=30, rng=1)
+    for table in (res.avg_slopes(), res.partial_dependence("x4", points=3)):
+        assert table.results.estimates.bounded.any()
+        text = " ".join(str(table.summary()).split())
+        assert "learners are needed" not in text
+        assert "Grow some hundreds of learners; the table then says how many" in text
 
 
 @pytest.mark.parametrize("step", [0.5, 50.0])

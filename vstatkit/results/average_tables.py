@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
+from vstatkit.inference import precision
 from vstatkit.results.averages import Averages
 from vstatkit.results.effect_notes import constant_note, margin_note, untested_note
+from vstatkit.results.notes import many_more
 from vstatkit.results.sections import (
     MAX_ROWS,
     averages_section,
@@ -108,6 +110,17 @@ def summarise_transformed(made: Transformed, alpha: float) -> Summary:
     return composed([averages_section("", frame, alpha)], title, notes)
 
 
+def _advice(results: "EnsembleResults") -> str:
+    """Advise a number of learners, as far as there are enough to forecast one."""
+    if results.estimates.bounded.any():
+        return f"Grow {many_more(results.B)}; the table then says how many are needed."
+    needed = float(results.tolerance.needed(results.estimates).max())
+    return (
+        f"About {precision.about(needed)} learners are needed to know them to "
+        f"{results.tolerance.tol:.0%}."
+    )
+
+
 def _notes(results: "EnsembleResults", about: str = ".") -> list[str]:
     """Say what the numbers rest on."""
     worst = float(results.estimates.relative_mc_error.max())
@@ -118,11 +131,9 @@ def _notes(results: "EnsembleResults", about: str = ".") -> list[str]:
         f"{label}; Monte Carlo error of the standard errors: {error} at most."
     ]
     if worst > VAGUE and results.estimates.scaled.df is None:
-        needed = int(results.diagnostics["learners_needed"].max())
-        tol = f"{results.tolerance.tol:.0%}"
         notes.append(
-            "Standard errors known so badly are too large on average; about "
-            f"{needed:,} learners are needed to know them to {tol}."
+            "Standard errors this imprecise are too large on average. "
+            f"{_advice(results)}"
         )
     orders = results.orders
     if orders is not None and ESTIMATORS[results.variance].beyond:

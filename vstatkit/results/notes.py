@@ -17,7 +17,7 @@ from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 
 SOME_HUNDREDS = 300
-"""Learners from which on nobody is told to grow some hundreds."""
+"""Above this B, recommend a multiple instead of some hundreds."""
 
 RELIABLE_UNITS = 20
 """Least number of observations or clusters for intervals to hold their level."""
@@ -307,11 +307,12 @@ def _bounded_note(results: EnsembleResults) -> str | None:
         return f"{whose.capitalize()} {largest}."
     return (
         f"B = {results.B:,} is too small: {whose} only {largest}. Grow "
-        f"{_many_more(results.B)}; the summary then says how many are needed."
+        f"{many_more(results.B)}; the summary then says how many are needed."
     )
 
 
-def _many_more(B: int) -> str:
+def many_more(B: int) -> str:
+    """Advise how many learners to grow if there are too few for a forecast."""
     return "some hundreds of learners" if B < SOME_HUNDREDS else "several times as many"
 
 
