@@ -589,6 +589,26 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     assert "learners are needed" not in str(many)
 
 
+@pytest.mark.parametrize("by", [None, "x1"])
+@pytest.mark.parametrize("ask", ["avg_effects", "avg_slopes"])
+def test_levels_of_a_factor_have_labels_of_their_own(data, ask, by):
+    """The labels of `results` are the names that `t_test` takes."""
+    data = data.assign(g=np.resize(list("abc"), len(data)), x1=data["x1"] > 0.5)
+    res = vs.fit("y ~ g + x1", data, B=60, rng=1)
+    found = getattr(res, ask)(by=by)
+    ends = [""] if by is None else [", x1=False", ", x1=True"]
+    names = [f"g[{level}]{end}" for level in "bc" for end in ends]
+    assert found.results.labels.to_list()[: len(names)] == names
+    text = str(found.results.summary())
+    for name in names:
+        assert name in text
+        assert np.isclose(found.results.params[name], found.t_test(name).params.item())
+    assert set(found.params.index.get_level_values(0)) == {"g", "x1"}
+    assert found.frame.index.equals(found.cov().index)
+    assert found.cov().attrs == found.results.cov_params().attrs
+    assert found.frame.index.equals(found.conf_int().index)
+
+
 @pytest.mark.parametrize("B", [2, 10])
 def test_no_number_is_advised_by_too_few_learners(data, B):
     """Bounded standard errors do not say how many learners are needed."""

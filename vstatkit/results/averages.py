@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from vstatkit._typing import Restrictions
+from vstatkit._typing import Labels, Restrictions
 from vstatkit.inference.wald import WaldTest
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.contrast_results import ContrastResults
@@ -68,7 +68,8 @@ class Averages(AverageTable):
     ----------
     results : EnsembleResults
         The averages as estimates, with their joint covariance: `cov_params()`,
-        `t_test(...)` and all else that results have.
+        `t_test(...)` and all else that results have. Each has a label of its own, such
+        as `region[w]` if a predictor has several rows.
     settings : DataFrame
         What was averaged, one row per estimate: `from`, `to` and `step` where a
         predictor was moved, and the number of `rows`.
@@ -94,6 +95,18 @@ class Averages(AverageTable):
     constant: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def _labels(self) -> Labels:
+        """Labels of the rows: predictors, levels and classes; they may repeat."""
+        return self.settings.index
+
+    @property
+    def distinct(self) -> "Averages":
+        """The same averages; their `results` have labels that do not repeat."""
+        if self.results.labels.is_unique:
+            return self
+        return replace(self, results=self._named)
 
     @property
     def texts(self) -> list[str]:

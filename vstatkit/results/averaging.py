@@ -405,7 +405,7 @@ def _moved(
     averages = _made(
         results, averager, values, table, words, points=points, divisors=divisors
     )
-    return replace(averages, by=division.columns)
+    return replace(averages, by=division.columns).distinct
 
 
 def _level_index(names: Sequence[tuple[Any, ...]], division: Division) -> pd.Index:
