@@ -374,19 +374,26 @@ def _skew_note(results: EnsembleResults, alpha: float) -> str | None:
     found = results.estimates
     if results.support is not None:
         return None
-    skewed = int((found.skew != 0).sum())
+    tables = {"estimates": found, "effects": results.effect_estimates}
+    skewed = [
+        f"{int((one.skew != 0).sum())} of {one.skew.size} {what}"
+        for what, one in tables.items()
+        if one is not None and (one.skew != 0).any()
+    ]
     notes = []
     if skewed:
         notes.append(
-            f"The intervals and p-values of {skewed} of {len(results.labels)} "
-            "estimates allow for skewness: these intervals are longer on the side of "
-            "the long tail, and not estimate +/- t std err."
+            f"The intervals and p-values of {' and '.join(skewed)} allow for skewness: "
+            "these intervals are longer on the side of the long tail, and not estimate "
+            "+/- t std err."
         )
     if found.tails is not None:
         ends = found.interval(alpha)
         pairs = zip(ends, (found.tails.low, found.tails.high), strict=True)
         if any((end == bound).any() for end, bound in pairs):
-            notes.append("No interval extends beyond zero, as no response does.")
+            notes.append(
+                "No interval of an estimate extends beyond zero, as no response does."
+            )
     return " ".join(notes) or None
 
 
