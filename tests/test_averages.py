@@ -609,6 +609,25 @@ def test_levels_of_a_factor_have_labels_of_their_own(data, ask, by):
     assert found.frame.index.equals(found.conf_int().index)
 
 
+@pytest.mark.parametrize("response", ["high", "kind"])
+def test_average_probabilities_print_no_test_of_zero(data, response):
+    high = np.where(data["y"] > data["y"].median(), "yes", "no")
+    kind = np.digitize(data["y"], data["y"].quantile([0.3, 0.6])).astype(str)
+    data = data.assign(high=high, kind=kind)
+    res = vs.fit(f"{response} ~ x1 + x4", data, B=60, rng=1)
+    average, curve = res.avg_predictions(), res.partial_dependence("x4", points=3)
+    for table in (average, average.results, curve, curve.results):
+        text = str(table.summary())
+        assert "P>|t|" not in text
+        assert "0.975]" in text
+    assert {"t", "p_value"} <= set(average.frame.columns) & set(curve.frame.columns)
+    for table in (res.avg_effects(), res.avg_slopes(), curve.contrast()):
+        assert "P>|t|" in str(table.summary())
+    assert "P>|t|" in str(average.t_test(np.eye(len(average.params))).summary())
+    numbers = vs.fit("y ~ x1 + x4", data, B=60, rng=1).avg_predictions()
+    assert "P>|t|" in str(numbers)
+
+
 @pytest.mark.parametrize("B", [2, 10])
 def test_no_number_is_advised_by_too_few_learners(data, B):
     """Bounded standard errors do not say how many learners are needed."""

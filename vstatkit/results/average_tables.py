@@ -12,6 +12,7 @@ from vstatkit.results.notes import many_more
 from vstatkit.results.sections import (
     MAX_ROWS,
     averages_section,
+    is_tested,
     percent_text,
 )
 from vstatkit.results.summary import composed
@@ -46,12 +47,16 @@ def summarise(averages: Averages, alpha: float) -> Summary:
     ]
     if "step" in frame:
         notes += _slope_notes(frame)
-    others = [constant_note(averages.constant), untested_note(frame, averages.texts)]
+    tested = is_tested(averages.results)
+    others = [constant_note(averages.constant)]
+    if tested:
+        others.append(untested_note(frame, averages.texts))
     if averages.results.support is not None and "to" in frame:
         others.append(margin_note(frame, averages.texts, alpha))
     notes += [note for note in others if note is not None]
     notes += averages.notes
-    section = averages_section("", frame.set_axis(averages.texts), alpha)
+    texts = averages.texts
+    section = averages_section("", frame.set_axis(texts), alpha, tested=tested)
     return composed([section], averages.what.capitalize(), notes)
 
 
@@ -86,10 +91,11 @@ def summarise_curve(curve: "Curve", alpha: float) -> Summary:
         classes = frame.index.get_level_values("class")
         texts = [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
     name = ", ".join(map(str, curve.variables))
-    untested = untested_note(frame, texts)
+    tested = is_tested(curve.results)
+    untested = untested_note(frame, texts) if tested else None
     notes += [] if untested is None else [untested]
     notes += curve.notes
-    section = averages_section(name, frame.set_axis(texts), alpha)
+    section = averages_section(name, frame.set_axis(texts), alpha, tested=tested)
     return composed([section], curve.title, notes)
 
 
