@@ -21,6 +21,7 @@ from vstatkit.inference.population import (
     joint_influence,
     row_influence,
 )
+from vstatkit.inference.precision import about
 from vstatkit.results.average_tables import VAGUE
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.estimate import estimate_covariance
@@ -579,11 +580,63 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     averages = few.avg_effects()
     assert averages.results.diagnostics["relative_mc_error"].max() > VAGUE
     text = " ".join(str(averages).split())
-    needed = int(averages.results.diagnostics["learners_needed"].max())
-    assert f"about {needed:,} learners are needed to know them to 10%" in text
+    needed = about(float(averages.results.diagnostics["learners_needed"].max()))
+    assert f"About {needed} learners are needed to know them to 10%" in text
+    joint = " ".join(str(averages.results.summary()).split())
+    assert f"about {needed} learners would bring it to 10%" in joint
     many = vs.fit("y ~ x1 + x4", data, B=2000, k=30, rng=1).avg_effects()
     assert many.results.diagnostics["relative_mc_error"].max() < VAGUE
     assert "learners are needed" not in str(many)
+
+
+@pytest.mark.parametrize("by", [None, "x1"])
+@pytest.mark.parametrize("ask", ["avg_effects", "avg_slopes"])
+def test_levels_of_a_factor_have_labels_of_their_own(data, ask, by):
+    """The labels of `results` are the names that `t_test` takes."""
+    data = data.assign(g=np.resize(list("abc"), len(data)), x1=data["x1"] > 0.5)
+    res = vs.fit("y ~ g + x1", data, B=60, rng=1)
+    found = getattr(res, ask)(by=by)
+    ends = [""] if by is None else [", x1=False", ", x1=True"]
+    names = [f"g[{level}]{end}" for level in "bc" for end in ends]
+    assert found.results.labels.to_list()[: len(names)] == names
+    text = str(found.results.summary())
+    for name in names:
+        assert name in text
+        assert np.isclose(found.results.params[name], found.t_test(name).params.item())
+    assert set(found.params.index.get_level_values(0)) == {"g", "x1"}
+    assert found.frame.index.equals(found.cov().index)
+    assert found.cov().attrs == found.results.cov_params().attrs
+    assert found.frame.index.equals(found.conf_int().index)
+
+
+@pytest.mark.parametrize("response", ["high", "kind"])
+def test_average_probabilities_print_no_test_of_zero(data, response):
+    high = np.where(data["y"] > data["y"].median(), "yes", "no")
+    kind = np.digitize(data["y"], data["y"].quantile([0.3, 0.6])).astype(str)
+    data = data.assign(high=high, kind=kind)
+    res = vs.fit(f"{response} ~ x1 + x4", data, B=60, rng=1)
+    average, curve = res.avg_predictions(), res.partial_dependence("x4", points=3)
+    for table in (average, average.results, curve, curve.results):
+        text = str(table.summary())
+        assert "P>|t|" not in text
+        assert "0.975]" in text
+    assert {"t", "p_value"} <= set(average.frame.columns) & set(curve.frame.columns)
+    for table in (res.avg_effects(), res.avg_slopes(), curve.contrast()):
+        assert "P>|t|" in str(table.summary())
+    assert "P>|t|" in str(average.t_test(np.eye(len(average.params))).summary())
+    numbers = vs.fit("y ~ x1 + x4", data, B=60, rng=1).avg_predictions()
+    assert "P>|t|" in str(numbers)
+
+
+@pytest.mark.parametrize("B", [2, 10])
+def test_no_number_is_advised_by_too_few_learners(data, B):
+    """Bounded standard errors do not say how many learners are needed."""
+    res = vs.fit("y ~ x1 + x4", data, B=B, k=30, rng=1)
+    for table in (res.avg_slopes(), res.partial_dependence("x4", points=3)):
+        assert table.results.estimates.bounded.any()
+        text = " ".join(str(table.summary()).split())
+        assert "learners are needed" not in text
+        assert "Grow some hundreds of learners; the table then says how many" in text
 
 
 @pytest.mark.parametrize("step", [0.5, 50.0])

@@ -239,6 +239,9 @@ def test_the_formula_sets_the_reference_of_tables(data):
         "g": "east",
         "C(g, Treatment('south'))": "south",
         "C(g, Treatment(reference='west'))": "west",
+        "C(g, levels=['south', 'west', 'east', 'north'])": "south",
+        "C(g, Sum, levels=['west', 'south', 'east', 'north'])": "west",
+        "g:x + C(g, levels=['south', 'west', 'east', 'north'])": "south",
     }.items():
         for kernel in ("forest", "ols"):
             res = vs.fit(f"y ~ {marked} + x", data, kernel=kernel, B=20, rng=1)
@@ -247,10 +250,29 @@ def test_the_formula_sets_the_reference_of_tables(data):
                 assert set(res.effects.loc["g", "from"]) == {first}
                 assert first not in set(res.effects.loc["g", "to"])
             assert set(moves["from"]) == {first}
+            assert set(res.avg_slopes("g").frame["from"]) == {first}
     usual = vs.fit("y ~ g + x", other, B=20, rng=1)
     assert set(usual.effects.loc["g", "from"]) == {"east"}  # the first of its levels
     trees = vs.fit("y ~ C(g, Treatment('south')) + x", data, B=20, rng=1)
     assert_allclose(trees.params, usual.params, **ROUNDING)
+
+
+def test_effects_and_coefficients_have_the_same_reference(data):
+    """Effects of an additive linear model are its coefficients."""
+    for marked in ("Treatment('south')", "levels=['south', 'west', 'east', 'north']"):
+        res = vs.fit(f"y ~ C(g, {marked}) + x", data, kernel="ols", B=20, rng=1)
+        levels = {"east", "north", "south", "west"}
+        coefs = {
+            level: value
+            for level in levels
+            for name, value in res.params.items()
+            if name.startswith("C(") and level in name.rpartition("[")[2]
+        }
+        assert set(coefs) == levels - {"south"}
+        for moves in (res.avg_effects("g"), res.avg_slopes("g")):
+            found = dict(zip(moves.frame["to"], moves.params, strict=True))
+            assert found.keys() == coefs.keys()
+            assert all(np.isclose(found[one], coefs[one]) for one in coefs)
 
 
 def read(right, data, factors):

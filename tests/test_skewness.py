@@ -180,10 +180,31 @@ def test_no_interval_of_responses_of_one_sign_is_beyond_zero(skewed, fitted):
     assert difference.conf_int(0.001)["lower"].iloc[0] < 0
     text = " ".join(str(fitted.summary()).split())
     assert "allow for skewness" in text
-    assert "No interval extends beyond zero, as no response does." in text
+    assert "No interval of an estimate extends beyond zero, as no response" in text
     mirrored = skewed.assign(y=-skewed["y"])
     below = vs.fit("y ~ x0 + x1 + x2", mirrored, B=400, rng=1, at=skewed.head(8))
     assert (below.conf_int(0.001)["upper"] <= 0).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+def test_the_summary_counts_skewed_estimates_and_effects(seed):
+    """Those whose interval is not symmetric about the estimate are counted."""
+    data = zero_inflated(seed, n=80, p=3)
+    data["y"] += 3 * (data["x0"] > 0.95) - 1  # responses of both signs
+    res = vs.fit("y ~ x0 + x1 + x2", data, B=400, k=40, rng=1, at=data.head(3))
+    text = " ".join(str(res.summary()).split())
+    said = []
+    for what, frame in {"estimates": res.tidy(), "effects": res.effects}.items():
+        low, high = (
+            ("conf_low", "conf_high") if "term" in frame else ("ci_lower", "ci_upper")
+        )
+        middle = (frame[low] + frame[high]) / 2
+        count = int((~np.isclose(middle, frame["estimate"], rtol=1e-9)).sum())
+        if count:
+            said.append(f"{count} of {len(frame)} {what}")
+    assert ("effects" in str(said)) == (seed in (0, 5))
+    note = f"intervals and p-values of {' and '.join(said)} allow for skewness"
+    assert (note in text) == ("allow for skewness" in text) == bool(said)
 
 
 @pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")

@@ -97,11 +97,11 @@ def moves_of(
     """List the moves of a predictor: between quantiles, or from the reference level.
 
     That is the first level, unless the formula names another one that occurs, as in
-    `C(x, Treatment("south"))`.
+    `C(x, Treatment("south"))` or `C(x, levels=["south", "north"])`.
     """
     if ends is None:
         levels = variables.levels(name)
-        start = reference if reference in levels else levels[0]
+        start = levels[levels.index(reference) if reference in levels else 0]
         return [(start, level) for level in levels if level != start]
     low, high = ends
     if low == high:  # a rare value outside the quantiles, such as a dummy's one

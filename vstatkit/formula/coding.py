@@ -145,12 +145,19 @@ class Coding:
         return np.asarray(good.all(axis=1))
 
     def reference(self, name: str) -> Any:
-        """Level that others are compared with; None where the formula names none."""
+        """Level that others are compared with; None if the predictor is no factor.
+
+        The first level in the order of the coding, or the one that `Treatment(...)`
+        names. If a factor enters in several ways, an explicit one counts.
+        """
         references = self.info.references
-        for code, levels in self.info.levels.items():
-            if levels and category_name(code) == name and references.get(code):
-                return levels[references[code]]
-        return None
+        found = [
+            (code, levels, references.get(code, 0))
+            for code, levels in self.info.levels.items()
+            if levels and category_name(code) == name
+        ]
+        found.sort(key=lambda one: (one[2] == 0, one[0] == name))
+        return found[0][1][found[0][2]] if found else None
 
     def own_columns(self, name: str) -> tuple[int, ...]:
         """Columns of a variable that enters as it is; none where it does otherwise."""

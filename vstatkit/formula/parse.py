@@ -110,6 +110,26 @@ class Recipe:
         restore_states(bare_info(coding.info), self.states)
         return coding
 
+    def predictors(self, nobs: int, n_dropped: int) -> pd.DataFrame | None:
+        """Return the predictors in the rows that were used.
+
+        Parameters
+        ----------
+        nobs, n_dropped : int
+            Rows of the data that were used, and that were dropped.
+
+        Returns
+        -------
+        DataFrame or None
+            None if the frame does not have all rows, as for data on disk.
+        """
+        if len(self.frame) != nobs + n_dropped:
+            return None
+        if n_dropped == 0:
+            return self.frame
+        frame = self._parsed(environment_of(self.names)).frame
+        return frame if len(frame) == nobs else None
+
     def _parsed(self, environment: Environment | None) -> ParsedFormula:
         return parse(
             self.formula,

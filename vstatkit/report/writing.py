@@ -81,7 +81,7 @@ def _effects(results: EnsembleResults, alpha: float) -> Chapter | None:
     words = (
         f"How much {outcome(results)} changes when one predictor moves and the others "
         "stay at typical values. Numbers move from their 10% to their 90% quantile, "
-        "categories from their first level to each other one."
+        "categories from their reference level to each other one."
     )
     return _chapter(
         "What each predictor does",

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
+from vstatkit.inference import precision
 from vstatkit.results.averages import Averages
 from vstatkit.results.effect_notes import constant_note, margin_note, untested_note
+from vstatkit.results.notes import many_more
 from vstatkit.results.sections import (
     MAX_ROWS,
     averages_section,
+    is_tested,
     percent_text,
 )
 from vstatkit.results.summary import composed
@@ -44,11 +47,16 @@ def summarise(averages: Averages, alpha: float) -> Summary:
     ]
     if "step" in frame:
         notes += _slope_notes(frame)
-    others = [constant_note(averages.constant), untested_note(frame, averages.texts)]
+    tested = is_tested(averages.results)
+    others = [constant_note(averages.constant)]
+    if tested:
+        others.append(untested_note(frame, averages.texts))
     if averages.results.support is not None and "to" in frame:
         others.append(margin_note(frame, averages.texts, alpha))
     notes += [note for note in others if note is not None]
-    section = averages_section("", frame.set_axis(averages.texts), alpha)
+    notes += averages.notes
+    texts = averages.texts
+    section = averages_section("", frame.set_axis(texts), alpha, tested=tested)
     return composed([section], averages.what.capitalize(), notes)
 
 
@@ -83,9 +91,11 @@ def summarise_curve(curve: "Curve", alpha: float) -> Summary:
         classes = frame.index.get_level_values("class")
         texts = [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
     name = ", ".join(map(str, curve.variables))
-    untested = untested_note(frame, texts)
+    tested = is_tested(curve.results)
+    untested = untested_note(frame, texts) if tested else None
     notes += [] if untested is None else [untested]
-    section = averages_section(name, frame.set_axis(texts), alpha)
+    notes += curve.notes
+    section = averages_section(name, frame.set_axis(texts), alpha, tested=tested)
     return composed([section], curve.title, notes)
 
 
@@ -106,6 +116,17 @@ def summarise_transformed(made: Transformed, alpha: float) -> Summary:
     return composed([averages_section("", frame, alpha)], title, notes)
 
 
+def _advice(results: "EnsembleResults") -> str:
+    """Advise a number of learners, as far as there are enough to forecast one."""
+    if results.estimates.bounded.any():
+        return f"Grow {many_more(results.B)}; the table then says how many are needed."
+    needed = float(results.tolerance.needed(results.estimates).max())
+    return (
+        f"About {precision.about(needed)} learners are needed to know them to "
+        f"{results.tolerance.tol:.0%}."
+    )
+
+
 def _notes(results: "EnsembleResults", about: str = ".") -> list[str]:
     """Say what the numbers rest on."""
     worst = float(results.estimates.relative_mc_error.max())
@@ -116,11 +137,9 @@ def _notes(results: "EnsembleResults", about: str = ".") -> list[str]:
         f"{label}; Monte Carlo error of the standard errors: {error} at most."
     ]
     if worst > VAGUE and results.estimates.scaled.df is None:
-        needed = int(results.diagnostics["learners_needed"].max())
-        tol = f"{results.tolerance.tol:.0%}"
         notes.append(
-            "Standard errors known so badly are too large on average; about "
-            f"{needed:,} learners are needed to know them to {tol}."
+            "Standard errors this imprecise are too large on average. "
+            f"{_advice(results)}"
         )
     orders = results.orders
     if orders is not None and ESTIMATORS[results.variance].beyond:

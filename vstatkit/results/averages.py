@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from vstatkit._typing import Restrictions
+from vstatkit._typing import Labels, Restrictions
 from vstatkit.inference.wald import WaldTest
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.contrast_results import ContrastResults
@@ -68,7 +68,8 @@ class Averages(AverageTable):
     ----------
     results : EnsembleResults
         The averages as estimates, with their joint covariance: `cov_params()`,
-        `t_test(...)` and all else that results have.
+        `t_test(...)` and all else that results have. Each has a label of its own, such
+        as `region[w]` if a predictor has several rows.
     settings : DataFrame
         What was averaged, one row per estimate: `from`, `to` and `step` where a
         predictor was moved, and the number of `rows`.
@@ -82,6 +83,8 @@ class Averages(AverageTable):
         Predictors that were to move, and have the same value in every row.
     by : tuple of str
         Columns whose levels were averaged separately.
+    notes : tuple of str
+        Further notes below the table.
     """
 
     results: EnsembleResults
@@ -91,6 +94,19 @@ class Averages(AverageTable):
     se: str
     constant: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def _labels(self) -> Labels:
+        """Labels of the rows: predictors, levels and classes; they may repeat."""
+        return self.settings.index
+
+    @property
+    def distinct(self) -> "Averages":
+        """The same averages; their `results` have labels that do not repeat."""
+        if self.results.labels.is_unique:
+            return self
+        return replace(self, results=self._named)
 
     @property
     def texts(self) -> list[str]:

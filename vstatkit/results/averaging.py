@@ -21,6 +21,7 @@ from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.moves import (
     Variables,
     effect_moves,
+    ends_note,
     listed,
     output_index,
     slopes_of,
@@ -30,8 +31,8 @@ from vstatkit.results.moves import (
 from vstatkit.results.rows import (
     averaged_results,
     averager_of,
+    observed_of,
     sample_of,
-    training_frame,
 )
 
 if TYPE_CHECKING:
@@ -125,8 +126,10 @@ class Averaging:
         ----------
         variables : str, list of str or dict, optional
             Predictors that move, one at a time; all by default. Numbers move from
-            their 10 % to their 90 % quantile, categories from the first level to
-            each other one, as in `effects`; a dict gives both ends.
+            their 10 % to their 90 % quantile, categories from the reference level
+            (the first one unless the formula names another) to each other one, as in
+            `effects`. Quantiles and levels are those of the training data. A dict
+            gives both ends.
         data, by, se
             See `avg_predictions`.
 
@@ -147,10 +150,8 @@ class Averaging:
         results = _results(self)
         variables, data = sort_arguments("avg_effects", variables, data)
         sample, predictor = sample_of(results, data), averaging_predictor(results)
-        known = training_frame(results)
-        moves = effect_moves(
-            variables, predictor, sample.frame if known is None else known
-        )
+        observed = observed_of(results, sample.frame)
+        moves = effect_moves(variables, predictor, observed)
         whole = np.ones(len(sample))
         settings = [
             RowMove({move.name: move.start}, {move.name: move.end}, whole)
@@ -165,7 +166,11 @@ class Averaging:
         found = _moved(
             results, sample, settings, table, by=by, words=("average effects", se)
         )
-        return replace(found, constant=unmoved(variables, predictor, list(table.index)))
+        return replace(
+            found,
+            constant=unmoved(variables, predictor, list(table.index)),
+            notes=ends_note(variables, moves, observed),
+        )
 
     def avg_slopes(
         self,
@@ -181,7 +186,7 @@ class Averaging:
         ----------
         variables : str or list of str, optional
             Predictors; all by default. Factors, which have no slope, appear as
-            contrasts with their first level, as in `avg_effects`.
+            contrasts with their reference level, as in `avg_effects`.
         data, by, se
             See `avg_predictions`.
         step : float or dict, optional
@@ -211,14 +216,13 @@ class Averaging:
         weights of the rows, equal unless the fit was weighted. The values
         :math:`x_i^-` and :math:`x_i^+` are the observed values nearest to the ends of
         a window of width h about :math:`x_i`, on the outside; a window that leaves the
-        range of the training data (of `data`, where results hold none) is shifted
-        into it, because forests are flat beyond. If the range is shorter than h, both
-        ends of it are compared. So a secant always crosses the splits between two
-        observed values, and it does not matter where between them the splits are: the
-        slope of a 0/1 predictor is the one-unit change, for any `step`; a linear
-        function has its coefficient as slope. The slope is linear in the values
-        of the learners, so that its standard error comes from them as that of a
-        prediction does.
+        range of the training data is shifted into it, because forests are flat
+        beyond. If the range is shorter than h, both ends of it are compared. So a
+        secant always crosses the splits between two observed values, and it does not
+        matter where between them the splits are: the slope of a 0/1 predictor is the
+        one-unit change, for any `step`; a linear function has its coefficient as
+        slope. The slope is linear in the values of the learners, so that its standard
+        error comes from them as that of a prediction does.
 
         Rows in which the predictor is missing have no slope, and are left out of its
         average; the table shows the number of `rows`.
@@ -234,9 +238,8 @@ class Averaging:
         results = _results(self)
         variables, data = sort_arguments("avg_slopes", variables, data)
         sample, predictor = sample_of(results, data), averaging_predictor(results)
-        known = training_frame(results)
-        frame = sample.frame if known is None else known
-        slopes = slopes_of(variables, predictor, sample.frame, frame, step)
+        observed = observed_of(results, sample.frame)
+        slopes = slopes_of(variables, predictor, sample.frame, observed, step)
         table = pd.DataFrame(
             {
                 "from": pd.Series([slope.start for slope in slopes], dtype=object),
@@ -249,7 +252,10 @@ class Averaging:
             results, sample, moves, table, by=by, words=("average slopes", se)
         )
         constant = unmoved(variables, predictor, list(table.index))
-        return replace(averages, constant=constant)
+        numeric = any(np.isfinite(slope.step) for slope in slopes)
+        note = observed.note("the steps and ends of slopes are") if numeric else None
+        notes = () if note is None else (note,)
+        return replace(averages, constant=constant, notes=notes)
 
     @with_advice
     def partial_dependence(
@@ -399,7 +405,7 @@ def _moved(
     averages = _made(
         results, averager, values, table, words, points=points, divisors=divisors
     )
-    return replace(averages, by=division.columns)
+    return replace(averages, by=division.columns).distinct
 
 
 def _level_index(names: Sequence[tuple[Any, ...]], division: Division) -> pd.Index:

@@ -19,7 +19,6 @@ from vstatkit.ensemble.curves import (
     quantile_grid,
 )
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.formula.variables import variables_of
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.averages import AverageTable
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -32,11 +31,12 @@ from vstatkit.results.moves import (
 )
 from vstatkit.results.rows import (
     MOST_ROWS,
+    Observed,
     averaged_results,
     averager_of,
+    observed_of,
     predictor_names,
     sample_of,
-    training_frame,
 )
 from vstatkit.results.tables import label_texts
 
@@ -75,6 +75,8 @@ class Curve(AverageTable):
         Kind of standard error, "sample" or "population".
     rug : tuple of ndarray
         Values of every predictor in the rows, for the picture.
+    notes : tuple of str
+        Further notes below the table.
     """
 
     results: EnsembleResults
@@ -85,6 +87,7 @@ class Curve(AverageTable):
     rows: str
     se: str
     rug: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the points with tests and intervals of coverage 1 - alpha."""
@@ -226,7 +229,7 @@ def _checked(variables: Sequence[str], predictor: Predictor) -> None:
 
 
 def _grid_of(
-    name: str, predictor: Predictor, frame: pd.DataFrame, points: int, grid: Any
+    name: str, predictor: Predictor, observed: Observed, points: int, grid: Any
 ) -> list[Any]:
     """List the points of one predictor: those given, its levels or its quantiles."""
     if isinstance(grid, Mapping):
@@ -235,9 +238,9 @@ def _grid_of(
     if grid is not None:
         found = list(grid) if factor else [float(one) for one in np.unique(grid)]
     elif factor:
-        found = variables_of(frame).levels(name)
+        found = observed.levels(name)
     else:
-        column = frame[name].to_numpy(dtype=np.float64)
+        column = observed.frame[name].to_numpy(dtype=np.float64)
         found = [float(one) for one in quantile_grid(column, points)]
     if not found:
         raise ValueError(f"the grid of {name!r} must have at least one point.")
@@ -260,13 +263,12 @@ def dependence(
     if d == 2 and grid is not None and not isinstance(grid, Mapping):
         raise ValueError("`grid` must be a dict of points by name for two predictors.")
     sample = sample_of(results, data, CURVE_ROWS[d])
-    known = training_frame(results)
-    frame = everything.frame if known is None else known
+    observed = observed_of(results, everything.frame)
     n_points = CURVE_POINTS[d] if points is None else points
     if n_points < 2:
         raise ValueError(f"`points` must be at least 2; got {n_points}.")
     axes = {
-        name: _grid_of(name, predictor, frame, n_points, grid) for name in variables
+        name: _grid_of(name, predictor, observed, n_points, grid) for name in variables
     }
     averager = averager_of(results, sample, se)
     values, influence = grid_averages(averager, axes)
@@ -275,7 +277,15 @@ def dependence(
     made = averaged_results(
         results, values, index, "Partial dependence", points=influence
     )
-    return _curve(made, grid_table, averager, variables, title=made.info.title, se=se)
+    curve = _curve(made, grid_table, averager, variables, title=made.info.title, se=se)
+    given = grid if isinstance(grid, Mapping) else dict.fromkeys(variables, grid)
+    new = [
+        name
+        for name, factor in zip(variables, curve.factors, strict=True)
+        if given.get(name) is None and not (factor and observed.stored_moves(name))
+    ]
+    note = observed.note(f"the points of {', '.join(new)} are") if new else None
+    return curve if note is None else replace(curve, notes=(note,))
 
 
 def _labelled(

@@ -17,8 +17,8 @@ def effects_note(results: EnsembleResults) -> str | None:
         return None
     return (
         "Effects: change of the mean prediction when one predictor moves from its 10% "
-        "to its 90% quantile (a factor: from its first level), all others being as in "
-        "the typical row."
+        "to its 90% quantile (a factor: from its reference level), all others being as "
+        "in the typical row."
     )
 
 

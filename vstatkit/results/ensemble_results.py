@@ -305,7 +305,7 @@ class EnsembleResults(
         """Change of the estimate when one predictor moves and the others stay typical.
 
         Numeric predictors move from their 10 % to their 90 % quantile,
-        categories from the first level to each other one. None for kernels that
+        categories from the reference level to each other one. None for kernels that
         do not predict.
         """
         return self.effects_frame()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Floats, Labels
 from vstatkit.inference.estimates import Estimates
 from vstatkit.options import with_advice
 from vstatkit.results.estimated import Estimated
@@ -38,6 +38,11 @@ class EstimateTable(Estimated, Tabular):
         """Results whose labels and joint covariance the estimates have."""
 
     @property
+    def _labels(self) -> Labels:
+        """Labels of the rows."""
+        return self.joint.labels
+
+    @property
     def estimates(self) -> Estimates:
         """Estimates as arrays."""
         return self.joint.estimates
@@ -49,10 +54,10 @@ class EstimateTable(Estimated, Tabular):
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate estimates, tests and intervals of coverage 1 - alpha."""
-        return estimates_frame(self.estimates, self.joint.labels, alpha)
+        return estimates_frame(self.estimates, self._labels, alpha)
 
     def _series(self, values: Floats, name: str) -> pd.Series:
-        return pd.Series(values, self.joint.labels, name=name)
+        return pd.Series(values, self._labels, name=name)
 
     @property
     def nobs(self) -> int:
@@ -64,11 +69,12 @@ class EstimateTable(Estimated, Tabular):
         """Confidence intervals, one by one or all at once."""
         critical = self.joint.band_values(alpha) if simultaneous else None
         bounds = np.column_stack(self.estimates.interval(alpha, critical))
-        return pd.DataFrame(bounds, self.joint.labels, ["lower", "upper"])
+        return pd.DataFrame(bounds, self._labels, ["lower", "upper"])
 
     def cov(self) -> pd.DataFrame:
         """Covariance matrix of the estimates, positive semi-definite."""
-        return self.joint.cov_params()
+        found = self.joint.cov_params()
+        return found.set_axis(self._labels, axis=0).set_axis(self._labels, axis=1)
 
     @abstractmethod
     def summary(self, alpha: float = 0.05) -> "Summary":

@@ -13,7 +13,7 @@ from vstatkit.ensemble.effects import QUANTILES, moves_of
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import first_names, nearest
 from vstatkit.formula.variables import variables_of
-from vstatkit.results.rows import predictor_names
+from vstatkit.results.rows import Observed, predictor_names
 
 Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
 """Predictors that move; a mapping says from where to where."""
@@ -122,23 +122,44 @@ def listed(variables: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def effect_moves(
-    variables: Variables | None, predictor: Predictor, frame: pd.DataFrame
+    variables: Variables | None, predictor: Predictor, observed: Observed
 ) -> list[Move]:
     """Move as the effects table does: between quantiles, or from the reference."""
     if isinstance(variables, Mapping):
         asked_variables(list(variables), predictor)
         return [Move(name, *_both_ends(name, ends)) for name, ends in variables.items()]
     moves: list[Move] = []
-    coding = predictor.coding
     for name in asked_variables(variables, predictor):
-        known = variables_of(frame)
-        factor = is_factor(predictor, name)
-        ends = None if factor else known.quantiles([name], QUANTILES)[name]
-        reference = None if coding is None else coding.reference(name)
-        moves += [Move(name, *one) for one in moves_of(known, name, ends, reference)]
+        moves += [Move(name, *one) for one in default_moves(name, predictor, observed)]
     if not moves:
         raise ValueError(nothing_moves(asked_variables(variables, predictor)))
     return moves
+
+
+def default_moves(
+    name: Any, predictor: Predictor, observed: Observed
+) -> list[tuple[Any, Any]]:
+    """List the moves of one predictor in the effects table."""
+    stored = observed.stored_moves(name)
+    if stored:
+        return stored
+    known, coding = variables_of(observed.frame), predictor.coding
+    factor = is_factor(predictor, name)
+    ends = None if factor else known.quantiles([name], QUANTILES)[name]
+    reference = None if coding is None else coding.reference(name)
+    return moves_of(known, name, ends, reference)
+
+
+def ends_note(
+    variables: Variables | None, moves: Sequence[Move], observed: Observed
+) -> tuple[str, ...]:
+    """Say which ends of effects are those of the rows given, if any are."""
+    if isinstance(variables, Mapping):
+        return ()
+    names = dict.fromkeys(move.name for move in moves)
+    new = [str(name) for name in names if not observed.stored_moves(name)]
+    note = observed.note(f"the ends of {first_names(new)} are") if new else None
+    return () if note is None else (note,)
 
 
 def _both_ends(name: Any, ends: Any) -> Any:
@@ -281,7 +302,7 @@ def slopes_of(
     variables: Variables | None,
     predictor: Predictor,
     rows: pd.DataFrame,
-    frame: pd.DataFrame,
+    observed: Observed,
     step: Any,
 ) -> list[Slope]:
     """List slopes along numeric predictors, and contrasts of factors, in their order.
@@ -294,31 +315,31 @@ def slopes_of(
         The learners.
     rows : DataFrame
         Rows that move.
-    frame : DataFrame
-        Rows whose values count as observed.
+    observed : Observed
+        Observed values of the predictors.
     step : float, dict or None
         Least distances.
     """
     asked = asked_variables(variables, predictor)
     numeric = [name for name in asked if not is_factor(predictor, name)]
     if variables is None and step is None:
-        numeric = varying(numeric, frame)
+        numeric = varying(numeric, observed.frame)
     slopes: list[Slope] = []
     for name in asked:
         if is_factor(predictor, name):
             whole = np.ones(len(rows))
             slopes += [
                 Slope(name, a, b, np.nan, RowMove({name: a}, {name: b}, whole))
-                for a, b in moves_of(variables_of(frame), name, None)
+                for a, b in default_moves(name, predictor, observed)
             ]
         elif name in numeric:
-            width = slope_width(name, frame, step)
-            observed = observed_values(frame, name)
+            width = slope_width(name, observed.frame, step)
+            values = observed_values(observed.frame, name)
             start, end = None, None
-            if observed.size == 2:
-                start, end = observed.tolist()
+            if values.size == 2:
+                start, end = values.tolist()
                 width = end - start
-            move = slope_move(name, rows, width, observed)
+            move = slope_move(name, rows, width, values)
             slopes.append(Slope(name, start, end, width, move))
     if not slopes:
         raise ValueError(nothing_moves(asked))

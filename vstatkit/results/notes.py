@@ -17,7 +17,7 @@ from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 
 SOME_HUNDREDS = 300
-"""Learners from which on nobody is told to grow some hundreds."""
+"""Above this B, recommend a multiple instead of some hundreds."""
 
 RELIABLE_UNITS = 20
 """Least number of observations or clusters for intervals to hold their level."""
@@ -307,11 +307,12 @@ def _bounded_note(results: EnsembleResults) -> str | None:
         return f"{whose.capitalize()} {largest}."
     return (
         f"B = {results.B:,} is too small: {whose} only {largest}. Grow "
-        f"{_many_more(results.B)}; the summary then says how many are needed."
+        f"{many_more(results.B)}; the summary then says how many are needed."
     )
 
 
-def _many_more(B: int) -> str:
+def many_more(B: int) -> str:
+    """Advise how many learners to grow if there are too few for a forecast."""
     return "some hundreds of learners" if B < SOME_HUNDREDS else "several times as many"
 
 
@@ -373,19 +374,26 @@ def _skew_note(results: EnsembleResults, alpha: float) -> str | None:
     found = results.estimates
     if results.support is not None:
         return None
-    skewed = int((found.skew != 0).sum())
+    tables = {"estimates": found, "effects": results.effect_estimates}
+    skewed = [
+        f"{int((one.skew != 0).sum())} of {one.skew.size} {what}"
+        for what, one in tables.items()
+        if one is not None and (one.skew != 0).any()
+    ]
     notes = []
     if skewed:
         notes.append(
-            f"The intervals and p-values of {skewed} of {len(results.labels)} "
-            "estimates allow for skewness: these intervals are longer on the side of "
-            "the long tail, and not estimate +/- t std err."
+            f"The intervals and p-values of {' and '.join(skewed)} allow for skewness: "
+            "these intervals are longer on the side of the long tail, and not estimate "
+            "+/- t std err."
         )
     if found.tails is not None:
         ends = found.interval(alpha)
         pairs = zip(ends, (found.tails.low, found.tails.high), strict=True)
         if any((end == bound).any() for end, bound in pairs):
-            notes.append("No interval extends beyond zero, as no response does.")
+            notes.append(
+                "No interval of an estimate extends beyond zero, as no response does."
+            )
     return " ".join(notes) or None
 
 

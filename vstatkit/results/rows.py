@@ -1,6 +1,6 @@
 """Which rows averages are taken over, and what their standard errors rest on."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from vstatkit.ensemble.averages import Averager, Sample, training_places
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.observations import observation_weights
+from vstatkit.formula.variables import variables_of
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.inference.population import RowInfluence
@@ -39,6 +40,70 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
         return None
     index = results.units if len(results.units) == len(X) else None
     return pd.DataFrame(np.asarray(X), index, column_names(predictor))
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Observed values of the predictors: ends of moves, levels and grids.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The predictors in the training rows; in the rows given if results do not have
+        the training rows.
+    moves : DataFrame or None
+        Columns `from` and `to` of the effects table if `frame` has the rows given;
+        None otherwise.
+    trained : bool
+        Whether `frame` has the training rows.
+    """
+
+    frame: pd.DataFrame
+    moves: pd.DataFrame | None = None
+    trained: bool = True
+
+    def stored_moves(self, name: Any) -> list[tuple[Any, Any]]:
+        """List the moves of a predictor in the effects table, if they are needed."""
+        if self.moves is None:
+            return []
+        own = self.moves[self.moves.index.get_level_values(0) == name]
+        return list(dict.fromkeys(zip(own["from"], own["to"], strict=True)))
+
+    def levels(self, name: Any) -> list[Any]:
+        """List the levels of a factor in their order."""
+        stored = self.stored_moves(name)
+        if not stored:
+            return variables_of(self.frame).levels(name)
+        return [stored[0][0], *(end for _, end in stored)]
+
+    def note(self, what: str) -> str | None:
+        """Say that defaults were taken from the rows given; None otherwise."""
+        if self.trained:
+            return None
+        return f"The training data are not available: {what} those of the rows given."
+
+
+def observed_of(results: "EnsembleResults", rows: pd.DataFrame) -> Observed:
+    """Return the training values of the predictors; those of `rows` without them.
+
+    Files and pickles have the columns that the formula reads, so that defaults are the
+    same before and after. Fits to data on disk have only the effects table.
+    """
+    training = training_frame(results)
+    if training is None:
+        training = stored_predictors(results)
+    if training is not None:
+        return Observed(training)
+    effects = results.effect_values
+    return Observed(rows, None if effects is None else effects.frame, trained=False)
+
+
+def stored_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
+    """Return the predictors in the training rows as files and pickles have them."""
+    predictor, info = results.predictor, results.info
+    if predictor is None or predictor.coding is None:
+        return None
+    return predictor.coding.recipe.predictors(info.nobs, info.n_dropped)
 
 
 def training_rows(results: "EnsembleResults") -> pd.DataFrame:

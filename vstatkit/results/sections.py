@@ -105,8 +105,14 @@ def _test_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_tested(results: EnsembleResults) -> bool:
-    """Whether zero is a value to test against: predictions are hardly ever zero."""
-    return results.info.coefficients
+    """Whether zero is a value to test against.
+
+    Predictions and averages of probabilities are hardly ever zero. Differences of
+    probabilities, slopes and contrasts may be.
+    """
+    support = results.support
+    probabilities = support is not None and bool(np.all(np.asarray(support.low) >= 0))
+    return results.info.coefficients and (results.null is not None or not probabilities)
 
 
 def estimates_section(results: EnsembleResults, alpha: float) -> Section:
@@ -153,7 +159,9 @@ def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
     return Section("Effects", headers, cells, cut=_is_cut(labels))
 
 
-def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
+def averages_section(
+    name: str, frame: pd.DataFrame, alpha: float, *, tested: bool = True
+) -> Section:
     """Tabulate averages: settings first, then estimates, tests and intervals."""
     labels = frame.index
     frame = frame.iloc[shown_rows(labels)]
@@ -163,7 +171,11 @@ def averages_section(name: str, frame: pd.DataFrame, alpha: float) -> Section:
     shown = [column for column in settings if texts[column].any()]
     for place, column in enumerate(shown):
         cells.insert(place, column, texts[column])
-    headers = [*shown, "estimate", "std err", "df", "t", "P>|t|"]
+    headers = [*shown, "estimate", "std err", "df"]
+    if tested:
+        headers += ["t", "P>|t|"]
+    else:
+        cells = cells.drop(columns=["t", "p_value"])
     headers = [*headers, *interval_headers(alpha)]
     return Section(name, headers, cells, cut=_is_cut(labels))
 
