@@ -276,6 +276,8 @@ def _unpack_tails(arrays: Arrays, m: int) -> Tails | None:
 
 
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
+    if isinstance(packed, dict):  # early files of layout 8 do not have it
+        packed.setdefault("weights_in_column", packed.get("weights") != "given")
     only(packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`")
     typical = packed["typical"]
     if typical is not None:
@@ -305,6 +307,7 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
         weights=take(packed, "weights", str, type(None)),
         groups=take(packed, "groups", str, type(None)),
         data_notes=tuple(take_texts(packed, "data_notes")),
+        weights_in_column=take(packed, "weights_in_column", bool),
         scale_share=_unpack_share(packed),
     )
 
