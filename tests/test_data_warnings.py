@@ -309,6 +309,43 @@ def test_a_counter_beside_a_trend_tells_that_rows_are_in_order(rng):
     only(warned("y ~ x + z", dated)[1], vs.SerialDependenceWarning)
 
 
+def panel(rng, n_units=60):
+    """Return units of four rows each, whose errors are correlated, sorted by unit."""
+    unit = np.repeat(np.sort(rng.choice(10_000, n_units, replace=False)), 4)
+    shared = np.repeat(1.5 * rng.normal(size=n_units), 4)
+    data = clean(rng, unit.size).assign(id=unit, shared=shared)
+    data["y"] += data.pop("shared")
+    return data
+
+
+def test_the_identifier_of_an_unbalanced_panel_does_not_hide_dependence(rng):
+    """A number that identifies units says no more than the same text does."""
+    data = panel(rng)
+    some = data.drop(index=[41, 42, 90])
+    gaps = data.assign(z=data["z"].where(rng.uniform(size=len(data)) > 0.05))
+    for one in (data, some, gaps):
+        text = one.assign(id="u" + one["id"].astype(str))
+        reported = [warned("y ~ x + z", two)[1] for two in (one, text)]
+        first, second = (only(two, vs.SerialDependenceWarning) for two in reported)
+        assert first == second
+    assert not warned("y ~ x + z", some, groups="id")[1]
+    alone = some.assign(y=some["x"] + rng.normal(size=len(some)))
+    assert not warned("y ~ x + z", alone)[1]
+
+
+def test_a_number_with_ties_by_which_rows_are_sorted_is_no_identifier(rng):
+    """Residuals are alike within and between the values of a number that matters."""
+    age = np.sort(rng.integers(20, 80, 400))
+    data = clean(rng, 400).assign(age=age)
+    data["y"] += 6 * np.sin(age / 8)
+    assert not warned("y ~ x + z", data)[1]
+    assert not warned("y ~ x + z + age", data)[1]
+    binary = data.assign(y=(data["y"] > data["y"].median()).astype(float))
+    within = binary.sort_values(["age", "y"])
+    assert not warned("y ~ x + z", within)[1]
+    assert not warned("y ~ x + z + age", within)[1]
+
+
 def test_clusters_that_are_correlated(rng):
     """Blocks are what the warning asks for; between small ones there is dependence."""
     data = series(rng, 600, 0.95)
