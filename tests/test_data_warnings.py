@@ -75,6 +75,52 @@ def test_groups_that_hold_copies_together_need_no_warning(rng):
     assert "180 of 240 rows are exact copies of other rows in other groups" in text
 
 
+def test_rows_that_differ_in_another_column_are_no_copies(rng):
+    """As house prices by style: coarse columns agree where houses differ."""
+    data = clean(rng, 60).iloc[rng.permutation(np.repeat(np.arange(60), 2))]
+    other = data.assign(
+        size=rng.integers(1000, 3000, 120), flag=rng.integers(0, 2, 120)
+    )
+    assert not other.duplicated().any()
+    assert not warned("y ~ x + z", other)[1]
+    only(warned("y ~ x + z", data)[1], vs.DuplicateRowsWarning)
+
+
+COPY_LABELS = {
+    "nothing": lambda n, times: {},
+    "row number": lambda n, times: {"id": np.arange(n * times)},
+    "text": lambda n, times: {"id": [f"row {i}" for i in range(n * times)]},
+    "number of the copy": lambda n, times: {"draw": np.repeat(np.arange(times), n) + 1},
+    "both": lambda n, times: {
+        "id": np.arange(n * times),
+        "draw": np.repeat(np.arange(times), n),
+    },
+}
+
+
+@pytest.mark.parametrize("label", COPY_LABELS)
+@pytest.mark.parametrize("order", ["as made", "mixed"])
+def test_columns_that_number_rows_or_copies_do_not_hide_them(rng, label, order):
+    data = clean(rng, 60).assign(size=rng.integers(1000, 3000, 60), flag=0)
+    data.loc[:9, "flag"] = 1
+    columns = COPY_LABELS[label](60, 4)
+    copied = pd.concat([data] * 4, ignore_index=True).assign(**columns)
+    if order == "mixed":
+        copied = copied.sample(frac=1.0, random_state=1)
+    text = only(warned("y ~ x + z", copied)[1], vs.DuplicateRowsWarning)
+    assert "180 of 240 rows are exact copies" in text
+    assert ("apart from" in text) == bool(columns)
+    assert all(repr(name) in text for name in columns)
+
+
+def test_copies_in_other_groups_are_told_by_the_clusters_alone(rng):
+    """The column of the groups differs between these copies, and is not compared."""
+    data = pd.concat([clean(rng, 60)] * 2, ignore_index=True)
+    data["g"] = rng.permutation(120) % 40
+    text = only(warned("y ~ x + z", data, groups="g")[1], vs.DuplicateRowsWarning)
+    assert "in other groups" in text
+
+
 ROUNDED = {
     "one decimal": lambda rng, n: clean(rng, n).round(1),
     "wages in cents": lambda rng, n: pd.DataFrame(
