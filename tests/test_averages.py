@@ -549,7 +549,7 @@ def test_bad_requests_are_refused(res, data, other):
 
 
 def test_rows_that_all_learners_saw_have_no_prediction_out_of_bag(data):
-    res = vs.fit("y ~ x1", data, B=4, k=55, rng=1, replace=False, variance="jackknife")
+    res = vs.fit("y ~ x1", data, B=4, k=54, rng=1, replace=False, variance="jackknife")
     with pytest.raises(ValueError, match="nothing predicts them out of bag"):
         res.avg_predictions(se="population")
 
