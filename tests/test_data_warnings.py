@@ -280,6 +280,18 @@ def test_built_in_data_pass(name):
     assert not warned(formula, make())[1]
 
 
+def test_all_copies_of_the_response_are_to_be_left_out(rng):
+    """The advice, followed, gives a formula without the copies."""
+    data = clean(rng).assign(a=lambda d: np.exp(d["y"] / 9), c=lambda d: 3 * d["y"])
+    data = data.rename(columns={"c": "c c"})
+    text = only(warned("y ~ .", data)[1], vs.LeakageWarning)
+    advice = text.partition("(`")[2].partition("`)")[0]
+    assert advice == '- a - Q("c c")'
+    res, found = warned(f"y ~ . {advice}", data)
+    assert not found
+    assert res.predictor.coding.variables == ("x", "z")
+
+
 # Serial dependence.
 
 

@@ -22,6 +22,7 @@ from vstatkit.exceptions import (
     warn_caller,
 )
 from vstatkit.formula.coding import Coding
+from vstatkit.formula.expressions import quote
 from vstatkit.formula.frames import as_frame, is_number_kind, row_name
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.spelling import respelled
@@ -329,12 +330,14 @@ def find_leaks(parsed: ParsedFormula) -> Finding | None:
     more = len(names) - MOST_NAMED
     listed += f" and {more} more" if more > 0 else ""
     are = "is almost a copy" if len(names) == 1 else "are almost copies"
+    terms = [quote(one) if one in parsed.frame.columns else one for one in names]
+    left_out = " ".join(f"- {term}" for term in terms)
     them, known = ("it", "it is") if len(names) == 1 else ("them", "they are")
     return Finding(
         LeakageWarning,
         f"{listed} {are} of the response {parsed.response!r}: the other predictors "
-        f"have nothing left to explain. Leave {them} out of the formula (`- "
-        f"{names[0]}`), unless {known} known before the response is.",
+        f"have nothing left to explain. Leave {them} out of the formula "
+        f"(`{left_out}`), unless {known} known before the response is.",
         f"{listed} {are} of the response.",
     )
 
