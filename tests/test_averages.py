@@ -686,3 +686,8 @@ def test_enumerated_row_influence():
     ]
     assert np.allclose(found, np.sqrt(3 / 2) * np.array(literal))
     assert list(itertools.compress(range(4), found == 0)) == [3]
+
+
+def test_misspelled_columns_of_by_are_suggested(res):
+    with pytest.raises(ValueError, match=r"got 'x11'; did you mean 'x1'\?"):
+        res.avg_predictions(by="x11")
