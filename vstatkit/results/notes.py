@@ -86,7 +86,7 @@ def _weights_note(results: EnsembleResults) -> str | None:
 
 
 def _test_note(results: EnsembleResults) -> str:
-    floor = results.estimates.df.min() <= MIN_DF < results.design.n - 1
+    floor = results.estimates.df.min() == MIN_DF < results.design.n - 1
     bound = f" ({MIN_DF:g} at least)" if floor else ""
     return (
         f"Tests and intervals use Student's t; the degrees of freedom{bound} are low "
