@@ -448,16 +448,30 @@ def find_unobserved_levels(frame: pd.DataFrame, coding: Coding) -> Finding | Non
         given = pd.Series(frame[name]).dropna()
         unseen = given[given.isin(declared) & ~given.isin(known.unique())]
         if len(unseen):
-            level, row = str(unseen.iloc[0]), row_name(unseen.index[0])
-            text = f"{name} = {level!r} in row {row}"
-            return Finding(
-                UnobservedLevelWarning,
-                f"{len(unseen):,} of {len(frame):,} rows to predict have a level that "
-                f"no training row has: {text}. The learners know nothing about it. "
-                "Leave such rows out, or give them a level that was observed.",
-                f"Rows to predict have a level that no training row has: {text}.",
-            )
+            return unobserved_finding(name, unseen, len(frame))
     return None
+
+
+def unobserved_finding(name: str, unseen: pd.Series, n_rows: int) -> Finding:
+    """Report values of a predictor that no training row has.
+
+    Parameters
+    ----------
+    name : str
+        The predictor.
+    unseen : Series
+        These values, with the labels of their rows.
+    n_rows : int
+        Number of rows to predict.
+    """
+    text = f"{name} = {str(unseen.iloc[0])!r} in row {row_name(unseen.index[0])}"
+    return Finding(
+        UnobservedLevelWarning,
+        f"{len(unseen):,} of {n_rows:,} rows to predict have a level that no training "
+        f"row has: {text}. The learners know nothing about it. Leave such rows out, or "
+        "give them a level that was observed.",
+        f"Rows to predict have a level that no training row has: {text}.",
+    )
 
 
 def warn_of_new_rows(
