@@ -550,7 +550,7 @@ def test_bad_requests_are_refused(res, data, other):
 
 
 def test_rows_that_all_learners_saw_have_no_prediction_out_of_bag(data):
-    res = vs.fit("y ~ x1", data, B=4, k=55, rng=1, replace=False, variance="jackknife")
+    res = vs.fit("y ~ x1", data, B=4, k=54, rng=1, replace=False, variance="jackknife")
     with pytest.raises(ValueError, match="nothing predicts them out of bag"):
         res.avg_predictions(se="population")
 
@@ -739,3 +739,8 @@ def test_enumerated_row_influence():
     ]
     assert np.allclose(found, np.sqrt(3 / 2) * np.array(literal))
     assert list(itertools.compress(range(4), found == 0)) == [3]
+
+
+def test_misspelled_columns_of_by_are_suggested(res):
+    with pytest.raises(ValueError, match=r"got 'x11'; did you mean 'x1'\?"):
+        res.avg_predictions(by="x11")

@@ -24,6 +24,8 @@ def fit(formula, data, **options):
     [
         ("y ~ x11", "'x11' is not a column of the data; did you mean 'x1'"),
         ("yy ~ x1", "'yy' is not a column.*did you mean 'y'"),
+        ("y ~~ x1", "`~` may stand in a formula only once"),
+        ("y ~ x1 ~ x2", "`~` may stand in a formula only once"),
         ("y ~ Q('x 1')", "'x 1' is not a column"),
         ("y ~", "must have a response, a `~` and a right-hand side"),
         ("~ x1", "must have a response"),
@@ -66,6 +68,7 @@ def test_formula_must_be_a_string(data):
         ({"variance": "little_bags"}, "needs `design='little-bags'`"),
         ({"variance": "magic"}, "`variance` must be one of 'auto', 'corrected', 'im'"),
         ({"design": "magic"}, "`design` must be one of 'iid'"),
+        ({"design": "balancd"}, "got 'balancd'; did you mean 'balanced'"),
         ({"kernel": "magic"}, "`kernel` must be 'forest', 'tree'"),
         ({"missing": "magic"}, "`missing` must be 'drop', 'raise' or 'pass'"),
         ({"weights": "w"}, "`weights` names no column"),

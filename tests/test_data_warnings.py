@@ -75,6 +75,52 @@ def test_groups_that_hold_copies_together_need_no_warning(rng):
     assert "180 of 240 rows are exact copies of other rows in other groups" in text
 
 
+def test_rows_that_differ_in_another_column_are_no_copies(rng):
+    """As house prices by style: coarse columns agree where houses differ."""
+    data = clean(rng, 60).iloc[rng.permutation(np.repeat(np.arange(60), 2))]
+    other = data.assign(
+        size=rng.integers(1000, 3000, 120), flag=rng.integers(0, 2, 120)
+    )
+    assert not other.duplicated().any()
+    assert not warned("y ~ x + z", other)[1]
+    only(warned("y ~ x + z", data)[1], vs.DuplicateRowsWarning)
+
+
+COPY_LABELS = {
+    "nothing": lambda n, times: {},
+    "row number": lambda n, times: {"id": np.arange(n * times)},
+    "text": lambda n, times: {"id": [f"row {i}" for i in range(n * times)]},
+    "number of the copy": lambda n, times: {"draw": np.repeat(np.arange(times), n) + 1},
+    "both": lambda n, times: {
+        "id": np.arange(n * times),
+        "draw": np.repeat(np.arange(times), n),
+    },
+}
+
+
+@pytest.mark.parametrize("label", COPY_LABELS)
+@pytest.mark.parametrize("order", ["as made", "mixed"])
+def test_columns_that_number_rows_or_copies_do_not_hide_them(rng, label, order):
+    data = clean(rng, 60).assign(size=rng.integers(1000, 3000, 60), flag=0)
+    data.loc[:9, "flag"] = 1
+    columns = COPY_LABELS[label](60, 4)
+    copied = pd.concat([data] * 4, ignore_index=True).assign(**columns)
+    if order == "mixed":
+        copied = copied.sample(frac=1.0, random_state=1)
+    text = only(warned("y ~ x + z", copied)[1], vs.DuplicateRowsWarning)
+    assert "180 of 240 rows are exact copies" in text
+    assert ("apart from" in text) == bool(columns)
+    assert all(repr(name) in text for name in columns)
+
+
+def test_copies_in_other_groups_are_told_by_the_clusters_alone(rng):
+    """The column of the groups differs between these copies, and is not compared."""
+    data = pd.concat([clean(rng, 60)] * 2, ignore_index=True)
+    data["g"] = rng.permutation(120) % 40
+    text = only(warned("y ~ x + z", data, groups="g")[1], vs.DuplicateRowsWarning)
+    assert "in other groups" in text
+
+
 ROUNDED = {
     "one decimal": lambda rng, n: clean(rng, n).round(1),
     "wages in cents": lambda rng, n: pd.DataFrame(
@@ -234,6 +280,18 @@ def test_built_in_data_pass(name):
     assert not warned(formula, make())[1]
 
 
+def test_all_copies_of_the_response_are_to_be_left_out(rng):
+    """The advice, followed, gives a formula without the copies."""
+    data = clean(rng).assign(a=lambda d: np.exp(d["y"] / 9), c=lambda d: 3 * d["y"])
+    data = data.rename(columns={"c": "c c"})
+    text = only(warned("y ~ .", data)[1], vs.LeakageWarning)
+    advice = text.partition("(`")[2].partition("`)")[0]
+    assert advice == '- a - Q("c c")'
+    res, found = warned(f"y ~ . {advice}", data)
+    assert not found
+    assert res.predictor.coding.variables == ("x", "z")
+
+
 # Serial dependence.
 
 
@@ -307,6 +365,43 @@ def test_a_counter_beside_a_trend_tells_that_rows_are_in_order(rng):
     assert not warned("y ~ x + z", data)[1]
     dated = data.assign(year=1960 + np.arange(200) // 4)
     only(warned("y ~ x + z", dated)[1], vs.SerialDependenceWarning)
+
+
+def panel(rng, n_units=60):
+    """Return units of four rows each, whose errors are correlated, sorted by unit."""
+    unit = np.repeat(np.sort(rng.choice(10_000, n_units, replace=False)), 4)
+    shared = np.repeat(1.5 * rng.normal(size=n_units), 4)
+    data = clean(rng, unit.size).assign(id=unit, shared=shared)
+    data["y"] += data.pop("shared")
+    return data
+
+
+def test_the_identifier_of_an_unbalanced_panel_does_not_hide_dependence(rng):
+    """A number that identifies units says no more than the same text does."""
+    data = panel(rng)
+    some = data.drop(index=[41, 42, 90])
+    gaps = data.assign(z=data["z"].where(rng.uniform(size=len(data)) > 0.05))
+    for one in (data, some, gaps):
+        text = one.assign(id="u" + one["id"].astype(str))
+        reported = [warned("y ~ x + z", two)[1] for two in (one, text)]
+        first, second = (only(two, vs.SerialDependenceWarning) for two in reported)
+        assert first == second
+    assert not warned("y ~ x + z", some, groups="id")[1]
+    alone = some.assign(y=some["x"] + rng.normal(size=len(some)))
+    assert not warned("y ~ x + z", alone)[1]
+
+
+def test_a_number_with_ties_by_which_rows_are_sorted_is_no_identifier(rng):
+    """Residuals are alike within and between the values of a number that matters."""
+    age = np.sort(rng.integers(20, 80, 400))
+    data = clean(rng, 400).assign(age=age)
+    data["y"] += 6 * np.sin(age / 8)
+    assert not warned("y ~ x + z", data)[1]
+    assert not warned("y ~ x + z + age", data)[1]
+    binary = data.assign(y=(data["y"] > data["y"].median()).astype(float))
+    within = binary.sort_values(["age", "y"])
+    assert not warned("y ~ x + z", within)[1]
+    assert not warned("y ~ x + z + age", within)[1]
 
 
 def test_clusters_that_are_correlated(rng):

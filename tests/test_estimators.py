@@ -4,6 +4,7 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -390,7 +391,50 @@ def test_categories_are_known_by_name_not_by_place(factors):
     assert_array_equal(forest.predict(text), forest.predict(named))
     gone = named.assign(g=pd.Categorical([None] * 150, list("pqrst")))
     new = named.assign(g="unseen")
-    assert_array_equal(forest.predict(new), forest.predict(gone))
+    with pytest.warns(vs.UnobservedLevelWarning, match="150 of 150 rows"):
+        unknown = forest.predict(new)
+    assert_array_equal(unknown, forest.predict(gone))
+
+
+@pytest.mark.parametrize("kind", [vs.ForestRegressor, vs.ForestClassifier])
+@pytest.mark.parametrize("coded", [False, True])
+def test_levels_that_no_training_row_has(kind, coded):
+    """Codes 0, 1 and 3 occur; 2 is declared, and 4 is not."""
+    rng = np.random.default_rng(1)
+    codes = rng.choice([0, 1, 3], 60)
+    names = np.array([*"abcde"])
+    y = codes + rng.normal(size=60)
+    y = y if kind is vs.ForestRegressor else y > 1.5
+
+    def table(places):
+        g = pd.Categorical(names[places], list("abcde" if 4 in places else "abcd"))
+        numbers = np.asarray(places, dtype=float)
+        x = np.arange(len(places))
+        return pd.DataFrame({"x": x, "g": numbers if coded else g})
+
+    forest = kind(20, random_state=1, categorical_features=["g"])
+    forest.fit(table(codes), y)
+    ask = [forest.predict, forest.apply, forest.predict_interval]
+    if kind is vs.ForestClassifier:
+        ask += [forest.predict_proba, forest.predict_log_proba]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", vs.UnobservedLevelWarning)
+        for one in ask:
+            one(table([0, 1, 3, 3]))
+    for place in (2, 4):
+        level = f"{place}.0" if coded else names[place]
+        words = f"1 of 3 rows to predict have a level .* g = '{level}' in row 1"
+        for one in ask:
+            with pytest.warns(vs.UnobservedLevelWarning, match=words) as seen:
+                one(table([0, place, 3]))
+            assert seen[0].filename == __file__
+    missing = table([0, 1, 3]).assign(g=[np.nan] * 3 if coded else [None] * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", vs.UnobservedLevelWarning)
+        forest.predict(missing)
+        loaded = pickle.loads(pickle.dumps(forest))
+    with pytest.warns(vs.UnobservedLevelWarning):
+        loaded.predict(table([2, 2]))
 
 
 def test_classes_have_factors_too(factors):
@@ -427,7 +471,8 @@ def test_factors_that_cannot_be_are_refused(given, column, message):
 def test_new_rows_must_hold_codes():
     forest = vs.ForestRegressor(2, categorical_features=[0], random_state=1)
     forest.fit(np.array([[0.0], [1.0], [2.0]]), [1, 2, 3])
-    assert np.isfinite(forest.predict([[63.0], [np.nan]])).all()
+    with pytest.warns(vs.UnobservedLevelWarning, match="1 of 2 rows"):
+        assert np.isfinite(forest.predict([[63.0], [np.nan]])).all()
     with pytest.raises(ValueError, match="column 0 is a factor"):
         forest.predict([[0.5]])
 

@@ -459,6 +459,19 @@ def test_sets_of_predictors_are_tested_together(data, res):
     assert frame.loc["x3", "p_value"] == alone
 
 
+def test_the_order_of_a_set_of_predictors_does_not_matter():
+    rng = np.random.default_rng(7)
+    data = pd.DataFrame({"a": rng.normal(size=80), "g": rng.choice([*"uvw"], 80)})
+    data["y"] = data["a"] + (data["g"] == "u") + rng.normal(size=80)
+    res = vs.fit("y ~ a + g", data, B=60, rng=1)
+    for how in ("conditional", "permute"):
+        ways = (("a", "g"), ("g", "a"), ["g", "a", "g"])
+        found = [res.importance([way], how=how, copies=3).frame for way in ways]
+        pd.testing.assert_frame_equal(found[0], found[1], check_exact=True)
+        pd.testing.assert_frame_equal(found[0], found[2], check_exact=True)
+        assert list(found[0].index) == ["a, g"]
+
+
 def test_names_and_order_of_levels_do_not_matter_to_importance():
     rng = np.random.default_rng(6)
     codes = rng.integers(0, 12, (150, 2))

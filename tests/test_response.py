@@ -158,3 +158,27 @@ def test_r_divides_before_it_multiplies():
         translate_formula("y ~ I(2 / x %/% 3)")
     assert translate_formula("y ~ I(2 / (x %/% 3))") == "y ~ I(2 / (x // 3))"
     assert translate_formula("y ~ I(x * 2 + x %% 3)") == "y ~ I(x * 2 + x % 3)"
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_levels_that_are_lost_with_missing_values(on_disk, tmp_path):
+    """Wages are known of those who work: their rows have one level."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"works": np.repeat([1, 0], 20), "x": rng.normal(size=40)})
+    data["wage"] = rng.uniform(5, 9, 40)
+    data.loc[20:, "wage"] = np.nan
+    data.loc[3, "x"] = np.nan
+    held = data
+    if on_disk:
+        held = tmp_path / "data.csv"
+        data.to_csv(held, index=False)
+    kept = len(data) - len(data.dropna())
+    words = (
+        rf"needs at least two levels; got \(.*1.*,\) after dropping {kept} rows with "
+        r"missing values \(in ('x', 'wage'|'wage', 'x')\)\. Leave such columns out"
+    )
+    with pytest.raises(vs.FormulaError, match=words):
+        vs.fit("C(works) ~ .", held, B=20, rng=1)
+    one = data[["works", "x"]].iloc[4:20]
+    with pytest.raises(vs.FormulaError, match=r"two levels; got \(1,\)\.$"):
+        vs.fit("C(works) ~ x", one, B=20, rng=1)

@@ -482,3 +482,24 @@ def test_coefficients_of_smaller_samples_are_not_the_full_ones(data):
     )
     assert "one fit to all of them has another" in small
     assert "one fit to all" not in whole
+
+
+@pytest.mark.parametrize("B", [2, 3, 4, 5, 10, 200])
+def test_the_least_degrees_of_freedom_are_those_of_the_table(B):
+    data = vs.datasets.mars(60, rng=1)
+    res = vs.fit("y ~ x1", data, B=B, rng=1, n_jobs=1)
+    text, least = words(res.summary()), res.diagnostics["df"].min()
+    if "(3 at least)" in text:
+        assert least == 3
+    else:
+        assert least != 3
+
+
+def test_the_line_of_influence_labels_classes_as_the_table_does():
+    data = vs.datasets.iris()
+    res = vs.fit("species ~ sepal_length", data, B=60, rng=1, n_jobs=1)
+    text = words(res.summary())
+    place = int(res.most_influential["share"].to_numpy().argmax())
+    kind = res.labels[place][-1]
+    assert f"of the variance of 'typical [{kind}]' is due to one" in text
+    assert text.count(f"typical [{kind}]") >= 2

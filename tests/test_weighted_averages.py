@@ -8,6 +8,8 @@ import statsmodels.formula.api as smf
 import vstatkit as vs
 from tests.ensembles import secant_ends
 from vstatkit.inference.population import row_influence
+from vstatkit.storage.archive import read_archive, write_archive
+from vstatkit.storage.loading import known_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
@@ -239,3 +241,39 @@ def test_class_weights_do_not_change_what_forests_are_scored_by(data, class_weig
     guessed = forest.classes_[forest.oob_decision_function_.argmax(axis=1)]
     wanted = np.average(guessed == data["g"], weights=w)
     assert forest.oob_score_ == pytest.approx(wanted)
+
+
+def test_a_column_named_given_does_not_weight_other_rows(data, tmp_path):
+    """Weights that were an array have no column, whatever other rows contain."""
+    how = {"B": 50, "k": 20, "rng": 1, "n_jobs": 1}
+    other = pd.DataFrame({"x1": [0.1, 0.9], "x4": [0.2, 0.8], "given": [1.0, 0.0]})
+    weights = data["w"].to_numpy()
+    forest = vs.ForestRegressor(n_estimators=50, random_state=1, n_jobs=1)
+    forest.fit(data[["x1", "x4"]], data["y"], sample_weight=weights)
+    fitted = vs.fit("y ~ x1 + x4", data, weights=weights, **how)
+    fitted.save(tmp_path / "array.zip")
+    for res in (fitted, vs.load(tmp_path / "array.zip"), forest.results_):
+        found = res.avg_predictions(other)
+        plain = res.predict(other[["x1", "x4"]]).mean()
+        assert np.isclose(found.params.item(), plain, rtol=1e-12)
+        expected = "not weighted: the weights of the fit were given as an array"
+        assert found.rows == f"2 other rows, {expected}"
+    column = data.rename(columns={"w": "given"})
+    named = vs.fit("y ~ x1 + x4", column, weights="given", **how)
+    named.save(tmp_path / "column.zip")
+    for res in (named, vs.load(tmp_path / "column.zip")):
+        found = res.avg_predictions(other)
+        assert np.isclose(found.params.item(), res.predict(other).iloc[0], rtol=1e-12)
+        assert found.rows == "1 of 2 other rows, weighted by 'given'"
+
+
+@pytest.mark.parametrize(("name", "in_column"), [("given", False), ("w", True)])
+def test_files_without_the_kind_of_weights_are_read(data, tmp_path, name, in_column):
+    """Early files only hold the name of the weights, "given" for an array."""
+    column = data.rename(columns={"w": name})
+    res = vs.fit("y ~ x1", column, weights=name, B=50, k=20, rng=1, n_jobs=1)
+    res.save(tmp_path / "now.zip")
+    document, arrays = read_archive(tmp_path / "now.zip", known_arrays())
+    del document["info"]["weights_in_column"]
+    write_archive(tmp_path / "then.zip", document, arrays)
+    assert vs.load(tmp_path / "then.zip").info.weights_in_column is in_column

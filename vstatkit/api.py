@@ -31,6 +31,7 @@ from vstatkit.formula.observations import (
     check_order,
     column_name,
     observation_weights,
+    own_column,
     read_observations,
     response_name,
     take_column,
@@ -309,6 +310,8 @@ class _Observed(NamedTuple):
         Weight of every row.
     beside : dict of str to str or None
         What `groups` and `weights` are called.
+    weights_in_column : bool
+        Whether `weights` are a column, and not an array.
     """
 
     parsed: ParsedFormula
@@ -316,6 +319,7 @@ class _Observed(NamedTuple):
     units: pd.Index
     weights: Floats | None
     beside: dict[str, str | None]
+    weights_in_column: bool
 
 
 def _observe(
@@ -352,7 +356,8 @@ def _observe(
         "groups": column_name(groups),
         "weights": column_name(weights, column, beside),
     }
-    return _Observed(parsed, members, units, observation_weights(column), called)
+    own = own_column(weights, column, beside) is not None
+    return _Observed(parsed, members, units, observation_weights(column), called, own)
 
 
 def _fit_task(
@@ -430,6 +435,7 @@ def _model_info(
         aim=aim,
         groups=observed.beside["groups"],
         weights=observed.beside["weights"],
+        weights_in_column=observed.weights_in_column,
     )
 
 

@@ -74,7 +74,7 @@ class ExtrapolationWarning(DataWarning):
 
 
 class UnobservedLevelWarning(DataWarning):
-    """New rows have a declared level that no training row has."""
+    """New rows have a level of a factor that no training row has."""
 
 
 class TextNumbersWarning(DataWarning):

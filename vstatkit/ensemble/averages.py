@@ -14,6 +14,7 @@ from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.reading import LearnerSums, OwnLearners
+from vstatkit.formula.frames import nearest
 from vstatkit.inference.estimate import Estimation, ensemble_mean
 from vstatkit.inference.population import RowInfluence, deletions, row_influence
 from vstatkit.inference.row_noise import RowNoise, row_noise
@@ -211,7 +212,8 @@ def _levels(frame: pd.DataFrame, by: str) -> tuple[Ints, list[Any]]:
     if by not in frame.columns:
         names = ", ".join(map(str, frame.columns))
         raise ValueError(
-            f"`by` must be a column of the data, one of {names}; got {by!r}."
+            f"`by` must be a column of the data, one of {names}; got {by!r}"
+            f"{nearest(by, frame.columns)}"
         )
     found = pd.Categorical(frame[by]).remove_unused_categories()
     if (found.codes < 0).any():

@@ -35,11 +35,27 @@ LEAST_BLOCKS = 20
 """Number of blocks that the advice leaves, at least."""
 
 
+ENDS_AT_UNITS = 0.01
+"""Largest one-sided p-value at which a correlation is seen to end with a unit."""
+
+
 class _Order(NamedTuple):
-    """An order of the rows: their positions in it, and what it is called."""
+    """An order of the rows.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+        Positions of the rows in it.
+    name : str
+        What it is called.
+    units : ndarray of shape (n,) or None
+        Column by which the rows are sorted, if it may be either a number that matters
+        or the identifier of a unit. A correlation counts then if it ends with the unit.
+    """
 
     rows: Ints
     name: str
+    units: Floats | None = None
 
 
 def find_serial_dependence(
@@ -71,7 +87,10 @@ def find_serial_dependence(
     are independent and in random order, residuals are exchangeable, and its
     distribution does not depend on how well the learners fit. Rows that are sorted by
     the response or by a number are not tested in that order, because a smooth bias
-    looks like dependence there, unless a column counts time or units in that order.
+    looks like dependence there, unless a column counts time or units in that order, or
+    identifies units: within units residuals are correlated then, and from the last row
+    of a unit to the first one of the next they are not. Along a number that matters
+    both correlations are alike.
     Where rows are sorted by a category, its means are taken out.
     """
     residuals = _residuals(scores, n_classes)
@@ -93,8 +112,10 @@ def find_serial_dependence(
             if grouped is None:
                 continue
             values, at = grouped, np.arange(grouped.size)
+            rows = rows[_run_starts(members[rows])]
         found = _lag_correlation(values, at)
-        if found is not None:
+        units = None if order.units is None else order.units[rows]
+        if found is not None and (units is None or _ends_at_units(values, at, units)):
             return _finding(found, order.name, values.size, members is not None)
     return None
 
@@ -120,8 +141,14 @@ def _orders(frame: pd.DataFrame, y: Floats) -> Iterator[_Order]:
             return
     numbers = [column for _, column in frame.items() if is_number_kind(column.dtype)]
     by = [column for column in numbers if _is_sorted_by(column)]
+    name = "in the order of the rows"
     if any(map(_is_counter, by)) or not (by or _is_sorted(y)):
-        yield _Order(here, "in the order of the rows")
+        yield _Order(here, name)
+        return
+    for column in by:
+        units = column.to_numpy(dtype=np.float64)
+        if not _is_sorted_within(y, units):
+            yield _Order(here, name, units)
 
 
 def _dates(frame: pd.DataFrame) -> Iterator[tuple[str, Floats]]:
@@ -141,6 +168,13 @@ def _dates(frame: pd.DataFrame) -> Iterator[tuple[str, Floats]]:
 def _is_sorted(values: Floats) -> bool:
     before, after = values[:-1], values[1:]
     return bool((before <= after).all() or (before >= after).all())
+
+
+def _is_sorted_within(values: Floats, units: Floats) -> bool:
+    """Whether rows are sorted by units, and by these values within each of them."""
+    same = units[1:] == units[:-1]
+    steps = (values[1:] - values[:-1])[same]
+    return bool((steps <= 0).all() or (steps >= 0).all())
 
 
 def _is_sorted_by(column: pd.Series) -> bool:
@@ -192,12 +226,16 @@ def _starts(column: pd.Series) -> Bools:
 
 def _cluster_means(values: Floats, members: Ints) -> Floats | None:
     """Mean residual of every cluster in turn; None if clusters are interleaved."""
-    starts = np.concatenate([[True], members[1:] != members[:-1]])
-    runs = np.cumsum(starts) - 1
+    runs = np.cumsum(_run_starts(members)) - 1
     n_runs = int(runs[-1]) + 1
     if n_runs != np.unique(members).size or n_runs < LEAST_UNITS:
         return None
     return np.asarray(np.bincount(runs, values) / np.bincount(runs))
+
+
+def _run_starts(members: Ints) -> Bools:
+    """Whether a row belongs to another cluster than the row before."""
+    return np.concatenate([np.array([True]), members[1:] != members[:-1]])
 
 
 def _normal_scores(values: Floats) -> Floats:
@@ -223,6 +261,24 @@ def _lag_correlation(scores: Floats, at: Ints) -> float | None:
     correlation = float(products.mean() / spread)
     significant = stats.norm.sf(correlation * np.sqrt(pairs)) < SIGNIFICANT
     return correlation if significant and correlation > NOTABLE else None
+
+
+def _ends_at_units(scores: Floats, at: Ints, units: Floats) -> bool:
+    """Whether successive scores are correlated within units only.
+
+    The correlation between units must be significantly smaller, and less than half of
+    that within them.
+    """
+    next_to, same = np.diff(at) == 1, units[1:] == units[:-1]
+    scores = scores - scores.mean()
+    products = scores[1:] * scores[:-1] / np.mean(scores**2)
+    within, between = products[next_to & same], products[next_to & ~same]
+    if min(within.size, between.size) < 2:
+        return False
+    difference = within.mean() - between.mean()
+    error = np.sqrt(within.var(ddof=1) / within.size + 1 / between.size)
+    smaller = between.mean() < within.mean() / 2
+    return bool(smaller and stats.norm.sf(difference / error) < ENDS_AT_UNITS)
 
 
 def _finding(correlation: float, order: str, n: int, clusters: bool) -> Finding:

@@ -78,6 +78,7 @@ def results_of(
         ranges=parsed.coding.ranges(parsed.frame),
         aim=aim_of(kernel, None),
         weights=None if kernel.weights is None else "given",
+        weights_in_column=False,
     )
     results = assembled(
         task,

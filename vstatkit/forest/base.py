@@ -41,6 +41,7 @@ from vstatkit.forest.reading import (
 )
 from vstatkit.forest.training import Trained
 from vstatkit.forest.trees import Trees
+from vstatkit.formula.data_checks import unobserved_finding, warn_of
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import (
@@ -186,6 +187,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
                 ensure_all_finite="allow-nan",
                 copy=True,  # results are made later, and X may change until then
             )
+        self._observed = self._factors.observed(rows)
         return np.asarray(rows), np.array(response)
 
     def _fit(
@@ -391,7 +393,20 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
                 ensure_all_finite="allow-nan",
             )
         self._factors.check(rows)
+        self._tell_of_levels(X, np.asarray(rows))
         return np.asarray(rows)
+
+    def _tell_of_levels(self, X: Any, rows: Floats) -> None:
+        """Warn of levels of factors that no training row has."""
+        known = getattr(self, "_observed", {})  # pickles of earlier versions have none
+        for place, levels in known.items():
+            table = isinstance(X, pd.DataFrame)
+            given = X.iloc[:, place] if table else pd.Series(rows[:, place])
+            unseen = given[given.notna().to_numpy() & ~np.isin(rows[:, place], levels)]
+            name = X.columns[place] if table else f"column {place}"
+            if len(unseen):
+                warn_of([unobserved_finding(name, unseen, len(rows))])
+                return
 
     @property
     def _predictor(self) -> Predictor:

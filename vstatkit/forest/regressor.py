@@ -53,7 +53,8 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     categorical_features : array-like, "from_dtype" or None
         Columns that are unordered factors of up to 64 levels: a mask, places or names,
         or all that have pandas' categorical dtype. Other columns must hold codes from
-        0 to 63. Categories that are new in prediction are missing values.
+        0 to 63. Levels that no training row has give an `UnobservedLevelWarning` in
+        prediction; those that are not among the categories are missing values.
     oob_score : bool
         Whether to score out-of-bag predictions.
     variance : str

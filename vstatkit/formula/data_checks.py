@@ -22,7 +22,8 @@ from vstatkit.exceptions import (
     warn_caller,
 )
 from vstatkit.formula.coding import Coding
-from vstatkit.formula.frames import as_frame, row_name
+from vstatkit.formula.expressions import quote
+from vstatkit.formula.frames import as_frame, is_number_kind, row_name
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.spelling import respelled
 
@@ -57,6 +58,9 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 
 MULTIPLE_SHARE = 0.9
 """Share of multiplicities that must be multiples of one of `PRIMES`."""
+
+NUMBERED_SHARE = 0.9
+"""Share of copied rows that a column must number to be taken for their numbering."""
 
 BY_CHANCE = 1e-6
 """Probability, at most, that so many are multiples by chance."""
@@ -112,12 +116,14 @@ def find_copies(parsed: ParsedFormula, members: Ints | None) -> Finding | None:
 
     Notes
     -----
-    A row is a copy if another one has the same response and the same predictors. This
-    happens by chance in discrete data. So there must be a column (the response, or
-    the predictor with most different values) in which nearly all *different* rows
-    have values of their own, and there must be many more copies than values of that
-    resolution coincide in: with u values whose smallest gaps are g, spread over a
-    range r with a density of at most `PEAK / r`, about `PEAK u^2 g / (2 r)` pairs.
+    A row is a copy if another one has the same response, the same predictors and the
+    same values in all other columns of the data, apart from those that number rows or
+    copies. This happens by chance in discrete data. So there must be a column (the
+    response, or the predictor with most different values) in which nearly all
+    *different* rows have values of their own, and there must be many more copies than
+    values of that resolution coincide in: with u values whose smallest gaps are g,
+    spread over a range r with a density of at most `PEAK / r`, about
+    `PEAK u^2 g / (2 r)` pairs.
     Values that many rows share (zeros) do not count.
 
     Rounded data have no such column. Copies are reported then if nearly all rows are
@@ -127,13 +133,18 @@ def find_copies(parsed: ParsedFormula, members: Ints | None) -> Finding | None:
     if n < LEAST_ROWS or (parsed.classes is None and np.unique(y).size == n):
         return None
     codes, first = _row_codes(y, X)
+    least = max(COPIED_ROWS, COPIED_SHARE * n)
+    if _n_copies(codes, members) < least:
+        return None
+    codes, first, ignored = _with_other_columns(codes, parsed, members)
     copies = _n_copies(codes, members)
-    if copies < max(COPIED_ROWS, COPIED_SHARE * n):
+    if copies < least:
         return None
     proven = any(_is_proof(key, codes, first, members) for key in _keys(parsed))
     if not proven and not _are_multiples(parsed, codes, first, members):
         return None
     across = "" if members is None else " in other groups"
+    apart = f", apart from {', '.join(map(repr, ignored))}" if ignored else ""
     remedy = (
         "give `groups` that hold the copies of a row together, or keep one row of each "
         "and count the copies as `weights`"
@@ -141,8 +152,9 @@ def find_copies(parsed: ParsedFormula, members: Ints | None) -> Finding | None:
     return Finding(
         DuplicateRowsWarning,
         f"{copies:,} of {n:,} rows are exact copies of other rows{across}, in the "
-        "response and in all predictors. Standard errors assume independent rows, and "
-        f"are too small if these are copies of one observation: {remedy}.",
+        f"response, in all predictors and in the other columns{apart}. Standard errors "
+        "assume independent rows, and are too small if these are copies of one "
+        f"observation: {remedy}.",
         f"{copies:,} of {n:,} rows are exact copies of others{across}: the std err is "
         "too small unless they are independent observations; see `groups`.",
     )
@@ -166,6 +178,85 @@ def _row_codes(y: Floats, X: Floats) -> tuple[Ints, Ints]:
         combined = combined * np.uint64(0x9E3779B97F4A7C15) + hashed
     _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
     return codes, first
+
+
+def _with_other_columns(
+    codes: Ints, parsed: ParsedFormula, members: Ints | None
+) -> tuple[Ints, Ints, list[str]]:
+    """Tell rows apart by the other columns of the data, too.
+
+    Returns
+    -------
+    codes, first
+        As those of `_row_codes`.
+    ignored : list of str
+        Columns that number rows, or copies, and are not compared.
+    """
+    own = {*parsed.coding.variables, parsed.response}
+    ignored, numberings = [], []
+    for name in parsed.data.columns.difference(list(own), sort=False):
+        column = parsed.data[name]
+        values = _value_codes(column)
+        if values is None or _are_clusters(values, members):
+            continue
+        if int(values.max()) + 1 == codes.size:
+            ignored.append(str(name))
+        elif _may_number(column):
+            numberings.append((str(name), column.to_numpy(dtype=np.float64)))
+        else:
+            codes = _refined(codes, values)
+    otherwise = codes
+    for name, numbers in numberings:
+        whole = (numbers - numbers.min()).astype(np.int64)
+        if _numbers_copies(whole, otherwise):
+            ignored.append(name)
+        else:
+            codes = _refined(codes, whole)
+    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    return codes, first, ignored
+
+
+def _refined(codes: Ints, values: Ints) -> Ints:
+    """Give rows a code for each pair of a code and a value."""
+    pairs = codes * (int(values.max()) + 1) + values
+    return np.asarray(pd.factorize(pairs)[0], dtype=np.int64)
+
+
+def _value_codes(column: pd.Series) -> Ints | None:
+    """Give every value of a column a code; None for values that are not hashable."""
+    try:
+        codes = pd.factorize(column, use_na_sentinel=False)[0]
+    except TypeError:  # such as lists
+        return None
+    return np.asarray(codes, dtype=np.int64)
+
+
+def _are_clusters(values: Ints, members: Ints | None) -> bool:
+    """Whether a column is the one that was given as `groups`."""
+    if members is None:
+        return False
+    both = int(_refined(values, members).max())
+    return both == int(values.max()) == int(_refined(members, members).max())
+
+
+def _may_number(column: pd.Series) -> bool:
+    """Whether a column has successive whole numbers, as a numbering of copies has."""
+    if not is_number_kind(column.dtype) or column.isna().any():
+        return False
+    levels = np.unique(column.to_numpy(dtype=np.float64))
+    return bool(levels.size > 1 and (np.diff(levels) == 1).all())
+
+
+def _numbers_copies(values: Ints, codes: Ints) -> bool:
+    """Whether rows that are otherwise equal have the numbers 0, 1, and so on."""
+    order = np.lexsort((values, codes))
+    codes, values = codes[order], values[order]
+    _, start, counts = np.unique(codes, return_index=True, return_counts=True)
+    ranks = np.arange(codes.size) - np.repeat(start, counts)
+    several = np.repeat(counts > 1, counts)
+    if not several.any():
+        return False
+    return bool((values == ranks)[several].mean() >= NUMBERED_SHARE)
 
 
 def _n_copies(codes: Ints, members: Ints | None) -> int:
@@ -239,12 +330,14 @@ def find_leaks(parsed: ParsedFormula) -> Finding | None:
     more = len(names) - MOST_NAMED
     listed += f" and {more} more" if more > 0 else ""
     are = "is almost a copy" if len(names) == 1 else "are almost copies"
+    terms = [quote(one) if one in parsed.frame.columns else one for one in names]
+    left_out = " ".join(f"- {term}" for term in terms)
     them, known = ("it", "it is") if len(names) == 1 else ("them", "they are")
     return Finding(
         LeakageWarning,
         f"{listed} {are} of the response {parsed.response!r}: the other predictors "
-        f"have nothing left to explain. Leave {them} out of the formula (`- "
-        f"{names[0]}`), unless {known} known before the response is.",
+        f"have nothing left to explain. Leave {them} out of the formula "
+        f"(`{left_out}`), unless {known} known before the response is.",
         f"{listed} {are} of the response.",
     )
 
@@ -355,16 +448,30 @@ def find_unobserved_levels(frame: pd.DataFrame, coding: Coding) -> Finding | Non
         given = pd.Series(frame[name]).dropna()
         unseen = given[given.isin(declared) & ~given.isin(known.unique())]
         if len(unseen):
-            level, row = str(unseen.iloc[0]), row_name(unseen.index[0])
-            text = f"{name} = {level!r} in row {row}"
-            return Finding(
-                UnobservedLevelWarning,
-                f"{len(unseen):,} of {len(frame):,} rows to predict have a level that "
-                f"no training row has: {text}. The learners know nothing about it. "
-                "Leave such rows out, or give them a level that was observed.",
-                f"Rows to predict have a level that no training row has: {text}.",
-            )
+            return unobserved_finding(name, unseen, len(frame))
     return None
+
+
+def unobserved_finding(name: str, unseen: pd.Series, n_rows: int) -> Finding:
+    """Report values of a predictor that no training row has.
+
+    Parameters
+    ----------
+    name : str
+        The predictor.
+    unseen : Series
+        These values, with the labels of their rows.
+    n_rows : int
+        Number of rows to predict.
+    """
+    text = f"{name} = {str(unseen.iloc[0])!r} in row {row_name(unseen.index[0])}"
+    return Finding(
+        UnobservedLevelWarning,
+        f"{len(unseen):,} of {n_rows:,} rows to predict have a level that no training "
+        f"row has: {text}. The learners know nothing about it. Leave such rows out, or "
+        "give them a level that was observed.",
+        f"Rows to predict have a level that no training row has: {text}.",
+    )
 
 
 def warn_of_new_rows(

@@ -97,7 +97,7 @@ _MISSING = {
 def column_name(
     given: Any, values: pd.Series | None = None, data: pd.DataFrame | None = None
 ) -> str | None:
-    """Name `weights` or `groups` as given; None without them.
+    """Name `weights` or `groups` for tables: "given" for an array, None without them.
 
     Parameters
     ----------
@@ -119,13 +119,29 @@ def column_name(
     >>> column_name(data["w"] ** 2, data["w"] ** 2, data)
     'given'
     """
+    name = own_column(given, values, data)
+    return "given" if name is None and given is not None else name
+
+
+def own_column(
+    given: Any, values: pd.Series | None = None, data: pd.DataFrame | None = None
+) -> str | None:
+    """Name the column that `weights` or `groups` were; None if they were an array.
+
+    Parameters are those of `column_name`.
+
+    Examples
+    --------
+    >>> own_column("given"), own_column([1.0, 2.0])
+    ('given', None)
+    """
     if given is None or isinstance(given, str):
         return given
     name = given.name if isinstance(given, pd.Series) else None
     if name is None:
-        return "given"
+        return None
     if values is not None and data is not None and name in data.columns:
-        return str(name) if np.array_equal(values, data[name]) else "given"
+        return str(name) if np.array_equal(values, data[name]) else None
     return str(name)
 
 

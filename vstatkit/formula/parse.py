@@ -42,7 +42,7 @@ from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.plain import INTERCEPT
 from vstatkit.formula.portable import pack_names, unpack_names
 from vstatkit.formula.reading import read_formula
-from vstatkit.formula.response import read_response
+from vstatkit.formula.response import Dropped, read_response
 from vstatkit.pickling import plain_state, take_state
 
 
@@ -206,7 +206,8 @@ def parse(
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
-    response = read_response(left)
+    dropped = Dropped(len(plain) - rows.size, n_missing(frame, used))
+    response = read_response(left, dropped)
     info = recoded(right.info, model, plain, factors)
     right = recode(right, info)
     written = info.column_names
@@ -226,7 +227,7 @@ def parse(
         classes=response.classes,
         unused_levels=response.unused_levels,
         rows=rows,
-        n_dropped=len(plain) - rows.size,
+        n_dropped=dropped.n_rows,
         frame=frame.iloc[rows][right_names],
         data=frame.iloc[rows],
         coding=Coding(

@@ -1,8 +1,9 @@
 """The response of a formula: an expression that gives numbers, or codes of classes."""
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from vstatkit._typing import Bools, Floats
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.engine import Learnt, Matrix
 from vstatkit.formula.expressions import names_of, parse_code, uses
-from vstatkit.formula.frames import check_finite
+from vstatkit.formula.frames import check_finite, first_names
 from vstatkit.formula.mistakes import holds_text
 
 
@@ -108,9 +109,29 @@ class Response:
     unused_levels: tuple[Any, ...]
 
 
-def read_response(left: Matrix) -> Response:
+class Dropped(NamedTuple):
+    """Rows that were dropped for missing values.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many.
+    n_missing : mapping of str to int
+        Missing values of every column of the formula.
+    """
+
+    n_rows: int
+    n_missing: Mapping[str, int]
+
+
+def read_response(left: Matrix, dropped: Dropped) -> Response:
     """Read the response: numbers, or codes of the levels that occur."""
-    return settle_response(*response_values(left))
+    values, levels = response_values(left)
+    if levels is None:
+        return Response(values, None, ())
+    places = values.astype(np.int64)
+    occurs = np.bincount(places, minlength=len(levels)) > 0
+    return Response(class_codes(occurs)[places], *split_levels(levels, occurs, dropped))
 
 
 def response_values(
@@ -148,26 +169,31 @@ def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
     return np.asarray(indicators.argmax(axis=1), dtype=np.float64)
 
 
-def settle_response(values: Floats, levels: tuple[Any, ...] | None) -> Response:
-    """Code the levels that occur, given the values of all rows."""
-    if levels is None:
-        return Response(values, None, ())
-    places = values.astype(np.int64)
-    occurs = np.bincount(places, minlength=len(levels)) > 0
-    return Response(class_codes(occurs)[places], *split_levels(levels, occurs))
-
-
 def split_levels(
-    levels: tuple[Any, ...], occurs: Bools
+    levels: tuple[Any, ...], occurs: Bools, dropped: Dropped
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """List the levels that occur, and those that do not; refuse fewer than two."""
     classes = tuple(level for level, kept in zip(levels, occurs, strict=True) if kept)
     unused = tuple(level for level in levels if level not in classes)
     if len(classes) < 2:
         raise FormulaError(
-            f"a categorical response needs at least two levels; got {classes!r}."
+            "a categorical response needs at least two levels; got "
+            f"{classes!r}{_after_dropping(dropped)}."
         )
     return classes, unused
+
+
+def _after_dropping(dropped: Dropped) -> str:
+    """Say which columns rows were dropped for, and what to do about it."""
+    names = [name for name, count in dropped.n_missing.items() if count]
+    if not dropped.n_rows or not names:
+        return ""
+    shown = first_names([repr(name) for name in names])
+    return (
+        f" after dropping {dropped.n_rows:,} rows with missing values (in {shown}). "
+        "Leave such columns out of the formula, fill them in, or use missing='pass', "
+        "with which trees keep missing numbers"
+    )
 
 
 def class_codes(occurs: Bools) -> Floats:

@@ -17,6 +17,8 @@ Codes = tuple[str, ...]
 Products = dict[frozenset[str], Codes]
 """Terms in order, by their factors: `a:b` and `b:a` are one term."""
 
+TWO_TILDES = "`~` may stand in a formula only once: write response ~ predictors."
+
 
 @dataclass
 class Side:
@@ -108,7 +110,7 @@ def _evaluate(node: Any, parts: list[Side], max_terms: int) -> Side:
 
 def _product(sign: str, left: Side, right: Side, max_terms: int) -> Side:
     if sign == "~":
-        raise FormulaError("`~` may stand in a formula only once.")
+        raise FormulaError(TWO_TILDES)
     if sign == "/":
         return _nested(left, right, max_terms)
     crossed = _interaction(left, right, max_terms)
@@ -127,6 +129,8 @@ def _leaf(node: Any) -> Side:
 def _unary(node: Any, part: Side) -> Side:
     if node.type == "+":
         return part
+    if node.type == "~":
+        raise FormulaError(TWO_TILDES)
     kind = node.args[0].type
     if kind not in ("ZERO", "ONE"):
         raise FormulaError("a minus without a left-hand side takes only 1 or 0.")

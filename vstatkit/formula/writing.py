@@ -17,6 +17,7 @@ from vstatkit.formula.factors import recode
 from vstatkit.formula.frames import check_finite
 from vstatkit.formula.plain import PlainInfo
 from vstatkit.formula.response import (
+    Dropped,
     Response,
     class_codes,
     response_levels,
@@ -321,21 +322,23 @@ class RowWriter:
         beside = dict(zip(self._beside, stored[len(used) :], strict=True))
         return Written(
             X=files.X.mapped(),
-            response=self._response(),
+            response=self._response(rows.size),
             rows=rows,
             data=StoredFrame(used, index),
             beside=StoredFrame(beside, index),
             examples=_distinct(self._examples),
         )
 
-    def _response(self) -> Response:
+    def _response(self, n_kept: int) -> Response:
         """Code the levels that occur; the numbers are mapped from a file."""
         levels = response_levels(self._plan.sides.left)
         if levels is None:
             return Response(self._files.y.mapped(), None, ())
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
-        classes, unused = split_levels(levels, occurs)
+        seen = self._plan.seen
+        dropped = Dropped(seen.n_rows - n_kept, seen.n_missing)
+        classes, unused = split_levels(levels, occurs, dropped)
         places, codes = self._files.y.mapped(), class_codes(occurs)
         if not unused:
             return Response(places, classes, unused)

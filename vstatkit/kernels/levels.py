@@ -65,6 +65,12 @@ class Factors:
         for place in self.places:
             check_codes(X[:, place], MOST_LEVELS, f"column {place}")
 
+    def observed(self, X: Floats) -> dict[int, Floats]:
+        """Find the codes of every factor that some row of the coded table has."""
+        return {
+            place: np.unique(X[~np.isnan(X[:, place]), place]) for place in self.places
+        }
+
     def levels(self, X: Floats) -> list[int] | None:
         """Count the levels of every column of the coded table."""
         if not self.places:

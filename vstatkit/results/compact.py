@@ -15,7 +15,7 @@ from vstatkit.results.sections import (
     percent_text,
     shown_rows,
 )
-from vstatkit.results.tables import setting_text
+from vstatkit.results.tables import label_texts, setting_text
 from vstatkit.sampling.shards import ShardsDesign
 
 MAX_SETTINGS = 12
@@ -123,7 +123,8 @@ def _influence(results: EnsembleResults) -> str | None:
         return None
     place = int(frame["share"].to_numpy().argmax())
     unit, share = frame["unit"].iloc[place], frame["share"].iloc[place]
-    whose = "" if len(results.labels) == 1 else f" of '{results.labels[shown[place]]}'"
+    label = label_texts(results.labels[[shown[place]]])[0]
+    whose = "" if len(results.labels) == 1 else f" of '{label}'"
     return (
         f"at most {share:.0%} of the variance{whose} is due to one "
         f"{unit_noun(results)} ({unit})"

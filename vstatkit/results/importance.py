@@ -165,13 +165,18 @@ def importance(
 
 
 def _sets(asked: Asked, variables: Variables) -> dict[str, list[str]]:
-    """Label the sets of predictors that are tested, most of one predictor each."""
+    """Label the sets of predictors that are tested, most of one predictor each.
+
+    The members of a set are ordered as in the formula, so that results do not depend on
+    the order in which they were given.
+    """
     if variables is None:
         variables = asked.coding.variables
     given = [variables] if isinstance(variables, str) else list(variables)
     if not given:
         raise ValueError("name at least one predictor.")
-    sets = [asked.names(one) for one in given]
+    place = {name: j for j, name in enumerate(asked.coding.variables)}
+    sets = [sorted(asked.names(one), key=place.__getitem__) for one in given]
     return {", ".join(names): names for names in sets}
 
 

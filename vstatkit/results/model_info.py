@@ -103,6 +103,9 @@ class ModelInfo:
         What intervals of trees in stages aim at.
     weights, groups : str or None
         The column that they were, "given" if it has no name; None without them.
+    weights_in_column : bool
+        Whether `weights` names a column, by which other rows can be weighted; false
+        for weights that were given as an array.
     data_notes : tuple of str
         What is probably wrong with the data, one sentence each.
     scale_share : float
@@ -126,6 +129,7 @@ class ModelInfo:
     weights: str | None = None
     groups: str | None = None
     data_notes: tuple[str, ...] = ()
+    weights_in_column: bool = True
     scale_share: float = 1.0
 
     __repr__ = short_repr

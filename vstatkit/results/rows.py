@@ -142,24 +142,27 @@ def _weighted(results: "EnsembleResults", sample: Sample) -> Sample:
     """Weight rows as the fit was; rows without weight do not count.
 
     Training rows have their own weights. Other rows have those of the column that the
-    weights of the fit were, if they have it; otherwise they count equally.
+    weights of the fit were, if they have it; otherwise they count equally. Weights
+    that were given as an array have no column.
     """
-    name = results.info.weights
+    name, in_column = results.info.weights, results.info.weights_in_column
     if name is None:
         return sample
     weights = training_weights(results) if sample.places is not None else None
     if weights is not None:
         weights = weights[sample.places]
-    elif name in sample.frame.columns:
+    elif in_column and name in sample.frame.columns:
         weights = observation_weights(sample.frame[name])
     if weights is None:
-        return replace(sample, weighting=f", not weighted (no column {name!r})")
+        array = ": the weights of the fit were given as an array"
+        why = f" (no column {name!r})" if in_column else array
+        return replace(sample, weighting=f", not weighted{why}")
     if not weights.any():
         raise ValueError(
             f"all {len(sample):,} rows have the weight 0, so there is nothing to "
             "average. Give rows with positive weights as `data`."
         )
-    of = "" if name == "given" else f" by {name!r}"
+    of = f" by {name!r}" if in_column else ""
     weighted = replace(sample, weights=weights, weighting=f", weighted{of}")
     return weighted if weights.all() else weighted.only(np.flatnonzero(weights))
 

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from vstatkit.formula.frames import nearest
 from vstatkit.options import check_options
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.complete import CompleteDesign
@@ -55,7 +56,7 @@ def find_design(name: str) -> type[SubsampleDesign]:
     if name not in DESIGNS:
         raise ValueError(
             f"`design` must be one of {', '.join(map(repr, DESIGNS))}, or 'auto'; "
-            f"got {name!r}."
+            f"got {name!r}{nearest(str(name), [*DESIGNS, 'auto'])}"
         )
     return DESIGNS[name]
 

@@ -122,7 +122,9 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     check(B >= 2 and m >= 1, "an ensemble needs two learners and an estimate.")
     design = unpack_design(document["design"], arrays, B)
     variance = take(document, "variance", str)
-    check(resolved(variance, design) == variance, "its variance is not settled.")
+    # Earlier versions saved estimates for any k, so k is not checked here.
+    settled = resolved(variance, design, KernelKind.SMOOTH)
+    check(settled == variance, "its variance is not settled.")
     null = take_floats(arrays, "null", 1) if "null" in arrays else None
     check(null is None or len(null) == m, "tests and estimates differ in number.")
     info = _unpack_info(document["info"], arrays)
@@ -276,6 +278,8 @@ def _unpack_tails(arrays: Arrays, m: int) -> Tails | None:
 
 
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
+    if isinstance(packed, dict):  # early files of layout 8 do not have it
+        packed.setdefault("weights_in_column", packed.get("weights") != "given")
     only(packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`")
     typical = packed["typical"]
     if typical is not None:
@@ -305,6 +309,7 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
         weights=take(packed, "weights", str, type(None)),
         groups=take(packed, "groups", str, type(None)),
         data_notes=tuple(take_texts(packed, "data_notes")),
+        weights_in_column=take(packed, "weights_in_column", bool),
         scale_share=_unpack_share(packed),
     )
 

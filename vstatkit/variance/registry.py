@@ -102,14 +102,19 @@ def least_absent(n: int) -> float:
     return max(LEAST_ABSENT, LEAST_ABSENT_SHARE * n)
 
 
-def largest_k(n: int) -> int:
-    """Largest subsample with replacement that leaves out enough units.
+def largest_k(n: int, *, replace: bool = True) -> int:
+    """Largest subsample that leaves out enough units.
+
+    With replacement it is n at least. Without it the share that is left out is the
+    same, and at least one unit.
 
     Examples
     --------
-    >>> largest_k(100), largest_k(1000)
-    (229, 2301)
+    >>> largest_k(100), largest_k(1000), largest_k(1000, replace=False)
+    (229, 2301, 900)
     """
+    if not replace:
+        return max(1, n - max(1, int(np.ceil(LEAST_ABSENT_SHARE * n))))
     if n < 2:
         return n
     return max(n, int(np.log(LEAST_ABSENT_SHARE) / np.log1p(-1 / n)))
@@ -119,33 +124,53 @@ def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
     """Say why subsamples that hold nearly every unit have no standard errors.
 
     Empty where they have: with fewer draws, or by estimators that do not see presence.
+    Subsamples of all units without replacement are another matter: they are all alike.
     """
     known = ESTIMATORS.get(method)
     presence = method == "auto" or (known is not None and known.source == "presence")
-    if not presence or not replace or k <= largest_k(n):
+    alike = not replace and k >= n
+    if not presence or alike or k <= largest_k(n, replace=replace):
         return ""
-    return (
-        f"there are no reliable standard errors for k = {k:,} draws with replacement "
+    way = "with" if replace else "without"
+    problem = (
+        f"there are no reliable standard errors for k = {k:,} draws {way} replacement "
         f"from {n:,} units: nearly every subsample holds nearly every unit, so nothing "
         "shows what an estimate would be without one. Use a smaller `k` "
-        f"(`max_samples`), of at most {largest_k(n):,}. variance='corrected_v' does "
-        "compute a number, but for trees it has been measured to be 70 to 77% too low "
-        "at k = 4 n."
+        f"(`max_samples`), of at most {largest_k(n, replace=replace):,}."
     )
+    return f"{problem} {_COMPUTED[replace]}"
+
+
+_COMPUTED = {
+    True: "variance='corrected_v' does compute a number, but for trees it has been "
+    "measured to be 70 to 77% too low at k = 4 n.",
+    False: "variance='corrected_u' does compute a number, but for trees it has been "
+    "measured to be 1.7 to 2.6 times the true variance at k = 0.95 n.",
+}
+"""What the estimators do that compute a number for any k, by `replace`."""
 
 
 def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> str:
     """Say what is wrong with estimators by counts of large k; empty if nothing is."""
     counts = ESTIMATORS[method].source == "moments" and kind != KernelKind.SMOOTH
-    if not counts or not design.replace or design.complete:
+    if not counts or design.complete or (not design.replace and design.k >= design.n):
         return ""
-    if design.k <= largest_k(design.n):
+    most = largest_k(design.n, replace=design.replace)
+    if design.k <= most:
         return ""
+    if design.replace:
+        wrong, measured = (
+            "low",
+            ("70 to 77% too low at k = 4 n, where intervals at 95% covered 60 to 66%"),
+        )
+    elif ESTIMATORS[method].inflated:
+        wrong, measured = "high", "1.7 to 2.6 times the true variance at k = 0.95 n"
+    else:
+        wrong, measured = "low", "93 to 95% too low at k = 0.85 n"
     return (
-        f"variance={method!r} is too low for k = {design.k:,} draws from "
-        f"{design.n:,} units: for trees it has been measured to be 70 to 77% too low "
-        "at k = 4 n, where intervals at 95% covered 60 to 66%. Use `k` (`max_samples`) "
-        f"of at most {largest_k(design.n):,} and variance='auto'."
+        f"variance={method!r} is too {wrong} for k = {design.k:,} draws from "
+        f"{design.n:,} units: for trees it has been measured to be {measured}. Use `k` "
+        f"(`max_samples`) of at most {most:,} and variance='auto'."
     )
 
 
