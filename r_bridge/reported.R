@@ -173,8 +173,15 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
     added <- pmax(added, 1 / (1 + most / stats::qnorm(alpha / 2)^2))
     centre <- share + added * (0.5 - share)
     half <- sqrt(added * centre * (1 - centre))
-    lower <- ends[1] + diff(ends) * pmax(pmin(centre - half, share), 0)
-    upper <- ends[1] + diff(ends) * pmin(pmax(centre + half, share), 1)
+    lower <- pmax(pmin(centre - half, share), 0)
+    upper <- pmin(pmax(centre + half, share), 1)
+    # All trees agree on a difference: what a probability of zero could be.
+    z2 <- stats::qnorm(alpha / 2)^2
+    q <- z2 / 2 / (size + z2)
+    bound <- min(q + sqrt(z2 * q * (1 - q) / (size + z2)), 1)
+    agreed <- difference & bse == 0
+    lower <- ends[1] + diff(ends) * ifelse(agreed, (1 - bound) * share, lower)
+    upper <- ends[1] + diff(ends) * ifelse(agreed, share + bound * (1 - share), upper)
     p <- 2 * stats::pt(-abs(t), found$df)
   } else {
     noise_share <- found$noise / found$V

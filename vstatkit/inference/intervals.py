@@ -106,7 +106,12 @@ class Support:
         p = 0, the upper bound is about 4.6/nobs at 95 %. `effective_size` finds `nobs`.
 
         Differences, whose range has zero inside, and averages may well be known better
-        than that, and N has no bound but at the very ends.
+        than that, and N has no bound but at the very ends. If their standard error is
+        zero, all learners agree on every probability in them. The interval of
+        the share p in the range is then `[p - u p, p + u (1 - p)]`, with the upper
+        bound u of a single probability on whose zero all learners agree. It has the
+        length u in units of the range. At its ends it is the interval above, and for a
+        difference of zero it is `[-u, u]`.
 
         References
         ----------
@@ -136,7 +141,18 @@ class Support:
         half = np.sqrt(added * centre * (1 - centre))
         lower = np.clip(centre - half, 0.0, share)
         upper = np.clip(centre + half, share, 1.0)
+        bound = _bound_at_zero(lower_z, self.nobs)
+        agreed = several & (error <= EPSILON * unit)  # learners differ by rounding
+        lower = np.where(agreed, share - bound * share, lower)
+        upper = np.where(agreed, share + bound * (1 - share), upper)
         return low + length * lower, low + length * upper
+
+
+def _bound_at_zero(critical: Floats | float, nobs: float) -> Floats:
+    """Upper bound of a probability of zero that all learners agree on."""
+    zero = np.zeros(1)
+    added = _added_share(critical, critical, zero + EPSILON, zero, zero + nobs)
+    return np.asarray(np.minimum(added / 2 + np.sqrt(added**2 * (2 - added)) / 2, 1.0))
 
 
 def _added_share(
