@@ -154,7 +154,7 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
 
   h <- t(values)
   found <- describe(h, if (difference) 2 * limit else limit)
-  usual <- describe(t(reference[seq_len(min(100, nrow(reference))), , drop = FALSE]),
+  usual <- describe(t(reference[seq_len(min(300, nrow(reference))), , drop = FALSE]),
                     limit)
   bse <- sqrt(found$variance)
   t <- ifelse(bse > 0, found$estimate / bse, NaN)
