@@ -187,6 +187,8 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
     noise_share <- found$noise / found$V
     skew <- shrink(found$skew, skew_noise(noise_share, found$concentration) +
                      6 * (found$concentration / 3)^2)
+    # Own skewness counts only if the standard error is known.
+    skew <- skew * pmin(pmax((0.3 - found$mc_error) / 0.1, 0), 1)
     error <- bse
     if (!difference) {
       # Predictions have the skewness of all reference points together.

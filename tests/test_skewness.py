@@ -24,6 +24,7 @@ from vstatkit.inference.intervals import (
     least_error,
     quantile_of,
     reach,
+    trusted_share,
 )
 
 CURVES = st.floats(-1.0, 1.0)
@@ -107,6 +108,47 @@ def test_a_skewness_that_may_be_chance_is_none():
     assert known_skew(np.array([0.3]), np.array([0.1]), c[:1], 100) == 0
     assert known_skew(np.array([5.0]), np.zeros(1), np.zeros(1), 100) == 1
     assert known_skew(np.zeros(1), np.zeros(1), np.zeros(1), 100) == 0
+
+
+def test_few_learners_do_not_make_estimates_skewed():
+    """Student's t applies if the ensemble does not determine the standard error."""
+    rng = np.random.default_rng(4)
+    x = pd.DataFrame(rng.uniform(size=(300, 4)), columns=list("abcd"))
+    data = x.assign(y=np.exp(x["a"] + x["b"] + rng.normal(size=300)))
+    seen = 0
+    for seed in range(5):
+        res = vs.fit("y ~ a + b + c + d", data, B=50, rng=seed, n_jobs=1)
+        found = res.avg_slopes().results.estimates
+        unknown = found.relative_mc_error > 0.3
+        parts = found.scaled
+        noise = parts.noise / found.positive
+        raw = known_skew(parts.skew, noise, parts.concentration, parts.n)
+        seen += np.sum(unknown & (np.abs(raw) > SMALL_SKEW))
+        expected = 2 * stats.t.sf(np.abs(found.zvalues), found.df)
+        assert_allclose(found.pvalues[unknown], expected[unknown], rtol=1e-9)
+        lower, upper = found.interval(0.05)
+        middle = (lower + upper) / 2
+        assert_allclose(middle[unknown], found.estimate[unknown], rtol=1e-9)
+    assert seen > 2
+
+
+def test_the_weight_of_own_skewness_is_continuous():
+    at = np.array([0.0, 0.1999, 0.2 + 1e-9, 0.27, 0.3 - 1e-9, 0.3, 5.0, np.inf])
+    found = trusted_share(at)
+    assert_array_equal(found[:2], 1.0)
+    assert_allclose(found[2:], [1, 0.3, 0, 0, 0, 0], atol=1e-7)
+    assert_array_equal(found[-3:], 0.0)
+
+
+def test_own_skewness_is_used_if_the_standard_error_is_known():
+    x = np.random.default_rng(2).exponential(size=12)
+    res = vs.statistic("mean", x, k=2, B="complete", replace=True, variance="ij")
+    found = res.estimates
+    assert found.relative_mc_error.item() < 0.2
+    parts = found.scaled
+    noise = parts.noise / found.positive
+    raw = known_skew(parts.skew, noise, parts.concentration, parts.n)
+    assert_array_equal(found.own_skew, raw)
 
 
 def test_the_transition_from_symmetric_intervals_is_smooth():

@@ -16,6 +16,13 @@ SMALL_SKEW = 0.1
 """Skewness up to which intervals are symmetric; what exceeds it makes them longer on
 one side."""
 
+KNOWN_ERROR = 0.2
+"""Relative Monte Carlo error of a standard error up to which the estimate's own
+skewness is used."""
+
+UNKNOWN_ERROR = 0.3
+"""Relative Monte Carlo error from which it is not used at all."""
+
 LEAST_SHARE = 0.15
 """Share of the typical variance that intervals of skewed estimates have at least."""
 
@@ -388,6 +395,28 @@ def shrunken(skew: Floats, variance: Floats) -> Floats:
     square = np.asarray(skew**2)
     share = np.divide(2 * variance, square, out=np.ones_like(square), where=square > 0)
     return np.asarray(np.clip(skew * np.maximum(1 - share, 0.0), -1.0, 1.0))
+
+
+def trusted_share(mc_error: Floats) -> Floats:
+    """Share of an estimate's own skewness that is used.
+
+    The third powers of influences are noisier than their squares. In an ensemble that
+    does not determine the standard error, the skewness is mostly noise, and
+    so is the estimate of that noise. The share falls from one to zero between
+    `KNOWN_ERROR` and `UNKNOWN_ERROR`.
+
+    Parameters
+    ----------
+    mc_error : ndarray of shape (m,)
+        Monte Carlo error of the standard error, relative to it.
+
+    Examples
+    --------
+    >>> trusted_share(np.array([0.1, 0.2, 0.25, 0.3, np.inf])).round(3)
+    array([1. , 1. , 0.5, 0. , 0. ])
+    """
+    share = (UNKNOWN_ERROR - mc_error) / (UNKNOWN_ERROR - KNOWN_ERROR)
+    return np.asarray(np.clip(share, 0.0, 1.0))
 
 
 def beyond_small(skew: Floats) -> Floats:
