@@ -26,6 +26,7 @@ from vstatkit.inference.intervals import (
     reach,
     trusted_share,
 )
+from vstatkit.kernels.trees import response_bounds
 
 CURVES = st.floats(-1.0, 1.0)
 QUANTILES = st.floats(0.0, 1e3)
@@ -247,6 +248,49 @@ def test_the_summary_counts_skewed_estimates_and_effects(seed):
     assert ("effects" in str(said)) == (seed in (0, 5))
     note = f"intervals and p-values of {' and '.join(said)} allow for skewness"
     assert (note in text) == ("allow for skewness" in text) == bool(said)
+
+
+def test_intervals_of_zeros_and_ones_end_at_both(tmp_path):
+    rng = np.random.default_rng(6)
+    x = pd.DataFrame(rng.uniform(size=(150, 2)), columns=["a", "b"])
+    data = x.assign(y=(rng.uniform(size=150) < 0.2 + 0.75 * x["a"]).astype(float))
+    res = vs.fit("y ~ a + b", data, B=100, rng=1, at=data.head(40), n_jobs=1)
+    found, t = res.estimates, stats.t.isf(0.005, res.estimates.df)
+    assert (found.estimate + t * found.bse > 1.05).any()  # without the ends
+    assert (found.estimate - t * found.bse < -0.05).any()
+    bounds = res.conf_int(0.01)
+    assert bounds["lower"].min() == 0
+    assert bounds["upper"].max() == 1
+    frame = res.get_prediction(data).summary_frame(0.05)
+    assert frame["mean_ci_upper"].max() == 1
+    mean = res.avg_predictions().conf_int(1e-9)
+    assert_array_equal(mean, [[0.0, 1.0]])
+    contrast = res.t_test(np.eye(40)[:1] - np.eye(40)[1:2]).conf_int(1e-9)
+    assert_array_equal(contrast, [[-1.0, 1.0]])
+    for table in (res.effects_frame(1e-9), res.avg_effects().results.tidy(1e-9)):
+        low, high = table.filter(regex="low"), table.filter(regex="upp|high")
+        assert_allclose(low, -1.0, rtol=1e-12)
+        assert_allclose(high, 1.0, rtol=1e-12)
+    assert_array_equal(res.t_test("a = 0").conf_int(1e-9), [[-1.0, 1.0]])
+    assert "All responses are 0 or 1" in " ".join(str(res.summary()).split())
+    res.save(tmp_path / "saved.npz")
+    assert_array_equal(vs.load(tmp_path / "saved.npz").conf_int(0.01), bounds)
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([0.0, 1.0], (0, 1)),
+        ([0.0, 1.0, 0.5], (0, np.inf)),
+        ([1.0, 1.0], (0, np.inf)),
+        ([0.0, 1.0, 2.0], (0, np.inf)),
+        ([0.0, -1.0], (-np.inf, 0)),
+        ([-1.0, 1.0], (-np.inf, np.inf)),
+        ([0.1 + 0.2 - 0.3, 1.0 - 1e-16], (0, 1)),
+    ],
+)
+def test_bounds_of_responses(y, expected):
+    assert response_bounds(np.array(y)) == expected
 
 
 @pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")

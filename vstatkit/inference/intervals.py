@@ -224,11 +224,18 @@ class Tails:
         """Tails of averages, in the same range."""
         return Tails(low=self.low, high=self.high)
 
+    @property
+    def of_differences(self) -> "Tails":
+        """Tails of the difference of two estimates."""
+        length = float(np.max(self.high) - np.min(self.low))
+        return Tails(low=-length, high=length)
+
     def beside(self, m: int, e: int) -> "Tails":
         """Tails of m estimates like these, and of e differences, one by one."""
+        other = self.of_differences
         pairs = (
             *((self.error, 0.0), (self.skew, np.nan)),
-            *((self.low, -np.inf), (self.high, np.inf)),
+            *((self.low, other.low), (self.high, other.high)),
         )
         return Tails(
             *(np.concatenate([np.broadcast_to(a, m), np.full(e, b)]) for a, b in pairs)

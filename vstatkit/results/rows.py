@@ -280,7 +280,10 @@ def averaged_results(
     bound: Any = limit
     if differences is not None:
         steps = np.broadcast_to(np.asarray(differences, dtype=np.float64), len(labels))
-        bound, tails = None if limit is None else 2 * limit / steps, None
+        bound = None if limit is None else 2 * limit / steps
+        if results.tails is not None:
+            ends = results.tails.of_differences
+            tails = replace(ends, low=ends.low / steps, high=ends.high / steps)
         if support is not None:
             support = Support(-1 / steps, 1 / steps, nobs)
     return replace(
