@@ -154,7 +154,7 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
 
   h <- t(values)
   found <- describe(h, if (difference) 2 * limit else limit)
-  usual <- describe(t(reference[seq_len(min(100, nrow(reference))), , drop = FALSE]),
+  usual <- describe(t(reference[seq_len(min(300, nrow(reference))), , drop = FALSE]),
                     limit)
   bse <- sqrt(found$variance)
   t <- ifelse(bse > 0, found$estimate / bse, NaN)
@@ -173,13 +173,22 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
     added <- pmax(added, 1 / (1 + most / stats::qnorm(alpha / 2)^2))
     centre <- share + added * (0.5 - share)
     half <- sqrt(added * centre * (1 - centre))
-    lower <- ends[1] + diff(ends) * pmax(pmin(centre - half, share), 0)
-    upper <- ends[1] + diff(ends) * pmin(pmax(centre + half, share), 1)
+    lower <- pmax(pmin(centre - half, share), 0)
+    upper <- pmin(pmax(centre + half, share), 1)
+    # All trees agree on a difference: what a probability of zero could be.
+    z2 <- stats::qnorm(alpha / 2)^2
+    q <- z2 / 2 / (size + z2)
+    bound <- min(q + sqrt(z2 * q * (1 - q) / (size + z2)), 1)
+    agreed <- difference & bse == 0
+    lower <- ends[1] + diff(ends) * ifelse(agreed, (1 - bound) * share, lower)
+    upper <- ends[1] + diff(ends) * ifelse(agreed, share + bound * (1 - share), upper)
     p <- 2 * stats::pt(-abs(t), found$df)
   } else {
     noise_share <- found$noise / found$V
     skew <- shrink(found$skew, skew_noise(noise_share, found$concentration) +
                      6 * (found$concentration / 3)^2)
+    # Own skewness counts only if the standard error is known.
+    skew <- skew * pmin(pmax((0.3 - found$mc_error) / 0.1, 0), 1)
     error <- bse
     if (!difference) {
       # Predictions have the skewness of all reference points together.

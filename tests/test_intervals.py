@@ -130,6 +130,46 @@ def test_differences_may_be_known_better_than_shares():
     assert upper[3] > -0.7
 
 
+@pytest.mark.parametrize("error", [0.0, 1e-17])
+def test_a_difference_that_all_learners_agree_on_has_an_interval(error):
+    """Each probability could be as large as the upper limit of a share of zero."""
+    u = proportion_confint(0, 60, 0.05, method="agresti_coull")[1]
+    support, none = Support(0.0, 1.0, 60.0), np.array([error])
+    single = support.interval(np.zeros(1), np.zeros(1), NORMAL)
+    assert_allclose(np.ravel(single), [0, u], **ROUNDING)
+    difference = support.combined(np.array([[1.0, -1.0]]))
+    for at, expected in {
+        0.0: (-u, u),
+        1.0: (1 - 2 * u, 1),
+        -0.5: (-0.5 - u / 2, -0.5 + 1.5 * u),
+    }.items():
+        found = difference.interval(np.array([at]), none, NORMAL)
+        assert_allclose(np.ravel(found), expected, **ROUNDING)
+    average = support.combined(np.full((1, 4), 0.25))
+    found = average.interval(np.array([0.25]), none, NORMAL)  # three zeros and a one
+    assert_allclose(np.ravel(found), [(1 - u) / 4, (1 + 3 * u) / 4], **ROUNDING)
+    wider = difference.interval(np.zeros(1), none, 5.0, NORMAL)
+    assert_allclose(np.ravel(wider), [-u, u], **ROUNDING)
+
+
+def test_results_with_a_standard_error_of_zero_have_intervals():
+    x = np.arange(60.0)
+    data = pd.DataFrame({"x": x, "y": np.where(x < 30, "a", "b")})
+    res = vs.fit("y ~ x", data, B=60, rng=1, n_jobs=1)
+    pair = res.get_prediction(data.iloc[[2, 5, 55]])
+    assert (pair.se_mean == 0).all()
+    u = pair.conf_int().loc[2, "upper"]
+    assert 0.01 < u < 0.5
+    same = pair.t_test([[1, -1, 0]]).conf_int()
+    assert_allclose(np.ravel(same), [-u, u], **ROUNDING)
+    other = pair.t_test([[-1, 0, 1]]).conf_int()
+    assert_allclose(np.ravel(other), [1 - 2 * u, 1], **ROUNDING)
+    mean = res.avg_predictions(data.iloc[[2, 5, 55]], se="sample").frame
+    assert mean["std_error"].item() == 0
+    ends = mean[["ci_lower", "ci_upper"]].to_numpy().ravel()
+    assert_allclose(ends, [(1 - u) / 3, (1 + 2 * u) / 3], **ROUNDING)
+
+
 def test_a_single_possible_value_is_its_own_interval():
     support = Support(0.0, 1.0, 9).combined(np.zeros((1, 2)))
     assert_array_equal(
@@ -287,7 +327,10 @@ def test_averages_are_bound_at_the_very_ends_only(share, error, size):
     free = Support(0.0, 1.0, np.inf).interval(p, s, 2.0)
     single = Support(0.0, 1.0, size).interval(p, s, 2.0)
     spread = share * (1 - share) > np.finfo(float).eps
-    assert_array_equal(average, free if spread else single)
+    if spread and error <= np.finfo(float).eps:  # all learners agree
+        u = Support(0.0, 1.0, size).interval(np.zeros(1), np.zeros(1), 2.0)[1]
+        free = share - u * share, share + u * (1 - share)
+    assert_allclose(average, free if spread else single, rtol=1e-12, atol=1e-12)
 
 
 def test_a_smaller_quantile_applies_where_the_number_of_observations_decides():

@@ -24,7 +24,9 @@ from vstatkit.inference.intervals import (
     least_error,
     quantile_of,
     reach,
+    trusted_share,
 )
+from vstatkit.kernels.trees import response_bounds
 
 CURVES = st.floats(-1.0, 1.0)
 QUANTILES = st.floats(0.0, 1e3)
@@ -107,6 +109,47 @@ def test_a_skewness_that_may_be_chance_is_none():
     assert known_skew(np.array([0.3]), np.array([0.1]), c[:1], 100) == 0
     assert known_skew(np.array([5.0]), np.zeros(1), np.zeros(1), 100) == 1
     assert known_skew(np.zeros(1), np.zeros(1), np.zeros(1), 100) == 0
+
+
+def test_few_learners_do_not_make_estimates_skewed():
+    """Student's t applies if the ensemble does not determine the standard error."""
+    rng = np.random.default_rng(4)
+    x = pd.DataFrame(rng.uniform(size=(300, 4)), columns=list("abcd"))
+    data = x.assign(y=np.exp(x["a"] + x["b"] + rng.normal(size=300)))
+    seen = 0
+    for seed in range(5):
+        res = vs.fit("y ~ a + b + c + d", data, B=50, rng=seed, n_jobs=1)
+        found = res.avg_slopes().results.estimates
+        unknown = found.relative_mc_error > 0.3
+        parts = found.scaled
+        noise = parts.noise / found.positive
+        raw = known_skew(parts.skew, noise, parts.concentration, parts.n)
+        seen += np.sum(unknown & (np.abs(raw) > SMALL_SKEW))
+        expected = 2 * stats.t.sf(np.abs(found.zvalues), found.df)
+        assert_allclose(found.pvalues[unknown], expected[unknown], rtol=1e-9)
+        lower, upper = found.interval(0.05)
+        middle = (lower + upper) / 2
+        assert_allclose(middle[unknown], found.estimate[unknown], rtol=1e-9)
+    assert seen > 2
+
+
+def test_the_weight_of_own_skewness_is_continuous():
+    at = np.array([0.0, 0.1999, 0.2 + 1e-9, 0.27, 0.3 - 1e-9, 0.3, 5.0, np.inf])
+    found = trusted_share(at)
+    assert_array_equal(found[:2], 1.0)
+    assert_allclose(found[2:], [1, 0.3, 0, 0, 0, 0], atol=1e-7)
+    assert_array_equal(found[-3:], 0.0)
+
+
+def test_own_skewness_is_used_if_the_standard_error_is_known():
+    x = np.random.default_rng(2).exponential(size=12)
+    res = vs.statistic("mean", x, k=2, B="complete", replace=True, variance="ij")
+    found = res.estimates
+    assert found.relative_mc_error.item() < 0.2
+    parts = found.scaled
+    noise = parts.noise / found.positive
+    raw = known_skew(parts.skew, noise, parts.concentration, parts.n)
+    assert_array_equal(found.own_skew, raw)
 
 
 def test_the_transition_from_symmetric_intervals_is_smooth():
@@ -205,6 +248,49 @@ def test_the_summary_counts_skewed_estimates_and_effects(seed):
     assert ("effects" in str(said)) == (seed in (0, 5))
     note = f"intervals and p-values of {' and '.join(said)} allow for skewness"
     assert (note in text) == ("allow for skewness" in text) == bool(said)
+
+
+def test_intervals_of_zeros_and_ones_end_at_both(tmp_path):
+    rng = np.random.default_rng(6)
+    x = pd.DataFrame(rng.uniform(size=(150, 2)), columns=["a", "b"])
+    data = x.assign(y=(rng.uniform(size=150) < 0.2 + 0.75 * x["a"]).astype(float))
+    res = vs.fit("y ~ a + b", data, B=100, rng=1, at=data.head(40), n_jobs=1)
+    found, t = res.estimates, stats.t.isf(0.005, res.estimates.df)
+    assert (found.estimate + t * found.bse > 1.05).any()  # without the ends
+    assert (found.estimate - t * found.bse < -0.05).any()
+    bounds = res.conf_int(0.01)
+    assert bounds["lower"].min() == 0
+    assert bounds["upper"].max() == 1
+    frame = res.get_prediction(data).summary_frame(0.05)
+    assert frame["mean_ci_upper"].max() == 1
+    mean = res.avg_predictions().conf_int(1e-9)
+    assert_array_equal(mean, [[0.0, 1.0]])
+    contrast = res.t_test(np.eye(40)[:1] - np.eye(40)[1:2]).conf_int(1e-9)
+    assert_array_equal(contrast, [[-1.0, 1.0]])
+    for table in (res.effects_frame(1e-9), res.avg_effects().results.tidy(1e-9)):
+        low, high = table.filter(regex="low"), table.filter(regex="upp|high")
+        assert_allclose(low, -1.0, rtol=1e-12)
+        assert_allclose(high, 1.0, rtol=1e-12)
+    assert_array_equal(res.t_test("a = 0").conf_int(1e-9), [[-1.0, 1.0]])
+    assert "All responses are 0 or 1" in " ".join(str(res.summary()).split())
+    res.save(tmp_path / "saved.npz")
+    assert_array_equal(vs.load(tmp_path / "saved.npz").conf_int(0.01), bounds)
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([0.0, 1.0], (0, 1)),
+        ([0.0, 1.0, 0.5], (0, np.inf)),
+        ([1.0, 1.0], (0, np.inf)),
+        ([0.0, 1.0, 2.0], (0, np.inf)),
+        ([0.0, -1.0], (-np.inf, 0)),
+        ([-1.0, 1.0], (-np.inf, np.inf)),
+        ([0.1 + 0.2 - 0.3, 1.0 - 1e-16], (0, 1)),
+    ],
+)
+def test_bounds_of_responses(y, expected):
+    assert response_bounds(np.array(y)) == expected
 
 
 @pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")

@@ -410,6 +410,7 @@ MECHANISM = {
     "the skewness": (perturb_function, by_presence, "influence_skew"),
     "the pooled skewness": (perturb_function, beyond, "shrunken"),
     "what skewness bends": (perturb_function, estimates, "bend"),
+    "the weight of own skewness": (perturb_function, estimates, "trusted_share"),
     "the least error of skewed estimates": (perturb_function, estimates, "least_error"),
     "intervals of probabilities": (perturb_function, Support, "interval"),
     "the effective number of observations": (
@@ -425,6 +426,7 @@ SHOWN_BY = {
     "the skewness": "skewed",
     "the pooled skewness": "skewed",
     "what skewness bends": "skewed",
+    "the weight of own skewness": "skewed",
     "the least error of skewed estimates": "skewed",
     "intervals of probabilities": "two classes",
     "the effective number of observations": "rare",

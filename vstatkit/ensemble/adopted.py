@@ -15,7 +15,7 @@ from vstatkit.ensemble.scores import Scores, score
 from vstatkit.inference.intervals import Tails
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import class_columns, output_columns
-from vstatkit.kernels.trees import sign_bounds
+from vstatkit.kernels.trees import response_bounds
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class AdoptedEnsemble:
         """Tails of the predictions, in the range of the responses if all are trees."""
         if self.classes is not None:
             return None
-        return Tails(0.0, np.nan, *sign_bounds(self.y)) if self.trees else Tails()
+        return Tails(0.0, np.nan, *response_bounds(self.y)) if self.trees else Tails()
 
     def scores(self) -> Scores:
         """Score the out-of-bag predictions."""

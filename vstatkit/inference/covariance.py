@@ -49,19 +49,10 @@ def covariance(
     The repair is made on the correlation scale, so that it does not depend on
     the units of the estimates. `points` adds the sampling of the rows averaged over.
     """
-    parts = estimates.scaled
-    scaled = values / estimates.unit
-    sampling, monte_carlo = estimate_covariance(
-        parts.method, design, scaled, parts.orders
-    )
-    if points is not None:
-        rows = points.divided(estimates.unit)
-        joined = joint_influence(design, scaled, parts.method, rows)
-        sampling = sampling + joined.added(joint=True)
+    matrix = scaled_covariance(design, values, estimates, points)
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)
-    correlation = (sampling + monte_carlo) / np.outer(scale, scale)
-    roots, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
+    roots, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     kept = np.maximum(roots, 0.0)
     total = np.abs(roots).sum()
     repaired = (vectors * kept) @ vectors.T
@@ -75,3 +66,27 @@ def covariance(
         bse=estimates.bse,
         repaired=float(-roots[roots < 0].sum() / total) if total > 0 else 0.0,
     )
+
+
+def scaled_covariance(
+    design: SubsampleDesign,
+    values: Floats,
+    estimates: Estimates,
+    points: RowInfluence | None = None,
+) -> Floats:
+    """Estimate the joint covariance without any repair, in units of the estimates.
+
+    It is symmetric, a linear function of outer products of the values, and may be
+    indefinite in small ensembles. See `covariance`.
+    """
+    parts = estimates.scaled
+    scaled = values / estimates.unit
+    sampling, monte_carlo = estimate_covariance(
+        parts.method, design, scaled, parts.orders
+    )
+    if points is not None:
+        rows = points.divided(estimates.unit)
+        joined = joint_influence(design, scaled, parts.method, rows)
+        sampling = sampling + joined.added(joint=True)
+    matrix = sampling + monte_carlo
+    return np.asarray((matrix + matrix.T) / 2)

@@ -16,6 +16,7 @@ from vstatkit.inference.intervals import (
     least_error,
     quantile_of,
     reach,
+    trusted_share,
 )
 from vstatkit.showing import short_repr
 from vstatkit.variance.components import VarianceComponents
@@ -124,13 +125,18 @@ class Estimates:
 
     @cached_property
     def own_skew(self) -> Floats:
-        """Skewness that the influences show, without noise and chance."""
+        """Skewness that the influences show, without noise and chance.
+
+        It is zero if the Monte Carlo error of the standard error is large; see
+        `trusted_share`.
+        """
         skew, concentration = self.scaled.skew, self.scaled.concentration
         if skew is None or concentration is None or self.scaled.noise is None:
             return np.zeros_like(self.estimate)
         noise = ratio(self.scaled.noise, self.positive, zero=np.inf)
         with np.errstate(invalid="ignore", over="ignore"):
             found = known_skew(skew, noise, concentration, self.scaled.n)
+        found = found * trusted_share(self.relative_mc_error)
         return np.where(np.isfinite(noise), found, 0.0)
 
     @cached_property

@@ -16,6 +16,13 @@ SMALL_SKEW = 0.1
 """Skewness up to which intervals are symmetric; what exceeds it makes them longer on
 one side."""
 
+KNOWN_ERROR = 0.2
+"""Relative Monte Carlo error of a standard error up to which the estimate's own
+skewness is used."""
+
+UNKNOWN_ERROR = 0.3
+"""Relative Monte Carlo error from which it is not used at all."""
+
 LEAST_SHARE = 0.15
 """Share of the typical variance that intervals of skewed estimates have at least."""
 
@@ -106,7 +113,12 @@ class Support:
         p = 0, the upper bound is about 4.6/nobs at 95 %. `effective_size` finds `nobs`.
 
         Differences, whose range has zero inside, and averages may well be known better
-        than that, and N has no bound but at the very ends.
+        than that, and N has no bound but at the very ends. If their standard error is
+        zero, all learners agree on every probability in them. The interval of
+        the share p in the range is then `[p - u p, p + u (1 - p)]`, with the upper
+        bound u of a single probability on whose zero all learners agree. It has the
+        length u in units of the range. At its ends it is the interval above, and for a
+        difference of zero it is `[-u, u]`.
 
         References
         ----------
@@ -136,7 +148,18 @@ class Support:
         half = np.sqrt(added * centre * (1 - centre))
         lower = np.clip(centre - half, 0.0, share)
         upper = np.clip(centre + half, share, 1.0)
+        bound = _bound_at_zero(lower_z, self.nobs)
+        agreed = several & (error <= EPSILON * unit)  # learners differ by rounding
+        lower = np.where(agreed, share - bound * share, lower)
+        upper = np.where(agreed, share + bound * (1 - share), upper)
         return low + length * lower, low + length * upper
+
+
+def _bound_at_zero(critical: Floats | float, nobs: float) -> Floats:
+    """Upper bound of a probability of zero that all learners agree on."""
+    zero = np.zeros(1)
+    added = _added_share(critical, critical, zero + EPSILON, zero, zero + nobs)
+    return np.asarray(np.minimum(added / 2 + np.sqrt(added**2 * (2 - added)) / 2, 1.0))
 
 
 def _added_share(
@@ -201,11 +224,18 @@ class Tails:
         """Tails of averages, in the same range."""
         return Tails(low=self.low, high=self.high)
 
+    @property
+    def of_differences(self) -> "Tails":
+        """Tails of the difference of two estimates."""
+        length = float(np.max(self.high) - np.min(self.low))
+        return Tails(low=-length, high=length)
+
     def beside(self, m: int, e: int) -> "Tails":
         """Tails of m estimates like these, and of e differences, one by one."""
+        other = self.of_differences
         pairs = (
             *((self.error, 0.0), (self.skew, np.nan)),
-            *((self.low, -np.inf), (self.high, np.inf)),
+            *((self.low, other.low), (self.high, other.high)),
         )
         return Tails(
             *(np.concatenate([np.broadcast_to(a, m), np.full(e, b)]) for a, b in pairs)
@@ -372,6 +402,28 @@ def shrunken(skew: Floats, variance: Floats) -> Floats:
     square = np.asarray(skew**2)
     share = np.divide(2 * variance, square, out=np.ones_like(square), where=square > 0)
     return np.asarray(np.clip(skew * np.maximum(1 - share, 0.0), -1.0, 1.0))
+
+
+def trusted_share(mc_error: Floats) -> Floats:
+    """Share of an estimate's own skewness that is used.
+
+    The third powers of influences are noisier than their squares. In an ensemble that
+    does not determine the standard error, the skewness is mostly noise, and
+    so is the estimate of that noise. The share falls from one to zero between
+    `KNOWN_ERROR` and `UNKNOWN_ERROR`.
+
+    Parameters
+    ----------
+    mc_error : ndarray of shape (m,)
+        Monte Carlo error of the standard error, relative to it.
+
+    Examples
+    --------
+    >>> trusted_share(np.array([0.1, 0.2, 0.25, 0.3, np.inf])).round(3)
+    array([1. , 1. , 0.5, 0. , 0. ])
+    """
+    share = (UNKNOWN_ERROR - mc_error) / (UNKNOWN_ERROR - KNOWN_ERROR)
+    return np.asarray(np.clip(share, 0.0, 1.0))
 
 
 def beyond_small(skew: Floats) -> Floats:

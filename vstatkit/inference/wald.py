@@ -6,6 +6,10 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
+from vstatkit.inference.estimate import value_units, weighted_mean
+
+ALIKE = 1e-8
+"""Relative spread over learners below which a combination does not vary."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +23,15 @@ class WaldTest:
     df_num : int
         Number of independent restrictions.
     df_denom : float
-        Degrees of freedom of the variance estimates.
+        Degrees of freedom of the variance estimates; see `joint_df`.
     pvalue : float
         By the survival function of F; nan, as the statistic, if nothing varies, or if
         a difference that is not zero does not vary.
     null : str
         What was tested.
+    n_restrictions : int or None
+        Number of restrictions that were given. If it is larger than `df_num`, the
+        others follow from these, or do not vary over the learners.
     """
 
     statistic: float
@@ -32,6 +39,7 @@ class WaldTest:
     df_denom: float
     pvalue: float
     null: str
+    n_restrictions: int | None = None
 
     @property
     def fvalue(self) -> float:
@@ -42,10 +50,14 @@ class WaldTest:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"Wald test of {self.null}: F({self.df_num}, {self.df_denom:.4g}) = "
             f"{self.statistic:.4g}, P>F = {self.pvalue:.4g}"
         )
+        given = self.n_restrictions
+        if given is None or given <= self.df_num or np.isnan(self.statistic):
+            return text
+        return f"{text} ({self.df_num} of {given} restrictions are independent)"
 
 
 def wald_test(
@@ -61,7 +73,7 @@ def wald_test(
     Parameters
     ----------
     difference : ndarray of shape (r,)
-        Estimates less their hypothesised values.
+        Estimates minus their hypothesised values.
     matrix : ndarray of shape (r, r)
         Covariance.
     df : float
@@ -82,18 +94,119 @@ def wald_test(
     inverse = np.linalg.pinv(correlation, rcond=1e-8, hermitian=True)
     statistic = float(z @ inverse @ z) / rank
     if replicates:
-        statistic, df = _hotelling(statistic, rank, df, len(difference))
-    return WaldTest(statistic, rank, df, float(stats.f.sf(statistic, rank, df)), null)
+        check_replicates(rank, df)
+        statistic, df = _hotelling(statistic, rank, df)
+    pvalue = float(stats.f.sf(statistic, rank, df))
+    return WaldTest(statistic, rank, df, pvalue, null)
 
 
-def _hotelling(
-    statistic: float, rank: int, df: float, asked: int
-) -> tuple[float, float]:
-    """Turn Wald's F of replicates into Hotelling's, and its degrees of freedom."""
-    if asked > rank >= df:  # the replicates span no more directions
+def check_replicates(rank: int, df: float) -> None:
+    """Raise an error if replicates span fewer directions than are tested."""
+    if rank > df:
         raise ValueError(
-            f"a joint test of {asked} restrictions needs more than {asked} shards; "
+            f"a joint test of {rank} restrictions needs more than {rank} shards; "
             f"there are {df + 1:g}. Test fewer at once, or use more shards."
         )
+
+
+def _hotelling(statistic: float, rank: int, df: float) -> tuple[float, float]:
+    """Turn Wald's F of replicates into Hotelling's, and its degrees of freedom."""
     left = df - rank + 1
     return statistic * left / df, left
+
+
+def joint_df(df: Floats) -> float:
+    r"""Combine the degrees of freedom of uncorrelated directions.
+
+    Parameters
+    ----------
+    df : ndarray of shape (r,)
+        Degrees of freedom of the variance in each direction.
+
+    Returns
+    -------
+    float
+        At least the smallest of them and at most their mean.
+
+    Notes
+    -----
+    Wald's F is the mean of r squared t statistics, one for each direction. The square
+    of Student's t with :math:`\nu` degrees of freedom has the expectation
+    :math:`\nu / (\nu - 2)`, and so has F with :math:`\nu` in the denominator. Equal
+    expectations give
+
+    .. math::
+
+        \frac{\nu}{\nu - 2} = \frac{1}{r} \sum_j \frac{\nu_j}{\nu_j - 2} ,
+        \qquad \text{so} \qquad
+        \frac{1}{\nu - 2} = \frac{1}{r} \sum_j \frac{1}{\nu_j - 2} :
+
+    the harmonic mean of the degrees of freedom beyond two, in which the smallest count
+    most (Fai and Cornelius 1996). If a direction has two or fewer the expectation is
+    infinite, and the smallest is used.
+
+    References
+    ----------
+    Fai and Cornelius (1996), Approximate F-tests of multiple degree of freedom
+    hypotheses in generalized least squares analyses of unbalanced split-plot
+    experiments, Journal of Statistical Computation and Simulation 54.
+    doi:10.1080/00949659608811740
+
+    Examples
+    --------
+    >>> round(joint_df(np.array([4.0, 12.0])), 3), joint_df(np.array([1.0, 30.0]))
+    (5.333, 1.0)
+    """
+    least = float(df.min())
+    if least <= 2 or least == df.max():
+        return least
+    return float(2 + 1 / np.mean(1 / (df - 2)))
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Combinations of restrictions that are uncorrelated over the learners.
+
+    Attributes
+    ----------
+    varying : ndarray of shape (rank, r)
+        Coefficients of combinations whose values have variance one over the learners.
+    fixed : ndarray of shape (r - rank, r)
+        Coefficients of combinations that no learner changes.
+    """
+
+    varying: Floats
+    fixed: Floats
+
+    def fixed_differences(self, difference: Floats) -> Floats:
+        """Differences in the directions that do not vary; rounding errors are zero."""
+        terms = self.fixed * difference
+        found, size = terms.sum(axis=1), np.abs(terms).sum(axis=1)
+        return np.where(np.abs(found) <= ALIKE * size, 0.0, found)
+
+
+def directions(values: Floats, weights: Floats | None) -> Directions:
+    """Find uncorrelated combinations of the values of restrictions.
+
+    Up to a rotation, `varying` depends only on the space that the restrictions span.
+
+    Parameters
+    ----------
+    values : ndarray of shape (B, r)
+        What each learner says about each restriction.
+    weights : ndarray of shape (B,) or None
+        Weights of the learners.
+    """
+    share = np.full(len(values), 1 / len(values))
+    if weights is not None:
+        share = weights / weights.sum()
+    unit = value_units(values)
+    scaled = values / unit
+    centred = np.sqrt(share)[:, None] * (scaled - weighted_mean(scaled, weights))
+    spread = np.sqrt((centred**2).sum(axis=0))
+    spread = np.where(np.ptp(values, axis=0) > 0, spread, 1.0)
+    triangle = np.linalg.qr(centred / spread, mode="r")
+    _, sizes, vectors = np.linalg.svd(triangle, full_matrices=True)
+    rank = int(np.sum(sizes > ALIKE * max(sizes[0], ALIKE)))
+    vectors = vectors / (spread * unit)
+    return Directions(vectors[:rank] / sizes[:rank, None], vectors[rank:])

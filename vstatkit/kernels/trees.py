@@ -237,10 +237,10 @@ class TreeKernel(StoredTreeKernel):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Zero and infinity if no response is negative; see `sign_bounds`."""
+        """Least and greatest value of a mean, if known; see `response_bounds`."""
         if self.n_classes is not None:
             return None
-        return sign_bounds(self.centre + self.scale * self.y)
+        return response_bounds(self.centre + self.scale * self.y)
 
     def grow(
         self,
@@ -414,17 +414,22 @@ class TreeKernel(StoredTreeKernel):
         return Evaluation(values, trees, OutOfBag(total, times, some))
 
 
-def sign_bounds(y: Floats) -> tuple[float, float]:
-    """Bound means of responses that all have one sign by zero.
+def response_bounds(y: Floats) -> tuple[float, float]:
+    """Bound means of responses: of one sign by zero, of zeros and ones by both.
 
     Other bounds are not known: the next response may exceed the largest.
 
     Examples
     --------
-    >>> sign_bounds(np.array([0.0, 2.0])), sign_bounds(np.array([-1.0, 2.0]))
+    >>> response_bounds(np.array([0.0, 2.0])), response_bounds(np.array([-1.0, 2.0]))
     ((0.0, inf), (-inf, inf))
+    >>> response_bounds(np.array([0.0, 1.0, 1.0]))
+    (0.0, 1.0)
     """
     slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # what scaling has rounded
+    zero, one = np.abs(y) <= slack, np.abs(y - 1) <= slack
+    if zero.any() and one.any() and (zero | one).all():
+        return 0.0, 1.0
     low = 0.0 if y.min() >= -slack else -np.inf
     high = 0.0 if y.max() <= slack else np.inf
     return low, high

@@ -205,7 +205,7 @@ def differences(
         labels=labels,
         limit=limit,
         support=support,
-        tails=None,
+        tails=None if results.tails is None else results.tails.of_differences,
         null=np.zeros(values.shape[1]),
         info=info,
         effect_values=None,

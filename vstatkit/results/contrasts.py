@@ -8,8 +8,18 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Restrictions
+from vstatkit.ensemble.memory import COVARIANCES, check_memory, covariance_bytes
 from vstatkit.formula.constraints import check_together, linear_constraint, one_text
-from vstatkit.inference.wald import WaldTest, wald_test
+from vstatkit.inference.covariance import scaled_covariance
+from vstatkit.inference.estimate import ensemble_mean
+from vstatkit.inference.wald import (
+    Directions,
+    WaldTest,
+    check_replicates,
+    directions,
+    joint_df,
+    wald_test,
+)
 from vstatkit.results.tables import label_texts
 
 if TYPE_CHECKING:
@@ -17,28 +27,33 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-def contrasts(
-    results: "EnsembleResults", R: Restrictions, *, together: bool = False
-) -> "ContrastResults":
+def contrasts(results: "EnsembleResults", R: Restrictions) -> "ContrastResults":
     """Combine estimates: a linear combination of kernels is a kernel.
 
-    Restrictions in words may name effects too. Those that are tested `together` must
-    not contradict each other.
+    Restrictions in words may name effects too.
     """
-    from vstatkit.results.contrast_results import as_contrast  # noqa: PLC0415 results
+    return _combine(*_read(results, one_text(R)))
 
-    R = one_text(R)
+
+def _read(
+    results: "EnsembleResults", R: Restrictions
+) -> tuple["EnsembleResults", Floats, Floats, list[str]]:
+    """Read restrictions: results with what they name, coefficients, values, names."""
     if isinstance(R, str):
         _check_names_apart(results, R)
         results = with_effects(results)
     typical = results.info.typical
-    coefs, constants, names = linear_constraint(
-        R,
-        label_texts(results.labels),
-        [] if typical is None else [str(name) for name in typical.columns],
-    )
-    if together:
-        check_together(coefs, constants)
+    predictors = [] if typical is None else [str(name) for name in typical.columns]
+    texts = label_texts(results.labels)
+    return results, *linear_constraint(R, texts, predictors)
+
+
+def _combine(
+    results: "EnsembleResults", coefs: Floats, constants: Floats, names: list[str]
+) -> "ContrastResults":
+    """Make the results of linear combinations, shape (r, m), of the estimates."""
+    from vstatkit.results.contrast_results import as_contrast  # noqa: PLC0415 results
+
     info = results.info.derived("Linear combinations of estimates")
     support = None if results.support is None else results.support.combined(coefs)
     tails = None if results.tails is None else results.tails.combined(coefs)
@@ -137,15 +152,78 @@ def _combined_limit(results: "EnsembleResults", coefs: Floats) -> Floats | None:
 
 
 def joint_test(results: "EnsembleResults", R: Restrictions) -> WaldTest:
-    """Test restrictions jointly, by Wald's F."""
+    r"""Test restrictions jointly, by Wald's F.
+
+    Notes
+    -----
+    The test depends on the space of the restrictions only, not on how they are
+    written. The learners give every restriction a value; in the metric of the
+    covariance of these values over learners we take the eigenvectors of the
+    restrictions' estimated covariance. An invertible transformation of the
+    restrictions gives the same directions. In each of them the variance is estimated,
+    made positive and given degrees of freedom as that of any single combination
+    (`inference.stabilise`). The directions are uncorrelated, so that
+
+    .. math:: F = \frac{1}{r} \sum_j t_j^2 ,
+
+    with the degrees of freedom of `inference.wald.joint_df`. If the covariance has no
+    negative eigenvalue and no noise, this is :math:`d' C^{-1} d / r` with the
+    differences d and their covariance C. With one restriction it is the square of t.
+    """
     R = one_text(R)
-    contrast = contrasts(results, R, together=True)
-    null = R if isinstance(R, str) else "R @ params = 0"
-    found = contrast.estimates
-    # In standard errors: squares of the estimates may leave floating point.
-    scale = np.where(found.bse > 0, found.bse, 1.0)
-    z = (found.estimate - found.null) / scale
-    df = float(found.df.min())
-    replicates = found.scaled.df is not None
-    matrix = contrast.covariances.correlation
-    return wald_test(z, matrix, df, str(null), replicates=replicates)
+    null = str(R) if isinstance(R, str) else "R @ params = 0"
+    results, coefs, constants, _ = _read(results, R)
+    check_together(coefs, constants)
+    values = _combined(results.values, coefs)
+    found = directions(values, results.design.weights(0, len(values)))
+    rank = len(found.varying)
+    asked = _independent(coefs)
+    if asked > rank >= len(values) - 1:
+        raise ValueError(
+            f"a joint test of {asked} restrictions needs more than {asked} base "
+            f"learners; there are {len(values)}. Test fewer at once, or increase B."
+        )
+    difference = ensemble_mean(results.design, values) - constants
+    fixed = found.fixed_differences(difference)
+    if rank == 0:
+        df = float(_turned(results, coefs, constants, found.fixed).estimates.df.min())
+        return wald_test(fixed, np.zeros((len(fixed), len(fixed))), df, null)
+    made = _turned(results, coefs, constants, _uncorrelated(results, coefs, found))
+    own = made.estimates
+    live = own.bse > 0
+    z = (own.estimate - own.null) / np.where(live, own.bse, 1.0)
+    z, ones = np.concatenate([z, fixed]), np.concatenate([live, np.zeros(len(fixed))])
+    replicates = own.scaled.df is not None
+    df = joint_df(own.df)
+    test = wald_test(z, np.diag(ones), df, null, replicates=replicates)
+    df_num = min(test.df_num, asked) if np.isnan(test.statistic) else test.df_num
+    return replace(test, df_num=df_num, n_restrictions=len(coefs))
+
+
+def _turned(
+    results: "EnsembleResults", coefs: Floats, constants: Floats, turn: Floats
+) -> "ContrastResults":
+    """Combine restrictions, by coefficients of shape (q, r)."""
+    names = [f"direction {j}" for j in range(len(turn))]
+    return _combine(results, turn @ coefs, turn @ constants, names)
+
+
+def _uncorrelated(
+    results: "EnsembleResults", coefs: Floats, found: Directions
+) -> Floats:
+    """Find the directions, (rank, r), in which estimates are uncorrelated."""
+    made = _turned(results, coefs, np.zeros(len(coefs)), found.varying)
+    rank = len(found.varying)
+    check_memory({COVARIANCES: covariance_bytes(rank)})
+    own = made.estimates
+    if own.scaled.df is not None:
+        check_replicates(rank, own.scaled.df)
+    matrix = scaled_covariance(made.design, made.values, own, made.points)
+    vectors = np.linalg.eigh(matrix * np.outer(own.unit, own.unit))[1]
+    return np.asarray(vectors.T @ found.varying)
+
+
+def _independent(coefs: Floats) -> int:
+    """Count the restrictions that do not follow from others."""
+    size = np.abs(coefs).max(axis=1, keepdims=True)
+    return int(np.linalg.matrix_rank(coefs / np.where(size > 0, size, 1.0)))

@@ -25,7 +25,8 @@ def effect_estimates(results: "EnsembleResults") -> Estimates | None:
     moved = estimate(
         results.design, moves.values, results.variance, limit, results.orders
     )
-    return replace(moved, support=support)
+    tails = None if results.tails is None else results.tails.of_differences
+    return replace(moved, support=support, tails=tails)
 
 
 def effects_table(

@@ -234,10 +234,10 @@ class EnsembleResults(
         Returns
         -------
         DataFrame
-            Columns `lower` and `upper`. Those of probabilities lie inside [0, 1], those
-            of means of responses without a negative one are not below zero. Intervals
-            of skewed estimates are longer on one side; see "Skewed estimates" in the
-            theory.
+            Columns `lower` and `upper`. Intervals of probabilities lie inside [0, 1],
+            and so do those of trees if all responses are 0 or 1. Intervals of trees are
+            not below zero if no response is negative. Intervals of skewed estimates are
+            longer on one side; see "Skewed estimates" in the theory.
         """
         critical = self.band_values(alpha) if simultaneous else None
         bounds = np.column_stack(self.estimates.interval(alpha, critical))

@@ -395,8 +395,12 @@ def _skew_note(results: EnsembleResults, alpha: float) -> str | None:
         )
     if found.tails is not None:
         ends = found.interval(alpha)
-        pairs = zip(ends, (found.tails.low, found.tails.high), strict=True)
-        if any((end == bound).any() for end, bound in pairs):
+        low, high = found.tails.low, found.tails.high
+        pairs = zip(ends, (low, high), strict=True)
+        reached = any((end == bound).any() for end, bound in pairs)
+        if reached and np.isfinite(high - low).all():
+            notes.append("All responses are 0 or 1, which limits the intervals.")
+        elif reached:
             notes.append(
                 "No interval of an estimate extends beyond zero, as no response does."
             )

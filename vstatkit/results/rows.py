@@ -277,14 +277,18 @@ def averaged_results(
     """
     predictor = averaging_predictor(results)
     limit = None if results.limit is None else float(np.max(results.limit))
-    support = prediction_support(predictor.kernel, results.design.n, average=True)
+    nobs = results.design.n if results.support is None else results.support.nobs
+    support = prediction_support(predictor.kernel, nobs, average=True)
     tails = None if results.tails is None else results.tails.of_averages
     bound: Any = limit
     if differences is not None:
         steps = np.broadcast_to(np.asarray(differences, dtype=np.float64), len(labels))
-        bound, tails = None if limit is None else 2 * limit / steps, None
+        bound = None if limit is None else 2 * limit / steps
+        if results.tails is not None:
+            ends = results.tails.of_differences
+            tails = replace(ends, low=ends.low / steps, high=ends.high / steps)
         if support is not None:
-            support = Support(-1 / steps, 1 / steps, results.design.n)
+            support = Support(-1 / steps, 1 / steps, nobs)
     return replace(
         results,
         orders=None if results.orders is None else average_orders(results.orders),

@@ -48,7 +48,28 @@ class Testing:
         return contrasts(_results(self), R)
 
     def wald_test(self, R: Restrictions) -> WaldTest:
-        """Test linear restrictions jointly, by Wald's F; see `t_test`.
+        """Test linear restrictions jointly, by Wald's F.
+
+        Parameters
+        ----------
+        R : str, list of str or array-like of shape (r, m)
+            As in `t_test`.
+
+        Returns
+        -------
+        WaldTest
+            It does not depend on how the restrictions are written: equivalent ones
+            give the same statistic, degrees of freedom and p-value, and a test of a
+            factor does not depend on its reference level. Restrictions that follow
+            from others are not counted, and printing the result reports them.
+
+        Notes
+        -----
+        F is the mean of the squared t statistics of r combinations of the restrictions
+        that are uncorrelated. Its denominator has 2 degrees of freedom plus the
+        harmonic mean of those that the combinations have beyond 2: they count most
+        whose standard error is imprecise. With one restriction, F is the square of t
+        and has its degrees of freedom. See "Joint tests" in the theory.
 
         Examples
         --------
