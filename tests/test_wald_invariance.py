@@ -113,7 +113,8 @@ def test_the_statistic_is_the_quadratic_form_if_learners_are_many():
     matrix = np.add(*estimate_covariance("ij_u", res.design, res.values))
     mean = res.params.to_numpy()
     test = res.wald_test(np.eye(3))
-    assert_allclose(test.statistic, mean @ np.linalg.solve(matrix, mean) / 3, rtol=1e-6)
+    squares, nu = mean @ np.linalg.solve(matrix, mean), test.df_denom
+    assert_allclose(test.statistic, squares / 3 * nu / (nu + 2), rtol=1e-6)
     assert np.min(res.estimates.df) * 0.5 < test.df_denom < 30
 
 

@@ -83,6 +83,13 @@ def wald_test(
     replicates : bool
         Whether the covariance is that of `df + 1` replicates, over their number: then
         the test is Hotelling's, exact for normal replicates.
+
+    Notes
+    -----
+    The covariance is estimated, in all directions at once, so that F is too large on
+    average. Hotelling's factor `(df - r + 1)/df` accounts for that if the covariance is
+    that of replicates. Otherwise the factor is `df/(df + r - 1)`, which agrees with it
+    to first order in `1/df`, and stays positive if there are few degrees of freedom.
     """
     scale = np.sqrt(np.diag(matrix))
     unit = np.where(scale > 0, scale, 1.0)
@@ -96,6 +103,8 @@ def wald_test(
     if replicates:
         check_replicates(rank, df)
         statistic, df = _hotelling(statistic, rank, df)
+    else:
+        statistic *= df / (df + rank - 1)
     pvalue = float(stats.f.sf(statistic, rank, df))
     return WaldTest(statistic, rank, df, pvalue, null)
 

@@ -164,11 +164,13 @@ def joint_test(results: "EnsembleResults", R: Restrictions) -> WaldTest:
     made positive and given degrees of freedom as that of any single combination
     (`inference.stabilise`). The directions are uncorrelated, so that
 
-    .. math:: F = \frac{1}{r} \sum_j t_j^2 ,
+    .. math:: F = \frac{\nu}{\nu + r - 1} \cdot \frac{1}{r} \sum_j t_j^2 ,
 
-    with the degrees of freedom of `inference.wald.joint_df`. If the covariance has no
-    negative eigenvalue and no noise, this is :math:`d' C^{-1} d / r` with the
-    differences d and their covariance C. With one restriction it is the square of t.
+    with the degrees of freedom :math:`\nu` of `inference.wald.joint_df`. If the
+    covariance has no negative eigenvalue and no noise, the sum is
+    :math:`d' C^{-1} d` with the differences d and their covariance C. The first factor
+    accounts for the estimation of C (see `inference.wald.wald_test`). With one
+    restriction F is the square of t.
     """
     R = one_text(R)
     null = str(R) if isinstance(R, str) else "R @ params = 0"
