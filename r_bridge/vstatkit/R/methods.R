@@ -58,6 +58,19 @@ df.residual.vstatkit <- function(object, ...) {
   if (length(unique(df)) == 1) unname(df[1]) else df
 }
 
+# lmtest's own method takes one number of degrees of freedom for both limits.
+coefci.vstatkit <- function(x, parm = NULL, level = 0.95, ...) {
+  others <- Filter(Negate(is.null), list(...))
+  if (any(names(others) %in% c("vcov", "vcov.", "df"))) {
+    fail(paste(
+      "coefci() has the standard errors and degrees of freedom of the fit itself; leave",
+      "out `vcov` and `df`."
+    ))
+  }
+  refuse_others(others, c("parm", "level"), "coefci")
+  if (is.null(parm)) confint(x, level = level) else confint(x, parm, level)
+}
+
 # marginaleffects changes coefficients to see how predictions follow; those of a fit
 # do not, so that all its standard errors would be zero.
 set_coef.vstatkit <- function(model, coefs, ...) {
