@@ -60,11 +60,10 @@ def averages(
     Trees predict every row, with predictors moved to values that R chooses; R averages
     over the rows, tree by tree, and applies the formulas to the averages.
     """
-    rows = None if results.recipe is not None else data
     predictor = results.predictor
     if predictor is None:
         return []
-    plain = results.avg_predictions(rows)
+    plain = results.avg_predictions()
     as_they_are = predictor.values(predictor.rows(data)[0])
     value = session.call(
         AVERAGE, np.zeros_like(as_they_are), as_they_are, np.ones(len(data))
@@ -72,7 +71,7 @@ def averages(
     theirs = formulas.of(np.asarray(value)[:, None], average=True)
     found = _compared(plain, "avg_predictions", theirs)
     for name, slope in (("avg_effects", False), ("avg_slopes", True)):
-        made: Averages = getattr(results, name)(data=rows)
+        made: Averages = getattr(results, name)()
         values, widths = _moved(predictor, data, made.settings, slope=slope)
         theirs = formulas.of(values, difference="effect", average=True, widths=widths)
         found += _compared(made, name, theirs)
