@@ -187,6 +187,7 @@ local({
   }
 
   show <- function(x, ...) {
+    check_process()
     cat(reticulate::py_str(x), "\n", sep = "")
     invisible(x)
   }

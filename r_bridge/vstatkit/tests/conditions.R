@@ -124,6 +124,10 @@ if (.Platform$OS.type == "unix") {
     tryCatch(predict(air, airquality[1:2, ]), vstatkit_error = conditionMessage)
   }, mc.cores = 2)
   stopifnot(all(grepl("forked", unlist(found))), all(grepl("n_jobs = ", unlist(found))))
+  shown <- parallel::mclapply(1:2, function(one) {
+    tryCatch(capture.output(print(air$results)), error = conditionMessage)
+  }, mc.cores = 2)
+  stopifnot(all(grepl("forked", unlist(shown))))
 }
 
 # --- functions and numbers are named as they were written
