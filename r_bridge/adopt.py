@@ -68,9 +68,12 @@ class RPredictor(Predictor):
     ----------
     kinds : dict of str to str
         Kinds of the columns in training, as `r_bridge.columns.kind_of` names them.
+    training : DataFrame or None
+        The training rows, if each is a unit by itself.
     """
 
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    training: pd.DataFrame | None = None
 
     def is_category(self, name: Any) -> bool:
         """Tell whether a predictor enters as a category."""
@@ -212,7 +215,9 @@ class AdoptedForest:
         kernel = TreesInR(len(self.columns), n_classes)
         learners = [self.read] * len(self.counts)
         predictor = RPredictor(
-            kernel, learners, None, self.classes, None, self.columns, kinds=self.kinds
+            *(kernel, learners, None, self.classes, None, self.columns),
+            kinds=self.kinds,
+            training=train if units.equals(train.index) else None,
         )
         rows, index = predictor.rows(newdata)
         made = vs.from_arrays(

@@ -7,7 +7,7 @@ import numbers
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,13 @@ def fit(
 ) -> EnsembleResults:
     """Fit an R formula, given as text."""
     text = translate_formula(formula)
-    return vs.fit(text, data, eval_env=NOBODY, **dict(options or {}))
+    made = vs.fit(text, data, eval_env=NOBODY, **dict(options or {}))
+    return made if made.info.groups is not None else _with_row_names(made)
+
+
+def _with_row_names(results: EnsembleResults) -> EnsembleResults:
+    """Name observations as R does, in tables of influences too."""
+    return replace(results, units=pd.Index(_row_names(results.units)))
 
 
 def adopt(
@@ -106,7 +112,8 @@ def adopt(
     options: Mapping[str, Any] | None,
 ) -> EnsembleResults:
     """Compute standard errors for a forest that R has grown."""
-    return from_forest(model, data, newdata, **dict(options or {}))
+    made = from_forest(model, data, newdata, **dict(options or {}))
+    return _with_row_names(made) if made.units.equals(data.index) else made
 
 
 def method(value: Any, name: str, options: Mapping[str, Any] | None) -> Any:

@@ -17,9 +17,11 @@
 # ends:      least and greatest value that an estimate can have
 # classes:   whether predictions are probabilities
 # difference: whether the values are differences of predictions
+# average:   whether the values are averages over rows
+# widths:    distances that differences were divided by, one for each value
 # alpha:     one minus the coverage of intervals
 function(inbag, values, reference, replace, expected, limit, ends, classes, difference,
-         alpha) {
+         average, widths, alpha) {
   present <- t(inbag > 0) * 1                            # Z, (trees, units)
   B <- ncol(values)
   n <- ncol(present)
@@ -70,9 +72,17 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
     rho <- weight * measured + (1 - weight) * rho_0
   }
   rho <- max(rho, 0)
+  unknown <- sqrt(1 - weight) * error_0
+  by_chance <- weight * error_m
+  if (average) {
+    # Averages have half the rho of predictions, give or take a half of that.
+    unknown <- sqrt((unknown / 2)^2 + (rho / 4)^2)
+    by_chance <- by_chance / 2
+    rho <- rho / 2
+  }
   factor <- 1 / (1 + rho)
-  rho_error <- sqrt(1 - weight) * error_0 * factor
-  rho_noise <- weight * error_m * factor
+  rho_error <- unknown * factor
+  rho_noise <- by_chance * factor
 
   noise_variance <- function(V, noise) 2 * n * noise^2 + 4 * noise * pmax(V, 0)
   positive <- function(V, s) {
@@ -137,6 +147,7 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
     scatter <- usual^2 + pmax(pmax(sampling - usual, 0)^2 - 4 * mc_se^2, 0)
     share <- ifelse(scatter > 0, scatter / (scatter + mc_se^2), 0)
     likely <- positive(share * sampling + (1 - share) * usual, sqrt(share) * mc_se)
+    if (average) likely <- V                             # no share is typical of them
     data.frame(estimate, zeta_k, monte_carlo, sampling, noise, mc_se, V, variance,
                concentration, skew, df,
                mc_error = ifelse(zeta_k > 0, sqrt(noise_variance(likely, noise)) /
@@ -153,7 +164,7 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
   }
 
   h <- t(values)
-  found <- describe(h, if (difference) 2 * limit else limit)
+  found <- describe(h, (if (difference) 2 * limit else limit) / widths)
   usual <- describe(t(reference[seq_len(min(300, nrow(reference))), , drop = FALSE]),
                     limit)
   bse <- sqrt(found$variance)
@@ -165,23 +176,25 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
     size <- 4 * sum(usual$estimate * (1 - usual$estimate)) /
       sum(usual$sampling + usual$monte_carlo)
     size <- min(max(size, 1), n)
-    share <- (found$estimate - ends[1]) / diff(ends)
+    low <- ends[1] / widths
+    extent <- diff(ends) / widths
+    share <- (found$estimate - low) / extent
     spread <- pmax(share * (1 - share), .Machine$double.eps)
-    added <- 1 / (1 + spread / (critical * bse / diff(ends))^2)
-    # Differences may be known better, but not at the very ends.
-    most <- ifelse(difference & spread > .Machine$double.eps, Inf, size)
+    added <- 1 / (1 + spread / (critical * bse / extent)^2)
+    # Differences and averages may be known better, but not at the very ends.
+    most <- ifelse((difference | average) & spread > .Machine$double.eps, Inf, size)
     added <- pmax(added, 1 / (1 + most / stats::qnorm(alpha / 2)^2))
     centre <- share + added * (0.5 - share)
     half <- sqrt(added * centre * (1 - centre))
     lower <- pmax(pmin(centre - half, share), 0)
     upper <- pmin(pmax(centre + half, share), 1)
-    # All trees agree on a difference: what a probability of zero could be.
+    # All trees agree on a combination: what a probability of zero could be.
     z2 <- stats::qnorm(alpha / 2)^2
     q <- z2 / 2 / (size + z2)
     bound <- min(q + sqrt(z2 * q * (1 - q) / (size + z2)), 1)
-    agreed <- difference & bse == 0
-    lower <- ends[1] + diff(ends) * ifelse(agreed, (1 - bound) * share, lower)
-    upper <- ends[1] + diff(ends) * ifelse(agreed, share + bound * (1 - share), upper)
+    agreed <- (difference | average) & bse == 0
+    lower <- low + extent * ifelse(agreed, (1 - bound) * share, lower)
+    upper <- low + extent * ifelse(agreed, share + bound * (1 - share), upper)
     p <- 2 * stats::pt(-abs(t), found$df)
   } else {
     noise_share <- found$noise / found$V
@@ -190,7 +203,8 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
     # Own skewness counts only if the standard error is known.
     skew <- skew * pmin(pmax((0.3 - found$mc_error) / 0.1, 0), 1)
     error <- bse
-    if (!difference) {
+    single <- !difference && !average
+    if (single) {
       # Predictions have the skewness of all reference points together.
       weight <- usual$V^1.5
       skew <- shrink(sum(usual$skew * weight) / sum(weight),
@@ -198,7 +212,7 @@ function(inbag, values, reference, replace, expected, limit, ends, classes, diff
                                 mean(usual$concentration)))
     }
     skew <- sign(skew) * pmax(abs(skew) - 0.1, 0)
-    if (!difference) {
+    if (single) {
       least <- 0.15 * pmin(abs(skew) / 0.5, 1) * mean(usual$V)
       error <- pmax(bse, sqrt(least))
     }

@@ -1,12 +1,13 @@
 """The numbers that tables show, held against formulas written in R.
 
 `reported.R` computes standard errors, degrees of freedom, tests and intervals of the
-default estimator from in-bag counts and the predictions of every tree.
+default estimator from in-bag counts and the predictions of every tree: of estimates,
+predictions, effects, contrasts, and averages over rows (`r_bridge.averaged`).
 """
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,23 @@ import pandas as pd
 import vstatkit as vs
 from r_bridge import session
 from r_bridge.availability import require
+from r_bridge.averaged import averages, place_quantities
 from r_bridge.battery import data_set
 from r_bridge.compare import TOLERANCE, Comparison, Quantity
 from r_bridge.convert import to_r_frame
 from r_bridge.from_ranger import from_ranger
+from r_bridge.restated import (
+    ALPHA,
+    COLUMNS,
+    Formulas,
+    counts_of,
+    quantities,
+    table_quantities,
+)
 from vstatkit import EnsembleResults
-from vstatkit._typing import Floats, Ints
+from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.sampling.counts import dense
+from vstatkit.exceptions import FewUnitsWarning
 
 N = 40
 """Observations of each data set."""
@@ -31,21 +41,42 @@ POINTS = 5
 """Query points."""
 
 MOST_SEEDS = 3
-"""Data sets of each setting: every forest has some thirty quantities."""
+"""Data sets of each setting: every forest has some ninety quantities."""
 
-ALPHA = 0.1
-"""One minus the coverage of the intervals that are compared."""
+TIDY = {
+    "estimate": "estimate",
+    "std_error": "bse",
+    "statistic": "t",
+    "p_value": "p",
+    "conf_low": "lower",
+    "conf_high": "upper",
+    "df": "df",
+}
+"""Columns of `tidy()`, and what `reported.R` calls them."""
 
-EXPECTED = np.array([0.55, 0.35, 10.0])
-"""Expected of trees: rho and its error, relative to nearest neighbours, and the ratio
-`zeta_k / (k zeta_1)` (theory.md)."""
+MEAN = {
+    "mean": "estimate",
+    "mean_se": "bse",
+    "mean_ci_lower": "lower",
+    "mean_ci_upper": "upper",
+    "se_mc_error": "se_mc_error",
+}
+"""Columns of `get_prediction().summary_frame()` about the mean."""
+
+TESTS = {
+    "coef": "estimate",
+    "std err": "bse",
+    "t": "t",
+    "P>|t|": "p",
+    "Conf. Int. Low": "lower",
+    "Conf. Int. Upp.": "upper",
+}
+"""Columns of `t_test().summary_frame()`."""
 
 FORMULA = 'y ~ Q("x 1") + x2 + größe + x4'
 
-WHY_REPORTED = (
-    "held against formulas written in plain R (r_bridge/reported.R), from the counts "
-    "and the predictions of every tree."
-)
+RANGER_COLUMNS = ["y", "x2", "größe", "x4"]
+"""Columns that forests of ranger are grown on."""
 
 WHY_SCORES = "computed in R from the predictions of every tree for every row."
 
@@ -122,13 +153,17 @@ def compare_reported(setting: Reported, seed: int) -> Comparison:
     """Fit one forest, and compare what its tables show with R's formulas."""
     found = require("R", "rpy2", "ranger")
     data = _data(setting, seed)
-    points = _data(setting, seed + 1000).iloc[np.linspace(0, N - 1, POINTS).astype(int)]
+    some = np.linspace(0, N - 1, POINTS).astype(int)
+    points = _data(setting, seed + 1000).iloc[some]
     results = _fitted(setting, data, points, seed)
     formulas = Formulas(results, data["y"], setting.kind)
-    quantities = [
+    held = data if setting.kind != "ranger" else data[RANGER_COLUMNS]
+    compared = [
         *_estimates(results, formulas.of(results.values)),
-        *_effects(results, formulas),
+        *_predictions(results, data.iloc[some], formulas),
+        *_effects(results, data, formulas),
         *_contrast(results, formulas),
+        *averages(results, held, formulas),
         *_scores(results, data),
     ]
     way = "with" if results.replace else "without"
@@ -138,7 +173,7 @@ def compare_reported(setting: Reported, seed: int) -> Comparison:
             f"{setting.kind}, {way} replacement, n = {results.design.n}, "
             f"k = {results.k}, B = {results.B}"
         ),
-        quantities=tuple(quantities),
+        quantities=tuple(compared),
         versions={"vstatkit": vs.__version__, "R": str(found["R"])},
     )
 
@@ -148,7 +183,7 @@ def _fitted(
 ) -> EnsembleResults:
     """Fit a forest here, or adopt one that ranger grows."""
     if setting.kind == "ranger":
-        columns = data[["y", "x2", "größe", "x4"]]
+        columns = data[RANGER_COLUMNS]
         model = session.keep(_GROW, to_r_frame(columns), seed + 1)
         return from_ranger(model, columns, points)
     options: dict[str, Any] = {"B": 250, "rng": seed, **setting.options}
@@ -170,75 +205,6 @@ def _data(setting: Reported, seed: int) -> pd.DataFrame:
     if setting.kind == "rare":
         data, share = data.sort_values("y", ignore_index=True), 0.9
     return data.assign(y=np.where(data["y"] > data["y"].quantile(share), "yes", "no"))
-
-
-@dataclass(frozen=True)
-class Formulas:
-    """The formulas in R, for the trees of one fit.
-
-    Attributes
-    ----------
-    results : EnsembleResults
-        Has the trees.
-    y : Series
-        Responses.
-    kind : str
-        Kind of response; see `Reported`.
-    """
-
-    results: EnsembleResults
-    y: pd.Series
-    kind: str
-
-    @property
-    def _classes(self) -> bool:
-        return self.kind in ("probability", "rare")
-
-    @property
-    def _limit(self) -> float:
-        """Largest standard deviation of a prediction; trees of R have none."""
-        if self.kind == "ranger":
-            return np.inf
-        return 0.5 if self._classes else float(np.ptp(self.y)) / 2
-
-    def of(self, values: Floats, *, difference: str | None = None) -> dict[str, Floats]:
-        """Compute everything in R from counts and values, shape (B, m).
-
-        `difference` says what the values are differences of: an "effect", which knows
-        no range, or a "contrast".
-        """
-        results = self.results
-        reference = results.predictor.values(results.reference)  # type: ignore[union-attr]
-        code = resources.files("r_bridge").joinpath("reported.R").read_text("utf-8")
-        tables = (_counts(results).astype(np.float64), values, reference)
-        given = [np.asfortranarray(table.T) for table in tables]
-        answer = session.call(
-            code,
-            *given,
-            results.replace,
-            EXPECTED,
-            self._limit,
-            self._ends(difference),
-            self._classes,
-            difference is not None,
-            ALPHA,
-        )
-        return {name: np.asarray(one, dtype=np.float64) for name, one in answer.items()}
-
-    def _ends(self, difference: str | None) -> Floats:
-        """Least and greatest value: trees average responses of one sign."""
-        if self._classes:
-            low, high = 0.0, 1.0
-        elif difference == "effect" or self.kind == "ranger":
-            return np.array([-np.inf, np.inf])
-        else:
-            low = 0.0 if self.y.min() >= 0 else -np.inf
-            high = 0.0 if self.y.max() <= 0 else np.inf
-        return np.array([low, high] if difference is None else [low - high, high - low])
-
-
-def _counts(results: EnsembleResults) -> Ints:
-    return np.asarray(dense(results.design.counts(0, results.B)), dtype=np.int64)
 
 
 def _estimates(results: EnsembleResults, theirs: dict[str, Floats]) -> list[Quantity]:
@@ -263,10 +229,35 @@ def _estimates(results: EnsembleResults, theirs: dict[str, Floats]) -> list[Quan
         **_interval(results.conf_int(ALPHA), ("lower", "upper"), "conf_int"),
         **_interval(table, ("mean_ci_lower", "mean_ci_upper"), "mean_ci"),
     }
-    return _quantities(ours, theirs)
+    tidy = table_quantities(results.tidy(ALPHA), TIDY, "tidy", theirs)
+    return [*quantities(ours, theirs), *tidy]
 
 
-def _effects(results: EnsembleResults, formulas: Formulas) -> list[Quantity]:
+def _predictions(
+    results: EnsembleResults, rows: pd.DataFrame, formulas: Formulas
+) -> list[Quantity]:
+    """Compare predictions of some training rows; limits of observations are not."""
+    if results.predictor is None:
+        return []
+    made = results.get_prediction(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewUnitsWarning)  # of the limits
+        table = made.summary_frame(ALPHA)
+    theirs = formulas.of(results.predictor.values(results.predictor.rows(rows)[0]))
+    ours = {
+        "predicted_mean": (made.predicted_mean, "estimate"),
+        "se_mean": (made.se_mean, "bse"),
+        **_interval(made.conf_int(ALPHA), ("lower", "upper"), "prediction conf_int"),
+    }
+    return [
+        *quantities(ours, theirs),
+        *table_quantities(table, MEAN, "prediction", theirs),
+    ]
+
+
+def _effects(
+    results: EnsembleResults, data: pd.DataFrame, formulas: Formulas
+) -> list[Quantity]:
     """Compare the table of effects; trees predict the rows that it moves between."""
     table, typical = results.effects_frame(ALPHA), results.info.typical
     if table is None or typical is None or results.predictor is None:
@@ -275,13 +266,10 @@ def _effects(results: EnsembleResults, formulas: Formulas) -> list[Quantity]:
         _moved(results.predictor, typical, table[place]) for place in ("from", "to")
     )
     theirs = formulas.of(end - start, difference="effect")
-    columns = {"estimate": "estimate", "std_error": "bse", "df": "df", "t": "t"}
-    ours = {
-        f"effects {name}": (table[name], their)
-        for name, their in {**columns, "p_value": "p"}.items()
-    }
-    ours |= _interval(table, ("ci_lower", "ci_upper"), "effects ci")
-    return _quantities(ours, theirs)
+    return [
+        *table_quantities(table, COLUMNS, "effects", theirs),
+        *place_quantities(table, data, "effects"),
+    ]
 
 
 def _moved(predictor: Predictor, typical: pd.DataFrame, places: pd.Series) -> Floats:
@@ -302,10 +290,16 @@ def _contrast(results: EnsembleResults, formulas: Formulas) -> list[Quantity]:
     ours = {
         "t_test coef": (made.params, "estimate"),
         "t_test std err": (made.bse, "bse"),
+        "t_test t": (made.tvalues, "t"),
         "t_test P>|t|": (made.pvalues, "p"),
+        "t_test df": (made.df_denom, "df"),
         **_interval(made.conf_int(ALPHA), ("lower", "upper"), "t_test ci"),
     }
-    return _quantities(ours, theirs)
+    frame = made.summary_frame(ALPHA)
+    return [
+        *quantities(ours, theirs),
+        *table_quantities(frame, TESTS, "t_test frame", theirs),
+    ]
 
 
 def _interval(
@@ -316,21 +310,6 @@ def _interval(
     return {f"{name} {end}": (table[column], end) for column, end in pairs}
 
 
-def _quantities(
-    ours: dict[str, tuple[Any, str]], theirs: dict[str, Floats]
-) -> list[Quantity]:
-    return [
-        Quantity(
-            name,
-            np.asarray(numbers, dtype=np.float64).ravel(),
-            theirs[key],
-            TOLERANCE,
-            WHY_REPORTED,
-        )
-        for name, (numbers, key) in ours.items()
-    ]
-
-
 def _scores(results: EnsembleResults, data: pd.DataFrame) -> list[Quantity]:
     """Compare out-of-bag scores; R averages the trees that have not seen a row."""
     if results.predictor is None or results.scores is None or results.recipe is None:
@@ -339,7 +318,7 @@ def _scores(results: EnsembleResults, data: pd.DataFrame) -> list[Quantity]:
     values = results.predictor.values(X)
     y, classes = results.recipe.y, results.support is not None
     size = len(data) // results.design.n  # rows of a cluster follow each other
-    absent = np.repeat(_counts(results) == 0, size, axis=1)
+    absent = np.repeat(counts_of(results) == 0, size, axis=1)
     theirs = session.call(_SCORES, values, absent, y, classes)
     return [
         Quantity(name, np.array([one]), np.array(theirs[name]), TOLERANCE, WHY_SCORES)

@@ -187,13 +187,21 @@ local({
   }
 
   show <- function(x, ...) {
+    check_process()
     cat(reticulate::py_str(x), "\n", sep = "")
     invisible(x)
   }
-  for (class in c("vstatkit.results.ensemble_results.EnsembleResults",
-                  "vstatkit.results.summary.EnsembleSummary")) {
-    register("print", class, show, home = "base")
+  for (class in c("ensemble_results.EnsembleResults", "summary.EnsembleSummary",
+                  "tabular.Tabular", "answers.Answer", "comparison.VarianceComparison",
+                  "normality_check.NormalityCheck", "bootstrap.Bootstrap")) {
+    register("print", paste0("vstatkit.results.", class), show, home = "base")
   }
+  register("print", "vstatkit.inference.wald.WaldTest", show, home = "base")
+  register("print", "vstatkit.results.prediction_results.PredictionResults",
+           function(x, ...) {
+             print(x$summary_frame(), ...)
+             invisible(x)
+           }, home = "base")
   register("summary", "vstatkit.results.ensemble_results.EnsembleResults",
            function(object, ...) object$summary(...), home = "base")
 })

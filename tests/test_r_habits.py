@@ -137,6 +137,7 @@ def test_whole_numbers_are_not_combined_bit_by_bit():
         ("y ~ cut(x, 1)", "2 or more, or a list of different breaks; got 1"),
         ("y ~ cut(x, c(1, 1, 2))", "different breaks"),
         ("y ~ cut(x, 2, labels = c('a'))", "each of 2 intervals; got 1"),
+        ("y ~ cut(x, 2, labels = FALSE)", "^the labels of `cut` must.* got labels="),
     ],
 )
 def test_errors_say_what_to_write(formula, message, environment):

@@ -502,6 +502,9 @@ def test_averages_of_an_adopted_forest_are_those_of_its_trees(forests, name, req
     own = np.einsum("br,bro->ro", absent, trees) / absent.sum(axis=0)[:, None]
     assert_allclose(found.own, own, rtol=1e-12, atol=1e-14)
     averages = res.avg_predictions(DATA[columns])
+    known = res.avg_predictions()
+    assert_allclose(known.bse, averages.bse, rtol=1e-12)
+    assert known.rows == averages.rows == "60 training rows"
     assert_allclose(averages.params, trees.mean(axis=(0, 1)), rtol=1e-12)
     assert (averages.bse > 0).all()
     assert_allclose(res.predictor.mean(X), trees.mean(axis=0).ravel(), rtol=1e-12)

@@ -13,13 +13,20 @@ from r_bridge.certificate import Certificate, markdown_row, pool
 from r_bridge.compare import Comparison, Quantity, largest_relative_difference
 from r_bridge.drawn import FEATURES, compare_drawn, data_of, draw
 from r_bridge.from_ranger import RANGER
+from r_bridge.reported import MEAN, TESTS, TIDY, compare_reported
 from r_bridge.reported import SETTINGS as REPORTED
-from r_bridge.reported import compare_reported
+from r_bridge.restated import COLUMNS
+from vstatkit import EnsembleResults
 from vstatkit.ensemble import scores
+from vstatkit.formula.variables import HeldVariables
 from vstatkit.inference import estimate, estimates, stabilise
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
-from vstatkit.results import beyond
+from vstatkit.results import beyond, ensemble_results, moves, prediction_results, rows
+from vstatkit.results.averages import Averages
+from vstatkit.results.contrast_results import ContrastResults
+from vstatkit.results.estimate_table import EstimateTable
+from vstatkit.results.prediction_results import PredictionResults
 from vstatkit.variance import by_presence, pairs
 from vstatkit.variance.components import VarianceComponents
 from vstatkit.variance.orders import HigherOrders
@@ -348,8 +355,8 @@ def test_a_comparison_without_a_miss_asserts_nothing():
 
 def slightly(value):
     """Multiply numbers by one and a millionth, wherever they are."""
-    if isinstance(value, tuple):
-        return tuple(map(slightly, value))
+    if isinstance(value, tuple | list):
+        return type(value)(map(slightly, value))
     if isinstance(value, dict):
         return {name: slightly(one) for name, one in value.items()}
     return value * (1 + 1e-6)
@@ -360,6 +367,17 @@ def perturb_property(monkeypatch, owner, name):
     right = vars(owner)[name]
     read = right.func if hasattr(right, "func") else right.fget
     monkeypatch.setattr(owner, name, property(lambda self: slightly(read(self))))
+
+
+def perturb_table(monkeypatch, owner, name):
+    """Let a function, or a method, tabulate slightly larger numbers."""
+    right = getattr(owner, name)
+
+    def wrong(*given, **options):
+        table = right(*given, **options)
+        return table.assign(**slightly(dict(table.select_dtypes("number").items())))
+
+    monkeypatch.setattr(owner, name, wrong)
 
 
 def perturb_function(monkeypatch, owner, name):
@@ -381,11 +399,18 @@ PRINTED = {
     "conf_int lower": (perturb_function, Estimates, "interval"),
     "conf_int upper": (perturb_function, Estimates, "_quantile"),
     "effects std_error": (perturb_property, Estimates, "bse"),
-    "effects ci lower": (perturb_function, Estimates, "interval"),
+    "effects ci_lower": (perturb_function, Estimates, "interval"),
     "t_test std err": (perturb_property, Estimates, "bse"),
     "MC error of std err": (perturb_property, Estimates, "relative_mc_error"),
     "se_mc_error": (perturb_property, Estimates, "bse_mc_error"),
     "rho": (perturb_property, HigherOrders, "factor"),
+    "se_mean": (perturb_property, Estimates, "bse"),
+    "t_test t": (perturb_property, Estimates, "zvalues"),
+    "t_test df": (perturb_function, stabilise, "ratio"),
+    "effects from": (perturb_function, HeldVariables, "quantiles"),
+    "avg_effects to": (perturb_function, HeldVariables, "quantiles"),
+    "avg_effects estimate": (perturb_function, estimate, "ensemble_mean"),
+    "avg_slopes step": (perturb_function, moves, "slope_width"),
     "OOB RMSE": (perturb_function, scores, "_regression"),
     "OOB R-squared": (perturb_function, scores, "_regression"),
 }
@@ -420,6 +445,25 @@ MECHANISM = {
     ),
 }
 """Steps from the trees to the tables."""
+
+TABLES = {
+    "tidy": ("tidy", TIDY, ensemble_results, "tidy_frame"),
+    "predictions": ("prediction", MEAN, prediction_results, "mean_frame"),
+    "tests": ("t_test frame", TESTS, ContrastResults, "summary_frame"),
+    "effects": ("effects", COLUMNS, EnsembleResults, "effects_frame"),
+    "average predictions": ("avg_predictions", COLUMNS, Averages, "summary_frame"),
+    "average effects": ("avg_effects", COLUMNS, EstimateTable, "summary_frame"),
+    "average slopes": ("avg_slopes", COLUMNS, EstimateTable, "summary_frame"),
+    "limits of predictions": (
+        *("prediction conf_int", ["lower", "upper"]),
+        *(PredictionResults, "conf_int"),
+    ),
+    "limits of averages": (
+        *("avg_slopes conf_int", ["lower", "upper"]),
+        *(EstimateTable, "conf_int"),
+    ),
+}
+"""Tables, by what the certificate calls them: columns, and where they are made."""
 
 SHOWN_BY = {
     "its bound": "few trees",
@@ -460,6 +504,28 @@ def test_a_millionth_in_any_printed_number_fails_the_certificate(
     if name in PRINTED and name != "rho":
         missed = [line for line in made.conclusion() if f": {name} differs" in line]
         assert missed, made.conclusion()
+
+
+@pytest.mark.r
+@pytest.mark.parametrize("table", TABLES)
+def test_a_millionth_in_any_column_fails_the_certificate(session, monkeypatch, table):
+    name, columns, owner, attribute = TABLES[table]
+    perturb_table(monkeypatch, owner, attribute)
+    lines = compared_tables(REPORTED[0]).conclusion()
+    assert lines[-1].startswith("FAILED")
+    missed = " ".join(lines)
+    assert [one for one in columns if f": {name} {one} differs" not in missed] == []
+
+
+@pytest.mark.r
+def test_another_rho_of_averages_fails_the_certificate(session, monkeypatch):
+    right = rows.average_orders
+    monkeypatch.setattr(
+        rows, "average_orders", lambda orders: replace(right(orders), rho=orders.rho)
+    )
+    missed = " ".join(compared_tables(REPORTED[0]).conclusion())
+    assert ": avg_predictions std_error differs" in missed
+    assert ": mean_se differs" not in missed
 
 
 @pytest.mark.r

@@ -114,6 +114,20 @@ def test_out_of_bag_predictions_are_named_as_in_r():
         r_package.out_of_bag(few(oob=False)[1])
 
 
+def test_influences_have_the_row_names_of_r():
+    data, _ = few()
+    data.loc[2, "x1"] = np.nan
+    res = r_package.ask("fit", "y ~ x1", data, {"B": 60, "rng": 1}).value
+    assert res.influence().index[:3].tolist() == ["1", "2", "4"]
+    assert r_package.out_of_bag(res)["rows"][:3] == ["1", "2", "4"]
+    assert "80" in res.more(80).units
+    assert "training rows" in str(res.avg_predictions(data.drop(2)).rows)
+    data["pair"] = np.arange(80) // 2
+    options = {"B": 60, "rng": 1, "groups": "pair"}
+    clusters = r_package.ask("fit", "y ~ g", data, options).value
+    assert clusters.units[:3].tolist() == [0, 1, 2]
+
+
 def test_rows_that_were_not_scored_are_missing():
     """Of many observations only some are scored."""
     _, res = few()

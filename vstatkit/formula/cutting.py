@@ -39,10 +39,11 @@ class Intervals:
         values = one_variable(x, USAGE)
         self._low = min(self._low, float(np.nanmin(values, initial=np.inf)))
         self._high = max(self._high, float(np.nanmax(values, initial=-np.inf)))
-        self._given = breaks
+        self._given, self._labels = breaks, labels
 
     def memorize_finish(self) -> None:
         """Place the breaks."""
+        _check_labels(self._labels)
         if np.ndim(self._given) > 0:
             self._breaks = np.sort(np.asarray(self._given, dtype=np.float64))
         else:
@@ -77,6 +78,16 @@ class Intervals:
                 f"{len(names)}."
             )
         return pd.Categorical.from_codes(np.where(outside, -1, codes), pd.Index(names))
+
+
+def _check_labels(labels: Any) -> None:
+    """Refuse `labels=False`, by which R numbers the intervals."""
+    if isinstance(labels, bool | np.bool_):
+        raise FormulaError(
+            f"the labels of `cut` must be a list of texts; got labels={labels}. Leave "
+            "`labels` out for a category of intervals, or add the numbers of the "
+            "intervals to the data as a column."
+        )
 
 
 def cut(

@@ -35,6 +35,9 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
     predictor = results.predictor
     if results.recipe is not None:
         return results.recipe.data
+    rows = getattr(predictor, "training", None)  # of a forest that R has grown
+    if rows is not None:
+        return pd.DataFrame(rows)
     X = getattr(getattr(predictor, "kernel", None), "X", None)
     if predictor is None or predictor.coding is not None or X is None or not len(X):
         return None

@@ -26,7 +26,7 @@ confint.vstatkit <- function(object, parm, level = 0.95, ...) {
   if (missing(parm)) return(found)
   strange <- if (is.character(parm)) setdiff(parm, frame$term)
   if (length(strange)) {
-    moved <- strange[1] %in% row.names(effects(object))
+    moved <- strange[1] %in% row.names(effects_table(object))
     fail(paste0("there is no estimate '", strange[1], "'; there are ",
                 some_of(frame$term), ".",
                 if (moved) paste0(" What ", strange[1], " does, with its interval, is ",
@@ -58,6 +58,19 @@ df.residual.vstatkit <- function(object, ...) {
   if (length(unique(df)) == 1) unname(df[1]) else df
 }
 
+# lmtest's own method takes one number of degrees of freedom for both limits.
+coefci.vstatkit <- function(x, parm = NULL, level = 0.95, ...) {
+  others <- Filter(Negate(is.null), list(...))
+  if (any(names(others) %in% c("vcov", "vcov.", "df"))) {
+    fail(paste(
+      "coefci() has the standard errors and degrees of freedom of the fit itself; leave",
+      "out `vcov` and `df`."
+    ))
+  }
+  refuse_others(others, c("parm", "level"), "coefci")
+  if (is.null(parm)) confint(x, level = level) else confint(x, parm, level)
+}
+
 # marginaleffects changes coefficients to see how predictions follow; those of a fit
 # do not, so that all its standard errors would be zero.
 set_coef.vstatkit <- function(model, coefs, ...) {
@@ -76,6 +89,20 @@ formula.vstatkit <- function(x, ...) {
 
 effects.vstatkit <- function(object, level = 0.95, ...) {
   refuse_others(list(...), "level", "effects")
+  found <- effects_table(object, level)
+  if (is.null(found)) {
+    message("There is no table of effects: ", if (!is.null(object$model)) {
+      paste("this forest was grown elsewhere. Use fit$results$avg_effects(), the",
+            "average effects over the training rows.")
+    } else {
+      "the estimates, coef(fit), are coefficients, or no predictor varies."
+    })
+  }
+  if (is.null(found)) invisible() else found
+}
+
+# NULL where there are none.
+effects_table <- function(object, level = 0.95) {
   found <- ask("effects", results_of(object), alpha_of(level))
   if (is.null(found)) return(NULL)
   for (end in c("from", "to")) found[[end]] <- as_numbers(found[[end]])
@@ -133,7 +160,7 @@ print.vstatkit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
     rows <- if (said$n_dropped == 1) "row" else "rows"
     cat(said$n_dropped, rows, "with missing values dropped\n")
   }
-  effects <- effects(x)
+  effects <- effects_table(x)
   if (!is.null(effects) && nrow(effects)) {
     cat("\nEffects:\n")
     shown <- c("from", "to", "estimate", "std.error", "p.value")
@@ -159,7 +186,7 @@ summary.vstatkit <- function(object, level = 0.95, full = FALSE, ...) {
       text = options_of_r(gsub("summary(full=True)", "summary(fit, full = TRUE)",
                                ask("texts", table), fixed = TRUE)),
       coefficients = as.matrix(estimates_table(object, level)),
-      effects = effects(object, level),
+      effects = effects_table(object, level),
       glance = glance.vstatkit(object),
       call = object$call
     ),

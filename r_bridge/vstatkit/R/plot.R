@@ -7,7 +7,7 @@ plot.vstatkit <- function(x, which = c("effects", "fitted"), level = 0.95, ...) 
 }
 
 plot_effects <- function(x, level, xlab = NULL, ylab = "", main = "Effects", ...) {
-  table <- effects(x, level)
+  table <- effects_table(x, level)
   if (is.null(table) || !nrow(table)) {
     table <- estimates_table(x, level)
     names(table) <- sub("^conf.low$", "ci.lower", sub("^conf.high$", "ci.upper",

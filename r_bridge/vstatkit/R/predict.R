@@ -39,6 +39,11 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
       if (grepl("^obs_ci_lower", conditionMessage(w))) invokeRestart("muffleWarning")
     }
   )
+  if (interval == "prediction" && is.null(table$obs_ci_lower)) {
+    fail(paste("prediction intervals need out-of-bag residuals, and these results have",
+               if (is.null(object$model)) "none: the fit was made with oob = FALSE."
+               else "none: they are not known for this forest."))
+  }
   if (interval == "prediction" && all(is.na(table$obs_ci_lower))) {
     fail(paste0(
       "prediction intervals at level = ", number_text(level), " need out-of-bag residuals of ",

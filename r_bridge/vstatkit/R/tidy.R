@@ -9,7 +9,7 @@ tidy.vstatkit <- function(x, conf.int = FALSE, conf.level = 0.95,
   refuse_mistyped(names(list(...)), TIDY_ARGUMENTS, "tidy")
   estimates <- call_method(x, "tidy", alpha = alpha_of(conf.level))
   names(estimates) <- gsub("_", ".", names(estimates))
-  moved <- effects(x, conf.level)
+  moved <- effects_table(x, conf.level)
   columns <- c("term", "estimate", "std.error", "statistic", "p.value",
                "conf.low", "conf.high", "df")
   made <- estimates[intersect(columns, names(estimates))]

@@ -124,6 +124,10 @@ if (.Platform$OS.type == "unix") {
     tryCatch(predict(air, airquality[1:2, ]), vstatkit_error = conditionMessage)
   }, mc.cores = 2)
   stopifnot(all(grepl("forked", unlist(found))), all(grepl("n_jobs = ", unlist(found))))
+  shown <- parallel::mclapply(1:2, function(one) {
+    tryCatch(capture.output(print(air$results)), error = conditionMessage)
+  }, mc.cores = 2)
+  stopifnot(all(grepl("forked", unlist(shown))))
 }
 
 # --- functions and numbers are named as they were written
@@ -144,6 +148,11 @@ same(unname(2 * pt(-abs(coef(points)) / sqrt(diag(vcov(points))), df.residual(po
 stopifnot(length(df.residual(air)) == 1)
 if (requireNamespace("lmtest", quietly = TRUE)) {
   same(unname(lmtest::coeftest(points)[, 4]), table$p.value)
+  many <- vstatkit(mpg ~ wt + hp, mtcars, at = mtcars[1:3, ], B = 1000, k = 10, rng = 1)
+  stopifnot(length(df.residual(many)) == 3)
+  same(lmtest::coefci(many), confint(many))
+  same(lmtest::coefci(many, 2:3, level = 0.8), confint(many, 2:3, level = 0.8))
+  refused(lmtest::coefci(points, vcov. = vcov(points)), "leave out `vcov` and `df`")
 }
 refused(vstatkit:::set_coef.vstatkit(points, coef(points)), "avg_slopes\\(\\)")
 

@@ -137,3 +137,9 @@ vstatkit_save(fit, file)
 loaded <- vstatkit_load(file)
 stopifnot(identical(coef(loaded), coef(fit)))
 same(predict(loaded, transform(new, g = factor(g))), predict(fit, new))
+
+# --- observations have the names of their rows, also where others are dropped
+odd <- transform(d, y = replace(y, 17, 90), x1 = replace(x1, 3, NA))
+lone <- vstatkit(y ~ x1 + x2, odd, at = odd[17, ], B = 200, rng = 1)
+stopifnot(names(which.max(abs(residuals(lone)))) == "17",
+          grepl("one observation (17)", summary(lone)$text, fixed = TRUE))

@@ -67,6 +67,11 @@ if (requireNamespace("grf", quietly = TRUE)) {
   fit <- vstatkit(forest, d, new["x"])
   theirs <- predict(forest, as.matrix(new["x"]), estimate.variance = TRUE)
   same(unname(coef(fit)), theirs$predictions)
+  says <- tryCatch(predict(fit, new["x"], interval = "prediction"),
+                   vstatkit_error = conditionMessage)
+  stopifnot(grepl("they are not known for this forest", says))
+  average <- fit$results$avg_predictions()
+  same(average$frame$estimate, mean(predict(forest, x)$predictions))
 }
 
 if (requireNamespace("ranger", quietly = TRUE)) {
@@ -76,4 +81,10 @@ if (requireNamespace("ranger", quietly = TRUE)) {
   average <- fit$results$avg_predictions(mtcars)$summary_frame()
   same(average$estimate, mean(predict(forest, mtcars, num.threads = 1)$predictions))
   stopifnot(average$std_error > 0, average$std_error < coef(fit) / 5)
+  # The training rows are those of the call.
+  same(fit$results$avg_predictions()$frame, average)
+  stopifnot(row.names(fit$results$avg_effects()$frame) == c("wt", "hp"))
+  said <- tryCatch(effects(fit), message = conditionMessage)
+  stopifnot(grepl("fit$results$avg_effects()", said, fixed = TRUE))
+  stopifnot(identical(tryCatch(nrow(generics::tidy(fit)), message = identity), 1L))
 }

@@ -124,3 +124,12 @@ for (parts in list(c(1, 1), c(2, 2), c(5, 5), c(1, 6), c(6, 1))) {
   same(par("mar", "mai", "mfrow", "cex"), before)
 }
 invisible(dev.off())
+
+# --- tables of estimates print their numbers
+cars_fit <- vstatkit(dist ~ speed, cars, B = 60, rng = 1)
+means <- cars_fit$results$avg_effects()
+shows <- function(x, word) stopifnot(any(grepl(word, capture.output(print(x)), fixed = TRUE)))
+shows(means, format(means$frame$estimate, digits = 4))
+shows(cars_fit$results$importance(), "importance  std_error")
+shows(cars_fit$results$partial_dependence("speed", points = 3L), "Partial dependence")
+shows(cars_fit$results$get_prediction(cars[1:2, ]), "mean_ci_lower")
