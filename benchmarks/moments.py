@@ -23,8 +23,7 @@ from vstatkit.variance.formulas import (
     zeta_1_ij,
     zeta_1_ij_u,
 )
-from vstatkit.variance.moments import moments_from_sums
-from vstatkit.variance.sums import EnsembleSums, sum_ensemble
+from vstatkit.variance.moments import EnsembleSums, moments_from_sums, sum_ensemble
 
 REPEATS = 7
 

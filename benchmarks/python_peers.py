@@ -26,8 +26,10 @@ def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
     from vstatkit.inference.estimate import estimate  # noqa: PLC0415
     from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
-    from vstatkit.variance.orders import measure_orders  # noqa: PLC0415
-    from vstatkit.variance.reference import reference_rows  # noqa: PLC0415
+    from vstatkit.variance.hoeffding import (  # noqa: PLC0415
+        measure_orders,
+        reference_rows,
+    )
 
     kernel = tree_kernel(
         "forest",

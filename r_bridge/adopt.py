@@ -22,7 +22,7 @@ from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.protocol import output_columns
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.reference import reference_places
+from vstatkit.variance.hoeffding import reference_places
 
 ReadTrees = Callable[[pd.DataFrame], Floats]
 """Gives every tree's predictions, (B, m) or (B, m, classes), at query points."""

@@ -24,8 +24,8 @@ from vstatkit.inference.population import (
 from vstatkit.inference.precision import about
 from vstatkit.results.average_tables import VAGUE
 from vstatkit.sampling.given import given_ensemble
-from vstatkit.variance.estimate import estimate_covariance
 from vstatkit.variance.influence import influence_concentration
+from vstatkit.variance.registry import estimate_covariance
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

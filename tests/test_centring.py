@@ -15,7 +15,7 @@ from vstatkit.kernels.staged import Stages
 from vstatkit.results.sections import number_text
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.loading import known_arrays
-from vstatkit.variance.orders import most_compared
+from vstatkit.variance.hoeffding import most_compared
 
 FORMULA = "y ~ a + b + c"
 FIT = {"B": 200, "rng": 4, "n_jobs": 1}

@@ -12,18 +12,23 @@ from tests.ensembles import SAME_ALGEBRA, make_ensemble, unseen_ensemble, with_c
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimate import (
+from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.moments import (
+    moments_by_gram,
+    moments_from_sums,
+    presence_moments,
+    sum_ensemble,
+)
+from vstatkit.variance.registry import (
+    ESTIMATORS,
+    GROUPED_DESIGNS,
     estimate_components,
     estimate_covariance,
     learner_groups,
     moment_components,
     moment_sampling,
+    resolve_method,
 )
-from vstatkit.variance.gram import moments_by_gram
-from vstatkit.variance.moments import moments_from_sums, presence_moments
-from vstatkit.variance.registry import ESTIMATORS, GROUPED_DESIGNS, resolve_method
-from vstatkit.variance.sums import sum_ensemble
 
 PLAIN = [
     *((name, True) for name in literal.SAMPLING),

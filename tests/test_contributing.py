@@ -19,7 +19,7 @@ from vstatkit.sampling import registry as designs
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.shell.outputs import Show, as_text
 from vstatkit.variance import registry as estimators
-from vstatkit.variance.estimate import estimate_covariance
+from vstatkit.variance.registry import estimate_covariance
 
 PAGE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
 

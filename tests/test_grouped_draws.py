@@ -6,13 +6,13 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.estimate import (
+from vstatkit.variance.formulas import grouped_monte_carlo
+from vstatkit.variance.registry import (
+    ESTIMATORS,
     estimate_components,
     estimate_covariance,
     group_components,
 )
-from vstatkit.variance.formulas import grouped_monte_carlo
-from vstatkit.variance.registry import ESTIMATORS
 
 SEEDS = 200
 X = np.random.default_rng(3).exponential(size=24)

@@ -22,7 +22,7 @@ from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.estimate import estimate_components
+from vstatkit.variance.registry import estimate_components
 
 
 def test_standard_errors_of_the_mean():

@@ -15,7 +15,7 @@ from vstatkit.ensemble import keeping, refitting
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.keeping import Collector, keep_budget, learner_bytes
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.variance import orders
+from vstatkit.variance import hoeffding
 
 NOTE = "The learners were not kept"
 
@@ -31,7 +31,7 @@ def fitted(data, **how):
 
 def few_compared(monkeypatch, count=30):
     """Only so many learners are compared beyond the first order."""
-    monkeypatch.setattr(orders, "MOST_LEARNERS", count)
+    monkeypatch.setattr(hoeffding, "MOST_LEARNERS", count)
 
 
 @pytest.mark.parametrize("kernel", ["forest", "ols", KNeighborsRegressor(2)])

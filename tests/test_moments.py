@@ -18,13 +18,15 @@ from vstatkit.sampling.counts import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import moments as moments_module
-from vstatkit.variance import sums as sums_module
-from vstatkit.variance.gram import gram_is_cheaper, moments_by_gram
-from vstatkit.variance.moments import influence_values, moments_from_sums
-from vstatkit.variance.sums import (
+from vstatkit.variance import moments as sums_module
+from vstatkit.variance.moments import (
     BATCH_ENTRIES,
     SPARSE_BATCH_ENTRIES,
     EnsembleSums,
+    gram_is_cheaper,
+    influence_values,
+    moments_by_gram,
+    moments_from_sums,
     sum_ensemble,
 )
 

@@ -28,7 +28,7 @@ from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.resampled import ResampledDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.variance.cumulants import InfluenceNoise, InfluencePowers, cumulants
+from vstatkit.variance.influence import InfluenceNoise, InfluencePowers, cumulants
 
 
 @pytest.fixture(scope="module")

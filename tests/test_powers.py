@@ -14,10 +14,10 @@ from vstatkit.inference.normality import moment_tests
 from vstatkit.kernels.trees import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys
-from vstatkit.variance import orders, powers
+from vstatkit.variance import hoeffding, large_moments
+from vstatkit.variance.hoeffding import pair_chances, sum_pairs
+from vstatkit.variance.large_moments import sum_powers
 from vstatkit.variance.moments import moments_of, presence_of
-from vstatkit.variance.pairs import pair_chances, sum_pairs
-from vstatkit.variance.powers import sum_powers
 from vstatkit.variance.registry import ESTIMATORS
 from vstatkit.workers import in_parallel
 
@@ -32,14 +32,14 @@ def case():
 
 
 def without_table(monkeypatch):
-    monkeypatch.setattr(powers, "WIDE_FROM", 0)
+    monkeypatch.setattr(large_moments, "WIDE_FROM", 0)
 
 
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("presence", [False, True])
 def test_powers_equal_those_of_the_table(case, presence, single, monkeypatch):
     design, values = case
-    monkeypatch.setattr(powers, "SINGLE_FROM", 0 if single else np.inf)
+    monkeypatch.setattr(large_moments, "SINGLE_FROM", 0 if single else np.inf)
     N = np.asarray(design.counts(0, 60), dtype=float)
     N = (N > 0).astype(float) if presence else N
     seen = N.sum(axis=0)
@@ -65,13 +65,13 @@ def test_units_in_parts_and_units_never_drawn(k, monkeypatch):
     """Three draws of four by few learners leave units out; parts add up."""
     design = make_design("iid", 90, k, replace=False, seed=2)
     values = np.random.default_rng(1).normal(size=(9, 5))
-    whole = sum_powers(design, values, powers.plain, presence=False)
+    whole = sum_powers(design, values, large_moments.plain, presence=False)
     assert (whole.appearances == 0).any() == (k == 3)
-    monkeypatch.setattr(powers, "HELD_DRAWS", 10)
-    monkeypatch.setattr(powers, "DRAWN_AT_ONCE", 2 * k)
+    monkeypatch.setattr(large_moments, "HELD_DRAWS", 10)
+    monkeypatch.setattr(large_moments, "DRAWN_AT_ONCE", 2 * k)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
-    monkeypatch.setattr(powers, "COLUMNS_PER_CALL", 2)
-    parts = sum_powers(design, values, powers.plain, presence=False)
+    monkeypatch.setattr(large_moments, "COLUMNS_PER_CALL", 2)
+    parts = sum_powers(design, values, large_moments.plain, presence=False)
     assert_array_equal(whole.appearances, parts.appearances)
     assert whole.count_squares == parts.count_squares
     assert_allclose(
@@ -90,14 +90,14 @@ def test_every_estimator_gives_the_same(replace, monkeypatch):
         if isinstance(one, estimating.TABLELESS) and one.replace in (None, replace)
     ]
     assert len(names) >= 6
-    rho = orders.expected_orders(design, vs.kernels.kind.KernelKind.TREES)
+    rho = hoeffding.expected_orders(design, vs.kernels.kind.KernelKind.TREES)
     for name in names:
         given = rho if ESTIMATORS[name].beyond else None
-        monkeypatch.setattr(powers, "WIDE_FROM", 10**9)
+        monkeypatch.setattr(large_moments, "WIDE_FROM", 10**9)
         table = estimating.estimate(design, values, name, orders=given)
         without_table(monkeypatch)
         none = estimating.estimate(design, values, name, orders=given)
-        held = powers.HeldDesign(
+        held = large_moments.HeldDesign(
             50, 20, replace, 5, sparse.csr_array(design.counts(0, 80))
         )
         again = estimating.estimate(held, values, name, orders=given)
@@ -114,7 +114,7 @@ def test_moments_of_all_fields(case, monkeypatch):
     design, values = case
     for function in (moments_of, presence_of):
         table = function(design, values)
-        monkeypatch.setattr(powers, "WIDE_FROM", 0)
+        monkeypatch.setattr(large_moments, "WIDE_FROM", 0)
         none = function(design, values)
         monkeypatch.undo()
         for name in table.__slots__:
@@ -133,7 +133,7 @@ def test_designs_with_weights_keep_the_table(monkeypatch):
     data = np.array([1.0, 2.0, 4.0, 8.0])
     u = vs.statistic("mean", data, k=2, B="complete", replace=True)
     assert u.design.weights(0, u.B) is not None
-    assert not powers.is_wide(u.design, u.B, 10**9)
+    assert not large_moments.is_wide(u.design, u.B, 10**9)
     assert u.bse.item() == pytest.approx(np.sqrt(data.var(ddof=1) / 4))
 
 
@@ -193,9 +193,9 @@ def test_pairs_of_sparse_subsamples(monkeypatch):
     values = np.random.default_rng(1).normal(size=(30, 4))
     chances = pair_chances(200, 12, replace=True)
     counts = design.counts(0, 30)
-    dense = orders._indicators(counts)
-    monkeypatch.setattr(orders, "DENSE_ENTRIES", 0)
-    thin = orders._indicators(counts)
+    dense = hoeffding._indicators(counts)
+    monkeypatch.setattr(hoeffding, "DENSE_ENTRIES", 0)
+    thin = hoeffding._indicators(counts)
     assert sparse.issparse(thin)
     assert not sparse.issparse(dense)
     for one, other in zip(
@@ -284,7 +284,7 @@ def test_pieces_are_of_even_size(rows, most):
 
 def test_calls_among_others_take_one_thread(monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
-    allowed = powers.threads_allowed
+    allowed = large_moments.threads_allowed
 
     def within(n_jobs):
         (found,) = in_parallel(lambda: list(alone()), [()], n_jobs=n_jobs)

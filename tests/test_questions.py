@@ -25,10 +25,7 @@ from vstatkit.sampling.counts import dense
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS
-from vstatkit.variance.estimate import (
-    estimate_components,
-    estimate_covariance,
-)
+from vstatkit.variance.registry import estimate_components, estimate_covariance
 from vstatkit.variance.shape import (
     Traces,
     _error_of_second,

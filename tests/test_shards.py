@@ -23,7 +23,7 @@ from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.dealing import dealt
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.by_shards import ShardEstimator, shard_moments
+from vstatkit.variance.group_estimators import ShardEstimator, shard_moments
 from vstatkit.variance.registry import ESTIMATORS
 
 G = 8

@@ -13,9 +13,8 @@ from vstatkit.inference.estimate import estimate
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import registry
-from vstatkit.variance.estimate import estimate_components
 from vstatkit.variance.noise import noise_variance
-from vstatkit.variance.registry import largest_k
+from vstatkit.variance.registry import estimate_components, largest_k
 
 MARS = vs.datasets.mars(400, rng=1)
 

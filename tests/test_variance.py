@@ -18,7 +18,6 @@ from tests.ensembles import (
 )
 from vstatkit.sampling.counts import dense
 from vstatkit.sampling.registry import make_design
-from vstatkit.variance.estimate import estimate_components
 from vstatkit.variance.formulas import (
     bag_moments,
     group_means,
@@ -30,10 +29,14 @@ from vstatkit.variance.formulas import (
     zeta_1_ij_u,
     zeta_1_im,
 )
-from vstatkit.variance.moments import moments_from_sums, presence_moments
+from vstatkit.variance.moments import (
+    EnsembleSums,
+    moments_from_sums,
+    presence_moments,
+    sum_ensemble,
+)
 from vstatkit.variance.noise import noise_variance, positive_mean
-from vstatkit.variance.registry import ESTIMATORS
-from vstatkit.variance.sums import EnsembleSums, sum_ensemble
+from vstatkit.variance.registry import ESTIMATORS, estimate_components
 
 
 def moments_of(case):

@@ -9,7 +9,7 @@ from scipy import stats
 import vstatkit as vs
 from vstatkit.inference.wald import joint_df
 from vstatkit.results.tables import label_texts
-from vstatkit.variance.estimate import estimate_covariance
+from vstatkit.variance.registry import estimate_covariance
 
 ROUNDING = {"rtol": 1e-6}
 

@@ -37,7 +37,7 @@ from vstatkit.results.prediction_results import PredictionResults
 from vstatkit.results.tabular import table
 from vstatkit.sampling.registry import register_design
 from vstatkit.storage.loading import load
-from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.registry import register_variance
 
 __version__ = "0.1.0"

@@ -25,11 +25,16 @@ from vstatkit.results.learners import predictor_of
 from vstatkit.results.model_info import ModelInfo
 from vstatkit.results.rows import column_names
 from vstatkit.sampling.given import given_ensemble, sized_index
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimate import estimate_components, moment_components
-from vstatkit.variance.gram import gram_is_cheaper, moments_by_gram
-from vstatkit.variance.reference import reference_rows
-from vstatkit.variance.registry import ESTIMATORS, compares_groups, resolved
+from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.hoeffding import reference_rows
+from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram
+from vstatkit.variance.registry import (
+    ESTIMATORS,
+    compares_groups,
+    estimate_components,
+    moment_components,
+    resolved,
+)
 
 
 def from_arrays(

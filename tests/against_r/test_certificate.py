@@ -27,9 +27,9 @@ from vstatkit.results.averages import Averages
 from vstatkit.results.contrast_results import ContrastResults
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.prediction_results import PredictionResults
-from vstatkit.variance import by_presence, pairs
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance import hoeffding, moment_estimators
+from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 
 FORTY = 40
@@ -264,8 +264,8 @@ def test_a_wrong_jackknife_differs_wherever_it_is_compared(session, monkeypatch)
     settings = [one for one in (*SETTINGS, *EDGE_CASES) if one.kind == "regression"]
     right = [jackknife_of(compare_setting(one, 0)) for one in settings]
     name = "jackknife_after_bootstrap"
-    ours = getattr(by_presence, name)
-    monkeypatch.setattr(by_presence, name, lambda *a, **b: 1.5 * ours(*a, **b))
+    ours = getattr(moment_estimators, name)
+    monkeypatch.setattr(moment_estimators, name, lambda *a, **b: 1.5 * ours(*a, **b))
     for setting, before in zip(settings, right, strict=True):
         assert before.verdict in ("equal", "not compared")
         if before.verdict == "equal":
@@ -425,14 +425,18 @@ MECHANISM = {
     "its bound": (perturb_function, stabilise, "_ceiling"),
     "its noise": (perturb_function, stabilise, "noise_variance"),
     "its variance over data sets": (perturb_function, stabilise, "data_variance"),
-    "the concentration": (perturb_function, by_presence, "influence_concentration"),
-    "the jackknife": (perturb_function, by_presence, "jackknife_after_bootstrap"),
+    "the concentration": (
+        perturb_function,
+        moment_estimators,
+        "influence_concentration",
+    ),
+    "the jackknife": (perturb_function, moment_estimators, "jackknife_after_bootstrap"),
     "the factor of Hoeffding": (perturb_property, HigherOrders, "factor"),
     "what is unknown of it": (perturb_property, HigherOrders, "relative_error"),
-    "the measured rho": (perturb_property, pairs.PairSums, "rho"),
-    "the error of rho": (perturb_property, pairs.PairSums, "error"),
+    "the measured rho": (perturb_property, hoeffding.PairSums, "rho"),
+    "the error of rho": (perturb_property, hoeffding.PairSums, "error"),
     "the likely variance": (perturb_property, Estimates, "likely_sampling"),
-    "the skewness": (perturb_function, by_presence, "influence_skew"),
+    "the skewness": (perturb_function, moment_estimators, "influence_skew"),
     "the pooled skewness": (perturb_function, beyond, "shrunken"),
     "what skewness bends": (perturb_function, estimates, "bend"),
     "the weight of own skewness": (perturb_function, estimates, "trusted_share"),

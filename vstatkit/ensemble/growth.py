@@ -21,12 +21,11 @@ from vstatkit.kernels.protocol import kind_of
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimator import SumEstimator
-from vstatkit.variance.orders import HigherOrders, expected_orders
-from vstatkit.variance.powers import is_wide
+from vstatkit.variance.estimator import SumEstimator, VarianceComponents
+from vstatkit.variance.hoeffding import HigherOrders, expected_orders
+from vstatkit.variance.large_moments import is_wide
+from vstatkit.variance.moments import EnsembleSums, sum_ensemble
 from vstatkit.variance.registry import ESTIMATORS
-from vstatkit.variance.sums import EnsembleSums, sum_ensemble
 
 FIRST_B = 256
 """Learners grown before the first look at the Monte Carlo error."""

@@ -17,7 +17,7 @@ from vstatkit.kernels.staged import StagedTree
 from vstatkit.kernels.trees import Tree
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sources.store import GrowingArray, check_space
-from vstatkit.variance.orders import most_compared
+from vstatkit.variance.hoeffding import most_compared
 
 KEEP_BYTES = 2**30
 """Size of the learners up to which "auto" keeps them on any machine: 1 GiB."""

@@ -23,7 +23,7 @@ from vstatkit.kernels.registry import kernel_name
 from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
-from vstatkit.variance.reference import reference_rows
+from vstatkit.variance.hoeffding import reference_rows
 
 
 @pickled_plainly

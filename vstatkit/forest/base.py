@@ -64,8 +64,7 @@ from vstatkit.results.beyond import (
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.rows import average_orders
 from vstatkit.sampling.iid import IidDesign
-from vstatkit.variance.orders import HigherOrders, measure_orders
-from vstatkit.variance.reference import reference_rows
+from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning
 
 OOB_ATTRIBUTES = (

@@ -8,7 +8,7 @@ from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.population import RowInfluence, joint_influence
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.estimate import estimate_covariance
+from vstatkit.variance.registry import estimate_covariance
 
 
 @dataclass(frozen=True)

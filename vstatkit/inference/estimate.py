@@ -9,13 +9,11 @@ from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.by_moments import MomentEstimator
-from vstatkit.variance.by_presence import PresenceEstimator
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimate import estimate_components, known_orders
-from vstatkit.variance.orders import HigherOrders
-from vstatkit.variance.powers import HeldDesign, is_wide
-from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.large_moments import HeldDesign, is_wide
+from vstatkit.variance.moment_estimators import MomentEstimator, PresenceEstimator
+from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
 
 ROUNDING = 32 * np.finfo(np.float64).eps
 """Share of a value within which a mean of values that cancel is uncertain."""

@@ -19,7 +19,7 @@ from vstatkit.inference.intervals import (
     trusted_share,
 )
 from vstatkit.showing import short_repr
-from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.noise import noise_variance, positive_mean
 
 

@@ -10,12 +10,10 @@ from vstatkit.inference.estimate import CHUNK_ENTRIES, value_units
 from vstatkit.inference.normality import moment_tests, normality_tests
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.by_shards import shard_influence
-from vstatkit.variance.cumulants import InfluencePowers
-from vstatkit.variance.influence import largest_share
-from vstatkit.variance.moments import influence_values, moments_from_sums
-from vstatkit.variance.powers import is_wide, plain, sum_powers
-from vstatkit.variance.sums import sum_ensemble
+from vstatkit.variance.group_estimators import shard_influence
+from vstatkit.variance.influence import InfluencePowers, largest_share
+from vstatkit.variance.large_moments import is_wide, plain, sum_powers
+from vstatkit.variance.moments import influence_values, moments_from_sums, sum_ensemble
 
 
 def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:

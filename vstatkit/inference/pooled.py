@@ -8,14 +8,14 @@ from scipy import special, stats
 from vstatkit._typing import Floats
 from vstatkit.inference.estimate import ensemble_mean, value_units
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimate import (
+from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.noise import positive_mean
+from vstatkit.variance.registry import (
     estimate_components,
     estimate_covariance,
     known_orders,
 )
-from vstatkit.variance.noise import positive_mean
-from vstatkit.variance.orders import HigherOrders
 from vstatkit.variance.shape import Traces, covariance_traces
 
 SEEN = 2.0

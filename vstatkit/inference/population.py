@@ -9,12 +9,10 @@ from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.row_noise import RowNoise
 from vstatkit.inference.stabilise import stabilise
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.cumulants import influence_skew
-from vstatkit.variance.influence import influence_concentration
-from vstatkit.variance.moments import influence_values
+from vstatkit.variance.influence import influence_concentration, influence_skew
+from vstatkit.variance.moments import influence_values, sum_ensemble
 from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.registry import ESTIMATORS
-from vstatkit.variance.sums import sum_ensemble
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.inference.estimate import Estimation, value_units
-from vstatkit.variance.estimate import estimate_covariance
+from vstatkit.variance.registry import estimate_covariance
 
 COLUMNS = 200
 """Errors whose covariances are estimated at a time."""

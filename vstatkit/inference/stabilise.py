@@ -4,7 +4,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, ratio
-from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.noise import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS
 

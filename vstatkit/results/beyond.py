@@ -16,8 +16,7 @@ from vstatkit.inference.intervals import (
     noise_of_skew,
     shrunken,
 )
-from vstatkit.variance.orders import HigherOrders, measure_orders
-from vstatkit.variance.reference import spread_columns
+from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.registry import compares_groups
 
 if TYPE_CHECKING:

@@ -60,8 +60,8 @@ from vstatkit.results.testing import Testing
 from vstatkit.results.views import Views
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS, resolved
 
 

@@ -13,7 +13,7 @@ from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.influence import influence_powers
 from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.cumulants import InfluenceNoise, cumulants
+from vstatkit.variance.influence import InfluenceNoise, cumulants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

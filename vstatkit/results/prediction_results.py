@@ -26,7 +26,7 @@ from vstatkit.results.observations import (
 )
 from vstatkit.results.short import shown_means
 from vstatkit.results.tables import mean_frame
-from vstatkit.variance.components import VarianceComponents
+from vstatkit.variance.estimator import VarianceComponents
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

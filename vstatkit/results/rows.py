@@ -18,7 +18,7 @@ from vstatkit.inference.population import RowInfluence
 from vstatkit.results.file_predictions import held_data
 from vstatkit.results.learners import averaging_predictor
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
 
 if TYPE_CHECKING:

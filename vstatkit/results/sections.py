@@ -13,7 +13,7 @@ from vstatkit.inference.influence import influence_normality, influential
 from vstatkit.inference.normality import MIN_OBSERVATIONS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.tables import estimates_frame, label_texts, setting_text
-from vstatkit.variance.components import COMPONENTS
+from vstatkit.variance.estimator import COMPONENTS
 
 MAX_ROWS = 40
 """Rows of a table that are printed, the first and the last; the notes say so."""

@@ -48,7 +48,7 @@ from vstatkit.storage.archive import Arrays, read_archive
 from vstatkit.storage.designs import unpack_design
 from vstatkit.storage.errors import ERROR_ARRAYS, unpack_errors
 from vstatkit.storage.saving import CENTRE, FORMAT
-from vstatkit.variance.orders import HigherOrders
+from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import resolved
 
 ARRAYS = (

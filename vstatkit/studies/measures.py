@@ -11,9 +11,12 @@ from vstatkit.inference.stabilise import stabilise
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.prefixes import Prefix
 from vstatkit.studies.variants import sampling_variance
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.estimate import estimate_components, moment_components
-from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.registry import (
+    ESTIMATORS,
+    estimate_components,
+    moment_components,
+)
 
 Interval = Literal["normal", "t"]
 

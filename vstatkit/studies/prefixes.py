@@ -11,10 +11,13 @@ from vstatkit._typing import Floats
 from vstatkit.inference.estimate import ensemble_mean
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.moments import EnsembleMoments, moments_from_sums
-from vstatkit.variance.orders import HigherOrders, measure_orders
-from vstatkit.variance.reference import spread_columns
-from vstatkit.variance.sums import EnsembleSums, sum_ensemble
+from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
+from vstatkit.variance.moments import (
+    EnsembleMoments,
+    EnsembleSums,
+    moments_from_sums,
+    sum_ensemble,
+)
 
 
 @dataclass(frozen=True)

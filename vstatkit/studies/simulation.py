@@ -43,7 +43,7 @@ from vstatkit.studies.experiment import (
 )
 from vstatkit.studies.measures import Measure
 from vstatkit.studies.prefixes import prefixes
-from vstatkit.variance.reference import reference_rows
+from vstatkit.variance.hoeffding import reference_rows
 
 Generator = Callable[[np.random.Generator], DataLike]
 Meaning = dict[str, tuple[str, ...]]

@@ -13,9 +13,8 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.studies.prefixes import Prefix
-from vstatkit.variance.estimate import estimate_components, moment_sampling
 from vstatkit.variance.formulas import between_variance
-from vstatkit.variance.registry import ESTIMATORS
+from vstatkit.variance.registry import ESTIMATORS, estimate_components, moment_sampling
 
 
 @dataclass(frozen=True)

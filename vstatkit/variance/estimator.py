@@ -1,14 +1,144 @@
-"""What a variance estimator is."""
+"""Variance components, and the interface of variance estimators."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
-from vstatkit._typing import Floats
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats, Labels
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.components import VarianceComponents
-from vstatkit.variance.orders import HigherOrders
-from vstatkit.variance.sums import EnsembleSums, sum_ensemble
+from vstatkit.showing import short_repr
+from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.moments import EnsembleSums, sum_ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceComponents:
+    """An estimated variance, split into its parts; nothing is clipped.
+
+    Attributes
+    ----------
+    method : str
+        Name of the estimator.
+    zeta_1 : ndarray of shape (m,)
+        Variance of a learner's conditional mean given one observation.
+    zeta_k : ndarray of shape (m,)
+        Variance of a single learner.
+    sampling : ndarray of shape (m,)
+        `k**2/n * zeta_1`: what remains with infinitely many learners. Negative
+        when noise of a small ensemble exceeds it.
+    monte_carlo : ndarray of shape (m,)
+        `zeta_k / B`: what growing more learners removes.
+    total : ndarray of shape (m,)
+        The sum `sampling + monte_carlo`.
+    mc_se : ndarray of shape (m,)
+        Monte Carlo standard error of `total`.
+    noise : ndarray of shape (m,) or None
+        Monte Carlo variance of one observation's influence, where the estimator
+        is a sum of squared influences.
+    n : int
+        Number of independent units.
+    ceiling : ndarray of shape (m,)
+        Largest possible sampling variance, given how much single learners
+        vary; infinite where nothing is known.
+    concentration : ndarray of shape (m,) or None
+        `sum c**4 / (sum c**2)**2` of the influences c, without their noise: one over
+        the number of units that matter. It has no unit and no scale.
+    skew : ndarray of shape (m,) or None
+        Skewness `sum c**3 / (sum c**2)**1.5` of the estimate, from the same influences;
+        their noise is in no sum on average, and it has no unit and no scale.
+    orders : HigherOrders or None
+        What is known beyond the first order, where the estimator uses it.
+    df : float or None
+        Degrees of freedom of `total`, where it is a variance of replicates.
+    """
+
+    method: str
+    zeta_1: Floats
+    zeta_k: Floats
+    sampling: Floats
+    monte_carlo: Floats
+    total: Floats
+    mc_se: Floats
+    noise: Floats | None
+    n: int
+    ceiling: Floats
+    concentration: Floats | None = None
+    skew: Floats | None = None
+    orders: HigherOrders | None = None
+    df: float | None = None
+
+    __repr__ = short_repr
+
+    @property
+    def rho(self) -> float | None:
+        """`Q_2 / Q_1`, where the estimator goes beyond the first order."""
+        return None if self.orders is None else self.orders.rho
+
+    @property
+    def rho_se(self) -> float | None:
+        """Standard error of `rho`."""
+        return None if self.orders is None else self.orders.error
+
+    @property
+    def q_1(self) -> Floats | None:
+        """The jackknife variance `Q_1 = V_1 + 2 V_2 + 3 V_3 + ...`."""
+        return None if self.orders is None else self.sampling / self.orders.factor
+
+    @property
+    def q_2(self) -> Floats | None:
+        """`Q_2 = V_2 + 3 V_3 + ...`, `rho` times `Q_1`."""
+        q_1 = self.q_1
+        return None if self.orders is None or q_1 is None else self.orders.rho * q_1
+
+    @classmethod
+    def join(cls, parts: Sequence["VarianceComponents"]) -> "VarianceComponents":
+        """Join the components of several chunks of query points."""
+        joined = {
+            name: _join_arrays([getattr(part, name) for part in parts])
+            for name in (*COMPONENTS, "noise", "ceiling", "concentration", "skew")
+        }
+        first = parts[0]
+        return cls(
+            method=first.method,
+            n=first.n,
+            orders=first.orders,
+            df=first.df,
+            **joined,
+        )
+
+    def in_units(self, unit: Floats) -> "VarianceComponents":
+        """Scale the components of values that were divided by `unit`, shape (m,).
+
+        What is beyond the range of floating point becomes infinite or zero.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            scaled: dict[str, Any] = {
+                name: None if part is None else part * unit * unit
+                for name in (*COMPONENTS, "noise", "ceiling")
+                for part in [getattr(self, name)]
+            }
+        return replace(self, **scaled)
+
+    def to_frame(self, index: Labels | None = None) -> pd.DataFrame:
+        """Tabulate the components, one row per estimate."""
+        frame = pd.DataFrame({name: getattr(self, name) for name in COMPONENTS}, index)
+        if self.orders is None:
+            return frame
+        beyond = {name: getattr(self, name) for name in ("q_1", "q_2", "rho", "rho_se")}
+        return frame.assign(**beyond)
+
+
+COMPONENTS = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
+"""Components of every estimator, in the order of the tables."""
+
+
+def _join_arrays(arrays: Sequence[Any]) -> Any:
+    return None if arrays[0] is None else np.concatenate(arrays)
+
 
 Source = Literal["moments", "presence", "groups"]
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.moments import influence_values
-from vstatkit.variance.sums import sum_ensemble
+from vstatkit.variance.moments import influence_values, sum_ensemble
 
 ROWS = 4096
 """Units whose products are held at a time."""

@@ -1,7 +1,7 @@
-"""Powers of what single units contribute, for many units or many values.
+"""Powers of the contributions of single units, for many units or many values.
 
-`EnsembleSums` hold a table of units times values. Where that is large, only sums over
-the units of its powers are computed here: a unit's row is added up, used, forgotten.
+`EnsembleSums` hold a table of units times values. If that is large, only sums over the
+units of its powers are computed here: a row is summed, used and discarded.
 """
 
 import itertools
