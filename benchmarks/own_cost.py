@@ -48,7 +48,7 @@ def thread_speedup() -> float:
 def restricted_speedup() -> float:
     """Whole trees over paths of three points: W1, all features; median of seven."""
     from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
-    from vstatkit.sampling.counts import dense  # noqa: PLC0415
+    from vstatkit.sampling.design import dense  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
     from vstatkit.sampling.streams import learner_keys  # noqa: PLC0415
 

@@ -20,8 +20,7 @@ from vstatkit.formula.frames import nearest
 from vstatkit.inference.estimate import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.protocol import output_columns
-from vstatkit.sampling.counts import dense
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign, dense
 from vstatkit.variance.hoeffding import reference_places
 
 ReadTrees = Callable[[pd.DataFrame], Floats]

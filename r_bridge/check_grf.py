@@ -16,7 +16,7 @@ from r_bridge.recording import read_recording
 from vstatkit._typing import DataLike, Floats
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.observations import observation_weights, take_column
-from vstatkit.sampling.sizes import subsample_size
+from vstatkit.sampling.registry import subsample_size
 from vstatkit.variance.formulas import bag_moments
 
 WHY_IJ_DIFFERS = (

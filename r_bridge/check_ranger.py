@@ -18,10 +18,8 @@ from r_bridge.identities import (
 )
 from r_bridge.ranger import CALIBRATED_ABOVE, RangerNumbers, grow
 from vstatkit._typing import DataLike, Floats, Ints
-from vstatkit.sampling.counts import dense
-from vstatkit.sampling.registry import make_design
-from vstatkit.sampling.sizes import ensemble_size, subsample_size
-from vstatkit.sampling.units import check_units
+from vstatkit.sampling.design import check_units, dense
+from vstatkit.sampling.registry import ensemble_size, make_design, subsample_size
 from vstatkit.variance.registry import ESTIMATORS
 
 OWN_OPTIONS = {

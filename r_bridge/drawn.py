@@ -19,7 +19,7 @@ from r_bridge.convert import counts_to_inbag, to_r_frame
 from r_bridge.forests import RForest
 from r_bridge.objects import RObject
 from vstatkit._typing import Floats, Ints
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.registry import ESTIMATORS
 

@@ -11,7 +11,7 @@ from r_bridge import session
 from r_bridge.compare import TOLERANCE, Quantity
 from vstatkit import EnsembleResults
 from vstatkit._typing import Floats, Ints
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 
 ALPHA = 0.1
 """One minus the coverage of the intervals that are compared."""

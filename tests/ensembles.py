@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 

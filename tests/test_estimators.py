@@ -21,7 +21,7 @@ import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from vstatkit.inference import estimate as inference
 from vstatkit.kernels.trees import StoredTreeKernel
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

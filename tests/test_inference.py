@@ -19,7 +19,7 @@ from vstatkit.inference.estimates import Estimates, check_alpha, ratio, two_side
 from vstatkit.inference.stabilise import MIN_DF, data_variance, stabilise
 from vstatkit.inference.wald import wald_test
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.registry import estimate_components

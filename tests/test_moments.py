@@ -14,7 +14,7 @@ from vstatkit.native._engine import add_product
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, ensembles, make_ensemble, unseen_ensemble
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import moments as moments_module

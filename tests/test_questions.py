@@ -21,7 +21,7 @@ from vstatkit.inference.multiple import benjamini_hochberg, holm
 from vstatkit.inference.pooled import _degrees, pooled_sf, pooled_test
 from vstatkit.results.asked import Asked
 from vstatkit.results.importance import WEIGHT_POWER
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS

@@ -20,9 +20,8 @@ from vstatkit.ensemble.choosing import (
 )
 from vstatkit.inference.wald import wald_test
 from vstatkit.kernels.kind import KernelKind
-from vstatkit.sampling.dealing import dealt
 from vstatkit.sampling.registry import make_design
-from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.sampling.shards import ShardsDesign, dealt
 from vstatkit.variance.group_estimators import ShardEstimator, shard_moments
 from vstatkit.variance.registry import ESTIMATORS
 

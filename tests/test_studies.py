@@ -15,7 +15,7 @@ from scipy import stats
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies import table2
 from vstatkit.studies.checkpoint import CheckpointError

@@ -10,8 +10,7 @@ from scipy import sparse, stats
 from vstatkit.sampling import balanced, complete
 from vstatkit.sampling.balanced import BLOCK
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.counts import count_members, dense
-from vstatkit.sampling.design import check_size
+from vstatkit.sampling.design import check_size, count_members, dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS, make_design
 

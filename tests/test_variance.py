@@ -16,7 +16,7 @@ from tests.ensembles import (
     unseen_ensemble,
     with_columns,
 )
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.formulas import (
     bag_moments,

@@ -57,10 +57,8 @@ from vstatkit.pipeline import Drawing, Growing, evaluated, settle
 from vstatkit.results.aiming import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.registry import design_options
-from vstatkit.sampling.sizes import warn_of_single_rows
-from vstatkit.sampling.units import check_units, unit_codes
+from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
+from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.fingerprints import describe
 from vstatkit.storage.kept import Checkpoint, kept_seed

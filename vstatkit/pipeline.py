@@ -25,9 +25,8 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.registry import build_design
+from vstatkit.sampling.registry import build_design, ensemble_size
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.sampling.sizes import ensemble_size
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.storage.kept import Checkpoint, kept_learners
 from vstatkit.variance.registry import large_k_warning, resolved

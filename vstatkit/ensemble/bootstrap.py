@@ -12,7 +12,7 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.progress import progress_bar
 from vstatkit.inference.estimate import ensemble_mean
-from vstatkit.sampling.resampled import ResampledDesign
+from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.workers import go_on, in_parallel
 

@@ -10,8 +10,8 @@ from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
 from vstatkit.inference.precision import TOL, about
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.shards import N_SHARDS, ShardsDesign
-from vstatkit.sampling.sizes import subsample_size
 from vstatkit.variance.registry import ESTIMATORS
 
 AUTO = "auto"

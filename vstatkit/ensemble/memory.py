@@ -25,8 +25,7 @@ from vstatkit.kernels.trees import (
     OWN_ROWS_FROM,
     TreeKernel,
 )
-from vstatkit.sampling.counts import SPARSE_BELOW
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign
 
 FLOAT = 8
 """Bytes of a number."""

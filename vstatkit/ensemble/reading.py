@@ -15,8 +15,7 @@ from vstatkit.kernels.dependence import Grid, dependence
 from vstatkit.kernels.protocol import Predictive
 from vstatkit.kernels.summed import summed
 from vstatkit.kernels.trees import StoredTreeKernel
-from vstatkit.sampling.counts import dense
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign, dense
 from vstatkit.workers import go_on
 
 LEARNERS_PER_TASK = 16

@@ -11,7 +11,7 @@ from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refitting import at_hand
 from vstatkit.kernels.protocol import Predictive
-from vstatkit.sampling.counts import dense
+from vstatkit.sampling.design import dense
 from vstatkit.workers import go_on, in_parallel
 
 LEARNERS_PER_TASK = 32

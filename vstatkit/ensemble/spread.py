@@ -12,7 +12,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.kernels.trees import StoredTreeKernel, tree_kernel
 from vstatkit.sampling.iid import IidDesign
-from vstatkit.sampling.sizes import subsample_size
+from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.streams import Purpose, stream
 
 N_TREES = 64

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats, Ints
 from vstatkit.formula.frames import nearest
 from vstatkit.sampling.design import check_size
-from vstatkit.sampling.sizes import subsample_size
+from vstatkit.sampling.registry import subsample_size
 
 BALANCED = ("balanced", "balanced_subsample")
 """Weights of classes that are made from their shares: of all rows, or of a tree's."""

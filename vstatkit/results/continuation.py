@@ -24,7 +24,7 @@ from vstatkit.kernels.protocol import Predictive
 from vstatkit.results.aiming import aimed
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.sizes import ensemble_size
+from vstatkit.sampling.registry import ensemble_size
 from vstatkit.showing import short_repr
 
 if TYPE_CHECKING:

@@ -1,15 +1,77 @@
-"""What every subsample design is.
-
-A design is an immutable description; `members` and `counts` draw any range of
-learners on demand, always the same ones, so nothing of size B x n is kept.
-"""
+"""Subsample designs: which units each learner sees, and how often."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.sampling.counts import count_members, count_sparsely
+from vstatkit.native._engine import count_dense, count_sparse
+
+MIN_UNITS = 2
+
+
+def check_units(n: int, what: str = "observations") -> None:
+    """Refuse data with too few units to estimate a variance from."""
+    if n < MIN_UNITS:
+        raise ValueError(
+            f"a variance needs at least {MIN_UNITS} {what}; the data have {n}."
+        )
+
+
+def unit_codes(
+    clusters: pd.Series | None, index: pd.Index
+) -> tuple[Ints | None, pd.Index]:
+    """Code clusters; without them every observation is its own unit."""
+    if clusters is None:
+        return None, index
+    codes, levels = pd.factorize(clusters, sort=True)
+    check_units(len(levels), "clusters")
+    return codes.astype(np.int64), pd.Index(levels)
+
+
+SPARSE_BELOW = 1 / 9
+"""Share k/n below which a sparse product of the counts beats a dense one."""
+
+
+def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
+    """Count how often each of `n` units occurs in every row of `members`.
+
+    Parameters
+    ----------
+    members : ndarray of shape (L, k)
+        Unit indices drawn by each learner.
+    n : int
+        Number of units.
+    out : ndarray of shape (at least L, n), optional
+        Where dense counts are written: batches that share it save allocations.
+
+    Returns
+    -------
+    ndarray or csr_array of shape (L, n)
+        Sparse where most counts are zero.
+    """
+    L, k = members.shape
+    if k < SPARSE_BELOW * n:
+        return count_sparsely(members, n)
+    counts = np.empty((L, n)) if out is None else out[:L]
+    count_dense(np.ascontiguousarray(members), counts)
+    return counts
+
+
+def count_sparsely(members: Ints, n: int) -> Any:
+    """Count in sparse form, however many counts are zero."""
+    units, times, bounds = count_sparse(np.ascontiguousarray(members), n)
+    return sparse.csr_array((times, units, bounds), shape=(len(members), n))
+
+
+def dense(counts: Counts) -> NDArray[Any]:
+    """Convert counts to a dense array."""
+    return np.asarray(counts.toarray() if sparse.issparse(counts) else counts)
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,8 @@ from vstatkit.kernels.protocol import (
 from vstatkit.kernels.registry import build_kernel, factor_coding, keeps_intercept
 from vstatkit.kernels.training import Training
 from vstatkit.sampling.balanced import BalancedDesign
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign, check_units
 from vstatkit.sampling.registry import build_design
-from vstatkit.sampling.units import check_units
 from vstatkit.storage.fingerprints import describe, hash_arrays, hash_frame
 from vstatkit.studies.experiment import (
     Draw,

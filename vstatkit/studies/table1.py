@@ -11,7 +11,7 @@ from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.sampling.iid import IidDesign
-from vstatkit.sampling.sizes import subsample_size
+from vstatkit.sampling.registry import subsample_size
 from vstatkit.studies.data import Source
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 from vstatkit.studies.report import read_printed

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.sampling.counts import dense
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign, dense
 from vstatkit.variance.estimator import Source, VarianceComponents, VarianceEstimator
 from vstatkit.variance.formulas import (
     centred_pairs,

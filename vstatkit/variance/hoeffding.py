@@ -16,8 +16,7 @@ from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.kernels.kind import KernelKind
-from vstatkit.sampling.counts import count_members, dense
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import SubsampleDesign, count_members, dense
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.showing import short_repr
 from vstatkit.variance.noise import positive_mean

@@ -13,8 +13,7 @@ from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
 from vstatkit.native._engine import add_product
-from vstatkit.sampling.counts import SPARSE_BELOW, dense
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign, dense
 from vstatkit.showing import short_repr
 from vstatkit.variance.large_moments import Weights, is_wide, sum_powers
 
