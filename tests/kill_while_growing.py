@@ -20,8 +20,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
 from vstatkit.ensemble import evaluate
-from vstatkit.storage import kept
-from vstatkit.storage.learner_files import learner_files, read_sums, sums_files
+from vstatkit.storage import checkpoint
+from vstatkit.storage.checkpoint import learner_files, read_sums, sums_files
 
 KILLS = 4
 
@@ -61,7 +61,7 @@ def small_batches(n):
     evaluate.BATCH_SIZE = 4
     evaluate.BATCH_ENTRIES = 4 * n
     evaluate.ARRAY_ENTRIES = 4
-    kept.SAVE_SECONDS = 0.0
+    checkpoint.SAVE_SECONDS = 0.0
     os.fsync = lambda handle: None  # a process is killed here, not the machine
 
 

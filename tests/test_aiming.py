@@ -19,7 +19,7 @@ from vstatkit.kernels.trees import tree_kernel
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.storage.archive import read_archive, write_archive
-from vstatkit.storage.loading import known_arrays
+from vstatkit.storage.results_file import known_arrays
 from vstatkit.studies.laws import LAWS
 
 FORMULA = "y ~ x1 + x2 + x4"

@@ -14,7 +14,7 @@ from vstatkit.inference.estimate import weighted_mean
 from vstatkit.kernels.staged import Stages
 from vstatkit.results.sections import number_text
 from vstatkit.storage.archive import read_archive, write_archive
-from vstatkit.storage.loading import known_arrays
+from vstatkit.storage.results_file import known_arrays
 from vstatkit.variance.hoeffding import most_compared
 
 FORMULA = "y ~ a + b + c"

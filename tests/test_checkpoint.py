@@ -21,8 +21,8 @@ from tests.kill_while_growing import differing, numbers
 from vstatkit.cli import main
 from vstatkit.ensemble import evaluate as evaluation
 from vstatkit.ensemble.spread import LEAF
-from vstatkit.storage import kept, locks
-from vstatkit.storage.learner_files import learner_files, sums_files
+from vstatkit.storage import checkpoint, directory
+from vstatkit.storage.checkpoint import learner_files, sums_files
 from vstatkit.studies.run import run_experiment
 
 PROJECT = Path(__file__).parents[1]
@@ -39,7 +39,7 @@ def many_files(monkeypatch):
     """Batches of few learners, each in a file of its own."""
     monkeypatch.setattr(evaluation, "BATCH_SIZE", 10)
     monkeypatch.setattr(evaluation, "BATCH_ENTRIES", 10 * 80)
-    monkeypatch.setattr(kept, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
@@ -97,7 +97,7 @@ def test_a_kill_between_two_files_costs_the_last_of_them(
     data, tmp_path, monkeypatch, written
 ):
     """Learners whose sums are not written yet do not count."""
-    original = getattr(kept, written)
+    original = getattr(checkpoint, written)
     calls = []
 
     def dying(*arguments):
@@ -106,12 +106,12 @@ def test_a_kill_between_two_files_costs_the_last_of_them(
             raise KeyboardInterrupt
         original(*arguments)
 
-    monkeypatch.setattr(kept, written, dying)
+    monkeypatch.setattr(checkpoint, written, dying)
     with pytest.raises(KeyboardInterrupt):
         forest(data, checkpoint=tmp_path)
-    monkeypatch.setattr(kept, written, original)
+    monkeypatch.setattr(checkpoint, written, original)
     assert len(calls) == 5  # once more when everything is called off
-    monkeypatch.setattr(kept, "SAVE_SECONDS", 1000.0)  # files that end elsewhere
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 1000.0)  # files that end elsewhere
     assert same(forest(data, checkpoint=tmp_path), forest(data), data)
     edges = list(learner_files(tmp_path))
     assert [start for start, _ in edges] == [0, *(stop for _, stop in edges[:-1])]
@@ -423,13 +423,13 @@ def test_of_two_processes_one_is_refused(data, tmp_path):
         other.wait()
         other.stdout.close()
     # The lock has died with its holder: now it is the settings that differ.
-    assert (tmp_path / locks.LOCK).exists()
+    assert (tmp_path / directory.LOCK).exists()
     with pytest.raises(vs.CheckpointError, match="other settings"):
         forest(data, checkpoint=tmp_path)
 
 
 def test_two_calls_in_one_process_are_two(data, tmp_path):
-    with locks.locked(tmp_path):
+    with directory.locked(tmp_path):
         with pytest.raises(vs.CheckpointError, match="in use by this process"):
             forest(data, checkpoint=tmp_path)
         with pytest.raises(vs.CheckpointError, match="in use by this process"):
@@ -450,9 +450,9 @@ class Nothing:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="only forks inherit locks")
 def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
     """A worker that outlives a killed process keeps nobody out."""
-    monkeypatch.setattr(locks, "_release", lambda handle: None)
+    monkeypatch.setattr(directory, "_release", lambda handle: None)
     started, waiting = os.pipe(), os.pipe()
-    with locks.locked(tmp_path):
+    with directory.locked(tmp_path):
         child = os.fork()
         if child == 0:
             os.write(started[1], b"1")
@@ -460,7 +460,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
             os.read(waiting[0], 1)  # until the parent closes its end
             os._exit(0)
         assert os.read(started[0], 1) == b"1"
-    with locks.locked(tmp_path):
+    with directory.locked(tmp_path):
         pass
     for end in (*started, *waiting):
         os.close(end)
@@ -468,7 +468,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
 
 
 def test_a_lock_file_of_a_dead_process_keeps_nobody_out(data, tmp_path):
-    (tmp_path / locks.LOCK).write_text("1 elsewhere\n")
+    (tmp_path / directory.LOCK).write_text("1 elsewhere\n")
     forest(data, checkpoint=tmp_path)
 
 
@@ -484,7 +484,7 @@ def test_unfinished_files_are_removed(data, tmp_path):
     forest(data, checkpoint=tmp_path)
     left = {path.name for path in tmp_path.iterdir()}
     files = {"learners-00000000-60.npz", "sums-00000000.npz", "settings.json"}
-    assert left == {*files, locks.LOCK, "notes.tmp"}
+    assert left == {*files, directory.LOCK, "notes.tmp"}
 
 
 def test_the_command_goes_on(tmp_path, capsys):

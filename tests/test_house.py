@@ -37,11 +37,11 @@ Rooms of one line do not import from each other.
 
 DOORS = {
     ("vstatkit.results.bootstrap", "vstatkit.plots"),
-    ("vstatkit.results.bootstrap", "vstatkit.storage.repetitions"),
+    ("vstatkit.results.bootstrap", "vstatkit.storage.checkpoint"),
     ("vstatkit.results.comparison", "vstatkit.plots"),
     ("vstatkit.results.normality_check", "vstatkit.plots"),
     ("vstatkit.results.views", "vstatkit.report.writing"),
-    ("vstatkit.results.views", "vstatkit.storage.saving"),
+    ("vstatkit.results.views", "vstatkit.storage.results_file"),
 }
 """Methods of results that hand the results on, to be drawn, reported or saved."""
 

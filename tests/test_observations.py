@@ -27,7 +27,7 @@ from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.storage.archive import read_archive, write_archive
-from vstatkit.storage.loading import known_arrays
+from vstatkit.storage.results_file import known_arrays
 
 METHODS = ("local", "residuals", "jackknife+")
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 import vstatkit as vs
 from vstatkit.ensemble import bootstrap
 from vstatkit.exceptions import CheckpointError
-from vstatkit.storage.locks import locked
+from vstatkit.storage.directory import locked
 
 PROJECT = Path(__file__).parents[1]
 

@@ -17,7 +17,7 @@ from vstatkit.kernels.staged import Stages, with_stages
 from vstatkit.kernels.trees import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive
-from vstatkit.storage.loading import known_arrays
+from vstatkit.storage.results_file import known_arrays
 
 ALL = [
     {"trend": "linear"},

@@ -14,7 +14,7 @@ from vstatkit.ensemble import effects
 from vstatkit.kernels.trees import Tree, tree_kernel
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive
-from vstatkit.storage.loading import known_arrays
+from vstatkit.storage.results_file import known_arrays
 
 
 @pytest.fixture(scope="module")

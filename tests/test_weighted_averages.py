@@ -9,7 +9,7 @@ import vstatkit as vs
 from tests.ensembles import secant_ends
 from vstatkit.inference.population import row_influence
 from vstatkit.storage.archive import read_archive, write_archive
-from vstatkit.storage.loading import known_arrays
+from vstatkit.storage.results_file import known_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

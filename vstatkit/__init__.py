@@ -36,7 +36,7 @@ from vstatkit.results.fit_comparison import compare
 from vstatkit.results.prediction_results import PredictionResults
 from vstatkit.results.tabular import table
 from vstatkit.sampling.registry import register_design
-from vstatkit.storage.loading import load
+from vstatkit.storage.results_file import load
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.registry import register_variance
 

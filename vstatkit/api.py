@@ -60,8 +60,8 @@ from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.find import find_source, read_few
-from vstatkit.storage.fingerprints import describe
-from vstatkit.storage.kept import Checkpoint, kept_seed
+from vstatkit.storage.checkpoint import Checkpoint, kept_seed
+from vstatkit.storage.directory import describe
 
 
 def fit(

@@ -18,7 +18,7 @@ from vstatkit.exceptions import VstatkitError
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.shell import fitting
 from vstatkit.shell.words import in_shell_words
-from vstatkit.storage.files import write_whole
+from vstatkit.storage.archive import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
 

@@ -28,7 +28,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import build_design, ensemble_size
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import resolve_seed
-from vstatkit.storage.kept import Checkpoint, kept_learners
+from vstatkit.storage.checkpoint import Checkpoint, kept_learners
 from vstatkit.variance.registry import large_k_warning, resolved
 
 

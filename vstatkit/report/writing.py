@@ -11,7 +11,7 @@ from vstatkit.report.words import in_short, lead, outcome
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.notes import summary_notes
 from vstatkit.sources.store import check_directory
-from vstatkit.storage.files import write_text_whole
+from vstatkit.storage.archive import write_text_whole
 
 SUFFIXES = (".html", ".htm")
 

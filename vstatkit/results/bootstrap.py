@@ -179,9 +179,7 @@ def bootstrapped(
     checkpoint: str | PathLike[str] | None,
 ) -> Bootstrap:
     """Repeat a fit on resampled data; see `EnsembleResults.bootstrap`."""
-    from vstatkit.storage.repetitions import (  # noqa: PLC0415 rarely needed
-        kept_repetitions,
-    )
+    from vstatkit.storage.checkpoint import kept_repetitions  # noqa: PLC0415 rarely needed
 
     if isinstance(R, bool) or not isinstance(R, int | np.integer):
         raise TypeError(f"`R` must be a whole number; got {R!r}.")

@@ -136,7 +136,7 @@ class Views:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save as arrays and JSON; `vstatkit.load` reads it back."""
-        from vstatkit.storage.saving import save_results  # noqa: PLC0415 rarely needed
+        from vstatkit.storage.results_file import save_results  # noqa: PLC0415 rarely needed
 
         save_results(_results(self), path)
 

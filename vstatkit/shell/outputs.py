@@ -19,7 +19,7 @@ from vstatkit.results.sections import (
 )
 from vstatkit.results.summary import EnsembleSummary
 from vstatkit.shell.words import note_in_shell_words
-from vstatkit.storage.files import write_text_whole, write_whole
+from vstatkit.storage.archive import write_text_whole, write_whole
 
 Tables = Mapping[str, pd.DataFrame]
 """Estimates, effects and predictions, by these names."""

@@ -1,24 +1,209 @@
-"""Directories of checkpoints: whole files, and the settings that they were made with.
+"""Directories of checkpoints: locks, fingerprints of settings, complete files."""
 
-Every file is written under another name and moved into place, so a file that
-exists is complete. Settings are recorded with the numbers; numbers made with other
-settings are refused, not mixed in.
-"""
-
+import dataclasses
+import errno
+import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import socket
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from vstatkit.exceptions import CheckpointError
+from vstatkit._typing import Floats
+from vstatkit.exceptions import CheckpointError, VstatkitWarning
 from vstatkit.scratch import is_alive
-from vstatkit.storage.files import write_whole
+from vstatkit.storage.archive import write_whole
+
+LOCK = "lock"
+"""File that is locked. It stays there: only the system's lock counts."""
+
+TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
+"""What systems say of a lock that somebody else holds."""
+
+LOCKED_BYTE = 2**30
+"""Byte that is locked where locks are of bytes, beyond the text that others read."""
+
+_HELD: set[int] = set()
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep other processes, and other calls in this one, out of a directory.
+
+    The lock is the operating system's: it ends with the process, however that ends,
+    and a file that a dead process has left behind keeps nobody out.
+
+    Parameters
+    ----------
+    directory : Path
+        Made if it does not exist.
+
+    Raises
+    ------
+    CheckpointError
+        When the directory is in use; the message names the process.
+    """
+    handle = _open(directory)
+    _HELD.add(handle)
+    try:
+        try:
+            _acquire(handle)
+        except OSError as error:
+            if error.errno in TAKEN:
+                raise CheckpointError(_in_use(directory, handle)) from None
+            warnings.warn(
+                f"{directory} cannot be locked ({error.strerror}): its file system "
+                "has no locks. Let only one process use it at a time.",
+                VstatkitWarning,
+                stacklevel=3,
+            )
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()} {socket.gethostname()}\n".encode())
+        yield
+    finally:
+        if handle in _HELD:  # a forked process has closed it
+            _HELD.discard(handle)
+            _release(handle)
+            os.close(handle)
+
+
+def _open(directory: Path) -> int:
+    if directory.exists() and not directory.is_dir():
+        raise CheckpointError(
+            f"`checkpoint` must be a directory; {directory} is a file."
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    return os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def _in_use(directory: Path, handle: int) -> str:
+    process, _, host = os.read(handle, 300).decode(errors="replace").partition(" ")
+    who = f"process {process} on {host.strip()}" if process else "another process"
+    if process == str(os.getpid()) and host.strip() == socket.gethostname():
+        who = f"this process ({process})"
+    return (
+        f"the checkpoints in {directory} are in use by {who}. Wait for it to end, or "
+        "choose another directory."
+    )
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _acquire(handle: int) -> None:
+        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(handle, 0, os.SEEK_SET)
+
+    def _release(handle: int) -> None:
+        """Leave it to the system, which releases what is closed."""
+else:
+    import fcntl
+
+    def _acquire(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(handle: int) -> None:
+        """Release it at once, even if a process that is being forked has a copy."""
+        with suppress(OSError):  # there was no lock to be had
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _close_copies() -> None:
+    """Close what a forked process has inherited: it would hold the lock as well."""
+    while _HELD:
+        os.close(_HELD.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_copies)
+
+
+PRECISION = 2.0**40
+"""Inverse of the relative change that fingerprints see; machines differ by less."""
+
+
+def describe(thing: Any) -> str:
+    """Name a function, or show a value, without addresses in memory."""
+    if isinstance(thing, str):
+        return thing
+    if isinstance(thing, BaseEstimator):
+        given = sorted(thing.get_params(deep=False).items())
+        shown = ", ".join(f"{name}={_describe_inner(value)}" for name, value in given)
+        return f"{type(thing).__qualname__}({shown})"
+    if callable(thing) and not dataclasses.is_dataclass(thing):
+        return str(getattr(thing, "__qualname__", type(thing).__qualname__))
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))
+
+
+def _describe_inner(value: Any) -> str:
+    """Describe a parameter: an estimator, or steps of some, or anything."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_describe_inner(one) for one in value)}]"
+    return repr(value) if isinstance(value, str) else describe(value)
+
+
+def hash_arrays(arrays: Sequence[Floats]) -> str:
+    """Fingerprint numbers and shapes, to the digits that machines agree on."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(repr(array.shape).encode())
+        digest.update(_rounded(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def hash_frame(frame: pd.DataFrame, *, exactly: bool = False) -> str:
+    """Fingerprint names, kinds and values of columns, and levels that do not occur.
+
+    Numbers to the digits that machines agree on, or exactly.
+    """
+    digest = hashlib.sha256()
+    for name, column in frame.items():
+        kind = column.dtype
+        levels = list(kind.categories) if isinstance(kind, pd.CategoricalDtype) else []
+        digest.update(repr((name, str(kind), list(map(str, levels)))).encode())
+        if pd.api.types.is_float_dtype(kind):
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            digest.update((values if exactly else _rounded(values)).tobytes())
+        else:
+            rows = pd.util.hash_pandas_object(column, index=False, categorize=False)
+            digest.update(rows.to_numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _rounded(array: Floats) -> Floats:
+    mantissa, exponent = np.frexp(array)
+    with np.errstate(over="ignore"):  # the largest double may round to infinity
+        return np.ldexp(np.round(mantissa * PRECISION), exponent) + 0.0
+
+
+def hash_exactly(array: NDArray[Any]) -> str:
+    """Fingerprint every bit of an array, in the order that it has in memory."""
+    digest = hashlib.sha256(repr((array.shape, str(array.dtype))).encode())
+    columns = array.ndim > 1 and not array.flags.c_contiguous
+    digest.update(np.ascontiguousarray(array.T if columns else array).data)
+    return digest.hexdigest()[:16]
+
+
+def hash_table(table: Any) -> str:
+    """Fingerprint observations in rows: a frame, a Series or an array."""
+    if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
+        return hash_exactly(table)
+    return hash_frame(pd.DataFrame(table), exactly=True)
+
 
 MANIFEST = "settings.json"
 TEMPORARY = re.compile(

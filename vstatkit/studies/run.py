@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from vstatkit.storage.locks import locked
+from vstatkit.storage.directory import locked
 from vstatkit.studies.checkpoint import Checkpoints, stack
 from vstatkit.studies.experiment import Experiment, Record, check_seed
 from vstatkit.workers import in_parallel

@@ -34,7 +34,7 @@ from vstatkit.kernels.training import Training
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.design import SubsampleDesign, check_units
 from vstatkit.sampling.registry import build_design
-from vstatkit.storage.fingerprints import describe, hash_arrays, hash_frame
+from vstatkit.storage.directory import describe, hash_arrays, hash_frame
 from vstatkit.studies.experiment import (
     Draw,
     Record,

@@ -18,7 +18,7 @@ from vstatkit.api import fit
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.storage.fingerprints import hash_arrays, hash_frame
+from vstatkit.storage.directory import hash_arrays, hash_frame
 from vstatkit.studies.experiment import (
     Draw,
     Record,

@@ -1,22 +1,22 @@
-"""Load saved results; what a file says is checked before it is used.
-
-A file may be damaged, or made to do harm. Nothing in it is executed, and
-anything wrong with it raises a `FileError`.
-"""
+"""Save results to a file, and load them again."""
 
 import dataclasses
+import warnings
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Counts, Floats
+from vstatkit.ensemble.errors import Errors
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
-from vstatkit.exceptions import FileError
+from vstatkit.ensemble.spread import Spread
+from vstatkit.exceptions import FileError, VstatkitError, VstatkitWarning
 from vstatkit.formula.factors import CODINGS
 from vstatkit.formula.parse import Recipe
 from vstatkit.formula.parsed import ParsedFormula
@@ -27,11 +27,16 @@ from vstatkit.inference.intervals import (
     prediction_tails,
 )
 from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.registry import CODECS
+from vstatkit.kernels.registry import CODECS, codec_of
 from vstatkit.kernels.stored_stages import STAGED_CODEC
+from vstatkit.kernels.stored_trees import TREE_CODEC
+from vstatkit.kernels.trees import StoredTreeKernel
 from vstatkit.packing import (
     check,
     only,
+    pack,
+    pack_frame,
+    pack_index,
     take,
     take_floats,
     take_size,
@@ -44,12 +49,343 @@ from vstatkit.results.beyond import with_typical
 from vstatkit.results.contrast_results import as_contrast
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
-from vstatkit.storage.archive import Arrays, read_archive
-from vstatkit.storage.designs import unpack_design
-from vstatkit.storage.errors import ERROR_ARRAYS, unpack_errors
-from vstatkit.storage.saving import CENTRE, FORMAT
+from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.given import GivenDesign
+from vstatkit.sampling.registry import DESIGNS
+from vstatkit.sources.store import check_directory
+from vstatkit.storage.archive import Arrays, read_archive, write_archive
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import resolved
+
+PREFIX = "spread_"
+"""What the names of the arrays of these trees begin with."""
+
+ERROR_ARRAYS = ("errors", *(PREFIX + name for name in TREE_CODEC.arrays))
+"""Arrays of errors in a file."""
+
+SPREAD_FIELDS = ("n_trees", "least", *TREE_CODEC.fields)
+
+
+def pack_errors(results: EnsembleResults, arrays: Arrays) -> dict[str, Any] | None:
+    """Write errors: sizes, units, masses, and classes or expected sizes, in rows.
+
+    Of no use without learners, for which limits of new observations would be.
+    """
+    errors = results.out_of_bag_errors
+    if errors is None or (errors.codes is None and errors.spread is None):
+        return None
+    last = errors.expected if errors.codes is None else errors.codes
+    table = (errors.sizes, errors.units, errors.masses, last)
+    arrays["errors"] = np.array(table, dtype=np.float64)
+    spread = errors.spread
+    if spread is None:
+        return {"spread": None}
+    trees: dict[str, Any] = {name: None for name in TREE_CODEC.fields}
+    if spread.trees:
+        trees, stacked = TREE_CODEC.pack(spread.kernel, spread.trees)
+        arrays.update({PREFIX + name: one for name, one in stacked.items()})
+    return {"spread": {"n_trees": len(spread.trees), "least": spread.least, **trees}}
+
+
+def unpack_errors(
+    packed: Any, arrays: Arrays, n: int, predictor: Predictor | None
+) -> Errors | None:
+    """Read what `pack_errors` wrote, for a design of n units."""
+    if packed is None:
+        return None
+    only(packed, ("spread",), "`errors`")
+    if predictor is None:
+        raise FileError("it has errors, but no learners.")
+    table = take_floats(arrays, "errors", 2)
+    check(table.shape[0] == 4 and table.shape[1] > 0, "errors are missing.")
+    sizes, units, masses, last = table
+    whole = (units == np.floor(units)) & (units >= 0) & (units < n)
+    check(whole.all(), "an error belongs to no unit.")
+    check((masses > 0).all(), "an error has no mass.")
+    kernel, numbers = predictor.kernel, units.astype(np.int64)
+    if kernel.n_classes is not None:
+        check(packed["spread"] is None, "errors of classes have no spread.")
+        codes = np.isin(last, np.arange(kernel.n_classes))
+        check(codes.all(), "an error is of no class.")
+        check(((sizes >= 0) & (sizes <= 1)).all(), "an error is no probability.")
+        return Errors(sizes, numbers, masses, last.astype(np.int64))
+    check((last > 0).all(), "an expected error is not positive.")
+    spread = _unpack_spread(packed["spread"], arrays, kernel.n_features)
+    return Errors(sizes, numbers, masses, None, last, spread)
+
+
+def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> Spread:
+    only(packed, SPREAD_FIELDS, "`spread`")
+    T, least = take_size(packed, "n_trees", 0), take(packed, "least", float)
+    check(0 < least < np.inf, "the least expected error is not positive.")
+    if T == 0:
+        return Spread(StoredTreeKernel(p, None, 0.0, 1.0), [], least)
+    check(packed["n_classes"] is None, "expected errors are no classes.")
+    own = {name: arrays.pop(PREFIX + name, None) for name in TREE_CODEC.arrays}
+    found = {name: array for name, array in own.items() if array is not None}
+    kernel, trees = TREE_CODEC.unpack(packed, found, T, p)
+    return Spread(cast("StoredTreeKernel", kernel), trees, least)
+
+
+FORMAT = 8
+"""Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
+out-of-bag errors of single observations, and no stages of learners, 5 no names of
+weights and groups, 6 no other learners that estimates come from, 7 no coding of
+factors that treats all levels alike, no tails, no effective number of observations and
+no notes on the data."""
+
+CENTRE = "centre_"
+"""What the names of the arrays of these other learners begin with."""
+
+DESIGN_FIELDS = ("n", "k", "replace", "seed")
+
+
+def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
+    """Save results to a file that `load` reads.
+
+    Learners are saved where they are trees or coefficients, with the columns
+    that the formula reads; other learners are left out, with a warning. If this is
+    killed or out of space, an old file of the same name stays as it was.
+    """
+    check_directory(path)
+    if results.points is not None:
+        raise ValueError(
+            "standard errors for a population rest on the rows that were averaged, "
+            "which files of results do not hold. Save the table (`frame.to_csv(...)`) "
+            "or the results that were averaged."
+        )
+    arrays: Arrays = {"values": results.values}
+    if results.null is not None:
+        arrays["null"] = np.asarray(results.null, dtype=np.float64)
+    if results.limit is not None:
+        arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
+    if results.support is not None:
+        known = results.support
+        arrays["support"] = _rows(known.low, known.high, known.nobs, known.average)
+    if results.tails is not None:
+        tails = results.tails
+        # Files hold no infinite numbers: where there is no end it is missing.
+        ends = [np.where(np.isinf(end), np.nan, end) for end in (tails.low, tails.high)]
+        arrays["tails"] = _rows(tails.error, tails.skew, *ends)
+    if isinstance(results.reference, np.ndarray):  # frames belong to trees in R
+        arrays["reference"] = results.reference
+    if results.orders is not None:
+        arrays["orders"] = np.array(dataclasses.astuple(results.orders))
+    predictor = _pack_predictor(kept_predictor(results), arrays)
+    document = {
+        "format": FORMAT,
+        "variance": results.variance,
+        "kind": results.kind.name,
+        "labels": pack_index(results.labels),
+        "units": pack_index(results.units),
+        "info": _pack_info(results.info, arrays),
+        "design": _pack_design(results.design, arrays),
+        "effects": _pack_effects(results.effect_values, arrays),
+        "scores": _pack_scores(results.scores, arrays),
+        "predictor": predictor,
+        "errors": None if predictor is None else pack_errors(results, arrays),
+    }
+    write_archive(path, document, arrays)
+
+
+def _rows(*numbers: Any) -> Floats:
+    """Put numbers for all estimates, or for each, into rows of the same length."""
+    rows = np.broadcast_arrays(*(np.atleast_1d(one) for one in numbers))
+    return np.array(rows, dtype=np.float64)
+
+
+def kept_predictor(results: EnsembleResults) -> Predictor | None:
+    """Return what predicts; None where learners were not kept."""
+    predictor = results.predictor
+    whole = predictor is not None and predictor.n_kept == results.B
+    return predictor if whole else None
+
+
+def _pack_info(info: ModelInfo, arrays: Arrays) -> dict[str, Any]:
+    packed = dataclasses.asdict(dataclasses.replace(info, typical=None))
+    if info.typical is not None:
+        packed["typical"], arrays["typical_numbers"] = pack_frame(info.typical)
+    return packed
+
+
+def _pack_design(design: SubsampleDesign, arrays: Arrays) -> dict[str, Any]:
+    if not isinstance(design, GivenDesign):
+        fields = dataclasses.asdict(design)
+        return {"name": design.name, "fields": {n: pack(v) for n, v in fields.items()}}
+    table = sparse.csr_array(design.table)
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    arrays["counts_data"] = table.data
+    arrays["counts_indices"] = table.indices
+    arrays["counts_indptr"] = table.indptr
+    if design.labels is not None:
+        arrays["counts_groups"] = np.asarray(design.labels, dtype=np.int64)
+    fields = {name: pack(getattr(design, name)) for name in DESIGN_FIELDS}
+    return {"name": "given", "fields": fields, "sparse": sparse.issparse(design.table)}
+
+
+def _pack_effects(
+    effects: EffectValues | None, arrays: Arrays
+) -> dict[str, Any] | None:
+    if effects is None:
+        return None
+    arrays["effects"] = effects.values
+    settings = effects.frame.map(pack)
+    return {
+        "from": settings["from"].to_list(),
+        "to": settings["to"].to_list(),
+        "index": pack_index(effects.frame.index),
+        "left_out": list(effects.left_out),
+        "n_beyond": effects.n_beyond,
+    }
+
+
+def _pack_scores(scores: Scores | None, arrays: Arrays) -> dict[str, Any] | None:
+    if scores is None:
+        return None
+    arrays["residuals"] = scores.residuals
+    return {"table": scores.table, "n_scored": scores.n_scored}
+
+
+def _pack_predictor(
+    predictor: Predictor | None, arrays: Arrays
+) -> dict[str, Any] | None:
+    if predictor is None:
+        return None
+    if predictor.coding is None:
+        _warn_left_out("the ensemble was fitted by another package.")
+        return None
+    recipe = predictor.coding.recipe
+    try:
+        recipe.rebuild()
+        frame, numbers = pack_frame(recipe.frame)
+    except VstatkitError as error:
+        _warn_left_out(
+            f"the formula cannot be read again without this session: {error}"
+        )
+        return None
+    packed = {
+        "formula": recipe.formula,
+        "frame": frame,
+        "intercept": recipe.intercept,
+        "factors": recipe.factors,
+        "columns": None if recipe.columns is None else list(recipe.columns),
+        "missing": recipe.missing,
+        "classes": None
+        if predictor.classes is None
+        else [pack(one) for one in predictor.classes],
+    }
+    codec = codec_of(predictor.kernel)
+    if codec is None:
+        _warn_left_out("they could only be pickled.")
+        return None
+    fields, packed_learners = codec.pack(predictor.kernel, predictor.learners)
+    arrays.update(packed_learners, frame_numbers=numbers)
+    centre = _pack_centre(predictor.centre, arrays)
+    return {**packed, "kind": codec.name, **fields, "centred_at": centre}
+
+
+def _pack_centre(centre: Predictor | None, arrays: Arrays) -> dict[str, Any] | None:
+    if centre is None:
+        return None
+    fields, learners = STAGED_CODEC.pack(centre.kernel, centre.learners)
+    arrays.update({CENTRE + name: one for name, one in learners.items()})
+    return {"kind": STAGED_CODEC.name, **fields}
+
+
+def _warn_left_out(reason: str) -> None:
+    warnings.warn(
+        f"saved without the learners: {reason} All estimates are kept; the loaded "
+        "results cannot predict new data.",
+        VstatkitWarning,
+        stacklevel=5,
+    )
+
+
+MAX_DRAWN = 10**8
+"""Units in one subsample."""
+
+MAX_CHOSEN = 20
+"""Choices in a complete design: with more there are over a million subsamples."""
+
+MAX_DENSE = 2**28
+"""Entries of a table of counts that is written out."""
+
+
+def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
+    """Read a design that fits B learners."""
+    name = take(packed, "name", str)
+    if name == GivenDesign.name:
+        return _unpack_given(packed, arrays, B)
+    kinds: dict[str, type[Any]] = {**DESIGNS, CompleteDesign.name: CompleteDesign}
+    check(name in kinds, "its design is not known.")
+    only(packed, ("name", "fields"), "`design`")
+    fields = packed["fields"]
+    options = [one.name for one in dataclasses.fields(kinds[name])]
+    only(fields, options, "`design`")
+    kept = {o: take_size(fields, o, 1) for o in options if o not in DESIGN_FIELDS}
+    common = _common_fields(fields)
+    if name == CompleteDesign.name:
+        n, k, replace = common["n"], common["k"], common["replace"]
+        chosen = min(k, n - 1) if replace else min(k, n - k)
+        check(chosen <= MAX_CHOSEN, "a complete design would be too large.")
+        complete = CompleteDesign(**common)
+        check(complete.n_subsamples == B, "the design has more learners, or fewer.")
+        return complete
+    design: SubsampleDesign = kinds[name](**common, **kept)
+    check(design.sized(B) == design, "the design has more learners, or fewer.")
+    return design
+
+
+def _common_fields(fields: Any) -> dict[str, Any]:
+    return {
+        "n": take_size(fields, "n", 2),
+        "k": take_size(fields, "k", 1, MAX_DRAWN),
+        "replace": take(fields, "replace", bool),
+        "seed": take_size(fields, "seed", 0, 2**64 - 1),
+    }
+
+
+def _unpack_given(packed: Any, arrays: Arrays, B: int) -> GivenDesign:
+    only(packed, ("name", "fields", "sparse"), "`design`")
+    only(packed["fields"], DESIGN_FIELDS, "`design`")
+    common = _common_fields(packed["fields"])
+    table = _unpack_counts(arrays, B, common["n"])
+    sums = np.asarray(table.sum(axis=1))
+    check((sums == common["k"]).all(), "the counts do not add up to k.")
+    repeats = common["replace"] or table.data.max() <= 1
+    check(repeats, "a unit was drawn twice without replacement.")
+    labels = arrays.pop("counts_groups", None)
+    if labels is not None:
+        fits = labels.dtype == np.int64 and labels.shape == (B,)
+        check(fits and (labels >= 0).all(), "groups and learners differ.")
+    if not take(packed, "sparse", bool):
+        check(B * common["n"] <= MAX_DENSE, "the table of counts is too large.")
+        return GivenDesign(**common, table=table.toarray(), labels=labels)
+    return GivenDesign(**common, table=table, labels=labels)
+
+
+def _unpack_counts(arrays: Arrays, B: int, n: int) -> Counts:
+    """Read sparse counts; compiled code trusts their structure."""
+    names = ("counts_data", "counts_indices", "counts_indptr")
+    for name in names:
+        check(name in arrays, f"the array {name!r} is missing.")
+    data, indices, indptr = (arrays.pop(name) for name in names)
+    check(data.dtype.kind in "biuf" and data.ndim == 1, "counts are no numbers.")
+    whole = indices.dtype.kind == indptr.dtype.kind == "i"
+    check(whole and indices.ndim == indptr.ndim == 1, "counts are at no places.")
+    check(indptr.shape == (B + 1,), "counts and learners differ in number.")
+    check(indptr[0] == 0 and (np.diff(indptr) >= 0).all(), "counts are out of order.")
+    check(indptr[-1] == data.size == indices.size, "counts are missing.")
+    check(((indices >= 0) & (indices < n)).all(), "a count is of no unit.")
+    good = np.isfinite(data).all() and (data >= 0).all() and (data % 1 == 0).all()
+    check(good, "counts must be whole numbers.")
+    table = sparse.csr_array((data, indices, indptr), shape=(B, n))
+    check(table.has_canonical_format, "a count is there twice.")
+    return table
+
 
 ARRAYS = (
     *("values", "null", "limit", "support", "tails", "effects", "residuals"),
