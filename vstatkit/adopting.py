@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator
 from vstatkit.ensemble.adopted import AdoptedEnsemble, adopt
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import Query, build_query, effect_values
-from vstatkit.forest.base import Forest
-from vstatkit.forest.reading import check_response
+from vstatkit.forest.base import Forest, check_response
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.tabled import parsed_table

@@ -16,7 +16,7 @@ from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
 from vstatkit.ensemble.serial import find_serial_dependence
-from vstatkit.forest.parameters import check_workers
+from vstatkit.forest.base import check_workers
 from vstatkit.formula.data_checks import (
     find_copies,
     find_leaks,

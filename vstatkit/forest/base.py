@@ -3,17 +3,20 @@
 import copy
 import inspect
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from vstatkit._typing import Floats, Ints
+from vstatkit._typing import Floats, Ints, Labels
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.forests import (
     grow_forest,
@@ -23,25 +26,15 @@ from vstatkit.ensemble.forests import (
     why_no_errors,
 )
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.query import build_query
+from vstatkit.ensemble.reading import OwnLearners
 from vstatkit.ensemble.scores import Scores, score
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.forest.answers import results_of
-from vstatkit.forest.dependence import Dependence
-from vstatkit.forest.parameters import (
-    check_flag,
-    check_names,
-    check_tree_number,
-    check_workers,
-    rows_per_tree,
-)
-from vstatkit.forest.reading import (
-    check_distinct_names,
-    check_response,
-    telling_of_text,
-)
-from vstatkit.forest.training import Trained
-from vstatkit.forest.trees import Trees
+from vstatkit.forest.partial_dependence import Dependence
 from vstatkit.formula.data_checks import unobserved_finding, warn_of
+from vstatkit.formula.frames import nearest
+from vstatkit.formula.observations import response_name
+from vstatkit.formula.tabled import parsed_table
 from vstatkit.inference.estimate import Estimation
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import (
@@ -50,22 +43,440 @@ from vstatkit.inference.intervals import (
     value_limit,
 )
 from vstatkit.inference.precision import scale_share
-from vstatkit.kernels.evaluation import Evaluation
+from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.levels import Factors
 from vstatkit.kernels.staged import STAGE_OPTIONS, stored, with_stages
 from vstatkit.kernels.tree_options import TREE_OPTIONS
 from vstatkit.kernels.trees import TreeKernel, tree_kernel
-from vstatkit.results.beyond import (
-    typical_estimates,
-    typical_support,
-    typical_tails,
-)
+from vstatkit.results.aiming import aim_of
+from vstatkit.results.assembling import assembled
+from vstatkit.results.beyond import typical_estimates, typical_support, typical_tails
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.model_info import ModelInfo
 from vstatkit.results.rows import average_orders
+from vstatkit.sampling.design import check_size
 from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.registry import subsample_size
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning
+
+
+class Trees(list[Any]):
+    """Fitted trees.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(50, rng=1)
+    >>> forest = vs.ForestRegressor(3, max_leaf_nodes=4, random_state=1)
+    >>> forest.fit(data[["x1", "x2"]], data["y"]).estimators_
+    <3 trees of 4 to 4 leaves>
+    """
+
+    def __repr__(self) -> str:
+        leaves = [int(np.sum(tree.nodes["feature"] < 0)) for tree in self]
+        span = f" of {min(leaves)} to {max(leaves)} leaves" if leaves else ""
+        return f"<{len(self)} trees{span}>"
+
+
+def check_one_response(y: Any, wrapper: str) -> None:
+    """Refuse several responses at once."""
+    shape = np.asarray(y).shape
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"`y` must have one column; got {shape[1]}. Each response needs a forest "
+            f"of its own: use sklearn.multioutput.{wrapper}(forest), or fit one forest "
+            "to each column."
+        )
+
+
+def check_response(y: Any, *, numeric: bool) -> None:
+    """Refuse responses with missing values; and text, where numbers are needed."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "OUSf" or values.ndim == 0:
+        return
+    column = pd.Series(values.reshape(len(values), -1)[:, 0])
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise ValueError(
+            f"`y` must not have missing values; row {missing[0]} has one, and "
+            f"{missing.size} of {len(values)} rows in all. Leave such rows out. "
+            "(Input contains NaN.)"
+        )
+    text = [one for one in column if isinstance(one, str)]
+    if numeric and text and not _all_numbers(column):
+        raise ValueError(
+            f"`y` must be numeric; got text such as {str(text[0])!r}. Use "
+            "ForestClassifier for classes."
+        )
+
+
+def _all_numbers(column: pd.Series) -> bool:
+    return bool(pd.to_numeric(column, errors="coerce").notna().all())
+
+
+def check_distinct_names(X: Any) -> None:
+    """Refuse a frame in which several columns have one name."""
+    if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
+        twice = X.columns[X.columns.duplicated()][0]
+        raise ValueError(
+            f"column names must be unique; {twice!r} occurs "
+            f"{int((X.columns == twice).sum())} times in `X`. Rename such columns, or "
+            "keep the first of each: X.loc[:, ~X.columns.duplicated()]."
+        )
+
+
+@contextmanager
+def telling_of_text(X: Any) -> Iterator[None]:
+    """Say which column of a frame holds text, and what to do, where reading fails."""
+    try:
+        yield
+    except ValueError as error:
+        if not isinstance(X, pd.DataFrame) or "could not convert" not in str(error):
+            raise
+        texts = [name for name, column in X.items() if _is_text(column)]
+        if not texts:
+            raise
+        name = texts[0]
+        said = (
+            f"column {name!r} holds text, which is no number. Make it categorical, "
+            f"X.astype({{{name!r}: 'category'}}), and set "
+            "categorical_features='from_dtype'; or encode it, as by OneHotEncoder."
+        )
+        if isinstance(X[name].dtype, pd.CategoricalDtype):
+            said = (
+                f"column {name!r} is categorical, and `categorical_features` does not "
+                "name it. Set categorical_features='from_dtype', which takes all "
+                f"categorical columns, or list it: [{name!r}]; or encode it, as by "
+                "OneHotEncoder."
+            )
+        raise ValueError(said) from error
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Tell whether some value of a column cannot be read as a number."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return False
+    values = pd.Series(column.to_numpy(dtype=object))
+    known = values[values.notna()]
+    return bool(pd.to_numeric(known, errors="coerce").isna().any())
+
+
+BALANCED = ("balanced", "balanced_subsample")
+"""Weights of classes that are made from their shares: of all rows, or of a tree's."""
+
+
+OTHER_NAMES = {
+    "B": "n_estimators",
+    "k": "max_samples",
+    "mtry": "max_features",
+    "n_trees": "n_estimators",
+    "ntree": "n_estimators",
+    "num_trees": "n_estimators",
+    "replace": "bootstrap",
+    "rng": "random_state",
+    "seed": "random_state",
+}
+"""What other libraries, and `fit`, call some parameters."""
+
+
+def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Refuse parameters that there are not.
+
+    Examples
+    --------
+    >>> check_names("Forest", ["n_estimators"], {"n_estimators": 5})
+    """
+    for name in given:
+        if name in known:
+            continue
+        other = OTHER_NAMES.get(name)
+        meant = f"; here it is called {other!r}." if other else nearest(name, known)
+        raise TypeError(
+            f"{kind} has no parameter {name!r}{meant} It takes {', '.join(known)}."
+        )
+
+
+def check_tree_number(given: Any) -> None:
+    """Refuse what is no number of trees."""
+    if given != "auto" and not (is_whole(given) and int(given) >= 1):
+        raise ValueError(
+            "`n_estimators` must be 'auto' or a whole number, at least 1; got "
+            f"{given!r}."
+        )
+
+
+def check_flag(name: str, given: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(given, bool | np.bool_):
+        raise TypeError(f"`{name}` must be True or False; got {given!r}.")
+
+
+def check_workers(n_jobs: Any) -> None:
+    """Refuse what joblib cannot count."""
+    if n_jobs is not None and not (is_whole(n_jobs) and int(n_jobs) != 0):
+        raise ValueError(
+            "`n_jobs` must be None or a whole number other than 0 (-1 for all "
+            f"processors); got {n_jobs!r}."
+        )
+
+
+def is_whole(given: Any) -> bool:
+    """Tell whole numbers; True and False are none.
+
+    Examples
+    --------
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)
+
+
+def rows_per_tree(max_samples: Any, n: int, *, replace: bool) -> int:
+    """Count the rows that a tree sees."""
+    if max_samples is None:
+        return n
+    try:
+        size = subsample_size(max_samples, n)
+        check_size(n, size, replace=replace)
+    except (TypeError, ValueError) as error:
+        bound = "" if replace else f" that is at most {n}"
+        raise type(error)(
+            "`max_samples` must be None, a number of rows of at least 1"
+            f"{bound}, or a fraction of them in (0, 1]; got {max_samples!r}."
+        ) from error
+    return size
+
+
+def weights_of_classes(
+    class_weight: Any, classes: Sequence[Any] | NDArray[Any], codes: Ints
+) -> Floats | None:
+    """Weigh every row by its class; None where all weigh the same.
+
+    Parameters
+    ----------
+    class_weight : mapping, "balanced", "balanced_subsample" or None
+        Weights by label, classes that are not named having one; or n / (K n_c) for
+        the n_c rows of each of K classes. Those of a tree's own rows are left to the
+        tree.
+    classes : sequence of length K
+        Labels.
+    codes : ndarray of shape (n,)
+        Class of every row.
+
+    Examples
+    --------
+    >>> weights_of_classes({"a": 2}, ["a", "b"], np.array([0, 1, 1]))
+    array([2., 1., 1.])
+    >>> weights_of_classes("balanced", ["a", "b"], np.array([0, 1, 1]))
+    array([1.5 , 0.75, 0.75])
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight in BALANCED:
+        if class_weight != "balanced":
+            return None
+        counts = np.bincount(codes, minlength=len(classes))
+        return np.asarray((codes.size / (len(classes) * counts))[codes])
+    if not isinstance(class_weight, Mapping):
+        raise TypeError(
+            "`class_weight` must be 'balanced', 'balanced_subsample', a dict of "
+            f"weights by label, or None; got {class_weight!r}."
+        )
+    known = list(classes)
+    for label, weight in class_weight.items():
+        if label not in known:
+            raise ValueError(
+                f"`class_weight` names {label!r}, which is no class of `y`"
+                f"{nearest(str(label), [str(one) for one in known])} They are "
+                f"{', '.join(repr(one) for one in np.asarray(classes).tolist())}."
+            )
+        number = isinstance(weight, float | int | np.number)
+        if not (number and 0 <= weight < np.inf):
+            raise ValueError(
+                "`class_weight` must hold finite numbers of at least 0; got "
+                f"{weight!r} for {label!r}."
+            )
+    by_class = np.array([float(class_weight.get(one, 1.0)) for one in known])
+    return np.asarray(by_class[codes])
+
+
+DATA = {"X": "`X`", "y": "`y`", "weights": "the weights"}
+"""Fields of a kernel that are data, in words."""
+
+SAME_DATA = ("centre", "scale", "n_classes", "n_features")
+"""Fields that follow from the data."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a forest was grown from.
+
+    Attributes
+    ----------
+    kernel : TreeKernel
+        Holds the data and the options of the trees.
+    design : IidDesign
+        Which rows each tree saw.
+    oob : OutOfBag or None
+        Out-of-bag sums of all trees, if scores were asked for.
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    units : Index of length n
+        Labels of the rows.
+    response : str
+        Name of the response.
+    """
+
+    kernel: TreeKernel
+    design: IidDesign
+    oob: OutOfBag | None
+    y: Floats
+    units: Labels
+    response: str
+
+    def difference(self, kernel: TreeKernel, design: IidDesign) -> str | None:
+        """Name what differs between this fit and another; None if nothing does."""
+        return next(self._differences(kernel, design), None)
+
+    def _differences(self, other: TreeKernel, design: IidDesign) -> Iterator[str]:
+        mine = self.kernel
+        if mine.X.shape != other.X.shape:
+            yield DATA["X"]
+        if type(mine) is not type(other):
+            yield "`trend` or `boost`"
+        for one in fields(mine):
+            known = one.name in (*DATA, *SAME_DATA, "options")
+            if not known and getattr(mine, one.name) != getattr(other, one.name):
+                yield f"`{_PARAMETERS.get(one.name, one.name)}`"
+        for name, value in mine.options.items():
+            if other.options[name] != value:
+                yield f"`{_PARAMETERS.get(name, name)}`"
+        if (self.design.k, self.design.replace) != (design.k, design.replace):
+            yield "`max_samples` or `bootstrap`"
+        for name, words in DATA.items():
+            if not _same(getattr(mine, name), getattr(other, name)):
+                yield words
+
+
+_PARAMETERS = {
+    "random": "splitter",
+    "loss": "criterion",
+    "balanced": "class_weight",
+    "levels": "categorical_features",
+    "stages": "trend` or `boost",
+}
+"""What users call some options of the grower."""
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other, equal_nan=True)
+
+
+def results_of(
+    trained: Trained,
+    learners: Sequence[Any],
+    *,
+    name: str,
+    names: Sequence[str],
+    factors: Factors,
+    classes: Sequence[Any] | None,
+    variance: str,
+    n_jobs: int | None,
+) -> EnsembleResults:
+    """Make results of a fitted forest: at the typical row, with effects.
+
+    Parameters
+    ----------
+    trained : Trained
+        What the forest was grown from.
+    learners : sequence
+        Its trees.
+    name : str
+        What the summary calls it.
+    names : sequence of str
+        Names of the features.
+    factors : Factors
+        Those that are unordered factors.
+    classes : sequence or None
+        Class labels.
+    variance : str
+        Variance estimator, as in `fit`.
+    n_jobs : int or None
+        Threads.
+    """
+    kernel, design = trained.kernel, trained.design.sized(len(learners))
+    features = features_frame(kernel.X, names, factors, trained.units)
+    parsed = parsed_table(
+        features, trained.y, response=trained.response, classes=classes
+    )
+    query = build_query(kernel, parsed, None)
+    assert query.rows is not None  # trees predict
+    task = Task(kernel, design, query.rows, None, keep=True)
+    predictor = Predictor(kernel, list(learners), None, None, n_jobs)
+    oob = out_of_bag(predictor, task) if trained.oob is None else trained.oob
+    evaluation = Evaluation(predictor.values(query.rows), list(learners), oob)
+    info = ModelInfo(
+        title="Forest Results",
+        response=response_name(parsed),
+        formula=f"{parsed.response} ~ .",
+        kernel=name,
+        nobs=len(parsed.y),
+        typical=parsed.typical,
+        ranges=parsed.coding.ranges(parsed.frame),
+        aim=aim_of(kernel, None),
+        weights=None if kernel.weights is None else "given",
+        weights_in_column=False,
+    )
+    results = assembled(
+        task,
+        design,
+        evaluation.with_moves(len(query.labels)),
+        query,
+        info=info,
+        units=trained.units,
+        method=tree_variance(variance, design),
+        n_jobs=n_jobs,
+        progress=False,
+        parsed=parsed,
+    )
+    assert results.predictor is not None
+    named = replace(results.predictor, columns=tuple(names))
+    return replace(results, predictor=named)
+
+
+def features_frame(
+    X: Floats, names: Sequence[str], factors: Factors, index: Any
+) -> pd.DataFrame:
+    """Write coded features with their names, factors with their categories."""
+    frame = pd.DataFrame(X, index, list(names))
+    for place in factors.places:
+        column = frame.iloc[:, place]
+        codes = column.fillna(-1).to_numpy().astype(np.int64)
+        if codes.min() < 0:
+            raise ValueError(
+                f"results need factors without missing values; {names[place]!r} has "
+                f"{int((codes < 0).sum())}. Make missing a level of its own, or use "
+                "predict(X, return_std=True), which takes them."
+            )
+        levels = factors.categories.get(place, pd.RangeIndex(1 + codes.max()))
+        frame[names[place]] = pd.Categorical.from_codes(codes, levels)
+    return frame
+
+
+def out_of_bag(predictor: Predictor, task: Task) -> OutOfBag:
+    """Predict the rows that each tree left out, as a fit that scores them does."""
+    X = predictor.kernel.X  # type: ignore[attr-defined]  # trees with their data
+    some = task.oob_rows(len(X))
+    rows = np.arange(len(X)) if some is None else some
+    nothing = sparse.csr_array((1, rows.size))
+    found = predictor.sums(X[rows], nothing, OwnLearners(task.design, rows))
+    times = np.asarray(found.times).reshape(-1)
+    return OutOfBag(np.asarray(found.total), times, some)
+
 
 OOB_ATTRIBUTES = (
     "oob_score_",

@@ -8,9 +8,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from vstatkit._typing import Floats
-from vstatkit.forest.base import PARAMETERS, Forest
-from vstatkit.forest.parameters import weights_of_classes
-from vstatkit.forest.reading import check_one_response
+from vstatkit.forest.base import (
+    PARAMETERS,
+    Forest,
+    check_one_response,
+    weights_of_classes,
+)
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.weights import row_weights
 from vstatkit.options import with_advice

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from vstatkit._typing import Floats
-from vstatkit.forest.base import Forest
-from vstatkit.forest.reading import check_one_response
+from vstatkit.forest.base import Forest, check_one_response
 from vstatkit.kernels.weights import row_weights
 
 

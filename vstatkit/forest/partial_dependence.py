@@ -1,4 +1,4 @@
-"""Partial dependence of a fitted forest, as scikit-learn's users know it."""
+"""Partial dependence of a fitted forest, with scikit-learn's interface."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
