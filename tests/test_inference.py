@@ -15,9 +15,10 @@ from vstatkit.inference import estimate as inference
 from vstatkit.inference.bands import band_critical_values, simultaneous_critical_value
 from vstatkit.inference.covariance import covariance
 from vstatkit.inference.estimate import ensemble_mean, estimate, held, join_estimates
-from vstatkit.inference.estimates import Estimates, check_alpha, ratio, two_sided
+from vstatkit.inference.estimates import Estimates, ratio, two_sided
 from vstatkit.inference.stabilise import MIN_DF, data_variance, stabilise
 from vstatkit.inference.wald import wald_test
+from vstatkit.options import check_alpha
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import dense
 from vstatkit.sampling.given import GivenDesign

@@ -188,3 +188,12 @@ def _refuse_unknown(
     raise TypeError(
         f"{of} has no option {name!r}{nearest(name, meant)} Its options are: {listed}."
     )
+
+
+def check_alpha(alpha: float) -> None:
+    """Refuse levels outside (0, 1)."""
+    if not 0 < alpha < 1:
+        raise ValueError(
+            f"`alpha` must lie strictly between 0 and 1 (0.05 gives 95 % intervals); "
+            f"got {alpha}."
+        )

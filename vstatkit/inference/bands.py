@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import check_alpha
+from vstatkit.options import check_alpha
 from vstatkit.sampling.streams import Purpose, stream
 
 BAND_DRAWS = 20_000

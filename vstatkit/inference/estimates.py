@@ -18,6 +18,7 @@ from vstatkit.inference.intervals import (
     reach,
     trusted_share,
 )
+from vstatkit.options import check_alpha
 from vstatkit.showing import short_repr
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.noise import noise_variance, positive_mean
@@ -295,12 +296,3 @@ def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
 def two_sided(statistic: Floats, df: Floats) -> Floats:
     """Two-sided p-values by the survival function."""
     return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
-
-
-def check_alpha(alpha: float) -> None:
-    """Refuse levels outside (0, 1)."""
-    if not 0 < alpha < 1:
-        raise ValueError(
-            f"`alpha` must lie strictly between 0 and 1 (0.05 gives 95 % intervals); "
-            f"got {alpha}."
-        )

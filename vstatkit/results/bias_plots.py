@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from vstatkit._typing import DataLike
-from vstatkit.inference.estimates import check_alpha
+from vstatkit.options import check_alpha
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.strokes import BAND, GREY, draw_intervals, new_axes
 from vstatkit.results.tables import label_texts

@@ -10,8 +10,8 @@ from scipy import stats
 
 from vstatkit._typing import Floats, Labels, Seed
 from vstatkit.ensemble.bootstrap import Repeating, repeat_fit
-from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.normality import MIN_OBSERVATIONS, normality_tests
+from vstatkit.options import check_alpha
 from vstatkit.sampling.streams import Purpose, resolve_seed, stream
 
 if TYPE_CHECKING:

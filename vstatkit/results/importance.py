@@ -15,13 +15,13 @@ from vstatkit.ensemble.explained import LeftOut, Others, predict_left_out
 from vstatkit.ensemble.losses import Saved, mean_saved, saved_losses, targets
 from vstatkit.ensemble.refitted import Reader
 from vstatkit.inference.estimate import estimate
-from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.multiple import benjamini_hochberg, holm
 from vstatkit.inference.population import (
     RowInfluence,
     population_estimates,
     row_influence,
 )
+from vstatkit.options import check_alpha
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.asked import Asked, check_number
 from vstatkit.results.rows import training_weights

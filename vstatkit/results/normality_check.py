@@ -9,8 +9,8 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference.edgeworth import studentised_tails
-from vstatkit.inference.estimates import check_alpha
 from vstatkit.inference.influence import influence_powers
+from vstatkit.options import check_alpha
 from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.influence import InfluenceNoise, cumulants

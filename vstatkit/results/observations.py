@@ -17,7 +17,7 @@ from vstatkit.ensemble.observations import (
 from vstatkit.ensemble.scores import Scores
 from vstatkit.ensemble.spread import Spread
 from vstatkit.inference.conformal import least_units
-from vstatkit.inference.estimates import check_alpha
+from vstatkit.options import check_alpha
 from vstatkit.results.class_sets import ClassSets, probable_classes
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.learners import predictor_of

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from vstatkit.inference.estimates import check_alpha
+from vstatkit.options import check_alpha
 from vstatkit.results.averages import Averages
 from vstatkit.results.columns import (
     NUMBERS,

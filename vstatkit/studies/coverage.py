@@ -16,8 +16,7 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.matrices import Missing
-from vstatkit.inference.estimates import check_alpha
-from vstatkit.options import split_options
+from vstatkit.options import check_alpha, split_options
 from vstatkit.sampling.grouped import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
