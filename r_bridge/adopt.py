@@ -17,7 +17,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.reading import LearnerSums, OwnLearners
 from vstatkit.ensemble.scores import Scores
 from vstatkit.formula.frames import nearest
-from vstatkit.inference.estimate import ensemble_mean
+from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.protocol import output_columns
 from vstatkit.sampling.design import SubsampleDesign, dense

@@ -196,7 +196,7 @@ local({
                   "normality_check.NormalityCheck", "bootstrap.Bootstrap")) {
     register("print", paste0("vstatkit.results.", class), show, home = "base")
   }
-  register("print", "vstatkit.inference.wald.WaldTest", show, home = "base")
+  register("print", "vstatkit.inference.linear_tests.WaldTest", show, home = "base")
   register("print", "vstatkit.results.prediction_results.PredictionResults",
            function(x, ...) {
              print(x$summary_frame(), ...)

@@ -14,14 +14,14 @@ import vstatkit as vs
 from tests.ensembles import secant_ends
 from tests.literal import sampling_jackknife
 from vstatkit.ensemble.reading import OwnLearners
-from vstatkit.inference.estimate import estimate
+from vstatkit.inference.estimates import estimate
 from vstatkit.inference.population import (
     RowInfluence,
     deletions,
     joint_influence,
     row_influence,
 )
-from vstatkit.inference.precision import about
+from vstatkit.inference.stopping import about
 from vstatkit.results.average_tables import VAGUE
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.influence import influence_concentration

@@ -10,7 +10,7 @@ from vstatkit.ensemble import prediction
 from vstatkit.ensemble.keeping import learner_bytes
 from vstatkit.ensemble.mixing import allocated
 from vstatkit.exceptions import FileError
-from vstatkit.inference.estimate import weighted_mean
+from vstatkit.inference.estimates import weighted_mean
 from vstatkit.kernels.staged import Stages
 from vstatkit.results.sections import number_text
 from vstatkit.storage.archive import read_archive, write_archive

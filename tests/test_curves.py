@@ -15,8 +15,8 @@ from vstatkit.ensemble.curves import (
     quantile_edges,
     quantile_grid,
 )
-from vstatkit.inference.bands import band_critical_values
-from vstatkit.inference.estimate import estimate
+from vstatkit.inference.estimates import estimate
+from vstatkit.inference.intervals import band_critical_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

@@ -12,7 +12,7 @@ import vstatkit as vs
 from tests.test_estimators import SUBSAMPLING
 from vstatkit.ensemble import forests as estimators
 from vstatkit.ensemble.forests import watched_rows
-from vstatkit.inference.precision import ErrorLaw, Tolerance
+from vstatkit.inference.stopping import ErrorLaw, Tolerance
 from vstatkit.variance.noise import positive_mean
 
 

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.inference import estimate as inference
+from vstatkit.inference import estimates as inference
 from vstatkit.kernels.trees import StoredTreeKernel
 from vstatkit.sampling.design import dense
 

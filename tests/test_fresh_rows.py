@@ -13,14 +13,15 @@ import vstatkit as vs
 from tests.ensembles import secant_ends
 from tests.literal import sampling_jackknife
 from vstatkit.ensemble.averages import PICKED, RowWeights
-from vstatkit.inference.estimate import Estimation, estimate
+from vstatkit.inference.estimates import Estimation, estimate
 from vstatkit.inference.population import (
     JointInfluence,
     RowInfluence,
+    RowNoise,
     joint_influence,
     row_influence,
+    row_noise,
 )
-from vstatkit.inference.row_noise import RowNoise, row_noise
 from vstatkit.results.rows import averager_of, sample_of
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import given_ensemble

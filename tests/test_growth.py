@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.inference.precision import Tolerance, about, robust_share
+from vstatkit.inference.stopping import Tolerance, about, robust_share
 from vstatkit.results.model_info import Growth
 
 

@@ -10,14 +10,25 @@ from scipy import integrate, linalg, optimize, special, stats
 import vstatkit as vs
 from tests import literal
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
-from vstatkit.inference import covariance as joint
-from vstatkit.inference import estimate as inference
-from vstatkit.inference.bands import band_critical_values, simultaneous_critical_value
-from vstatkit.inference.covariance import covariance
-from vstatkit.inference.estimate import ensemble_mean, estimate, held, join_estimates
-from vstatkit.inference.estimates import Estimates, ratio, two_sided
-from vstatkit.inference.stabilise import MIN_DF, data_variance, stabilise
-from vstatkit.inference.wald import wald_test
+from vstatkit.inference import estimates as inference
+from vstatkit.inference import linear_tests as joint
+from vstatkit.inference.estimates import (
+    MIN_DF,
+    Estimates,
+    data_variance,
+    ensemble_mean,
+    estimate,
+    held,
+    join_estimates,
+    ratio,
+    stabilise,
+    two_sided,
+)
+from vstatkit.inference.intervals import (
+    band_critical_values,
+    simultaneous_critical_value,
+)
+from vstatkit.inference.linear_tests import covariance, wald_test
 from vstatkit.options import check_alpha
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import dense

@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 import vstatkit as vs
 from vstatkit.ensemble.refitted import Reader
-from vstatkit.inference.pooled import pooled_test
+from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.interactions import grid_values
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS

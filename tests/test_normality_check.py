@@ -13,7 +13,7 @@ from scipy import stats
 import vstatkit as vs
 from vstatkit.ensemble import bootstrap
 from vstatkit.ensemble.bootstrap import Repeating, repeat_fit
-from vstatkit.inference.edgeworth import studentised_tails
+from vstatkit.inference.normality import studentised_tails
 from vstatkit.results.normality_check import (
     LOPSIDED,
     NOT_SAFE,

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
-from vstatkit.inference.estimate import estimate
-from vstatkit.inference.stabilise import stabilise
+from vstatkit.inference.estimates import estimate, stabilise
 from vstatkit.kernels.kind import KernelKind, kernel_kind
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import GivenDesign

@@ -8,9 +8,8 @@ from scipy import sparse, stats
 
 import vstatkit as vs
 from vstatkit.ensemble import prediction, reading
-from vstatkit.inference import estimate as estimating
-from vstatkit.inference.influence import influence_normality
-from vstatkit.inference.normality import moment_tests
+from vstatkit.inference import estimates as estimating
+from vstatkit.inference.normality import influence_normality, moment_tests
 from vstatkit.kernels.trees import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys

@@ -17,8 +17,17 @@ from vstatkit.ensemble.copies import Copier
 from vstatkit.ensemble.explained import Others, predict_left_out
 from vstatkit.ensemble.losses import MeanSaved, mean_saved, saved_losses, targets
 from vstatkit.ensemble.refitted import Reader, refitted_values
-from vstatkit.inference.multiple import benjamini_hochberg, holm
-from vstatkit.inference.pooled import _degrees, pooled_sf, pooled_test
+from vstatkit.inference.linear_tests import benjamini_hochberg, holm
+from vstatkit.inference.pooled_test import (
+    Traces,
+    _degrees,
+    _error_of_second,
+    _powers,
+    _unbiased,
+    covariance_traces,
+    pooled_sf,
+    pooled_test,
+)
 from vstatkit.results.asked import Asked
 from vstatkit.results.importance import WEIGHT_POWER
 from vstatkit.sampling.design import dense
@@ -26,13 +35,6 @@ from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS
 from vstatkit.variance.registry import estimate_components, estimate_covariance
-from vstatkit.variance.shape import (
-    Traces,
-    _error_of_second,
-    _powers,
-    _unbiased,
-    covariance_traces,
-)
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 

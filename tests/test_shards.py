@@ -18,7 +18,7 @@ from vstatkit.ensemble.choosing import (
     jackknife_error,
     jackknife_learners,
 )
-from vstatkit.inference.wald import wald_test
+from vstatkit.inference.linear_tests import wald_test
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.shards import ShardsDesign, dealt
@@ -403,7 +403,7 @@ def test_predictions_need_no_table_of_units(results, data, monkeypatch):
         calls.append(values.shape[1])
         return components(self, design, values, orders)
 
-    monkeypatch.setattr("vstatkit.inference.estimate.CHUNK_ENTRIES", 1)
+    monkeypatch.setattr("vstatkit.inference.estimates.CHUNK_ENTRIES", 1)
     monkeypatch.setattr(ShardEstimator, "components", counted)
     results.get_prediction(data)
     assert calls == [800]

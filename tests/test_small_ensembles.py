@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.inference.estimate import estimate
-from vstatkit.inference.stabilise import stabilise
+from vstatkit.inference.estimates import estimate, stabilise
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import registry
 from vstatkit.variance.noise import noise_variance

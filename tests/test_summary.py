@@ -7,7 +7,7 @@ import pytest
 from statsmodels.iolib.summary import Summary
 
 import vstatkit as vs
-from vstatkit.inference.estimate import estimate
+from vstatkit.inference.estimates import estimate
 from vstatkit.results import sections
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.inference.wald import joint_df
+from vstatkit.inference.linear_tests import joint_df
 from vstatkit.results.tables import label_texts
 from vstatkit.variance.registry import estimate_covariance
 

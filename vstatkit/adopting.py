@@ -14,9 +14,9 @@ from vstatkit.forest.base import Forest, check_response
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.tabled import parsed_table
-from vstatkit.inference.estimate import value_units
+from vstatkit.inference.estimates import value_units
 from vstatkit.inference.intervals import prediction_support
-from vstatkit.inference.precision import robust_share
+from vstatkit.inference.stopping import robust_share
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults

@@ -40,7 +40,7 @@ from vstatkit.formula.observations import (
 from vstatkit.formula.parse import parse
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.streamed import parse_source
-from vstatkit.inference.precision import TOL
+from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import AnyKernel, Predictive, kind_of

@@ -18,7 +18,7 @@ from vstatkit.ensemble.memory import check_memory, plan_of, room
 from vstatkit.ensemble.query import Query
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.inference.precision import TOL
+from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.results.assembling import assembled
 from vstatkit.results.ensemble_results import EnsembleResults

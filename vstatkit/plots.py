@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimate import estimate
+from vstatkit.inference.estimates import estimate
 from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.comparison import VarianceComparison
 from vstatkit.results.ensemble_results import EnsembleResults

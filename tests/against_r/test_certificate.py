@@ -19,7 +19,7 @@ from r_bridge.restated import COLUMNS
 from vstatkit import EnsembleResults
 from vstatkit.ensemble import scores
 from vstatkit.formula.variables import HeldVariables
-from vstatkit.inference import estimate, estimates, stabilise
+from vstatkit.inference import estimates
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
 from vstatkit.results import beyond, ensemble_results, moves, prediction_results, rows
@@ -391,9 +391,9 @@ def perturb_function(monkeypatch, owner, name):
 
 
 PRINTED = {
-    "mean": (perturb_function, estimate, "ensemble_mean"),
+    "mean": (perturb_function, estimates, "ensemble_mean"),
     "std err": (perturb_property, Estimates, "bse"),
-    "df": (perturb_function, stabilise, "ratio"),
+    "df": (perturb_function, estimates, "ratio"),
     "t": (perturb_property, Estimates, "zvalues"),
     "P>|t|": (perturb_property, Estimates, "pvalues"),
     "conf_int lower": (perturb_function, Estimates, "interval"),
@@ -406,10 +406,10 @@ PRINTED = {
     "rho": (perturb_property, HigherOrders, "factor"),
     "se_mean": (perturb_property, Estimates, "bse"),
     "t_test t": (perturb_property, Estimates, "zvalues"),
-    "t_test df": (perturb_function, stabilise, "ratio"),
+    "t_test df": (perturb_function, estimates, "ratio"),
     "effects from": (perturb_function, HeldVariables, "quantiles"),
     "avg_effects to": (perturb_function, HeldVariables, "quantiles"),
-    "avg_effects estimate": (perturb_function, estimate, "ensemble_mean"),
+    "avg_effects estimate": (perturb_function, estimates, "ensemble_mean"),
     "avg_slopes step": (perturb_function, moves, "slope_width"),
     "OOB RMSE": (perturb_function, scores, "_regression"),
     "OOB R-squared": (perturb_function, scores, "_regression"),
@@ -419,12 +419,12 @@ PRINTED = {
 MECHANISM = {
     "the sampling variance made positive": (
         perturb_function,
-        stabilise,
+        estimates,
         "positive_mean",
     ),
-    "its bound": (perturb_function, stabilise, "_ceiling"),
-    "its noise": (perturb_function, stabilise, "noise_variance"),
-    "its variance over data sets": (perturb_function, stabilise, "data_variance"),
+    "its bound": (perturb_function, estimates, "_ceiling"),
+    "its noise": (perturb_function, estimates, "noise_variance"),
+    "its variance over data sets": (perturb_function, estimates, "data_variance"),
     "the concentration": (
         perturb_function,
         moment_estimators,
@@ -549,6 +549,6 @@ def test_a_millionth_in_the_components_fails_the_certificate(
 
 @pytest.mark.r
 def test_a_variance_of_four_times_its_size_fails_the_certificate(session, monkeypatch):
-    right = stabilise.positive_mean
-    monkeypatch.setattr(stabilise, "positive_mean", lambda *a: 4 * right(*a))
+    right = estimates.positive_mean
+    monkeypatch.setattr(estimates, "positive_mean", lambda *a: 4 * right(*a))
     assert compared_tables(REPORTED[0]).conclusion()[-1].startswith("FAILED")

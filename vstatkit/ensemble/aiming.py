@@ -12,8 +12,7 @@ from vstatkit.ensemble.centring import Mix, may_be_centred
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.mixing import mixing_weights
 from vstatkit.ensemble.progress import progress_bar
-from vstatkit.inference.estimate import estimate
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, estimate
 from vstatkit.kernels.evaluation import OutOfBag
 from vstatkit.kernels.protocol import AnyKernel, kind_of
 from vstatkit.kernels.staged import STAGE_OPTIONS

@@ -15,9 +15,14 @@ from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.reading import LearnerSums, OwnLearners
 from vstatkit.formula.frames import nearest
-from vstatkit.inference.estimate import Estimation, ensemble_mean
-from vstatkit.inference.population import RowInfluence, deletions, row_influence
-from vstatkit.inference.row_noise import RowNoise, row_noise
+from vstatkit.inference.estimates import Estimation, ensemble_mean
+from vstatkit.inference.population import (
+    RowInfluence,
+    RowNoise,
+    deletions,
+    row_influence,
+    row_noise,
+)
 from vstatkit.sampling.design import SubsampleDesign
 
 MAX_LEVELS = 50

@@ -11,7 +11,7 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.progress import progress_bar
-from vstatkit.inference.estimate import ensemble_mean
+from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.workers import go_on, in_parallel

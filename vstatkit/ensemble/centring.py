@@ -12,7 +12,7 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.keeping import learner_bytes
 from vstatkit.ensemble.mixing import allocated
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.estimate import weighted_mean
+from vstatkit.inference.estimates import weighted_mean
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.staged import StagedTree, Stages, alike, restaged, stored
 from vstatkit.kernels.trees import TreeKernel

@@ -11,7 +11,7 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import Rule, grow_enough, runner
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference.estimates import Estimates
-from vstatkit.inference.precision import TOL, ErrorLaw, Tolerance, about, tolerance_of
+from vstatkit.inference.stopping import TOL, ErrorLaw, Tolerance, about, tolerance_of
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.trees import Tree

@@ -10,11 +10,9 @@ import numpy as np
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import BATCH_SIZE, Keeper, Task, evaluate
 from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.inference.estimate import value_units
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, stabilise, value_units
 from vstatkit.inference.intervals import value_limit
-from vstatkit.inference.precision import Tolerance, about, scale_share, tolerance_of
-from vstatkit.inference.stabilise import stabilise
+from vstatkit.inference.stopping import Tolerance, about, scale_share, tolerance_of
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import kind_of

@@ -39,13 +39,13 @@ from vstatkit.ensemble.refitting import PassingLearner, at_hand
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import as_frame, nearest
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.inference.estimate import (
+from vstatkit.inference.estimates import (
+    Estimates,
     Estimation,
     ensemble_mean,
     join_estimates,
     weighted_mean,
 )
-from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.dependence import Grid
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import AnyKernel, Predictive

@@ -9,8 +9,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.refitting import at_hand
-from vstatkit.inference.estimate import Estimation, weighted_mean
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, Estimation, weighted_mean
 from vstatkit.kernels.dependence import Grid, dependence
 from vstatkit.kernels.protocol import Predictive
 from vstatkit.kernels.summed import summed

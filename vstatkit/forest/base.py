@@ -35,14 +35,13 @@ from vstatkit.formula.data_checks import unobserved_finding, warn_of
 from vstatkit.formula.frames import nearest
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.tabled import parsed_table
-from vstatkit.inference.estimate import Estimation
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     prediction_support,
     prediction_tails,
     value_limit,
 )
-from vstatkit.inference.precision import scale_share
+from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.levels import Factors

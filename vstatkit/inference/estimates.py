@@ -1,6 +1,7 @@
-"""Standard errors that hold at practical B, intervals, bands and tests."""
+"""Estimates with their standard errors, intervals and tests."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,9 +20,14 @@ from vstatkit.inference.intervals import (
     trusted_share,
 )
 from vstatkit.options import check_alpha
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
 from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.large_moments import HeldDesign, is_wide
+from vstatkit.variance.moment_estimators import MomentEstimator, PresenceEstimator
 from vstatkit.variance.noise import noise_variance, positive_mean
+from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
 
 
 @dataclass(frozen=True)
@@ -296,3 +302,307 @@ def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
 def two_sided(statistic: Floats, df: Floats) -> Floats:
     """Two-sided p-values by the survival function."""
     return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
+
+
+MIN_DF = 3.0
+"""Least degrees of freedom; with fewer, a t interval is too wide to be useful."""
+
+
+def stabilise(
+    estimate: Floats,
+    components: VarianceComponents,
+    n_learners: float,
+    *,
+    unit: Floats | float = 1.0,
+    limit: Floats | float = np.inf,
+) -> Estimates:
+    """Make the variance positive, bound it and find its degrees of freedom.
+
+    Parameters
+    ----------
+    estimate : ndarray of shape (m,)
+        Ensemble means.
+    components : VarianceComponents
+        Of the values divided by `unit`.
+    n_learners : float
+        Number B of learners.
+    unit : ndarray of shape (m,) or float
+        What the values were divided by.
+    limit : ndarray of shape (m,) or float
+        Largest standard deviation that an estimate can have, in its own unit.
+
+    Notes
+    -----
+    The sampling variance V has Monte Carlo standard error s. Where V could be
+    negative it is replaced by its posterior mean under a flat prior on positive
+    values, `V+ = V + s phi(V/s) / Phi(V/s)`: positive, per query point,
+    equivariant under changes of unit, without random numbers. In an ensemble too
+    small to tell, it is at most what the spread of single learners allows; if that
+    bound applies, the variance has the B - 1 degrees of freedom of the
+    spread.
+
+    The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
+    Monte Carlo variance of V, `data` the variance it would have with infinitely
+    many learners (see `data_variance`), and what is not known about orders beyond
+    the first is added. They are at least `MIN_DF`, and less than the number of
+    units. A variance of replicates has its own, and is not bounded.
+    """
+    V, n = components.sampling, components.n
+    nonnegative = ESTIMATORS[components.method].nonnegative
+    positive = V if nonnegative else positive_mean(V, components.mc_se)
+    scale = np.broadcast_to(np.asarray(unit, dtype=np.float64), V.shape)
+    with np.errstate(over="ignore", under="ignore"):
+        most = np.minimum(_ceiling(components), (limit / scale) ** 2)
+    bounded = positive > most
+    positive = np.minimum(positive, most)
+    variance = positive + components.monte_carlo
+    if components.noise is None or components.concentration is None:
+        spread = components.mc_se**2
+    else:
+        data = positive**2 * data_variance(components.concentration, n)
+        spread = noise_variance(positive, components.noise, n) + data
+    if components.orders is not None:
+        spread = spread + (components.orders.relative_error * positive) ** 2
+    df = np.maximum(ratio(2 * variance**2, spread), MIN_DF)
+    if components.df is not None:
+        df = np.full_like(df, components.df)
+    df = np.where(variance > 0, df, np.inf)  # estimates without error limit no others
+    df = np.minimum(df, np.where(bounded, min(n, n_learners), n) - 1)
+    df = np.maximum(df, 1.0)
+    return Estimates(
+        estimate, components, positive, bounded, df, n_learners, unit=scale
+    )
+
+
+def data_variance(concentration: Floats, n: int) -> Floats:
+    """Variance of a variance estimate over data sets, relative to its square.
+
+    Parameters
+    ----------
+    concentration : ndarray of shape (m,)
+        `sum c**4 / (sum c**2)**2` of the influences.
+    n : int
+        Number of units.
+
+    Notes
+    -----
+    The sample variance of n values with excess kurtosis g has the relative variance
+    `2/(n - 1) + g/n`. The influences' own excess kurtosis, `n concentration - 3`, is
+    bounded by n and much too small where units are few, so we use the estimate that is
+    unbiased under normality.
+
+    Examples
+    --------
+    >>> data_variance(np.array([3 / 102, 0.2]), 100).round(3)  # normal; five units
+    array([0.02, 0.2 ])
+    """
+    excess = n * concentration - 3
+    if n > 3:
+        excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * excess + 6)
+    return np.maximum(2 / max(n - 1, 1) + excess / n, 0.0)
+
+
+def _ceiling(components: VarianceComponents) -> Floats:
+    """Bound of the sampling variance, infinite in ensembles that need none.
+
+    An ensemble needs it if the Monte Carlo error at the bound is above half of
+    the bound. Kernels that are linear in the observations attain it, and larger
+    ensembles estimate it without bias: cutting off what exceeds it would bias them.
+    """
+    most = components.ceiling
+    if components.noise is None:
+        error = components.mc_se
+    elif np.isinf(most).all():
+        return most
+    else:
+        error = np.sqrt(noise_variance(most, components.noise, components.n))
+    return np.where(error > most / 2, most, np.inf)
+
+
+ROUNDING = 32 * np.finfo(np.float64).eps
+"""Share of a value within which a mean of values that cancel is uncertain."""
+
+CHUNK_ENTRIES = 2_000_000
+"""Numbers (observations x query points) held at a time."""
+
+
+WIDE_VALUES = 4_000_000
+"""Values of learners taken at a time where that table is not made."""
+
+
+TABLELESS = (MomentEstimator, PresenceEstimator)
+"""Estimators that need no table of observations times query points."""
+
+
+HELD_ENTRIES = 16_000_000
+"""Most counts that are kept."""
+
+
+def value_units(values: Floats) -> Floats:
+    """Power of two near the spread of every column, shape (m,); one for constants.
+
+    Dividing by it is exact, so that the numbers do not depend on it.
+
+    Examples
+    --------
+    >>> value_units(np.array([[1.0, 5.0], [3.5, 5.0]]))
+    array([4., 1.])
+    """
+    first = values[0]
+    spread = np.maximum(values.max(axis=0) - first, first - values.min(axis=0))
+    exponent = np.frexp(spread)[1]
+    return np.ldexp(1.0, np.where(spread > 0, exponent, 0))
+
+
+def estimate(
+    design: SubsampleDesign,
+    values: Floats,
+    method: str,
+    limit: Floats | float | None = None,
+    orders: HigherOrders | None = None,
+) -> Estimates:
+    """Estimate means, variances and degrees of freedom of an ensemble.
+
+    Query points are taken in chunks: memory does not grow with their number
+    times the number of observations.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        The design that the learners were drawn by.
+    values : ndarray of shape (B, m)
+        Kernel values.
+    method : str
+        A resolved name of an estimator.
+    limit : ndarray of shape (m,) or float, optional
+        Largest standard deviation that a value can have, where it is known.
+    orders : HigherOrders, optional
+        Beyond the first order, for estimators that use it; by default measured on
+        the values.
+    """
+    orders = known_orders(method, design, values, orders)
+    B, m = values.shape
+    rows = table_rows(design, method, B, m)
+    step = max(1, CHUNK_ENTRIES // rows if rows else WIDE_VALUES // B)
+    limits = np.broadcast_to(np.inf if limit is None else limit, m)
+    parts = [slice(j, j + step) for j in range(0, m, step)]
+    return join_estimates(
+        [
+            _estimate_chunk(design, values[:, j], method, limits[j], orders)
+            for j in parts
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """How the values of learners become estimates; see `estimate`."""
+
+    design: SubsampleDesign
+    method: str
+    limit: float | None = None
+    orders: HigherOrders | None = None
+
+    def of(self, values: Floats) -> Estimates:
+        """Estimate from values of shape (B, m)."""
+        return estimate(self.design, values, self.method, self.limit, self.orders)
+
+    def of_many(self, B: int, n_values: int) -> "Estimation":
+        """Get ready for many values, of which a part is given at a time."""
+        return replace(self, design=held(self.design, B, n_values))
+
+    @property
+    def without_table(self) -> bool:
+        """Whether few values cost, each, as little as many do."""
+        groups = ESTIMATORS[self.method].source == "groups"
+        return groups or isinstance(self.design, HeldDesign)
+
+    def table_rows(self, B: int, n_values: int) -> int:
+        """Count the rows of the table that is made; see `table_rows`."""
+        return table_rows(self.design, self.method, B, n_values)
+
+
+def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> int:
+    """Count the rows of the table of units times values; none where it is not made."""
+    estimator = ESTIMATORS[method]
+    if estimator.source == "groups":
+        return 0
+    tableless = isinstance(estimator, TABLELESS)
+    return 0 if tableless and is_wide(design, B, n_values) else design.n
+
+
+def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
+    """Keep the counts of B learners, as many query points will need them.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        Draws the counts again each time it is asked.
+    B : int
+        Learners.
+    n_values : int
+        Values that every learner has, at all query points together.
+
+    Returns
+    -------
+    SubsampleDesign
+        A design with the same counts; the design itself where keeping them is not worth
+        the memory, or where learners have groups or weights.
+    """
+    entries = B * min(design.n, 2 * design.k)
+    plain = design.groups(B) is None and design.weights(0, B) is None
+    if not plain or entries > HELD_ENTRIES:
+        return design
+    table = design.sparse_counts(0, B)  # as many values need them
+    drawn = design.n, design.k, design.replace, design.seed
+    return HeldDesign(*drawn, table, n_values=n_values)
+
+
+def _estimate_chunk(
+    design: SubsampleDesign,
+    values: Floats,
+    method: str,
+    limit: Floats,
+    orders: HigherOrders | None,
+) -> Estimates:
+    unit = value_units(values)
+    components = estimate_components(method, design, values / unit, orders)
+    weights = design.weights(0, len(values))
+    B = float(len(values)) if weights is None else float(weights.sum())
+    mean = ensemble_mean(design, values)
+    return stabilise(mean, components, B, unit=unit, limit=limit)
+
+
+def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
+    """Average the learners, by their weights in a complete design."""
+    return weighted_mean(values, design.weights(0, len(values)))
+
+
+def weighted_mean(values: Floats, weights: Floats | None) -> Floats:
+    """Average learners about the first one, equally where `weights` is None.
+
+    A mean that is zero but for rounding is zero.
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([[0.1], [0.2], [-0.3]]), None)
+    array([0.])
+    """
+    first = values[0]
+    mean = np.average(values - first, axis=0, weights=weights) + first
+    return np.where(np.abs(mean) <= ROUNDING * np.abs(first), 0.0, mean)
+
+
+def join_estimates(parts: Sequence[Estimates]) -> Estimates:
+    """Join the estimates of several chunks of query points."""
+    if len(parts) == 1:
+        return parts[0]
+    return Estimates(
+        estimate=np.concatenate([part.estimate for part in parts]),
+        scaled=VarianceComponents.join([part.scaled for part in parts]),
+        positive=np.concatenate([part.positive for part in parts]),
+        bounded=np.concatenate([part.bounded for part in parts]),
+        df=np.concatenate([part.df for part in parts]),
+        n_learners=parts[0].n_learners,
+        unit=np.concatenate([part.unit for part in parts]),
+    )

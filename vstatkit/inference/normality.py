@@ -1,10 +1,19 @@
-"""Normality tests, laid out as in a statsmodels summary."""
+"""Normality tests, Edgeworth expansions and the influence of single units."""
+
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from vstatkit._typing import Floats
+from vstatkit._typing import Floats, Labels
+from vstatkit.inference.estimates import CHUNK_ENTRIES, value_units
+from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.variance.group_estimators import shard_influence
+from vstatkit.variance.influence import InfluencePowers, largest_share
+from vstatkit.variance.large_moments import is_wide, plain, sum_powers
+from vstatkit.variance.moments import influence_values, moments_from_sums, sum_ensemble
 
 MIN_OBSERVATIONS = 8
 """Fewest observations that the omnibus test is defined for."""
@@ -135,3 +144,152 @@ def _kurtosis_z(kurtosis: Floats, n: int) -> Floats:
     return np.asarray(
         (1 - 2 / (9 * freedom) - np.cbrt(ratio)) / np.sqrt(2 / (9 * freedom))
     )
+
+
+def studentised_tails(
+    critical: Floats | float, skew: Floats, excess: Floats, n: int
+) -> tuple[Floats, Floats]:
+    r"""Compute the probabilities that an interval lies above or below the truth.
+
+    Parameters
+    ----------
+    critical : ndarray or float
+        Half the width of the interval, in standard errors.
+    skew, excess : ndarray of shape (m,)
+        Skewness and excess kurtosis of the estimates, not of single observations:
+        of a mean of n these are :math:`\gamma/\sqrt n` and :math:`\kappa/n`.
+    n : int
+        Independent units behind the standard errors.
+
+    Returns
+    -------
+    above, below : ndarray of shape (m,)
+        Probability that the whole interval lies above the truth, and below it. Not
+        bounded: numbers outside [0, 1] say that the expansion does not hold.
+
+    Notes
+    -----
+    With :math:`T` the estimate less the truth over its standard error (variance with
+    divisor n - 1),
+
+    .. math::
+
+       P(T \le x) \approx \Phi(x) + \varphi(x) \Bigl\{ \frac{g}{6} (2 x^2 + 1)
+       + x \Bigl[ \frac{c}{12} (x^2 - 3) - \frac{g^2}{18} (x^4 + 2 x^2 - 3)
+       - \frac{x^2 + 1}{4 n} \Bigr] \Bigr\}
+
+    with the skewness g and the excess kurtosis c of the estimate.
+
+    References
+    ----------
+    Hall (1992), The Bootstrap and Edgeworth Expansion, section 2.6,
+    doi:10.1007/978-1-4612-4384-7. There the variance has divisor n, which gives
+    :math:`x^2 + 3` in place of :math:`x^2 + 1`.
+
+    Examples
+    --------
+    >>> above, below = studentised_tails(1.96, np.array([0.1]), np.array([0.01]), 1000)
+    >>> above.round(4), below.round(4)
+    (array([0.0178]), array([0.0348]))
+    """
+    x = np.asarray(critical, dtype=np.float64)
+    first = skew / 6 * (2 * x**2 + 1)
+    second = x * (
+        excess / 12 * (x**2 - 3)
+        - skew**2 / 18 * (x**4 + 2 * x**2 - 3)
+        - (x**2 + 1) / (4 * n)
+    )
+    tail, density = stats.norm.sf(x), stats.norm.pdf(x)
+    return tail - density * (first + second), tail + density * (first - second)
+
+
+def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
+    """Influence on some of the estimates after others, to bound memory.
+
+    Of every unit; of every shard, where shards and not units tell the variance.
+    """
+    if isinstance(design, ShardsDesign):
+        yield shard_influence(values, design.groups(len(values)))
+        return
+    for block in _column_blocks(design, values):
+        unit = value_units(block)
+        yield influence_values(sum_ensemble(design, block / unit)) * unit
+
+
+def _column_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
+    """Split the columns of the values so that a table of units by columns is small."""
+    step = max(1, CHUNK_ENTRIES // design.n)
+    for first in range(0, values.shape[1], step):
+        yield values[:, first : first + step]
+
+
+def most_influential(
+    design: SubsampleDesign, values: Floats, units: Labels
+) -> pd.DataFrame | None:
+    """Find the unit with the largest influence on every estimate.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        The design that the learners were drawn by.
+    values : ndarray of shape (B, m)
+        Kernel values.
+    units : Index
+        Labels of the units.
+
+    Returns
+    -------
+    DataFrame or None
+        One row per estimate: `unit`, the label of the most influential unit (or
+        shard), and `share`, its share of the sampling variance. None if learners come
+        in dependent groups, whose influences have no known Monte Carlo error.
+    """
+    B = len(values)
+    if isinstance(design, ShardsDesign):
+        squares = shard_influence(values, design.groups(B)) ** 2
+        total = squares.sum(axis=0)
+        places = squares.argmax(axis=0)
+        shares = largest_share(squares.max(axis=0), total, 0.0 * total, len(squares))
+    elif design.groups(B) is not None:
+        return None
+    else:
+        blocks = [_largest(design, b) for b in _column_blocks(design, values)]
+        places = np.concatenate([place for place, _ in blocks])
+        shares = np.concatenate([share for _, share in blocks])
+    labels = influential(design, units)
+    return pd.DataFrame({"unit": labels[places], "share": shares})
+
+
+def _largest(design: SubsampleDesign, values: Floats) -> tuple[Floats, Floats]:
+    """Find the place of the largest influence on each column, and its share."""
+    sums = sum_ensemble(design, values / value_units(values))
+    moments = moments_from_sums(sums, complete=design.complete)
+    squares = influence_values(sums) ** 2
+    noise = moments.count_variance * moments.monte_carlo
+    total, largest = squares.sum(axis=0), squares.max(axis=0)
+    return squares.argmax(axis=0), largest_share(largest, total, noise, design.n)
+
+
+def influence_powers(design: SubsampleDesign, values: Floats) -> InfluencePowers:
+    """Sum powers of the influences on every estimate."""
+    return InfluencePowers.join(
+        [InfluencePowers.of(one) for one in influence_blocks(design, values)]
+    )
+
+
+def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame:
+    """Test the influence values, one row for each estimate."""
+    if is_wide(design, *values.shape):
+        # Influences add up to zero: their powers are moments about the mean.
+        unit = value_units(values)
+        powers = sum_powers(design, values / unit, plain, presence=False).powers
+        return moment_tests(design.n, powers.squares, powers.cubes, powers.fourths)
+    tables = [normality_tests(block) for block in influence_blocks(design, values)]
+    return pd.concat(tables, ignore_index=True)
+
+
+def influential(design: SubsampleDesign, units: Labels) -> Labels:
+    """Label what has an influence of its own: the units, or the shards."""
+    if isinstance(design, ShardsDesign):
+        return pd.RangeIndex(design.n_shards, name="shard")
+    return units

@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Labels
-from vstatkit.inference.influence import influence_normality, influential
-from vstatkit.inference.normality import MIN_OBSERVATIONS
+from vstatkit.inference.normality import (
+    MIN_OBSERVATIONS,
+    influence_normality,
+    influential,
+)
 from vstatkit.report.markup import Table
 from vstatkit.report.words import chance_text, level_text
 from vstatkit.results.ensemble_results import EnsembleResults

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vstatkit.inference.pooled import PooledTest
+from vstatkit.inference.pooled_test import PooledTest
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.tables import estimates_frame
 

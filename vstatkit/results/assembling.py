@@ -11,7 +11,7 @@ from vstatkit.ensemble.query import Query, build_reference, effect_values
 from vstatkit.ensemble.scores import out_of_bag_scores
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support, value_tails
-from vstatkit.inference.precision import scale_share
+from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.evaluation import Evaluation
 from vstatkit.kernels.protocol import kind_of
 from vstatkit.results.aiming import aimed

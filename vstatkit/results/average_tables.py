@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from vstatkit.inference import precision
+from vstatkit.inference import stopping
 from vstatkit.results.averages import Averages
 from vstatkit.results.effect_notes import constant_note, margin_note, untested_note
 from vstatkit.results.notes import many_more
@@ -122,7 +122,7 @@ def _advice(results: "EnsembleResults") -> str:
         return f"Grow {many_more(results.B)}; the table then says how many are needed."
     needed = float(results.tolerance.needed(results.estimates).max())
     return (
-        f"About {precision.about(needed)} learners are needed to know them to "
+        f"About {stopping.about(needed)} learners are needed to know them to "
         f"{results.tolerance.tol:.0%}."
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vstatkit._typing import Labels, Restrictions
-from vstatkit.inference.wald import WaldTest
+from vstatkit.inference.linear_tests import WaldTest
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.contrast_results import ContrastResults
 from vstatkit.results.contrasts import effect_names

@@ -7,8 +7,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.estimate import Estimation
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     Support,
     Tails,

@@ -7,8 +7,7 @@ import pandas as pd
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
-from vstatkit.inference.influence import influential, most_influential
-from vstatkit.inference.normality import MIN_OBSERVATIONS
+from vstatkit.inference.normality import MIN_OBSERVATIONS, influential, most_influential
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.sections import (
     number_text,

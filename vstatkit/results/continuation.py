@@ -18,7 +18,7 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.keeping import within_budget
 from vstatkit.ensemble.scores import score_rows
-from vstatkit.inference.precision import TOL
+from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.evaluation import Evaluation, OutOfBag
 from vstatkit.kernels.protocol import Predictive
 from vstatkit.results.aiming import aimed

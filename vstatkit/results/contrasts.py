@@ -10,14 +10,14 @@ import pandas as pd
 from vstatkit._typing import Floats, Restrictions
 from vstatkit.ensemble.memory import COVARIANCES, check_memory, covariance_bytes
 from vstatkit.formula.constraints import check_together, linear_constraint, one_text
-from vstatkit.inference.covariance import scaled_covariance
-from vstatkit.inference.estimate import ensemble_mean
-from vstatkit.inference.wald import (
+from vstatkit.inference.estimates import ensemble_mean
+from vstatkit.inference.linear_tests import (
     Directions,
     WaldTest,
     check_replicates,
     directions,
     joint_df,
+    scaled_covariance,
     wald_test,
 )
 from vstatkit.results.tables import label_texts

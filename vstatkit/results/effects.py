@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.ensemble.query import EffectValues
-from vstatkit.inference.estimate import estimate
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, estimate
 from vstatkit.results.tables import estimates_frame
 
 if TYPE_CHECKING:

@@ -20,19 +20,17 @@ from vstatkit.ensemble.memory import (
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.ensemble.scores import Scores
-from vstatkit.inference.bands import band_critical_values
-from vstatkit.inference.covariance import Covariance, covariance
-from vstatkit.inference.estimate import estimate
-from vstatkit.inference.estimates import Estimates
-from vstatkit.inference.influence import (
+from vstatkit.inference.estimates import Estimates, estimate
+from vstatkit.inference.intervals import Support, Tails, band_critical_values
+from vstatkit.inference.linear_tests import Covariance, covariance
+from vstatkit.inference.normality import (
     influence_blocks,
     influence_normality,
     influential,
     most_influential,
 )
-from vstatkit.inference.intervals import Support, Tails
 from vstatkit.inference.population import RowInfluence, population_estimates
-from vstatkit.inference.precision import Tolerance, tolerance_of
+from vstatkit.inference.stopping import Tolerance, tolerance_of
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.options import with_advice
 from vstatkit.pickling import plain_state, take_state

@@ -11,7 +11,7 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.prediction import Predictor, moved_to
 from vstatkit.ensemble.refitted import refitted_values
 from vstatkit.formula.frames import as_frame
-from vstatkit.inference.pooled import pooled_test
+from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.answers import FitComparison
 from vstatkit.results.asked import differences, training_predictors
 from vstatkit.results.ensemble_results import EnsembleResults

@@ -14,8 +14,8 @@ from vstatkit.ensemble.copies import How, check_how
 from vstatkit.ensemble.explained import LeftOut, Others, predict_left_out
 from vstatkit.ensemble.losses import Saved, mean_saved, saved_losses, targets
 from vstatkit.ensemble.refitted import Reader
-from vstatkit.inference.estimate import estimate
-from vstatkit.inference.multiple import benjamini_hochberg, holm
+from vstatkit.inference.estimates import estimate
+from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.population import (
     RowInfluence,
     population_estimates,

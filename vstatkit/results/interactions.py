@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats
-from vstatkit.inference.pooled import pooled_test
+from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.answers import InteractionTest
 from vstatkit.results.asked import Asked, check_number, differences
 from vstatkit.sampling.streams import Purpose, stream

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimate import ensemble_mean, estimate
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, ensemble_mean, estimate
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.kernels.protocol import kind_of
 from vstatkit.results.learners import predictor_of

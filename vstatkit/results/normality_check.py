@@ -8,8 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.edgeworth import studentised_tails
-from vstatkit.inference.influence import influence_powers
+from vstatkit.inference.normality import influence_powers, studentised_tails
 from vstatkit.options import check_alpha
 from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.shards import ShardsDesign

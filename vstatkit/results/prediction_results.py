@@ -11,10 +11,9 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, Labels, Restrictions
 from vstatkit.exceptions import FewUnitsWarning
 from vstatkit.formula.frames import is_number_kind
-from vstatkit.inference.estimate import Estimation
-from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
-from vstatkit.inference.wald import WaldTest
+from vstatkit.inference.linear_tests import WaldTest
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.class_sets import ClassSets
 from vstatkit.results.contrasts import contrasts, joint_test

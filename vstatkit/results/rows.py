@@ -12,7 +12,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.observations import observation_weights
 from vstatkit.formula.variables import variables_of
-from vstatkit.inference.estimate import Estimation
+from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.inference.population import RowInfluence
 from vstatkit.results.file_predictions import held_data

@@ -9,8 +9,11 @@ from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
 from vstatkit._typing import Ints, Labels
-from vstatkit.inference.influence import influence_normality, influential
-from vstatkit.inference.normality import MIN_OBSERVATIONS
+from vstatkit.inference.normality import (
+    MIN_OBSERVATIONS,
+    influence_normality,
+    influential,
+)
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.tables import estimates_frame, label_texts, setting_text
 from vstatkit.variance.estimator import COMPONENTS

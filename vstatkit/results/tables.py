@@ -7,7 +7,7 @@ import pandas as pd
 
 from vstatkit._typing import Labels
 from vstatkit.inference.estimates import Estimates
-from vstatkit.inference.precision import Tolerance
+from vstatkit.inference.stopping import Tolerance
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults

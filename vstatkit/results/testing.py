@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from vstatkit._typing import Restrictions
-from vstatkit.inference.wald import WaldTest
+from vstatkit.inference.linear_tests import WaldTest
 from vstatkit.results.contrasts import contrasts, joint_test
 
 if TYPE_CHECKING:

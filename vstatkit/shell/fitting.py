@@ -13,7 +13,7 @@ from vstatkit._typing import DataLike
 from vstatkit.api import fit
 from vstatkit.ensemble.aiming import TARGETS
 from vstatkit.ensemble.growth import MAX_B
-from vstatkit.inference.precision import TOL
+from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.registry import KERNELS
 from vstatkit.results.drawing import PLOTS
 from vstatkit.results.ensemble_results import EnsembleResults

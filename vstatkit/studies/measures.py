@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.stabilise import stabilise
+from vstatkit.inference.estimates import stabilise
 from vstatkit.studies.experiment import Record
 from vstatkit.studies.prefixes import Prefix
 from vstatkit.studies.variants import sampling_variance

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimate import ensemble_mean
+from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.kernels.kind import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns

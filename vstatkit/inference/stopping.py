@@ -1,4 +1,4 @@
-"""When standard errors are known well enough, and how many learners that takes."""
+"""When standard errors are precise enough, and how many learners that takes."""
 
 from dataclasses import dataclass, replace
 
