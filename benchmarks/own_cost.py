@@ -27,7 +27,7 @@ def growth_exponents() -> dict[str, float]:
 def thread_speedup() -> float:
     """Time of growing W2 on one thread over that on two, best of three each."""
     from vstatkit.ensemble.evaluate import Task, evaluate  # noqa: PLC0415
-    from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
+    from vstatkit.kernels.tree import tree_kernel  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
 
     load = WORKLOADS["W2"]
@@ -47,7 +47,7 @@ def thread_speedup() -> float:
 
 def restricted_speedup() -> float:
     """Whole trees over paths of three points: W1, all features; median of seven."""
-    from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
+    from vstatkit.kernels.tree import tree_kernel  # noqa: PLC0415
     from vstatkit.sampling.design import dense  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
     from vstatkit.sampling.streams import learner_keys  # noqa: PLC0415

@@ -24,7 +24,7 @@ def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
     from vstatkit.ensemble.evaluate import Task, evaluate  # noqa: PLC0415 timed on its own
     from vstatkit.ensemble.prediction import Predictor  # noqa: PLC0415
     from vstatkit.inference.estimates import estimate  # noqa: PLC0415
-    from vstatkit.kernels.trees import tree_kernel  # noqa: PLC0415
+    from vstatkit.kernels.tree import tree_kernel  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
     from vstatkit.variance.hoeffding import (  # noqa: PLC0415
         measure_orders,

@@ -12,8 +12,8 @@ import numpy as np
 
 from vstatkit.ensemble.candidates import STAGES
 from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.kernels.staged import restaged
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.staged_tree import restaged
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.studies import law_parts as parts
 

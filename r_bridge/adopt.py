@@ -19,7 +19,7 @@ from vstatkit.ensemble.scores import Scores
 from vstatkit.formula.frames import nearest
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
-from vstatkit.kernels.protocol import output_columns
+from vstatkit.kernels.base import output_columns
 from vstatkit.sampling.design import SubsampleDesign, dense
 from vstatkit.variance.hoeffding import reference_places
 

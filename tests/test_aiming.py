@@ -14,8 +14,8 @@ from vstatkit.ensemble.candidates import STAGES, Candidate, candidates, larger
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.mixing import mixing_weights
 from vstatkit.exceptions import FileError
-from vstatkit.kernels.staged import StagedKernel, Stages, restaged
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.staged_tree import StagedKernel, Stages, restaged
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.storage.archive import read_archive, write_archive

@@ -11,7 +11,7 @@ from vstatkit.ensemble.keeping import learner_bytes
 from vstatkit.ensemble.mixing import allocated
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimates import weighted_mean
-from vstatkit.kernels.staged import Stages
+from vstatkit.kernels.staged_tree import Stages
 from vstatkit.results.sections import number_text
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays

@@ -31,7 +31,7 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.formula.engine import environment_of
 from vstatkit.formula.streamed import parse_source
 from vstatkit.formula.writing import RowWriter
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sources import arrow
 from vstatkit.sources.arrow import ParquetPart

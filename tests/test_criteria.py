@@ -12,7 +12,7 @@ from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
 from tests.slow_tree import THRESHOLD, SlowTree, mix, unit_number
-from vstatkit.kernels.trees import StoredTreeKernel, tree_kernel
+from vstatkit.kernels.tree import StoredTreeKernel, tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
 UNITS = {"squared_error": 2, "gini": 0, "poisson": 1, "absolute_error": 1}

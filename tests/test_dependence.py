@@ -10,8 +10,8 @@ from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 
 import vstatkit as vs
 from vstatkit.ensemble import curves
-from vstatkit.kernels.dependence import Axis, Grid, dependence
-from vstatkit.kernels.levels import check_codes
+from vstatkit.kernels.tree_options import check_codes
+from vstatkit.kernels.tree_prediction import Axis, Grid, dependence
 from vstatkit.results.rows import averager_of, sample_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")

@@ -15,7 +15,7 @@ import vstatkit as vs
 from vstatkit import workers
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.kernels.function import FunctionKernel
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 
 

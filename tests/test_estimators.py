@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from vstatkit.inference import estimates as inference
-from vstatkit.kernels.trees import StoredTreeKernel
+from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.sampling.design import dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
@@ -286,7 +286,7 @@ def test_counts_that_are_held_give_the_same_standard_errors(sample, monkeypatch)
 INTERRUPTED = """
 import os, signal, threading
 import numpy as np
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
 n = 400_000

@@ -93,7 +93,7 @@ def test_classical_kernels_of_clusters_of_any_size(name):
 
 
 def test_large_subsamples_of_array_kernels_are_taken_in_parts(monkeypatch):
-    monkeypatch.setattr("vstatkit.kernels.function.SUBSAMPLE_ENTRIES", 40)
+    monkeypatch.setattr("vstatkit.kernels.base.SUBSAMPLE_ENTRIES", 40)
     parted = vs.statistic("gini", X, k=4, B=30, rng=1)
     monkeypatch.undo()
     assert_allclose(

@@ -15,15 +15,15 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
 from tests.slow_tree import mix
-from vstatkit.kernels.table import RankedTable
-from vstatkit.kernels.tree_options import feature_count, grower_options
-from vstatkit.kernels.trees import (
+from vstatkit.kernels.tree import (
     MOST_ROWS,
     NODE_BYTES,
+    RankedTable,
     StoredTreeKernel,
     TreeKernel,
     tree_kernel,
 )
+from vstatkit.kernels.tree_options import feature_count, grower_options
 from vstatkit.native import _engine
 from vstatkit.sampling.streams import learner_keys
 
@@ -453,7 +453,7 @@ def test_a_chain_of_splits_is_as_deep_as_its_rows(rng):
 DEEP = """
 import sys, threading
 import numpy as np
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
 n = 6_000

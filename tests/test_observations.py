@@ -23,7 +23,7 @@ from vstatkit.inference.conformal import (
     unit_masses,
     upper_quantile,
 )
-from vstatkit.kernels.evaluation import OutOfBag
+from vstatkit.kernels.base import OutOfBag
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.storage.archive import read_archive, write_archive

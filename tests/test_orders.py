@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA, make_ensemble
 from vstatkit.inference.estimates import estimate, stabilise
-from vstatkit.kernels.kind import KernelKind, kernel_kind
+from vstatkit.kernels.base import KernelKind, kernel_kind
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design

@@ -11,12 +11,12 @@ from sklearn.linear_model import LinearRegression
 
 import vstatkit as vs
 from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.kernels import trees
-from vstatkit.kernels.drawn import Drawn, RowDraw, UnitRows
+from vstatkit.kernels import tree
+from vstatkit.kernels.base import fit_drawn
 from vstatkit.kernels.linear import linear_kernel
-from vstatkit.kernels.protocol import fit_drawn
-from vstatkit.kernels.scikit import EstimatorKernel
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.sklearn_estimator import EstimatorKernel
+from vstatkit.kernels.subsample_rows import Drawn, RowDraw, UnitRows
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys
 
@@ -50,8 +50,8 @@ def both_ways(kernel, drawn, monkeypatch, **how):
     keys = learner_keys(3, 0, drawn.counts.shape[0])
     grown = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr(trees, "OWN_ROWS_FROM", 0)
-        monkeypatch.setattr(trees, "OWN_ROWS_BELOW", share)
+        monkeypatch.setattr(tree, "OWN_ROWS_FROM", 0)
+        monkeypatch.setattr(tree, "OWN_ROWS_BELOW", share)
         assert kernel._few(drawn) == (share > 0)
         grown.append(kernel.grow_drawn(drawn, keys, **how))
     return grown
@@ -142,8 +142,8 @@ def test_own_rows_on_disk_and_in_steps(monkeypatch, tmp_path):
     np.save(path, X)
     wide = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)
     design = make_design("iid", N, 20, replace=True, seed=1)
-    monkeypatch.setattr(trees, "OWN_ROWS_FROM", 0)
-    monkeypatch.setattr(trees, "OWN_ROWS_BELOW", 1.0)
+    monkeypatch.setattr(tree, "OWN_ROWS_FROM", 0)
+    monkeypatch.setattr(tree, "OWN_ROWS_BELOW", 1.0)
     found = []
     for table in (X, np.load(path, mmap_mode="r"), wide[::2, ::3]):
         kernel = tree_kernel(
@@ -197,7 +197,7 @@ def test_subsamples_without_weight_are_refused(monkeypatch):
         "tree", X, y, n_classes=None, weights=np.r_[0.0, np.ones(N - 1)], options={}
     )
     counts = sparse.csr_array(([3.0], [0], [0, 1]), shape=(1, N))
-    monkeypatch.setattr(trees, "OWN_ROWS_FROM", 0)
+    monkeypatch.setattr(tree, "OWN_ROWS_FROM", 0)
     with pytest.raises(ValueError, match="no row of positive weight"):
         kernel.grow_drawn(Drawn(counts), learner_keys(1, 0, 1), X[:1])
 

@@ -10,7 +10,7 @@ import vstatkit as vs
 from vstatkit.ensemble import prediction, reading
 from vstatkit.inference import estimates as estimating
 from vstatkit.inference.normality import influence_normality, moment_tests
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.variance import hoeffding, large_moments

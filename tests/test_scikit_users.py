@@ -25,8 +25,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import vstatkit as vs
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.kernels import summed
-from vstatkit.kernels.levels import Factors
+from vstatkit.kernels import tree_prediction
+from vstatkit.kernels.tree_options import Factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
@@ -251,7 +251,9 @@ def test_compiled_sums_of_trees_are_sums_of_their_predictions(
         column = column[:, 1:] if n_classes == 2 else column
         assert_allclose(column, by_hand, **SAME_ALGEBRA)
         with monkeypatch.context() as patch:
-            patch.setattr(summed, "StoredStagedKernel", object)  # one after the other
+            patch.setattr(
+                tree_prediction, "StoredStagedKernel", object
+            )  # one after the other
             assert_array_equal(predict(wide), found)
 
 

@@ -19,7 +19,7 @@ from vstatkit.ensemble.choosing import (
     jackknife_learners,
 )
 from vstatkit.inference.linear_tests import wald_test
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.shards import ShardsDesign, dealt
 from vstatkit.variance.group_estimators import ShardEstimator, shard_moments

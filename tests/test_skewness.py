@@ -26,7 +26,7 @@ from vstatkit.inference.intervals import (
     reach,
     trusted_share,
 )
-from vstatkit.kernels.trees import response_bounds
+from vstatkit.kernels.tree import response_bounds
 
 CURVES = st.floats(-1.0, 1.0)
 QUANTILES = st.floats(0.0, 1e3)

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.slow_tree import SlowTree, threshold
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
 

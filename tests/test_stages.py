@@ -12,9 +12,9 @@ from tests import slow_stages
 from vstatkit.ensemble import memory
 from vstatkit.ensemble.keeping import filed
 from vstatkit.exceptions import FileError
-from vstatkit.kernels.drawn import Drawn, UnitRows
-from vstatkit.kernels.staged import Stages, with_stages
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.staged_tree import Stages, with_stages
+from vstatkit.kernels.subsample_rows import Drawn, UnitRows
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays

@@ -11,7 +11,7 @@ from vstatkit.native._engine import LEVELS_FLAG
 
 import vstatkit as vs
 from vstatkit.ensemble import effects
-from vstatkit.kernels.trees import Tree, tree_kernel
+from vstatkit.kernels.tree import Tree, tree_kernel
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays

@@ -8,11 +8,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.kernels.drawn import Drawn
-from vstatkit.kernels.staged import with_stages
+from vstatkit.kernels.staged_tree import with_stages
+from vstatkit.kernels.subsample_rows import Drawn
+from vstatkit.kernels.tree import TreeKernel, balance, tree_kernel
 from vstatkit.kernels.tree_options import grower_options
-from vstatkit.kernels.trees import TreeKernel, tree_kernel
-from vstatkit.kernels.weights import balance
 from vstatkit.sampling.streams import learner_keys
 
 

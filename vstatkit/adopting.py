@@ -17,8 +17,7 @@ from vstatkit.formula.tabled import parsed_table
 from vstatkit.inference.estimates import value_units
 from vstatkit.inference.intervals import prediction_support
 from vstatkit.inference.stopping import robust_share
-from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.kind import kernel_kind
+from vstatkit.kernels.base import Evaluation, kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.learners import predictor_of
 from vstatkit.results.model_info import ModelInfo

@@ -41,9 +41,8 @@ from vstatkit.formula.parse import parse
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.streamed import parse_source
 from vstatkit.inference.stopping import TOL
+from vstatkit.kernels.base import AnyKernel, KernelKind, Predictive, Training, kind_of
 from vstatkit.kernels.function import FunctionKernel
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import AnyKernel, Predictive, kind_of
 from vstatkit.kernels.registry import (
     build_kernel,
     factor_coding,
@@ -51,7 +50,6 @@ from vstatkit.kernels.registry import (
     kernel_name,
     kernel_title,
 )
-from vstatkit.kernels.training import Training
 from vstatkit.options import check_statistic_options, split_options
 from vstatkit.pipeline import Drawing, Growing, evaluated, settle
 from vstatkit.results.aiming import aim_of

@@ -19,7 +19,7 @@ from vstatkit.ensemble.query import Query
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.stopping import TOL
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.results.assembling import assembled
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo

@@ -13,9 +13,8 @@ from vstatkit.ensemble.prediction import feature_array
 from vstatkit.ensemble.recognising import check_training_data
 from vstatkit.ensemble.scores import Scores, score
 from vstatkit.inference.intervals import Tails
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import class_columns, output_columns
-from vstatkit.kernels.trees import response_bounds
+from vstatkit.kernels.base import KernelKind, class_columns, output_columns
+from vstatkit.kernels.tree import response_bounds
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.mixing import mixing_weights
 from vstatkit.ensemble.progress import progress_bar
 from vstatkit.inference.estimates import Estimates, estimate
-from vstatkit.kernels.evaluation import OutOfBag
-from vstatkit.kernels.protocol import AnyKernel, kind_of
-from vstatkit.kernels.staged import STAGE_OPTIONS
+from vstatkit.kernels.base import AnyKernel, OutOfBag, kind_of
+from vstatkit.kernels.staged_tree import STAGE_OPTIONS
+from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_options import LOSSES
-from vstatkit.kernels.trees import TreeKernel, tree_kernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, learner_keys

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vstatkit.kernels.staged import Stages, restaged
+from vstatkit.kernels.staged_tree import Stages, restaged
+from vstatkit.kernels.tree import TreeKernel
 from vstatkit.kernels.tree_options import LOSSES
-from vstatkit.kernels.trees import TreeKernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
 
@@ -92,7 +92,7 @@ def candidates(
     Examples
     --------
     >>> X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
-    >>> from vstatkit.kernels.trees import tree_kernel
+    >>> from vstatkit.kernels.tree import tree_kernel
     >>> how = {"n_classes": None, "weights": None, "options": {}}
     >>> kernel = tree_kernel("forest", X, y, **how)
     >>> listed = candidates(kernel, 100)

@@ -13,9 +13,9 @@ from vstatkit.ensemble.keeping import learner_bytes
 from vstatkit.ensemble.mixing import allocated
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.inference.estimates import weighted_mean
-from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.staged import StagedTree, Stages, alike, restaged, stored
-from vstatkit.kernels.trees import TreeKernel
+from vstatkit.kernels.base import Evaluation, OutOfBag
+from vstatkit.kernels.staged_tree import StagedTree, Stages, alike, restaged, stored
+from vstatkit.kernels.tree import TreeKernel
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
 

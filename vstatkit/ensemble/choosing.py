@@ -8,7 +8,7 @@ import numpy as np
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
 from vstatkit.inference.stopping import TOL, about
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.shards import N_SHARDS, ShardsDesign

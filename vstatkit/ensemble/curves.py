@@ -11,7 +11,7 @@ from scipy import sparse
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.averages import Averager
 from vstatkit.inference.population import RowInfluence
-from vstatkit.kernels.dependence import Axis, Grid, walks
+from vstatkit.kernels.tree_prediction import Axis, Grid, walks
 
 ENDS = (0.05, 0.95)
 """Quantiles between which a curve is drawn."""

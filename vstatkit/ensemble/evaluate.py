@@ -15,17 +15,18 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.keeping import Collector, needed_learners
 from vstatkit.ensemble.progress import progress_bar
 from vstatkit.exceptions import KernelError
-from vstatkit.kernels.drawn import Drawn, RowDraw, UnitRows
-from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.function import ArrayKernel
-from vstatkit.kernels.protocol import (
+from vstatkit.kernels.base import (
     AnyKernel,
+    ArrayKernel,
     BatchKernel,
     DrawnKernel,
+    Evaluation,
     Kernel,
+    OutOfBag,
     PredictiveKernel,
     fit_drawn,
 )
+from vstatkit.kernels.subsample_rows import Drawn, RowDraw, UnitRows
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel

@@ -12,7 +12,7 @@ from scipy import linalg, optimize, stats
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.formula.frames import is_number
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.native._engine import MOST_LEVELS
 from vstatkit.sampling.iid import IidDesign
 

@@ -12,9 +12,8 @@ from vstatkit.ensemble.growth import Rule, grow_enough, runner
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.stopping import TOL, ErrorLaw, Tolerance, about, tolerance_of
-from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.trees import Tree
+from vstatkit.kernels.base import Evaluation, KernelKind
+from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.registry import large_k_problem, resolve_method
 

@@ -13,9 +13,7 @@ from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference.estimates import Estimates, stabilise, value_units
 from vstatkit.inference.intervals import value_limit
 from vstatkit.inference.stopping import Tolerance, about, scale_share, tolerance_of
-from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import kind_of
+from vstatkit.kernels.base import Evaluation, KernelKind, kind_of
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign

@@ -12,9 +12,9 @@ import numpy as np
 
 from vstatkit.ensemble.available import available_memory
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.staged import StagedTree
-from vstatkit.kernels.trees import Tree
+from vstatkit.kernels.base import Evaluation
+from vstatkit.kernels.staged_tree import StagedTree
+from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sources.store import GrowingArray, check_space
 from vstatkit.variance.hoeffding import most_compared

@@ -16,9 +16,9 @@ from vstatkit.ensemble.available import available_memory
 from vstatkit.ensemble.evaluate import BATCH_ENTRIES, Task
 from vstatkit.ensemble.keeping import RESIDENT_BYTES
 from vstatkit.exceptions import MemoryLimitError
+from vstatkit.kernels.base import Predictive
 from vstatkit.kernels.function import FunctionKernel
-from vstatkit.kernels.protocol import Predictive
-from vstatkit.kernels.trees import (
+from vstatkit.kernels.tree import (
     NEVER_RANKED_FROM,
     NODE_BYTES,
     OWN_ROWS_BELOW,

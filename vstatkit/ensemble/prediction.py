@@ -46,9 +46,8 @@ from vstatkit.inference.estimates import (
     join_estimates,
     weighted_mean,
 )
-from vstatkit.kernels.dependence import Grid
-from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, Evaluation, Predictive
+from vstatkit.kernels.tree_prediction import Grid
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.showing import short_repr
 from vstatkit.workers import in_parallel

@@ -16,9 +16,8 @@ from vstatkit.ensemble.prediction import output_labels
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.function import ArrayKernel, FunctionKernel, name_values
-from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, Predictive
+from vstatkit.kernels.function import FunctionKernel, name_values
 from vstatkit.kernels.registry import kernel_name
 from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.design import SubsampleDesign

@@ -10,10 +10,9 @@ import numpy as np
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.refitting import at_hand
 from vstatkit.inference.estimates import Estimates, Estimation, weighted_mean
-from vstatkit.kernels.dependence import Grid, dependence
-from vstatkit.kernels.protocol import Predictive
-from vstatkit.kernels.summed import summed
-from vstatkit.kernels.trees import StoredTreeKernel
+from vstatkit.kernels.base import Predictive
+from vstatkit.kernels.tree import StoredTreeKernel
+from vstatkit.kernels.tree_prediction import Grid, dependence, summed
 from vstatkit.sampling.design import SubsampleDesign, dense
 from vstatkit.workers import go_on
 

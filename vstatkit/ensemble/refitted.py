@@ -10,7 +10,7 @@ from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refitting import at_hand
-from vstatkit.kernels.protocol import Predictive
+from vstatkit.kernels.base import Predictive
 from vstatkit.sampling.design import dense
 from vstatkit.workers import go_on, in_parallel
 

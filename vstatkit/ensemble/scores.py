@@ -6,8 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, Predictive
 from vstatkit.showing import short_repr
 
 

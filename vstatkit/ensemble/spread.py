@@ -9,8 +9,8 @@ import numpy as np
 from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluate import Task, evaluate
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.kernels.evaluation import OutOfBag
-from vstatkit.kernels.trees import StoredTreeKernel, tree_kernel
+from vstatkit.kernels.base import OutOfBag
+from vstatkit.kernels.tree import StoredTreeKernel, tree_kernel
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.streams import Purpose, stream

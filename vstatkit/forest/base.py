@@ -42,12 +42,10 @@ from vstatkit.inference.intervals import (
     value_limit,
 )
 from vstatkit.inference.stopping import scale_share
-from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.levels import Factors
-from vstatkit.kernels.staged import STAGE_OPTIONS, stored, with_stages
-from vstatkit.kernels.tree_options import TREE_OPTIONS
-from vstatkit.kernels.trees import TreeKernel, tree_kernel
+from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag
+from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored, with_stages
+from vstatkit.kernels.tree import TreeKernel, tree_kernel
+from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.aiming import aim_of
 from vstatkit.results.assembling import assembled
 from vstatkit.results.beyond import typical_estimates, typical_support, typical_tails

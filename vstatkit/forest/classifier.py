@@ -15,7 +15,7 @@ from vstatkit.forest.base import (
     weights_of_classes,
 )
 from vstatkit.inference.estimates import Estimates
-from vstatkit.kernels.weights import row_weights
+from vstatkit.kernels.tree import row_weights
 from vstatkit.options import with_advice
 
 

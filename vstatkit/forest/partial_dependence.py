@@ -12,9 +12,9 @@ from sklearn.utils import Bunch
 
 from vstatkit._typing import Floats
 from vstatkit.formula.frames import nearest
-from vstatkit.kernels.dependence import MOST_AXES, Axis, Grid
-from vstatkit.kernels.levels import Factors
-from vstatkit.kernels.weights import row_weights
+from vstatkit.kernels.tree import row_weights
+from vstatkit.kernels.tree_options import Factors
+from vstatkit.kernels.tree_prediction import MOST_AXES, Axis, Grid
 
 if TYPE_CHECKING:
     from vstatkit.forest.base import Forest

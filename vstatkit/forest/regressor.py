@@ -7,7 +7,7 @@ from sklearn.base import RegressorMixin
 
 from vstatkit._typing import Floats
 from vstatkit.forest.base import Forest, check_one_response
-from vstatkit.kernels.weights import row_weights
+from vstatkit.kernels.tree import row_weights
 
 
 class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]

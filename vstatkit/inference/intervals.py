@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, Predictive
 from vstatkit.options import check_alpha
 from vstatkit.sampling.streams import Purpose, stream
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, learners_at, ratio
-from vstatkit.kernels.protocol import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, Predictive
 from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1

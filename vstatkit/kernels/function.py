@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 
 
 @dataclass(frozen=True)
@@ -63,38 +63,6 @@ class FunctionKernel:
                 f"{', '.join(self.names)} on the first subsample."
             )
         return value[[names.index(name) for name in self.names]]
-
-
-SUBSAMPLE_ENTRIES = 1_000_000
-"""Pairs of observations that an array kernel takes at a time."""
-
-
-@dataclass(frozen=True)
-class ArrayKernel:
-    """A function that takes many subsamples in one array.
-
-    Attributes
-    ----------
-    function : callable
-        Takes subsamples of one size, shape (L, k) or (L, k, c), and returns their
-        values, shape (L,).
-    data : ndarray of shape (n,) or (n, c)
-        Observations.
-    """
-
-    function: Callable[[Floats], Floats]
-    data: Floats
-
-    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
-
-    def values(self, rows: Ints) -> Floats:
-        """Evaluate subsamples, given as rows of the data, shape (L, k) to (L, 1)."""
-        step = max(1, SUBSAMPLE_ENTRIES // rows.shape[1] ** 2)
-        parts = [
-            self.function(self.data[rows[first : first + step]])
-            for first in range(0, len(rows), step)
-        ]
-        return np.concatenate(parts)[:, None]
 
 
 def take_rows(data: Any, rows: Ints) -> Any:

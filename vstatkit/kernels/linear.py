@@ -8,8 +8,7 @@ import numpy as np
 from scipy import special
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.codec import Arrays, Fields, KernelCodec
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import Arrays, Fields, KernelCodec, KernelKind
 from vstatkit.packing import check, take, take_floats
 
 

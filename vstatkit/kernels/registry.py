@@ -10,17 +10,14 @@ from sklearn.base import BaseEstimator
 
 from vstatkit._typing import KernelLike
 from vstatkit.formula.factors import FactorCoding
-from vstatkit.kernels.codec import KernelCodec
+from vstatkit.kernels.base import AnyKernel, KernelCodec, Training
 from vstatkit.kernels.function import FunctionKernel, n_positional
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
-from vstatkit.kernels.protocol import AnyKernel
-from vstatkit.kernels.scikit import estimator_kernel
-from vstatkit.kernels.staged import STAGE_OPTIONS, with_stages
-from vstatkit.kernels.stored_stages import STAGED_CODEC
-from vstatkit.kernels.stored_trees import TREE_CODEC
-from vstatkit.kernels.training import Training
+from vstatkit.kernels.sklearn_estimator import estimator_kernel
+from vstatkit.kernels.staged_tree import STAGE_OPTIONS, with_stages
+from vstatkit.kernels.tree import tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS
-from vstatkit.kernels.trees import tree_kernel
+from vstatkit.kernels.tree_storage import STAGED_CODEC, TREE_CODEC
 from vstatkit.options import check_options
 
 
@@ -34,7 +31,7 @@ class NamedKernel:
         What `kernel=` calls it.
     build : callable
         `(training, options) -> kernel`: something that follows the protocol
-        `Kernel` of vstatkit.kernels.protocol, and `PredictiveKernel` if its
+        `Kernel` of vstatkit.kernels.base, and `PredictiveKernel` if its
         learners predict.
     title : str
         Title of the summary.

@@ -8,9 +8,8 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.ensemble.aiming import Choice, bias_left, checked_trees
-from vstatkit.kernels.evaluation import OutOfBag
-from vstatkit.kernels.protocol import AnyKernel
-from vstatkit.kernels.staged import StagedKernel, Stages
+from vstatkit.kernels.base import AnyKernel, OutOfBag
+from vstatkit.kernels.staged_tree import StagedKernel, Stages
 from vstatkit.results.model_info import Aim
 
 if TYPE_CHECKING:

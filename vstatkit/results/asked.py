@@ -13,7 +13,7 @@ from vstatkit.ensemble.evaluate import Task
 from vstatkit.ensemble.refitted import Reader, grown, refitted_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import nearest
-from vstatkit.kernels.protocol import BatchKernel
+from vstatkit.kernels.base import BatchKernel
 from vstatkit.results.continuation import Continuation
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from vstatkit.ensemble.scores import out_of_bag_scores
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support, value_tails
 from vstatkit.inference.stopping import scale_share
-from vstatkit.kernels.evaluation import Evaluation
-from vstatkit.kernels.protocol import kind_of
+from vstatkit.kernels.base import Evaluation, kind_of
 from vstatkit.results.aiming import aimed
 from vstatkit.results.continuation import Continuation, recipe_of, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults

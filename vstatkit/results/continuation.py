@@ -19,8 +19,7 @@ from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.keeping import within_budget
 from vstatkit.ensemble.scores import score_rows
 from vstatkit.inference.stopping import TOL
-from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.protocol import Predictive
+from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
 from vstatkit.results.aiming import aimed
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign

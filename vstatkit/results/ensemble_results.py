@@ -31,7 +31,7 @@ from vstatkit.inference.normality import (
 )
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.stopping import Tolerance, tolerance_of
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.options import with_advice
 from vstatkit.pickling import plain_state, take_state
 from vstatkit.results.aiming import Aiming

@@ -10,7 +10,7 @@ from vstatkit._typing import Floats, Labels
 from vstatkit.results.tables import label_texts
 
 if TYPE_CHECKING:
-    from vstatkit.kernels.evaluation import OutOfBag
+    from vstatkit.kernels.base import OutOfBag
     from vstatkit.results.continuation import Continuation
     from vstatkit.results.ensemble_results import EnsembleResults
 

@@ -14,8 +14,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, ensemble_mean, estimate
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import kind_of
+from vstatkit.kernels.base import KernelKind, kind_of
 from vstatkit.results.learners import predictor_of
 from vstatkit.results.moves import observed_values
 from vstatkit.results.rows import average_orders, predictor_names, training_rows

@@ -7,7 +7,7 @@ from vstatkit.ensemble.evaluate import OOB_ROWS
 from vstatkit.inference.estimates import MIN_DF
 from vstatkit.inference.normality import MIN_OBSERVATIONS, influential
 from vstatkit.inference.stopping import TOL, Shrinkage, about
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.results.aim_notes import bias_note, choice_note, target_note
 from vstatkit.results.effect_notes import effect_notes, effects_note
 from vstatkit.results.ensemble_results import EnsembleResults

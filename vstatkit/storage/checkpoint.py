@@ -17,8 +17,7 @@ from vstatkit.ensemble.bootstrap import Repeating
 from vstatkit.ensemble.evaluate import Batches, Task, evaluate
 from vstatkit.ensemble.refitting import AbsentLearner
 from vstatkit.exceptions import CheckpointError
-from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.protocol import Predictive
+from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
 from vstatkit.kernels.registry import codec_of
 from vstatkit.packing import check, only, take, take_floats, take_size
 from vstatkit.sampling.streams import resolve_seed

@@ -26,11 +26,10 @@ from vstatkit.inference.intervals import (
     prediction_support,
     prediction_tails,
 )
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.kernels.registry import CODECS, codec_of
-from vstatkit.kernels.stored_stages import STAGED_CODEC
-from vstatkit.kernels.stored_trees import TREE_CODEC
-from vstatkit.kernels.trees import StoredTreeKernel
+from vstatkit.kernels.tree import StoredTreeKernel
+from vstatkit.kernels.tree_storage import STAGED_CODEC, TREE_CODEC
 from vstatkit.packing import (
     check,
     only,

@@ -9,7 +9,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import ensemble_mean
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.moments import (

@@ -20,17 +20,17 @@ from vstatkit.formula.observations import response_name
 from vstatkit.formula.parse import parse
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.formula.portable import pack_names, unpack_names
-from vstatkit.kernels.function import FunctionKernel
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.protocol import (
+from vstatkit.kernels.base import (
     AnyKernel,
     BatchKernel,
+    KernelKind,
     Predictive,
     PredictiveKernel,
+    Training,
     kind_of,
 )
+from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.registry import build_kernel, factor_coding, keeps_intercept
-from vstatkit.kernels.training import Training
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.design import SubsampleDesign, check_units
 from vstatkit.sampling.registry import build_design

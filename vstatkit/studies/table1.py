@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.kernels.trees import TreeKernel, tree_kernel
+from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.studies.data import Source

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign, count_members, dense
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.showing import short_repr

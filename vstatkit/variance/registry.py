@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.kind import KernelKind
+from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.estimator import (
     SumEstimator,

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.protocol import (
+from vstatkit.kernels.base import (
     class_columns,
     learner_seed,
     output_columns,

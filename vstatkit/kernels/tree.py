@@ -1,23 +1,27 @@
-"""Fitted trees as plain arrays, and kernels that grow or only read them."""
+"""Trees as plain arrays, and the kernels that grow them."""
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_array
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.kernels.drawn import Drawn
-from vstatkit.kernels.evaluation import Evaluation, OutOfBag
-from vstatkit.kernels.kind import KernelKind
-from vstatkit.kernels.levels import checked_levels
-from vstatkit.kernels.protocol import output_columns
-from vstatkit.kernels.table import RankedTable, standardised
-from vstatkit.kernels.tree_options import LOSSES, check_counts, grower_options, loss_of
-from vstatkit.kernels.weights import balance
+from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag, output_columns
+from vstatkit.kernels.subsample_rows import Drawn
+from vstatkit.kernels.tree_options import (
+    LOSSES,
+    check_counts,
+    checked_levels,
+    grower_options,
+    loss_of,
+)
 from vstatkit.native._engine import (
     LEVELS_FLAG,
     Growing,
@@ -26,6 +30,138 @@ from vstatkit.native._engine import (
     refuse_beyond,
 )
 from vstatkit.workers import current_stop
+
+
+def row_weights(sample_weight: Any, n: int) -> Floats | None:
+    """Check the weights of n rows; one number is for all of them."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight)
+    weights: Floats = check_array(
+        sample_weight,
+        dtype=np.float64,
+        ensure_2d=False,
+        input_name="sample_weight",
+        copy=True,
+    )
+    if weights.shape != (n,):
+        raise ValueError(
+            f"`sample_weight` must have a number for each of the {n} rows; got an "
+            f"array of shape {weights.shape}."
+        )
+    if (weights < 0).any():
+        raise ValueError(
+            "`sample_weight` must be at least 0, and above it for some rows; got "
+            f"numbers from {weights.min():g} to {weights.max():g}."
+        )
+    if not weights.any():
+        raise ValueError(
+            "`sample_weight` must be above 0 for some rows; every weight is zero."
+        )
+    return weights
+
+
+def balance(counts: Any, codes: Floats) -> Floats:
+    """Weigh classes so that those of a subsample weigh the same.
+
+    Parameters
+    ----------
+    counts : ndarray or sparse array of shape (L, n)
+        Times each row occurs in each subsample.
+    codes : ndarray of shape (n,)
+        Class of every row, from 0 on.
+
+    Returns
+    -------
+    ndarray of shape (L, K)
+        Rows of the subsample over (its classes times its rows of the class).
+
+    Examples
+    --------
+    >>> balance(np.array([[2, 1, 1]]), np.array([0, 0, 1])).round(3)
+    array([[0.667, 2.   ]])
+    """
+    member = np.eye(1 + int(codes.max()))[codes.astype(np.int64)]
+    of_class = np.asarray(counts @ member, dtype=np.float64)
+    present = (of_class > 0).sum(axis=1, keepdims=True)
+    rows = of_class.sum(axis=1, keepdims=True)
+    return np.asarray(rows / (present * np.maximum(of_class, 1.0)))
+
+
+Ranks = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class RankedTable:
+    """Every column of a design matrix in its order.
+
+    Attributes
+    ----------
+    values : ndarray of shape (p, n)
+        Every column in ascending order, missing values last.
+    order : ndarray of shape (p, n)
+        Row of every rank; equal values keep the order of the rows.
+    rank : ndarray of shape (p, n)
+        Rank of every row.
+    n_known : ndarray of shape (p,)
+        Values that are not missing.
+    """
+
+    values: Floats
+    order: Ranks
+    rank: Ranks
+    n_known: Ranks
+
+    @classmethod
+    def of(cls, X: Floats) -> "RankedTable":
+        """Rank the columns of a matrix."""
+        rows = np.asfortranarray(X, dtype=np.float64)
+        # NaN sorts last. The order of equal values decides on roundings: it must not
+        # depend on the other rows, which a tree's own table does not hold.
+        order = np.argsort(rows.T, axis=1, kind="stable")
+        rank = np.empty(order.shape, dtype=np.int32)
+        np.put_along_axis(
+            rank, order, np.arange(len(rows), dtype=np.int32)[None], axis=1
+        )
+        return cls(
+            values=np.ascontiguousarray(np.take_along_axis(rows.T, order, axis=1)),
+            order=order.astype(np.int32),
+            rank=rank,
+            n_known=np.count_nonzero(~np.isnan(rows), axis=0).astype(np.int32),
+        )
+
+
+def standardised(y: Floats) -> tuple[Floats, float, float]:
+    """Centre y and scale it by a power of two near its spread, which is exact.
+
+    Returns
+    -------
+    scaled : ndarray of shape (n,)
+        `(y - centre) / scale`.
+    centre, scale : float
+        Mean, and power of two.
+
+    Notes
+    -----
+    A power of two near the largest number is taken out first: squares of huge
+    and of tiny numbers would leave the range of floating point.
+
+    Examples
+    --------
+    >>> standardised(np.array([2e200, 4e200, 6e200]))[1] == 4e200
+    True
+    """
+    largest = float(np.abs(y).max())
+    exponent = int(np.frexp(largest)[1]) if largest > 0 else 0
+    unit = np.ldexp(y, -exponent)
+    middle = float(unit.mean())
+    spread = float(np.std(unit))
+    shift = int(np.round(np.log2(spread))) if spread > 0 else -exponent
+    shift = min(shift, 1023 - exponent)  # the largest power of two that there is
+    scaled = np.ascontiguousarray(np.ldexp(unit - middle, -shift), dtype=np.float64)
+    return scaled, math.ldexp(middle, exponent), math.ldexp(1.0, shift + exponent)
+
 
 MOST_ROWS = 2**29
 """Rows of a design: a full tree has nearly twice as many nodes, numbered in 30 bits."""

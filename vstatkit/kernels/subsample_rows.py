@@ -1,4 +1,4 @@
-"""Which rows learners are evaluated on, in sparse form."""
+"""The rows that learners are evaluated on, in sparse form."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,4 @@
-"""Trees in files: how they are written, and checked when they are read.
-
-Compiled code walks down a tree without looking where it steps: every node must be
-reached from exactly one earlier node, and every leaf must refer to what exists.
-"""
+"""Trees in files: how they are written, and checked when they are read."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Bools, Ints
-from vstatkit.kernels.codec import Arrays, Fields, KernelCodec
-from vstatkit.kernels.trees import StoredTreeKernel, Tree
+from vstatkit.kernels.base import Arrays, Fields, KernelCodec
+from vstatkit.kernels.staged_tree import StagedTree, StoredStagedKernel
+from vstatkit.kernels.tree import StoredTreeKernel, Tree
 from vstatkit.native._engine import LEVELS_FLAG, MOST_LEVELS, NODE
-from vstatkit.packing import check, take, take_size
+from vstatkit.packing import check, take, take_floats, take_size
 
 PURE, MIXED = -2, -3
 """Features of leaves of several classes: of one class, and of a row of shares."""
@@ -120,12 +117,14 @@ def _check_leaves(leaves: NDArray[Any], rows: Ints, n_classes: int | None) -> No
     check(((at >= 0) & (at < bound)).all(), "a leaf is of no class.")
 
 
-def _pack(kernel: StoredTreeKernel, learners: list[Tree]) -> tuple[Fields, Arrays]:
+def _pack_trees(
+    kernel: StoredTreeKernel, learners: list[Tree]
+) -> tuple[Fields, Arrays]:
     kept = {name: getattr(kernel, name) for name in FIELDS}
     return kept, Tree.stack(learners)
 
 
-def _unpack(
+def _unpack_trees(
     fields: Mapping[str, Any], arrays: Arrays, B: int, p: int
 ) -> tuple[StoredTreeKernel, list[Tree]]:
     several = fields["n_classes"] is not None
@@ -144,4 +143,60 @@ FIELDS = ("n_classes", "centre", "scale", "levels")
 
 ARRAYS = ("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains")
 
-TREE_CODEC = KernelCodec("trees", StoredTreeKernel, FIELDS, ARRAYS, _pack, _unpack)
+TREE_CODEC = KernelCodec(
+    "trees", StoredTreeKernel, FIELDS, ARRAYS, _pack_trees, _unpack_trees
+)
+
+
+MOST_TREES = 3
+"""Trees that a learner can have."""
+
+
+def _pack_stages(
+    kernel: StoredStagedKernel, learners: list[StagedTree]
+) -> tuple[Fields, Arrays]:
+    kept = {name: getattr(kernel, name) for name in FIELDS}
+    trees = [tree for learner in learners for tree in learner.trees]
+    counts = np.array([len(learner.sizes) for learner in learners])
+    lines = np.stack([learner.line for learner in learners])
+    return kept, {**Tree.stack(trees), "stage_trees": counts, "stage_lines": lines}
+
+
+def _unpack_stages(
+    fields: Mapping[str, Any], arrays: Arrays, B: int, p: int
+) -> tuple[StoredStagedKernel, list[StagedTree]]:
+    check(fields["n_classes"] is None, "stages are for a numeric response.")
+    centre, scale = take(fields, "centre", float), take(fields, "scale", float)
+    check(np.isfinite(centre), "its centre is not finite.")
+    check(0 < scale < np.inf, "its scale is not positive.")
+    levels = unpack_levels(take(fields, "levels", list, type(None)), p)
+    kernel = StoredStagedKernel(p, None, centre, scale, levels=levels)
+    lines = take_floats(arrays, "stage_lines", 2)
+    check(lines.shape in ((B, 0), (B, 2 * p + 1)), "trends and columns differ.")
+    counts = arrays.pop("stage_trees", np.empty(0))
+    whole = counts.dtype == np.int64 and counts.shape == (B,)
+    check(whole, "the numbers of trees are missing or another kind.")
+    check(((counts >= 1) & (counts <= MOST_TREES)).all(), "a learner has no trees.")
+    parts = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
+    check_trees(parts, int(counts.sum()), kernel)
+    trees = Tree.unstack(parts)
+    ends = np.cumsum(counts)
+    groups = [trees[end - n : end] for n, end in zip(counts, ends, strict=True)]
+    pairs = zip(groups, lines, strict=True)
+    return kernel, [_joined(group, line) for group, line in pairs]
+
+
+def _joined(trees: list[Tree], line: Any) -> StagedTree:
+    nodes = np.concatenate([tree.nodes for tree in trees])
+    sizes = np.array([tree.nodes.size for tree in trees])
+    return StagedTree(nodes, sizes, line, trees[0].gains)
+
+
+STAGED_CODEC = KernelCodec(
+    "stages",
+    StoredStagedKernel,
+    FIELDS,
+    (*ARRAYS, "stage_trees", "stage_lines"),
+    _pack_stages,
+    _unpack_stages,
+)

@@ -1,4 +1,4 @@
-"""Trees in stages: a linear trend, a tree on what it leaves, a second on its errors."""
+"""Trees in stages: a linear trend, a tree on its residuals, a second tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.kernels.tree import StoredTreeKernel, Tree, TreeKernel, TreeOutput
 from vstatkit.kernels.tree_options import LOSSES
-from vstatkit.kernels.trees import StoredTreeKernel, Tree, TreeKernel, TreeOutput
 from vstatkit.native._engine import GrowingStages, predict_stages_at, refuse_beyond
 from vstatkit.workers import current_stop
 

@@ -1,0 +1,397 @@
+"""The interface of kernels, and what they are built from and evaluate to."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.kernels.subsample_rows import Drawn, RowDraw
+
+
+class KernelKind(Enum):
+    """How a kernel depends on its observations, as far as that is known.
+
+    SMOOTH kernels are nearly linear in the counts of the observations: means,
+    regressions, most statistics. A member's value is the expected `rho` and the
+    uncertainty of it, in units of the `rho` of nearest neighbours.
+    """
+
+    SMOOTH = (0.0, 0.0)
+    TREES = (0.55, 0.35)
+    UNKNOWN = (0.5, 0.5)
+
+    def expected(self, presence: float) -> tuple[float, float]:
+        """Return the expected rho and its uncertainty for a chance of presence."""
+        neighbours = presence / (2 - presence)
+        mean, spread = self.value
+        return mean * neighbours, spread * neighbours
+
+    @property
+    def typical_ratio(self) -> float:
+        """What is typical of `zeta_k / (k zeta_1)`, which is one at least.
+
+        Means and regressions attain one; 6 to 47 was measured for forests, 4 to 20 for
+        single trees.
+        """
+        return {KernelKind.SMOOTH: 1.0, KernelKind.UNKNOWN: 3.0}.get(self, 10.0)
+
+
+def kernel_kind(name: str) -> KernelKind:
+    """Find a kind by its name, in small letters.
+
+    Examples
+    --------
+    >>> kernel_kind("trees")
+    <KernelKind.TREES: (0.55, 0.35)>
+    """
+    kinds = {kind.name.lower(): kind for kind in KernelKind}
+    if name not in kinds:
+        names = ", ".join(map(repr, kinds))
+        raise ValueError(f"`kind` must be one of {names}; got {name!r}.")
+    return kinds[name]
+
+
+@dataclass(frozen=True)
+class OutOfBag:
+    """Sums of predictions by learners that did not see an observation.
+
+    Attributes
+    ----------
+    total : ndarray of shape (r, c)
+        Summed predictions.
+    times : ndarray of shape (r,)
+        Number (in a complete design: weight) of learners in each sum.
+    rows : ndarray of shape (r,) or None
+        The observations, in ascending order; None for all of them.
+    """
+
+    total: Floats
+    times: Floats
+    rows: Ints | None = None
+
+    def __add__(self, other: "OutOfBag") -> "OutOfBag":
+        return OutOfBag(self.total + other.total, self.times + other.times, self.rows)
+
+    def times_weight(self, weight: float) -> "OutOfBag":
+        """Count every learner `weight` times."""
+        return OutOfBag(weight * self.total, weight * self.times, self.rows)
+
+    def of(self, observed: Floats) -> Floats:
+        """Take what was observed, shape (n,), at the rows of the sums."""
+        return observed if self.rows is None else observed[self.rows]
+
+    def only(self, rows: Ints) -> "OutOfBag":
+        """Leave all rows out but some, where there are all."""
+        return OutOfBag(self.total[rows], self.times[rows], rows)
+
+    @property
+    def mean(self) -> Floats:
+        """Out-of-bag predictions; NaN where every learner saw the observation."""
+        times = np.where(self.times > 0, self.times, np.nan)
+        return self.total / times[:, None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Values of consecutive learners.
+
+    Attributes
+    ----------
+    values : ndarray of shape (L, m)
+        Kernel values, learners first.
+    learners : list
+        The first of the fitted learners, as many as were kept.
+    oob : OutOfBag or None
+        Out-of-bag sums of predictive kernels.
+    """
+
+    values: Floats
+    learners: list[Any]
+    oob: OutOfBag | None
+
+    def with_moves(self, n_query: int | None) -> "Evaluation":
+        """Take differences of the values beyond the first `n_query`.
+
+        These are the values before the moves of the effects, and after them.
+        """
+        if n_query is None or self.values.shape[1] == n_query:
+            return self
+        start, end = np.split(self.values[:, n_query:], 2, axis=1)
+        values = np.concatenate([self.values[:, :n_query], end - start], axis=1)
+        return replace(self, values=values)
+
+    def __add__(self, other: "Evaluation") -> "Evaluation":
+        oob = self.oob
+        if oob is not None and other.oob is not None:
+            oob = oob + other.oob
+        values = np.concatenate([self.values, other.values])
+        # The first learners are kept: once one is missing, none follows.
+        whole = len(self.learners) == len(self.values)
+        learners = self.learners + other.learners if whole else self.learners
+        return Evaluation(values, learners, oob)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training data, coded.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Design matrix.
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    names : tuple of str
+        Columns of the design matrix.
+    classes : tuple or None
+        Levels of a categorical response.
+    weights : ndarray of shape (n,) or None
+        Weight of every observation.
+    data : DataFrame
+        All columns of the data, the same rows.
+    levels : tuple of int or None
+        Number of levels of every column that holds the codes of an unordered
+        factor, 0 for numbers; None where all are numbers.
+    """
+
+    X: Floats
+    y: Floats
+    names: tuple[str, ...]
+    classes: tuple[Any, ...] | None
+    weights: Floats | None
+    data: pd.DataFrame
+    levels: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, parsed: ParsedFormula, weights: Floats | None = None) -> "Training":
+        """Take what a formula gave."""
+        return cls(
+            X=parsed.X,
+            y=parsed.y,
+            names=parsed.names,
+            classes=parsed.classes,
+            weights=weights,
+            data=parsed.data,
+            levels=tuple(parsed.levels.tolist()) if parsed.levels.any() else None,
+        )
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes; None for regression."""
+        return None if self.classes is None else len(self.classes)
+
+    @property
+    def response(self) -> NDArray[Any]:
+        """The response as it was given: numbers, or levels."""
+        if self.classes is None:
+            return self.y
+        return np.asarray(np.asarray(self.classes)[self.y.astype(int)])
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """What is evaluated on each subsample."""
+
+    def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
+        """Fit a learner to the observations, each repeated `counts` times."""
+
+    def value(self, learner: Any, at: Floats | None) -> Floats:
+        """Evaluate the learner: the statistic's value, shape (m,)."""
+
+
+@runtime_checkable
+class RowKernel(Kernel, Protocol):
+    """A kernel that takes rows of a subsample: counts would be mostly zero."""
+
+    def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
+        """Fit a learner to distinct rows, in ascending order, each `times` over."""
+
+
+def fit_drawn(kernel: Kernel, drawn: RowDraw, rng: np.random.Generator) -> Any:
+    """Fit a learner by rows if the kernel takes them, else by counts."""
+    if isinstance(kernel, RowKernel):
+        return kernel.fit_rows(drawn.rows, drawn.times, rng)
+    return kernel.fit(drawn.counts, rng)
+
+
+@runtime_checkable
+class Predictive(Protocol):
+    """Something whose learners predict at rows of the design matrix.
+
+    Attributes
+    ----------
+    n_classes : int or None
+        Classes of the response; None for regression.
+    n_outputs : int
+        Columns of a prediction (classes, or one).
+    coefficients : bool
+        Whether the kernel's value is its coefficients, not its predictions.
+    """
+
+    @property
+    def n_classes(self) -> int | None:
+        """Classes of the response."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of a prediction."""
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+
+    @property
+    def coefficients(self) -> bool:
+        """Whether the value is coefficients."""
+
+    def predict(self, learner: Any, X: Floats) -> Floats:
+        """Predict at rows of the design matrix, shape (rows, n_outputs)."""
+
+
+@runtime_checkable
+class PredictiveKernel(Kernel, Predictive, Protocol):
+    """A kernel that fits one learner at a time, and whose learners predict."""
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Design matrix."""
+
+
+@runtime_checkable
+class BatchKernel(Predictive, Protocol):
+    """A predictive kernel that evaluates many subsamples in one compiled call."""
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Design matrix."""
+
+    def grow(
+        self,
+        counts: Floats,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        *,
+        oob: bool,
+        keep: bool,
+    ) -> Evaluation:
+        """Evaluate one learner for each row of counts."""
+
+
+@runtime_checkable
+class DrawnKernel(BatchKernel, Protocol):
+    """A batch kernel that knows how to use small subsamples of large data."""
+
+    def grow_drawn(
+        self,
+        drawn: Drawn,
+        keys: NDArray[np.uint64],
+        at: Floats,
+        *,
+        oob_rows: Ints | None,
+        keep: bool,
+    ) -> Evaluation:
+        """Evaluate one learner for each row of counts."""
+
+
+AnyKernel: TypeAlias = "Kernel | BatchKernel | ArrayKernel"
+
+
+def learner_seed(rng: np.random.Generator) -> int:
+    """Draw a seed for a library that wants a legacy 32-bit one."""
+    return int(rng.integers(2**31 - 1))
+
+
+def output_columns(n_classes: int | None) -> int:
+    """Count the columns of a prediction; two classes need only one."""
+    return 1 if n_classes is None or n_classes == 2 else n_classes
+
+
+def class_columns(share: Floats, classes: Ints, n_classes: int) -> Floats:
+    """Spread the classes that a learner saw over all columns; two need only one."""
+    full = np.zeros((len(share), n_classes))
+    full[:, np.asarray(classes, dtype=np.int64)] = share
+    return full[:, 1:] if n_classes == 2 else full
+
+
+def kind_of(kernel: Any) -> KernelKind:
+    """Say how a kernel depends on its observations, as far as it is known."""
+    return getattr(kernel, "kind", KernelKind.UNKNOWN)
+
+
+def require_points(at: Floats | None) -> Floats:
+    """Refuse to predict at no points."""
+    if at is None:
+        raise ValueError("this kernel predicts, so it needs query points.")
+    return at
+
+
+SUBSAMPLE_ENTRIES = 1_000_000
+"""Pairs of observations that an array kernel takes at a time."""
+
+
+@dataclass(frozen=True)
+class ArrayKernel:
+    """A function that takes many subsamples in one array.
+
+    Attributes
+    ----------
+    function : callable
+        Takes subsamples of one size, shape (L, k) or (L, k, c), and returns their
+        values, shape (L,).
+    data : ndarray of shape (n,) or (n, c)
+        Observations.
+    """
+
+    function: Callable[[Floats], Floats]
+    data: Floats
+
+    kind: ClassVar[KernelKind] = KernelKind.SMOOTH
+
+    def values(self, rows: Ints) -> Floats:
+        """Evaluate subsamples, given as rows of the data, shape (L, k) to (L, 1)."""
+        step = max(1, SUBSAMPLE_ENTRIES // rows.shape[1] ** 2)
+        parts = [
+            self.function(self.data[rows[first : first + step]])
+            for first in range(0, len(rows), step)
+        ]
+        return np.concatenate(parts)[:, None]
+
+
+Fields = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class KernelCodec:
+    """Learners as plain fields and arrays, there and back.
+
+    Attributes
+    ----------
+    name : str
+        What a file calls such learners.
+    kernel : type
+        Class of the kernels whose learners it writes.
+    fields, arrays : tuple of str
+        Names of the fields, and of the arrays, that it writes and reads.
+    pack : callable
+        `(kernel, learners) -> (fields, arrays)`; fields hold what JSON can.
+    unpack : callable
+        `(fields, arrays, B, p) -> (kernel, learners)` of B learners that predict
+        from p columns. What a file says is checked (`vstatkit.packing.check`): it
+        may be damaged, or made to do harm.
+    """
+
+    name: str
+    kernel: type
+    fields: tuple[str, ...]
+    arrays: tuple[str, ...]
+    pack: Callable[[Any, list[Any]], tuple[Fields, Arrays]]
+    unpack: Callable[
+        [Mapping[str, Any], Arrays, int, int], tuple[Predictive, list[Any]]
+    ]
