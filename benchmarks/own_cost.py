@@ -26,7 +26,10 @@ def growth_exponents() -> dict[str, float]:
 
 def thread_speedup() -> float:
     """Time of growing W2 on one thread over that on two, best of three each."""
-    from vstatkit.ensemble.evaluate import Task, evaluate  # noqa: PLC0415
+    from vstatkit.ensemble.evaluation import (  # noqa: PLC0415
+        Task,
+        evaluate,
+    )
     from vstatkit.kernels.tree import tree_kernel  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
 

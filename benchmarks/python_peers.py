@@ -21,7 +21,10 @@ from benchmarks.workloads import THREADS, Workload, make_data
 
 def run_vstatkit(load: Workload, X: Any, y: Any, at: Any) -> None:
     """Grow our forest, keep its trees, and estimate as the default does."""
-    from vstatkit.ensemble.evaluate import Task, evaluate  # noqa: PLC0415 timed on its own
+    from vstatkit.ensemble.evaluation import (  # noqa: PLC0415
+        Task,
+        evaluate,
+    )
     from vstatkit.ensemble.prediction import Predictor  # noqa: PLC0415
     from vstatkit.inference.estimates import estimate  # noqa: PLC0415
     from vstatkit.kernels.tree import tree_kernel  # noqa: PLC0415

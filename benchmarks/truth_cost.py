@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
-from vstatkit.ensemble.candidates import STAGES
-from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.bias_reduction import STAGES
+from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.staged_tree import restaged
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.iid import IidDesign

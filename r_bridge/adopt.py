@@ -13,9 +13,8 @@ import vstatkit as vs
 from r_bridge.columns import Kind, as_query, check_kinds
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats, Ints, Labels
-from vstatkit.ensemble.prediction import Predictor
-from vstatkit.ensemble.reading import LearnerSums, OwnLearners
-from vstatkit.ensemble.scores import Scores
+from vstatkit.ensemble.oob_scores import Scores
+from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
 from vstatkit.formula.frames import nearest
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails

@@ -19,7 +19,7 @@ from r_bridge.packages import FOREST_PACKAGES
 from r_bridge.training import check_rows, check_training, oob_scores
 from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats, Ints
-from vstatkit.ensemble.scores import Scores
+from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.formula.frames import as_frame
 
 Sections = Mapping[str, Sequence[Comparison]]

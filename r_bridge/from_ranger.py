@@ -18,7 +18,7 @@ from r_bridge.recorders import record_ranger
 from r_bridge.training import check_votes, stratified_by
 from vstatkit import EnsembleResults
 from vstatkit._typing import DataLike, Floats
-from vstatkit.ensemble.scores import Scores
+from vstatkit.ensemble.oob_scores import Scores
 
 # Columns of probabilities have the order of the levels; without levels, as for
 # TRUE and FALSE, that in which the classes occur in the training data.

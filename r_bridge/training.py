@@ -8,7 +8,7 @@ import pandas as pd
 
 from r_bridge.adopt import ReadTrees
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.ensemble.scores import Scores, score
+from vstatkit.ensemble.oob_scores import Scores, score
 from vstatkit.formula.frames import is_number
 
 CHECKED_ROWS = 20

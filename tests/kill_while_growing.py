@@ -19,7 +19,7 @@ import pandas as pd
 from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble import evaluate
+from vstatkit.ensemble import evaluation
 from vstatkit.storage import checkpoint
 from vstatkit.storage.checkpoint import learner_files, read_sums, sums_files
 
@@ -58,9 +58,9 @@ def cases(data):
 
 def small_batches(n):
     """Have many files to be killed between; batches decide how sums are rounded."""
-    evaluate.BATCH_SIZE = 4
-    evaluate.BATCH_ENTRIES = 4 * n
-    evaluate.ARRAY_ENTRIES = 4
+    evaluation.BATCH_SIZE = 4
+    evaluation.BATCH_ENTRIES = 4 * n
+    evaluation.ARRAY_ENTRIES = 4
     checkpoint.SAVE_SECONDS = 0.0
     os.fsync = lambda handle: None  # a process is killed here, not the machine
 

@@ -8,11 +8,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
-from vstatkit.ensemble import aiming
-from vstatkit.ensemble.aiming import bias_left, choose_learner
-from vstatkit.ensemble.candidates import STAGES, Candidate, candidates, larger
-from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.ensemble.mixing import mixing_weights
+from vstatkit.ensemble import bias_reduction
+from vstatkit.ensemble.bias_reduction import (
+    STAGES,
+    Candidate,
+    bias_left,
+    candidates,
+    choose_learner,
+    larger,
+)
+from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.ensemble.stacking import mixing_weights
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged_tree import StagedKernel, Stages, restaged
 from vstatkit.kernels.tree import tree_kernel
@@ -310,7 +316,7 @@ def test_bias_left_is_smoothed_residuals(rng):
     found = bias_left(task, oob, X[:4], 1)
     frame = pd.DataFrame(X, columns=["a", "b"])
     frame["y"] = oob.mean[:, 0] - y
-    seed = aiming.learner_keys(3, 0, 1, aiming.Purpose.OUT_OF_BAG)[0]
+    seed = bias_reduction.learner_keys(3, 0, 1, bias_reduction.Purpose.OUT_OF_BAG)[0]
     res = vs.fit(
         "y ~ a + b",
         frame,

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 import vstatkit as vs
 from tests.ensembles import secant_ends
 from tests.literal import sampling_jackknife
-from vstatkit.ensemble.reading import OwnLearners
+from vstatkit.ensemble.prediction import OwnLearners
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.population import (
     RowInfluence,

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from vstatkit.ensemble import prediction
-from vstatkit.ensemble.keeping import learner_bytes
-from vstatkit.ensemble.mixing import allocated
+from vstatkit.ensemble.retention import learner_bytes
+from vstatkit.ensemble.stacking import allocated
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimates import weighted_mean
 from vstatkit.kernels.staged_tree import Stages
@@ -335,8 +335,8 @@ def test_results_that_keep_too_few_learners_do_not_predict(data, new):
 
 
 def test_all_of_the_other_learners_are_kept_or_none(data, monkeypatch):
-    monkeypatch.setattr("vstatkit.ensemble.keeping.KEEP_BYTES", 20_000)
-    monkeypatch.setattr("vstatkit.ensemble.keeping.KEEP_SHARE", 0.0)
+    monkeypatch.setattr("vstatkit.ensemble.retention.KEEP_BYTES", 20_000)
+    monkeypatch.setattr("vstatkit.ensemble.retention.KEEP_SHARE", 0.0)
     with pytest.warns(vs.VstatkitWarning, match="of 200 learners only 0 are kept"):
         res = vs.fit(FORMULA, data, target="truth", **FIT)
     assert len(res.predictor.learners) == 200  # so many are compared with each other
@@ -346,10 +346,10 @@ def test_all_of_the_other_learners_are_kept_or_none(data, monkeypatch):
 @pytest.mark.filterwarnings("ignore:of 2,010 learners only:vstatkit.VstatkitWarning")
 def test_small_learners_are_not_kept_without_the_large_ones(data, monkeypatch):
     B = most_compared(120) + 10
-    monkeypatch.setattr("vstatkit.ensemble.keeping.KEEP_SHARE", 0.0)
+    monkeypatch.setattr("vstatkit.ensemble.retention.KEEP_SHARE", 0.0)
     fits = []
     for size in (400 * B, 2**30):
-        monkeypatch.setattr("vstatkit.ensemble.keeping.KEEP_BYTES", size)
+        monkeypatch.setattr("vstatkit.ensemble.retention.KEEP_BYTES", size)
         fits.append(vs.fit(FORMULA, data, target="truth", **{**FIT, "B": B}).predictor)
     few, all_ = fits
     assert learner_bytes(all_.centre.learners) < 400 * B < learner_bytes(all_.learners)

@@ -19,8 +19,8 @@ from sklearn.neighbors import KNeighborsRegressor
 import vstatkit as vs
 from tests.kill_while_growing import differing, numbers
 from vstatkit.cli import main
-from vstatkit.ensemble import evaluate as evaluation
-from vstatkit.ensemble.spread import LEAF
+from vstatkit.ensemble import evaluation
+from vstatkit.ensemble.prediction_intervals import LEAF
 from vstatkit.storage import checkpoint, directory
 from vstatkit.storage.checkpoint import learner_files, sums_files
 from vstatkit.studies.run import run_experiment

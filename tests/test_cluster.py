@@ -25,9 +25,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
 from vstatkit import workers
-from vstatkit.ensemble import evaluate as evaluation
-from vstatkit.ensemble import prediction
-from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble import evaluation, prediction
+from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.formula.engine import environment_of
 from vstatkit.formula.streamed import parse_source
 from vstatkit.formula.writing import RowWriter

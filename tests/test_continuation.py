@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble import evaluate as ensemble
+from vstatkit.ensemble import evaluation as ensemble
 from vstatkit.ensemble import growth
 
 

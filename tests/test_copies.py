@@ -8,12 +8,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from vstatkit.ensemble.copies import Copier, shuffled
-from vstatkit.ensemble.explained import (
+from vstatkit.ensemble.conditional_copies import (
     LEAST_SPREAD,
     MOST_FREEDOM,
     MOST_TERMS,
     PENALTIES,
+    Copier,
     Others,
     Ridge,
     _curves,
@@ -26,6 +26,7 @@ from vstatkit.ensemble.explained import (
     _smoother,
     _stacked,
     explain,
+    shuffled,
 )
 
 

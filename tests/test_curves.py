@@ -9,7 +9,7 @@ import pytest
 from sklearn.inspection import partial_dependence
 
 import vstatkit as vs
-from vstatkit.ensemble.curves import (
+from vstatkit.ensemble.marginal_averages import (
     Intervals,
     _nearest_cells,
     quantile_edges,
@@ -105,7 +105,7 @@ def test_curves_for_the_population(res, data):
 
 def test_curves_are_stacked_in_parts(res, monkeypatch):
     whole = res.partial_dependence("x4", points=5, se="population")
-    monkeypatch.setattr("vstatkit.ensemble.averages.STACKED_ROWS", 130)
+    monkeypatch.setattr("vstatkit.ensemble.marginal_averages.STACKED_ROWS", 130)
     parts = res.partial_dependence("x4", points=5, se="population")
     assert np.allclose(whole.params, parts.params, rtol=1e-14)
     assert np.allclose(whole.bse, parts.bse, rtol=1e-12)

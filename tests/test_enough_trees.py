@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import vstatkit as vs
 from tests.test_estimators import SUBSAMPLING
-from vstatkit.ensemble import forests as estimators
-from vstatkit.ensemble.forests import watched_rows
+from vstatkit.ensemble import growth as estimators
+from vstatkit.ensemble.growth import watched_rows
 from vstatkit.inference.stopping import ErrorLaw, Tolerance
 from vstatkit.variance.noise import positive_mean
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from vstatkit import workers
-from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
@@ -95,7 +95,7 @@ def test_progress_bar_on_request(task, capsys):
 
 
 def test_no_progress_bar_off_a_terminal(task, capsys, monkeypatch):
-    monkeypatch.setattr("vstatkit.ensemble.progress.PROGRESS_DELAY", 0)
+    monkeypatch.setattr("vstatkit.workers.progress.PROGRESS_DELAY", 0)
     evaluate(task, 0, 20)
     assert capsys.readouterr().err == ""
 

@@ -12,7 +12,7 @@ from scipy import sparse
 import vstatkit as vs
 from tests.ensembles import secant_ends
 from tests.literal import sampling_jackknife
-from vstatkit.ensemble.averages import PICKED, RowWeights
+from vstatkit.ensemble.marginal_averages import PICKED, RowWeights
 from vstatkit.inference.estimates import Estimation, estimate
 from vstatkit.inference.population import (
     JointInfluence,
@@ -201,7 +201,7 @@ def test_contrasts_of_curves_are_effects(res, other):
 def test_curves_in_parts_have_the_same_noise(res, other, monkeypatch):
     asked = {"data": other, "grid": [0.2, 0.5, 0.8], "se": "population"}
     whole = res.partial_dependence("x4", **asked)
-    monkeypatch.setattr("vstatkit.ensemble.averages.STACKED_ROWS", 60)
+    monkeypatch.setattr("vstatkit.ensemble.marginal_averages.STACKED_ROWS", 60)
     assert_allclose(res.partial_dependence("x4", **asked).bse, whole.bse, rtol=1e-12)
     H = learner_values(res, other.assign(x4=0.5))
     found = whole.results.points.noise.covariance[1, 1]
@@ -310,7 +310,7 @@ def test_all_averages_of_a_table_share_the_rows_to_pick(res, other, monkeypatch)
         return of(shares, most)
 
     monkeypatch.setattr(RowWeights, "of", recorded)
-    monkeypatch.setattr("vstatkit.ensemble.averages.PICKED_VALUES", 24)
+    monkeypatch.setattr("vstatkit.ensemble.marginal_averages.PICKED_VALUES", 24)
     res.avg_effects(["x1", "x4"], other, se="population")
     res.partial_dependence("x4", data=other, grid=[0.2, 0.5, 0.8], se="population")
     iris = vs.datasets.iris()
@@ -323,7 +323,7 @@ def test_all_averages_of_a_table_share_the_rows_to_pick(res, other, monkeypatch)
 def test_picked_rows_have_the_noise_of_all(res, monkeypatch):
     rows = vs.datasets.mars(600, rng=4).assign(g="a")
     some = res.avg_predictions(rows, se="population").results.points
-    monkeypatch.setattr("vstatkit.ensemble.averages.PICKED", (600, 600))
+    monkeypatch.setattr("vstatkit.ensemble.marginal_averages.PICKED", (600, 600))
     every = res.avg_predictions(rows, se="population").results.points
     assert_allclose(some.noise.covariance, every.noise.covariance, rtol=0.25)
     H = learner_values(res, rows)

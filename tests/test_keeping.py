@@ -11,9 +11,9 @@ from numpy.testing import assert_array_equal
 from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble import keeping, refitting
-from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.ensemble.keeping import Collector, keep_budget, learner_bytes
+from vstatkit.ensemble import evaluation, retention
+from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.ensemble.retention import Collector, keep_budget, learner_bytes
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.variance import hoeffding
 
@@ -77,14 +77,14 @@ def test_averages_fit_learners_again_that_were_not_kept(data, kernel, monkeypatc
 def test_averages_fit_missing_learners_once(data, monkeypatch):
     few_compared(monkeypatch)
     gone = fitted(data, keep_learners=False, progress=False)
-    numbers, fit = [], refitting.fit_learner
+    numbers, fit = [], evaluation.fit_learner
 
     def recorded(task, number):
         numbers.append(number)
         return fit(task, number)
 
-    monkeypatch.setattr(refitting, "fit_learner", recorded)
-    monkeypatch.setattr("vstatkit.ensemble.averages.STACKED_ROWS", 10)
+    monkeypatch.setattr(evaluation, "fit_learner", recorded)
+    monkeypatch.setattr("vstatkit.ensemble.marginal_averages.STACKED_ROWS", 10)
     gone.avg_effects(se="population")
     assert sorted(numbers) == list(range(30, 120))
 
@@ -93,10 +93,10 @@ def test_auto_lets_go_beyond_its_budget(data, monkeypatch):
     few_compared(monkeypatch)
     whole = fitted(data)
     size = learner_bytes(whole.predictor.learners)
-    monkeypatch.setattr(keeping, "KEEP_SHARE", 0.0)
-    monkeypatch.setattr(keeping, "KEEP_BYTES", size)
+    monkeypatch.setattr(retention, "KEEP_SHARE", 0.0)
+    monkeypatch.setattr(retention, "KEEP_BYTES", size)
     assert len(fitted(data).predictor.learners) == 120
-    monkeypatch.setattr(keeping, "KEEP_BYTES", size - 1)
+    monkeypatch.setattr(retention, "KEEP_BYTES", size - 1)
     said = (
         r"of 120 learners only 30 are kept.*averages over rows refit the learners"
         r".*keep_learners=True, or with at most 1[01]\d learners"
@@ -113,16 +113,16 @@ def test_the_budget_follows_the_memory_of_the_machine(data, monkeypatch):
     """Ten thousand trees of 6,100 rows take 2 GB: kept where there are 8 or more."""
     few_compared(monkeypatch)
     disk = SimpleNamespace(free=2**50)
-    monkeypatch.setattr(keeping.shutil, "disk_usage", lambda _: disk)
+    monkeypatch.setattr(retention.shutil, "disk_usage", lambda _: disk)
     for memory, budget in ((None, 1), (2, 1), (8, 2), (24, 6)):
         there = None if memory is None else memory * 2**30
-        monkeypatch.setattr(keeping, "available_memory", lambda there=there: there)
+        monkeypatch.setattr(retention, "available_memory", lambda there=there: there)
         assert keep_budget("auto") == budget * 2**30
     assert keep_budget("auto", 16 * 2**30) == 4 * 2**30
     disk.free = 8 * 2**30  # large trees are moved to a temporary file
     assert keep_budget("auto") == 2 * 2**30
     assert (keep_budget(True), keep_budget(False)) == (None, 0)
-    monkeypatch.setattr(keeping, "KEEP_BYTES", 1)
+    monkeypatch.setattr(retention, "KEEP_BYTES", 1)
     assert len(fitted(data).predictor.learners) == 120
 
 
@@ -207,7 +207,7 @@ def base(array):
 def test_trees_that_would_fill_the_memory_are_in_a_file(data, monkeypatch, tmp_path):
     whole = fitted(data)
     size = learner_bytes(whole.predictor.learners)
-    monkeypatch.setattr(keeping, "RESIDENT_BYTES", size // 3)
+    monkeypatch.setattr(retention, "RESIDENT_BYTES", size // 3)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     filed = fitted(data)
     assert any(in_files(filed))

@@ -11,10 +11,10 @@ from numpy.testing import assert_array_equal
 
 import vstatkit as vs
 from vstatkit.cli import main
-from vstatkit.ensemble import available, memory
-from vstatkit.ensemble.available import available_memory
-from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble import memory, retention
+from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.memory import Plan, learner_bytes, memory_bytes, plan_of
+from vstatkit.ensemble.retention import available_memory
 from vstatkit.sampling.registry import make_design
 
 PROJECT = Path(__file__).parents[1]
@@ -322,21 +322,21 @@ FIRST, SECOND = "sys/fs/cgroup/memory", "sys/fs/cgroup"
     ids=["machine", "no group", "v2", "v1", "no limit", "beyond"],
 )
 def test_the_system_is_read(tmp_path, monkeypatch, files, size):
-    monkeypatch.setattr(available, "_addresses", lambda root: None)
+    monkeypatch.setattr(retention, "_addresses", lambda root: None)
     lay(tmp_path, files)
     assert available_memory(tmp_path) == size
 
 
 def test_unknown_systems_tell_their_size_or_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(available, "_addresses", lambda root: None)
+    monkeypatch.setattr(retention, "_addresses", lambda root: None)
     pages = {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr(available.os, "sysconf", pages.__getitem__, raising=False)
+    monkeypatch.setattr(retention.os, "sysconf", pages.__getitem__, raising=False)
     assert available_memory(tmp_path) == 40960
 
     def unknown(name):
         raise ValueError(name)
 
-    monkeypatch.setattr(available.os, "sysconf", unknown, raising=False)
+    monkeypatch.setattr(retention.os, "sysconf", unknown, raising=False)
     assert available_memory(tmp_path) is None
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize
 
-from vstatkit.ensemble.mixing import allocated, mixing_weights
+from vstatkit.ensemble.stacking import allocated, mixing_weights
 
 
 def residuals(rng, n=300):

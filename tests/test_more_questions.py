@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 import vstatkit as vs
-from vstatkit.ensemble.refitted import Reader
+from vstatkit.ensemble.refit import Reader
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.interactions import grid_values
 from vstatkit.sampling.streams import Purpose, stream

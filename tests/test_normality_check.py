@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.ensemble import bootstrap
-from vstatkit.ensemble.bootstrap import Repeating, repeat_fit
+from vstatkit.ensemble import refit
+from vstatkit.ensemble.refit import Repeating, repeat_fit
 from vstatkit.inference.normality import studentised_tails
 from vstatkit.results.normality_check import (
     LOPSIDED,
@@ -430,7 +430,7 @@ def test_repetitions_do_not_depend_on_workers(data):
 def test_repetitions_draw_subsamples_of_their_own(data, monkeypatch):
     """Else their trees would make the same random choices, and vary too little."""
     seen = []
-    grow = bootstrap.evaluate
+    grow = refit.evaluate
 
     def watched(task, start, stop, **options):
         seen.append((task.design.inner.seed, tuple(task.design.drawn)))
@@ -438,7 +438,7 @@ def test_repetitions_draw_subsamples_of_their_own(data, monkeypatch):
         assert not task.oob
         return grow(task, start, stop, **options)
 
-    monkeypatch.setattr(bootstrap, "evaluate", watched)
+    monkeypatch.setattr(refit, "evaluate", watched)
     res = vs.fit("y ~ x1", data, B=10, rng=1)
     res.bootstrap(8, n_jobs=1)
     assert len({seed for seed, _ in seen}) == len({drawn for _, drawn in seen}) == 8

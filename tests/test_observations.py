@@ -12,11 +12,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble import observations, prediction
-from vstatkit.ensemble.errors import Errors, collect_errors
-from vstatkit.ensemble.observations import class_thresholds, local_limits
-from vstatkit.ensemble.scores import Scores, score_rows
-from vstatkit.ensemble.spread import LEAST_SPREAD, N_TREES, learn_spread
+from vstatkit.ensemble import prediction, prediction_intervals
+from vstatkit.ensemble.oob_scores import Scores, score_rows
+from vstatkit.ensemble.prediction_intervals import (
+    LEAST_SPREAD,
+    N_TREES,
+    Errors,
+    class_thresholds,
+    collect_errors,
+    learn_spread,
+    local_limits,
+)
 from vstatkit.inference.conformal import (
     least_units,
     lower_quantile,
@@ -286,7 +292,7 @@ def literal_jackknife(res, X, units, masses, alpha):
     ],
 )
 def test_the_jackknife_is_the_literal_one(options, data, monkeypatch):
-    monkeypatch.setattr(observations, "DRAWN_AT_ONCE", 1000)
+    monkeypatch.setattr(prediction_intervals, "DRAWN_AT_ONCE", 1000)
     res = vs.fit("y ~ x1 + x2", data, B=40, rng=5, **options)
     new = data.head(3)
     X, _ = res.predictor.rows(new)
@@ -298,7 +304,7 @@ def test_the_jackknife_is_the_literal_one(options, data, monkeypatch):
     frame = res.get_prediction(new, obs_method="jackknife+").summary_frame(0.1)
     assert_allclose(frame["obs_ci_lower"], expected[0], rtol=1e-9)
     assert_allclose(frame["obs_ci_upper"], expected[1], rtol=1e-9)
-    monkeypatch.setattr(observations, "HELD_DRAWS", 0)
+    monkeypatch.setattr(prediction_intervals, "HELD_DRAWS", 0)
     again = res.get_prediction(new).summary_frame(0.1, "jackknife+")
     assert_array_equal(again["obs_ci_upper"], frame["obs_ci_upper"])
 
@@ -306,14 +312,14 @@ def test_the_jackknife_is_the_literal_one(options, data, monkeypatch):
 def test_the_jackknife_takes_points_in_pieces(data, results, monkeypatch):
     whole = results.get_prediction(data).summary_frame(0.1, "jackknife+")
     sizes = []
-    means = observations._Seen.means_without
+    means = prediction_intervals._Seen.means_without
 
     def watched(seen, values):
         found = means(seen, values)
         sizes.append(found.shape)
         return found
 
-    monkeypatch.setattr(observations._Seen, "means_without", watched)
+    monkeypatch.setattr(prediction_intervals._Seen, "means_without", watched)
     monkeypatch.setattr(prediction, "CHUNK_ENTRIES", 7 * (80 + 5 * 120))
     pieces = results.get_prediction(data).summary_frame(0.1, "jackknife+")
     assert sizes == [(120, 7)] * 17 + [(120, 1)]
@@ -433,7 +439,7 @@ def test_tables_and_pickles_grow_nothing(data, monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise AssertionError("a forest is grown")
 
-    monkeypatch.setattr("vstatkit.ensemble.errors.learn_spread", refuse)
+    monkeypatch.setattr("vstatkit.ensemble.prediction_intervals.learn_spread", refuse)
     for one in (res, longer, res.with_variance("ij"), forest.results_):
         frame = one.get_prediction(data[["x1"]]).summary_frame()
         assert frame.attrs["obs_method"] == "local"

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression
 
 import vstatkit as vs
-from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels import tree
 from vstatkit.kernels.base import fit_drawn
 from vstatkit.kernels.linear import linear_kernel
@@ -249,7 +249,7 @@ def test_out_of_bag_rows_are_bounded_and_those_of_all(kernel):
 
 
 def test_scores_of_some_rows_and_none(monkeypatch):
-    monkeypatch.setattr("vstatkit.ensemble.evaluate.OOB_ROWS", 40)
+    monkeypatch.setattr("vstatkit.ensemble.evaluation.OOB_ROWS", 40)
     monkeypatch.setattr("vstatkit.results.notes.OOB_ROWS", 40)
     monkeypatch.setattr(Task.__init__, "__defaults__", (True, 40, None))
     data = vs.datasets.mars(90, rng=1)

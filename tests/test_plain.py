@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.ensemble.effects import QUANTILES
+from vstatkit.ensemble.query import QUANTILES
 from vstatkit.formula import matrices
 from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.parse import parse

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 
 import vstatkit as vs
-from vstatkit.ensemble import prediction, reading
+from vstatkit.ensemble import prediction
 from vstatkit.inference import estimates as estimating
 from vstatkit.inference.normality import influence_normality, moment_tests
 from vstatkit.kernels.tree import tree_kernel
@@ -270,13 +270,13 @@ def test_several_outputs_in_pieces(in_pieces, monkeypatch):
     ("rows", "most"), [(100, 7), (33, 2), (2048, 2048), (2049, 2048), (100_001, 1000)]
 )
 def test_pieces_are_of_even_size(rows, most):
-    size = reading.even_size(rows, most)
-    pieces = list(reading.divided(rows, size))
+    size = prediction.even_size(rows, most)
+    pieces = list(prediction.divided(rows, size))
     assert [stop for _, stop in pieces[:-1]] == [start for start, _ in pieces[1:]]
     assert pieces[0][0] == 0
     assert pieces[-1][1] == rows
     assert size <= most
-    assert len(pieces) >= reading.TASKS
+    assert len(pieces) >= prediction.TASKS
     assert len(pieces) % 4 in (0, 3)  # rows do not always divide
     assert all(stop - start > 1 for start, stop in pieces)
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.ensemble import bootstrap
+from vstatkit.ensemble import refit
 from vstatkit.exceptions import CheckpointError
 from vstatkit.storage.directory import locked
 
@@ -25,7 +25,7 @@ def data():
 
 @pytest.fixture(autouse=True)
 def every_repetition_is_written(monkeypatch):
-    monkeypatch.setattr(bootstrap, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr(refit, "SAVE_SECONDS", -1.0)
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
@@ -33,13 +33,13 @@ def every_repetition_is_written(monkeypatch):
 def made(monkeypatch):
     """Numbers of the repetitions that are made."""
     numbers = []
-    original = bootstrap._repeated
+    original = refit._repeated
 
     def watched(repeating, number):
         numbers.append(number)
         return original(repeating, number)
 
-    monkeypatch.setattr(bootstrap, "_repeated", watched)
+    monkeypatch.setattr(refit, "_repeated", watched)
     return numbers
 
 
@@ -54,17 +54,17 @@ def files(directory):
 def test_a_bootstrap_goes_on_to_the_same_numbers(data, tmp_path, monkeypatch, made):
     res = forest(data)
     whole = res.bootstrap(12).estimates
-    watched = bootstrap._repeated
+    watched = refit._repeated
 
     def stopped(repeating, number):
         if number == 7:
             raise KeyboardInterrupt
         return watched(repeating, number)
 
-    monkeypatch.setattr(bootstrap, "_repeated", stopped)
+    monkeypatch.setattr(refit, "_repeated", stopped)
     with pytest.raises(KeyboardInterrupt):
         res.bootstrap(12, checkpoint=tmp_path)
-    monkeypatch.setattr(bootstrap, "_repeated", watched)
+    monkeypatch.setattr(refit, "_repeated", watched)
     assert files(tmp_path)[-1] == "repetitions-00000006-7.npz"
     made.clear()
     again = forest(data).bootstrap(12, checkpoint=tmp_path)
@@ -74,7 +74,7 @@ def test_a_bootstrap_goes_on_to_the_same_numbers(data, tmp_path, monkeypatch, ma
 
 def test_repetitions_between_two_files_are_kept_too(data, tmp_path, monkeypatch, made):
     """Where the last ones were made in less than the seconds between two files."""
-    monkeypatch.setattr(bootstrap, "SAVE_SECONDS", 1e9)
+    monkeypatch.setattr(refit, "SAVE_SECONDS", 1e9)
     res = forest(data)
     whole = res.bootstrap(9, checkpoint=tmp_path).estimates
     assert files(tmp_path) == ["repetitions-00000000-9.npz"]

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.neighbors import KNeighborsRegressor
 
 import vstatkit as vs
-from vstatkit.ensemble.scores import score
+from vstatkit.ensemble.oob_scores import score
 from vstatkit.inference.estimates import value_units
 
 UNITS = (1e-300, 1e-200, 1e-80, 1e80, 1e200, 1e300)

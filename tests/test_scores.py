@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from vstatkit.ensemble.scores import Scores, score
+from vstatkit.ensemble.oob_scores import Scores, score
 
 Y = np.array([1.0, 4.0, 2.0, 7.0, 5.0])
 FITTED = np.array([1.5, 3.0, np.nan, 6.0, 5.5])

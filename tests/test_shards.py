@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.ensemble.choosing import (
+from vstatkit.ensemble.auto_design import (
     MOST_ERROR,
     Wish,
     choose,
@@ -525,7 +525,7 @@ def test_shards_never_make_k_smaller(k):
 def test_the_default_size_stays_where_standard_errors_are_not_feasible(monkeypatch):
     data = vs.datasets.mars(3000, rng=1)
     few = vs.fit("y ~ x1", data, rng=1, B=40)
-    monkeypatch.setattr("vstatkit.ensemble.choosing.MOST_ERROR", 0.001)
+    monkeypatch.setattr("vstatkit.ensemble.auto_design.MOST_ERROR", 0.001)
     with pytest.warns(vs.MonteCarloWarning, match="There are two ways out") as seen:
         found = vs.fit("y ~ x1", data, rng=1)
     assert len(seen) == 1

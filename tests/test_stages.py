@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import vstatkit as vs
 from tests import slow_stages
 from vstatkit.ensemble import memory
-from vstatkit.ensemble.keeping import filed
+from vstatkit.ensemble.retention import filed
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged_tree import Stages, with_stages
 from vstatkit.kernels.subsample_rows import Drawn, UnitRows

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from vstatkit.ensemble.adopted import AdoptedEnsemble, adopt
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import Query, build_query, effect_values
+from vstatkit.ensemble.sklearn_ensembles import AdoptedEnsemble, adopt
 from vstatkit.forest.base import Forest, check_response
 from vstatkit.formula.observations import response_name
 from vstatkit.formula.parsed import ParsedFormula

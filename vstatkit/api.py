@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
-from vstatkit.ensemble.aiming import Choice, chosen
-from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.bias_reduction import Choice, chosen
+from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B
-from vstatkit.ensemble.keeping import keep_budget
 from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
-from vstatkit.ensemble.serial import find_serial_dependence
+from vstatkit.ensemble.retention import keep_budget
+from vstatkit.ensemble.serial_dependence import find_serial_dependence
 from vstatkit.forest.base import check_workers
 from vstatkit.formula.data_checks import (
     find_copies,

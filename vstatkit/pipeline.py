@@ -8,14 +8,19 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Seed
-from vstatkit.ensemble.candidates import larger
-from vstatkit.ensemble.centring import Mix, centred
-from vstatkit.ensemble.choosing import AUTO, Wish, choose, feasible_size, whole_shards
-from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.auto_design import (
+    AUTO,
+    Wish,
+    choose,
+    feasible_size,
+    whole_shards,
+)
+from vstatkit.ensemble.bias_reduction import Mix, centred, larger
+from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
-from vstatkit.ensemble.keeping import warn_of_let_go, within_budget
 from vstatkit.ensemble.memory import check_memory, plan_of, room
 from vstatkit.ensemble.query import Query
+from vstatkit.ensemble.retention import warn_of_let_go, within_budget
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.stopping import TOL

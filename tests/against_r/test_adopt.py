@@ -14,7 +14,7 @@ import r_bridge
 import vstatkit as vs
 from r_bridge.convert import to_r_frame
 from tests.ensembles import SAME_ALGEBRA
-from vstatkit.ensemble.reading import OwnLearners
+from vstatkit.ensemble.prediction import OwnLearners
 
 pytestmark = pytest.mark.r
 

@@ -17,7 +17,7 @@ from r_bridge.reported import MEAN, TESTS, TIDY, compare_reported
 from r_bridge.reported import SETTINGS as REPORTED
 from r_bridge.restated import COLUMNS
 from vstatkit import EnsembleResults
-from vstatkit.ensemble import scores
+from vstatkit.ensemble import oob_scores
 from vstatkit.formula.variables import HeldVariables
 from vstatkit.inference import estimates
 from vstatkit.inference.estimates import Estimates
@@ -411,8 +411,8 @@ PRINTED = {
     "avg_effects to": (perturb_function, HeldVariables, "quantiles"),
     "avg_effects estimate": (perturb_function, estimates, "ensemble_mean"),
     "avg_slopes step": (perturb_function, moves, "slope_width"),
-    "OOB RMSE": (perturb_function, scores, "_regression"),
-    "OOB R-squared": (perturb_function, scores, "_regression"),
+    "OOB RMSE": (perturb_function, oob_scores, "_regression"),
+    "OOB R-squared": (perturb_function, oob_scores, "_regression"),
 }
 """Numbers of the tables, each with the last place in the code that it comes from."""
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import joblib
 
-from vstatkit.ensemble.available import available_memory
-from vstatkit.ensemble.evaluate import BATCH_ENTRIES, Task
-from vstatkit.ensemble.keeping import RESIDENT_BYTES
+from vstatkit.ensemble.evaluation import BATCH_ENTRIES, Task
+from vstatkit.ensemble.retention import RESIDENT_BYTES, available_memory
 from vstatkit.exceptions import MemoryLimitError
 from vstatkit.kernels.base import Predictive
 from vstatkit.kernels.function import FunctionKernel

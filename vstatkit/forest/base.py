@@ -17,18 +17,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vstatkit._typing import Floats, Ints, Labels
-from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.ensemble.forests import (
+from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.ensemble.growth import (
     grow_forest,
     importances,
     tell_of_error,
     tree_variance,
     why_no_errors,
 )
-from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.oob_scores import Scores, score
+from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
-from vstatkit.ensemble.reading import OwnLearners
-from vstatkit.ensemble.scores import Scores, score
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.forest.partial_dependence import Dependence
 from vstatkit.formula.data_checks import unobserved_finding, warn_of

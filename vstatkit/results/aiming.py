@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike
-from vstatkit.ensemble.aiming import Choice, bias_left, checked_trees
+from vstatkit.ensemble.bias_reduction import Choice, bias_left, checked_trees
 from vstatkit.kernels.base import AnyKernel, OutOfBag
 from vstatkit.kernels.staged_tree import StagedKernel, Stages
 from vstatkit.results.model_info import Aim

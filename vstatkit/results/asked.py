@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Labels
-from vstatkit.ensemble.copies import Copier
-from vstatkit.ensemble.evaluate import Task
-from vstatkit.ensemble.refitted import Reader, grown, refitted_values
+from vstatkit.ensemble.conditional_copies import Copier
+from vstatkit.ensemble.evaluation import Task
+from vstatkit.ensemble.refit import Reader, grown, refitted_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.frames import nearest
 from vstatkit.kernels.base import BatchKernel

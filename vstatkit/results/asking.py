@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, cast
 
 if TYPE_CHECKING:
-    from vstatkit.ensemble.copies import How
+    from vstatkit.ensemble.conditional_copies import How
     from vstatkit.results.answers import InteractionTest
     from vstatkit.results.ensemble_results import EnsembleResults
     from vstatkit.results.importance import Importance, Variables

@@ -4,11 +4,11 @@ from dataclasses import replace as changed
 
 import pandas as pd
 
-from vstatkit.ensemble.centring import Centred
-from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.bias_reduction import Centred
+from vstatkit.ensemble.evaluation import Task
+from vstatkit.ensemble.oob_scores import out_of_bag_scores
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
-from vstatkit.ensemble.scores import out_of_bag_scores
 from vstatkit.formula.parsed import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support, value_tails
 from vstatkit.inference.stopping import scale_share

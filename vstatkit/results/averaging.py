@@ -8,13 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats
-from vstatkit.ensemble.averages import (
-    Averager,
-    By,
-    Division,
-    RowMove,
-    Sample,
-)
+from vstatkit.ensemble.marginal_averages import Averager, By, Division, RowMove, Sample
 from vstatkit.inference.population import RowInfluence
 from vstatkit.options import with_advice
 from vstatkit.results.learners import averaging_predictor

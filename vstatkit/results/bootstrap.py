@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats, Labels, Seed
-from vstatkit.ensemble.bootstrap import Repeating, repeat_fit
+from vstatkit.ensemble.refit import Repeating, repeat_fit
 from vstatkit.inference.normality import MIN_OBSERVATIONS, normality_tests
 from vstatkit.options import check_alpha
 from vstatkit.sampling.streams import Purpose, resolve_seed, stream

@@ -7,17 +7,17 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.ensemble.centring import (
+from vstatkit.ensemble.bias_reduction import (
     Centre,
     Centred,
     centred,
     centred_predictor,
     uncentred,
 )
-from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B, grow
-from vstatkit.ensemble.keeping import within_budget
-from vstatkit.ensemble.scores import score_rows
+from vstatkit.ensemble.oob_scores import score_rows
+from vstatkit.ensemble.retention import within_budget
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
 from vstatkit.results.aiming import aimed

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats
-from vstatkit.ensemble.averages import Averager, Sample
-from vstatkit.ensemble.curves import (
+from vstatkit.ensemble.marginal_averages import (
+    Averager,
     Intervals,
+    Sample,
     accumulated_line,
     accumulated_map,
     grid_averages,

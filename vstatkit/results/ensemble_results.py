@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Labels
-from vstatkit.ensemble.errors import Errors
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import (
     COVARIANCES,
@@ -17,9 +16,10 @@ from vstatkit.ensemble.memory import (
     check_memory,
     covariance_bytes,
 )
+from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.prediction_intervals import Errors
 from vstatkit.ensemble.query import EffectValues
-from vstatkit.ensemble.scores import Scores
 from vstatkit.inference.estimates import Estimates, estimate
 from vstatkit.inference.intervals import Support, Tails, band_critical_values
 from vstatkit.inference.linear_tests import Covariance, covariance

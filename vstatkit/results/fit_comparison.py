@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike
-from vstatkit.ensemble.evaluate import Task
+from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.prediction import Predictor, moved_to
-from vstatkit.ensemble.refitted import refitted_values
+from vstatkit.ensemble.refit import refitted_values
 from vstatkit.formula.frames import as_frame
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.answers import FitComparison

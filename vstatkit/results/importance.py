@@ -10,10 +10,15 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.ensemble.copies import How, check_how
-from vstatkit.ensemble.explained import LeftOut, Others, predict_left_out
-from vstatkit.ensemble.losses import Saved, mean_saved, saved_losses, targets
-from vstatkit.ensemble.refitted import Reader
+from vstatkit.ensemble.conditional_copies import (
+    How,
+    LeftOut,
+    Others,
+    check_how,
+    predict_left_out,
+)
+from vstatkit.ensemble.loss_differences import Saved, mean_saved, saved_losses, targets
+from vstatkit.ensemble.refit import Reader
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.population import (

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vstatkit.ensemble.keeping import learner_bytes
+from vstatkit.ensemble.evaluation import PassingLearner
 from vstatkit.ensemble.memory import shown
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.ensemble.refitting import PassingLearner
+from vstatkit.ensemble.retention import learner_bytes
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults

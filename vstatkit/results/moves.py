@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels
-from vstatkit.ensemble.averages import RowMove
-from vstatkit.ensemble.effects import QUANTILES, moves_of
+from vstatkit.ensemble.marginal_averages import RowMove
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.query import QUANTILES, moves_of
 from vstatkit.formula.frames import first_names, nearest
 from vstatkit.formula.variables import variables_of
 from vstatkit.results.rows import Observed, predictor_names

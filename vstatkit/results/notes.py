@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from vstatkit.ensemble.choosing import jackknife_learners
-from vstatkit.ensemble.evaluate import OOB_ROWS
+from vstatkit.ensemble.auto_design import jackknife_learners
+from vstatkit.ensemble.evaluation import OOB_ROWS
 from vstatkit.inference.estimates import MIN_DF
 from vstatkit.inference.normality import MIN_OBSERVATIONS, influential
 from vstatkit.inference.stopping import TOL, Shrinkage, about

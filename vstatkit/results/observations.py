@@ -7,15 +7,16 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.ensemble.errors import Errors, collect_errors
-from vstatkit.ensemble.observations import (
+from vstatkit.ensemble.oob_scores import Scores
+from vstatkit.ensemble.prediction_intervals import (
+    Errors,
     Limits,
+    Spread,
     class_thresholds,
+    collect_errors,
     jackknife_limits,
     local_limits,
 )
-from vstatkit.ensemble.scores import Scores
-from vstatkit.ensemble.spread import Spread
 from vstatkit.inference.conformal import least_units
 from vstatkit.options import check_alpha
 from vstatkit.results.class_sets import ClassSets, probable_classes

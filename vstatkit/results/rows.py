@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels
-from vstatkit.ensemble.averages import Averager, Sample, training_places
+from vstatkit.ensemble.marginal_averages import Averager, Sample, training_places
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.frames import as_frame
 from vstatkit.formula.observations import observation_weights

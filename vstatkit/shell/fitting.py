@@ -11,7 +11,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.api import fit
-from vstatkit.ensemble.aiming import TARGETS
+from vstatkit.ensemble.bias_reduction import TARGETS
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.registry import KERNELS

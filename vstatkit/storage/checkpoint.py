@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Seed
-from vstatkit.ensemble.bootstrap import Repeating
-from vstatkit.ensemble.evaluate import Batches, Task, evaluate
-from vstatkit.ensemble.refitting import AbsentLearner
+from vstatkit.ensemble.evaluation import AbsentLearner, Batches, Task, evaluate
+from vstatkit.ensemble.refit import Repeating
 from vstatkit.exceptions import CheckpointError
 from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
 from vstatkit.kernels.registry import codec_of

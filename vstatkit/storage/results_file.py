@@ -11,11 +11,10 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
-from vstatkit.ensemble.errors import Errors
+from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.prediction_intervals import Errors, Spread
 from vstatkit.ensemble.query import EffectValues
-from vstatkit.ensemble.scores import Scores
-from vstatkit.ensemble.spread import Spread
 from vstatkit.exceptions import FileError, VstatkitError, VstatkitWarning
 from vstatkit.formula.factors import CODINGS
 from vstatkit.formula.parse import Recipe

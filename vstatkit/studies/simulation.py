@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, KernelLike
-from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.ensemble.query import build_query, probe
 from vstatkit.exceptions import VstatkitError

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.ensemble.evaluate import Task, evaluate
+from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size

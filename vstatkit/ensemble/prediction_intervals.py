@@ -1,16 +1,230 @@
-"""Where a new observation will fall: limits made of out-of-bag errors."""
+"""Intervals for new observations, from out-of-bag residuals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from vstatkit._typing import Floats
-from vstatkit.ensemble.errors import Errors
+from vstatkit._typing import Floats, Ints
+from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.inference.conformal import lower_quantile, upper_quantile
+from vstatkit.inference.conformal import lower_quantile, unit_masses, upper_quantile
+from vstatkit.kernels.base import OutOfBag
+from vstatkit.kernels.tree import StoredTreeKernel, tree_kernel
 from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.registry import subsample_size
+from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.showing import short_repr
+
+N_TREES = 64
+"""Trees of the forest."""
+
+LEAF = 10
+"""Least observations in a leaf: an average of fewer absolute errors says little."""
+
+LEAST_SPREAD = 0.05
+"""Least expected error, as a share of the mean one."""
+
+LEAST_UNITS = 4
+"""Units below which errors are taken to be alike everywhere."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Expected absolute errors, wherever there is a prediction.
+
+    Attributes
+    ----------
+    kernel : StoredTreeKernel
+        Predicts with the trees.
+    trees : list
+        The trees; empty where errors are taken to be alike everywhere.
+    least : float
+        Least expected error.
+    """
+
+    kernel: StoredTreeKernel
+    trees: list[Any]
+    least: float
+
+    def at(self, X: Floats, n_jobs: int | None = None) -> Floats:
+        """Expect errors at rows of the design matrix, shape (rows,)."""
+        if not self.trees:
+            return np.full(len(X), self.least)
+        forest = Predictor(self.kernel, self.trees, None, None, n_jobs)
+        return np.maximum(forest.mean(X), self.least)
+
+
+def learn_spread(
+    X: Floats,
+    sizes: Floats,
+    units: Ints,
+    *,
+    weights: Floats | None,
+    levels: Sequence[int] | None,
+    seed: int,
+    n_jobs: int | None = None,
+) -> tuple[Spread, Floats]:
+    """Learn how large errors are from the design matrix.
+
+    Parameters
+    ----------
+    X : ndarray of shape (s, p)
+        Rows whose errors are known.
+    sizes : ndarray of shape (s,)
+        Absolute errors.
+    units : ndarray of shape (s,)
+        Unit of every row; units are drawn whole.
+    weights : ndarray of shape (s,) or None
+        Weights of the rows.
+    levels : sequence of int or None
+        Levels of columns that are unordered factors; see `tree_kernel`.
+    seed : int
+        Seed of the ensemble; the trees have streams of their own.
+    n_jobs : int, optional
+        Workers.
+
+    Returns
+    -------
+    Spread
+    ndarray of shape (s,)
+        Expected errors of the rows themselves, by trees that did not see their unit.
+
+    Notes
+    -----
+    Trees on `ceil(n**0.8)` units drawn with replacement, with leaves of ten rows or
+    more; all columns are tried at every split. Errors are expected to be at least a
+    twentieth of their mean: where a few are zero by chance, new ones need not be.
+    """
+    names, codes = np.unique(units, return_inverse=True)
+    n = names.size
+    mean = float(np.average(sizes, weights=weights))
+    least = LEAST_SPREAD * mean if mean > 0 else 1.0
+    kernel = tree_kernel(
+        "tree",
+        X,
+        sizes,
+        n_classes=None,
+        weights=weights,
+        options={"min_samples_leaf": LEAF},
+        levels=levels,
+    )
+    stored = StoredTreeKernel(
+        kernel.n_features, None, kernel.centre, kernel.scale, levels=kernel.levels
+    )
+    if n < LEAST_UNITS or mean == 0:
+        alike = mean if mean > 0 else 1.0
+        return Spread(stored, [], alike), np.full(len(sizes), alike)
+    own = int(stream(seed, 0, Purpose.SPREAD).integers(2**63))
+    design = IidDesign(n, subsample_size(None, n), True, own)
+    clusters = None if n == len(sizes) else codes
+    task = Task(kernel, design, X[:1], clusters, keep=True, most_oob=None)
+    grown = evaluate(task, 0, N_TREES, n_jobs=n_jobs, progress=False)
+    seen = cast("OutOfBag", grown.oob).mean[:, 0]
+    # A unit that all trees saw is as unlikely as sixty coins of one side.
+    outside = np.where(np.isfinite(seen), seen, mean)
+    return Spread(stored, grown.learners, least), np.maximum(outside, least)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Out-of-bag errors of the observations that have one.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (s,)
+        Residuals; for classes one minus the probability of the observed class.
+    units : ndarray of shape (s,)
+        Unit of the design (observation or cluster) that each belongs to.
+    masses : ndarray of shape (s,)
+        How much each counts; a unit one on average.
+    codes : ndarray of shape (s,) or None
+        Observed classes, as codes; None for numbers.
+    expected : ndarray of shape (s,) or None
+        Absolute errors that were to be expected, by trees that did not see the unit.
+    spread : Spread or None
+        Expects errors elsewhere.
+    """
+
+    sizes: Floats
+    units: Ints
+    masses: Floats
+    codes: Ints | None = None
+    expected: Floats | None = None
+    spread: Spread | None = None
+
+    __repr__ = short_repr
+
+    @property
+    def n_units(self) -> int:
+        """Number of units that the errors belong to."""
+        return int(np.unique(self.units).size)
+
+
+def collect_errors(
+    scores: Scores,
+    kernel: Any,
+    clusters: Ints | None,
+    *,
+    seed: int,
+    n_jobs: int | None,
+) -> Errors | None:
+    """Put errors together, and learn how large they are where.
+
+    Parameters
+    ----------
+    scores : Scores
+        Out-of-bag scores.
+    kernel : object
+        Its design matrix `X`, `weights` and `levels` are used, as far as there are
+        any: without a matrix nothing is learnt.
+    clusters : ndarray of shape (n,) or None
+        Unit of every observation.
+    seed : int
+        Seed of the ensemble.
+    n_jobs : int or None
+        Workers.
+
+    Returns
+    -------
+    Errors or None
+        None where it is not known whose they are. Observations without weight are
+        left out.
+    """
+    rows = scores.rows
+    if rows is None or rows.size == 0:
+        return None
+    given = getattr(kernel, "weights", None)
+    all_weights: Floats | None = given if isinstance(given, np.ndarray) else None
+    sizes = scores.residuals if scores.shares is None else 1 - scores.shares
+    codes, weights = scores.codes, None
+    if all_weights is not None:
+        counts = all_weights[rows] > 0
+        rows, sizes = rows[counts], sizes[counts]
+        codes = None if codes is None else codes[counts]
+        weights = all_weights[rows]
+        if rows.size == 0:
+            return None
+    units = rows if clusters is None else clusters[rows]
+    errors = Errors(sizes, units, unit_masses(units, weights), codes)
+    X = getattr(kernel, "X", None)
+    if codes is not None or not isinstance(X, np.ndarray):
+        return errors
+    spread, expected = learn_spread(
+        np.asarray(X[rows], dtype=np.float64),
+        np.abs(sizes),
+        units,
+        weights=weights,
+        levels=getattr(kernel, "levels", None),
+        seed=seed,
+        n_jobs=n_jobs,
+    )
+    return Errors(sizes, units, errors.masses, None, expected, spread)
+
 
 Limits = tuple[Floats, Floats]
 """Lower and upper limits of new observations, each of shape (m,)."""

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats, Ints
-from vstatkit.ensemble.scores import Scores
+from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.exceptions import SerialDependenceWarning
 from vstatkit.formula.data_checks import Finding
 from vstatkit.formula.frames import is_number_kind

@@ -1,4 +1,4 @@
-"""A progress bar, where work takes long and somebody looks."""
+"""A progress bar for long work."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Choose a design: where a jackknife would need too many learners, shards do not."""
+"""Choose a design when the user leaves it open."""
 
 import warnings
 from typing import Any, Literal, NamedTuple

@@ -1,26 +1,288 @@
-"""Aim at E[y|x]: choose a learner, and see what bias it leaves."""
+"""Target E[y|x]: candidate learners, their choice, and the remaining bias."""
 
+import functools
+import operator
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.candidates import Candidate, candidates
-from vstatkit.ensemble.centring import Mix, may_be_centred
-from vstatkit.ensemble.evaluate import Task, evaluate
-from vstatkit.ensemble.mixing import mixing_weights
-from vstatkit.ensemble.progress import progress_bar
-from vstatkit.inference.estimates import Estimates, estimate
-from vstatkit.kernels.base import AnyKernel, OutOfBag, kind_of
-from vstatkit.kernels.staged_tree import STAGE_OPTIONS
+from vstatkit.ensemble.evaluation import Task, evaluate
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.retention import learner_bytes
+from vstatkit.ensemble.stacking import allocated, mixing_weights
+from vstatkit.inference.estimates import Estimates, estimate, weighted_mean
+from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, kind_of
+from vstatkit.kernels.staged_tree import (
+    STAGE_OPTIONS,
+    StagedTree,
+    Stages,
+    alike,
+    restaged,
+    stored,
+)
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_options import LOSSES
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
+from vstatkit.showing import short_repr
 from vstatkit.variance.registry import resolved
+from vstatkit.workers.progress import progress_bar
+
+STAGES = {
+    "both": Stages(trend=True, boost=True),
+    "boost": Stages(boost=True),
+    "trend": Stages(trend=True),
+    "plain": Stages(),
+}
+"""What learners are made of, those with the least bias first."""
+
+SMALL_LEAVES = (1, 5)
+"""Rows in the smallest leaves that are tried."""
+
+MOST_LEAVES = 5
+"""Leaves that a tree of the largest ones that are tried can have."""
+
+
+class Candidate(NamedTuple):
+    """A learner to choose from.
+
+    Attributes
+    ----------
+    name : str
+        Of its stages, one of `STAGES`.
+    min_samples_leaf : int
+        Least number of rows in a leaf; of all rows, if it has no tree at all.
+    max_features : int
+        Columns that a split tries.
+    splits : bool
+        Whether it has trees.
+    """
+
+    name: str
+    min_samples_leaf: int
+    max_features: int
+    splits: bool = True
+
+    def kernel(self, kernel: TreeKernel) -> TreeKernel:
+        """Grow such learners with the other options of a kernel of trees."""
+        chosen = {
+            "min_samples_leaf": self.min_samples_leaf,
+            "max_features": self.max_features,
+        }
+        options = {**kernel.options, **chosen}
+        return restaged(replace(kernel, options=options), STAGES[self.name])
+
+    def text(self, n_features: int) -> str:
+        """Say in words what the learner is."""
+        stages = STAGES[self.name]
+        if not self.splits:
+            return "a linear trend" if stages.trend else "a mean"
+        tried = "all" if self.max_features == n_features else f"{self.max_features} of"
+        rows = "row" if self.min_samples_leaf == 1 else "rows"
+        text = f"{stages.text}, with leaves of {self.min_samples_leaf} {rows} or more"
+        if n_features == 1:
+            return text
+        return f"{text} and {tried} {n_features} columns tried at a split"
+
+
+def candidates(
+    kernel: TreeKernel, n_rows: int, given: Collection[str] = ()
+) -> list[Candidate]:
+    """List learners to choose from, those with the least bias first.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        Grows plain trees.
+    n_rows : int
+        Rows of a subsample.
+    given : collection of str
+        Names of options that the user has set; these are not chosen.
+
+    Notes
+    -----
+    Small leaves come before large ones; among equal leaves, few columns tried at a
+    split before all of them; and then more stages before fewer. Last come a linear
+    trend and a mean, without any tree.
+
+    Examples
+    --------
+    >>> X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
+    >>> from vstatkit.kernels.tree import tree_kernel
+    >>> how = {"n_classes": None, "weights": None, "options": {}}
+    >>> kernel = tree_kernel("forest", X, y, **how)
+    >>> listed = candidates(kernel, 100)
+    >>> len(listed), listed[0]
+    (34, Candidate(name='both', min_samples_leaf=1, max_features=1, splits=True))
+    >>> [one.min_samples_leaf for one in listed[::8]]
+    [1, 5, 10, 20, 6]
+    """
+    own, p = int(kernel.options["max_features"]), kernel.n_features
+    features = [own] if "max_features" in given else sorted({own, p})
+    leaves = [int(kernel.options["min_samples_leaf"])]
+    free = "min_samples_leaf" not in given
+    if free:
+        middle, large = round(float(np.sqrt(n_rows))), n_rows // MOST_LEAVES
+        least = max(SMALL_LEAVES)
+        leaves = sorted({*SMALL_LEAVES, max(least, middle), max(least, large)})
+    names = [name for name, stages in STAGES.items() if may_have(kernel, stages)]
+    found = [
+        Candidate(name, leaf, tried)
+        for leaf in leaves
+        for tried in features
+        for name in names
+    ]
+    whole = [name for name in names if free and not STAGES[name].boost]
+    return found + [Candidate(name, len(kernel.y), own, False) for name in whole]
+
+
+def may_have(kernel: TreeKernel, stages: Stages) -> bool:
+    """Whether learners of a kernel of trees may have these stages; see `with_stages`.
+
+    Stages are fitted to what others leave, by least squares; a trend needs numbers.
+    """
+    squared = kernel.options["loss"] == LOSSES["squared_error"]
+    numbers = kernel.levels is None
+    return (squared or not any(stages)) and (numbers or not stages.trend)
+
+
+def larger(design: SubsampleDesign) -> SubsampleDesign:
+    """Draw subsamples of size `ceil(n**0.9)` where they are independent.
+
+    The bias of trees falls with the size of subsamples; their variance is smoothed away
+    by larger leaves.
+    """
+    if not isinstance(design, IidDesign):
+        return design
+    return replace(design, k=int(np.ceil(design.n**0.9)))
+
+
+Mix = tuple[tuple[TreeKernel, float], ...]
+"""What grows the learners of a mix, and how many of them: shares that add up to one."""
+
+
+@dataclass(frozen=True)
+class Centre:
+    """What the estimates of an ensemble are, where they are not its own means.
+
+    Attributes
+    ----------
+    mix : Mix
+        Grows the learners whose mean is the estimate.
+    shift : ndarray of shape (m,)
+        What was added to the values of every learner.
+    oob : OutOfBag or None
+        Out-of-bag sums of the ensemble's own learners.
+    """
+
+    mix: Mix
+    shift: Floats
+    oob: OutOfBag | None
+
+    __repr__ = short_repr
+
+
+class Centred(NamedTuple):
+    """An evaluation whose means are those of other learners.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        Values of the ensemble's own learners, moved; out-of-bag sums of the others.
+    learners : list of StagedTree
+        The others, as many as were kept.
+    centre : Centre or None
+        How it was moved; None if it was not.
+    """
+
+    evaluation: Evaluation
+    learners: list[StagedTree]
+    centre: Centre | None
+
+
+def centred(
+    task: Task,
+    mix: Mix | None,
+    evaluation: Evaluation,
+    n_query: int | None,
+    *,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> Centred:
+    r"""Move the values of learners so that their mean is that of other learners.
+
+    Parameters
+    ----------
+    task : Task
+        What was evaluated, with the design that was used.
+    mix : Mix or None
+        Grows the others, as many and on the same subsamples; None to move nothing.
+    evaluation : Evaluation
+        Values of the ensemble's own learners.
+    n_query : int or None
+        Leading values that are no differences.
+    n_jobs, progress
+        See `evaluate`.
+
+    Notes
+    -----
+    With :math:`h_b` the learners and :math:`g_b` the others, values become
+    :math:`h_b - \bar h + \bar g`. All that is estimated from how learners differ stays
+    as it was. The first of the others are of the first kind, the next of the second.
+    """
+    if mix is None:
+        return Centred(evaluation, [], None)
+    B = len(evaluation.values)
+    counts = allocated(np.array([share for _, share in mix]), B)
+    ends = np.cumsum(counts)
+    parts = [
+        evaluate(
+            replace(task, kernel=kernel),
+            int(end - count),
+            int(end),
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+        for (kernel, _), count, end in zip(mix, counts, ends, strict=True)
+        if count
+    ]
+    other = functools.reduce(operator.add, parts).with_moves(n_query)
+    own, others = (weighted_mean(one.values, None) for one in (evaluation, other))
+    shift = others - own
+    moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
+    # Without all of the ensemble's own learners the others predict nothing.
+    kept = all(len(one.learners) == len(one.values) for one in (evaluation, *parts))
+    budget = np.inf if task.keep_bytes is None else task.keep_bytes
+    kept = kept and learner_bytes(other.learners) <= budget
+    learners = alike(other.learners, mix[0][0].n_features) if kept else []
+    return Centred(moved, learners, Centre(mix, shift, evaluation.oob))
+
+
+def uncentred(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
+    """Undo `centred`, up to rounding: what the ensemble's own learners say."""
+    if centre is None:
+        return evaluation
+    values = evaluation.values - centre.shift
+    return replace(evaluation, values=values, oob=centre.oob)
+
+
+def centred_predictor(
+    predictor: Predictor, mix: Mix, learners: list[StagedTree]
+) -> Predictor:
+    """Let a predictor be centred, too, by the learners of a mix."""
+    kernel = stored(restaged(mix[0][0], Stages(boost=True)))
+    other = replace(predictor, kernel=kernel, learners=learners, coding=None)
+    return replace(predictor, centre=replace(other, centre=None))
+
+
+def may_be_centred(design: SubsampleDesign) -> bool:
+    """Whether all learners count the same, as a mean of others on them must."""
+    return not design.complete
+
 
 TARGETS = ("mean", "truth")
 """What intervals may aim at."""

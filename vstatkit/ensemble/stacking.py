@@ -1,4 +1,4 @@
-"""Mix learners so that their error is small: no weight is negative."""
+"""Stack learners with nonnegative weights and a penalty on roughness."""
 
 import numpy as np
 from scipy import optimize

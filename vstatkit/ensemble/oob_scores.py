@@ -1,4 +1,4 @@
-"""Out-of-bag scores: how well the ensemble predicts what it has not seen."""
+"""Out-of-bag scores: how well the ensemble predicts rows that it has not seen."""
 
 from dataclasses import dataclass, replace
 

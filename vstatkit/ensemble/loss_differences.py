@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse, stats
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.refitted import Reader
+from vstatkit.ensemble.refit import Reader
 from vstatkit.sampling.design import SubsampleDesign
 
 CHUNK_VALUES = 8_000_000

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.keeping import Collector, needed_learners
-from vstatkit.ensemble.progress import progress_bar
+from vstatkit.ensemble.retention import Collector, needed_learners
 from vstatkit.exceptions import KernelError
 from vstatkit.kernels.base import (
     AnyKernel,
@@ -30,6 +29,7 @@ from vstatkit.kernels.subsample_rows import Drawn, RowDraw, UnitRows
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel
+from vstatkit.workers.progress import progress_bar
 
 BATCH_SIZE = 64
 """Learners evaluated in one batch."""
@@ -331,3 +331,67 @@ def _check_value(b: int, value: Floats) -> None:
             f"{value[bad]}. Values must be finite numbers; a larger `k` may help when "
             "the statistic is undefined on small subsamples."
         )
+
+
+class AbsentLearner:
+    """A learner of which only the values are at hand.
+
+    It was fitted in another process and cannot be written to a file. Its subsample
+    and its stream are known, so the first prediction fits the same learner again.
+
+    Parameters
+    ----------
+    task : Task
+        What is evaluated.
+    number : int
+        Which of the learners it is.
+    """
+
+    def __init__(self, task: Task, number: int) -> None:
+        self._task = task
+        self._number = number
+        self._learner: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes: as good as none."""
+        return 0
+
+    def fitted(self) -> Any:
+        """Fit the learner, unless that has been done."""
+        if self._learner is None:
+            self._learner = fit_learner(self._task, self._number)
+        return self._learner
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        return _itself, (self.fitted(),)  # a pickle holds the learner, not the data
+
+
+class PassingLearner:
+    """A learner that was not kept: it is fitted again for every use, and let go.
+
+    Parameters
+    ----------
+    task : Task
+        What is evaluated.
+    number : int
+        Which of the learners it is.
+    """
+
+    def __init__(self, task: Task, number: int) -> None:
+        self._task = task
+        self._number = number
+
+    def fitted(self) -> Any:
+        """Fit the learner; always the same one."""
+        return fit_learner(self._task, self._number)
+
+
+def _itself(learner: Any) -> Any:
+    return learner
+
+
+def at_hand(learner: Any) -> Any:
+    """Give a learner that predicts, fitting it again if need be."""
+    absent = isinstance(learner, AbsentLearner | PassingLearner)
+    return learner.fitted() if absent else learner
