@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 import vstatkit as vs
 from vstatkit import api
-from vstatkit.formula.streamed import parse_source
+from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.sources.find import find_source
 
 

@@ -13,11 +13,10 @@ from r_bridge.formula import translate_formula
 from r_bridge.objects import RObject
 from vstatkit._typing import DataLike, Floats
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.expressions import bare_name
-from vstatkit.formula.frames import as_frame, is_number
-from vstatkit.formula.matrices import Missing
-from vstatkit.formula.parse import parse
-from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.input_checks import as_frame, is_number
+from vstatkit.formula.parse import ParsedFormula, parse
 
 _ALIGN = """
 function(new, train) {

@@ -5,7 +5,7 @@ import pandas as pd
 from r_bridge import session
 from r_bridge.convert import from_r_frame
 from r_bridge.exceptions import RError
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.input_checks import nearest
 
 OWN_PACKAGE = "datasets"
 """Where R has its own data sets."""

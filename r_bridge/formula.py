@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
-from vstatkit.formula.habits import (
+from vstatkit.formula.r_syntax import (
     CONSTANTS,
     DIVISIONS,
     NESTING,
@@ -195,7 +195,7 @@ def _same(tokens: Sequence[Token], place: int, calls: Calls) -> str:
 def _number(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     text = tokens[place].text.removesuffix("L")
     if calls[0] == RESPONSE:
-        return text  # `vstatkit.formula.habits` reads powers there
+        return text  # `vstatkit.formula.r_syntax` reads powers there
     power = _next_text(tokens, place) == "^" or _is_negative_power(tokens, place)
     # R computes powers of whole numbers as decimals; numpy refuses negative ones.
     return f"{text}.0" if power and text.isdigit() else text

@@ -12,7 +12,7 @@ from r_bridge.convert import column_from_parts
 from r_bridge.formula import translate_formula
 from vstatkit import inside_r
 from vstatkit._typing import Floats
-from vstatkit.formula.frames import is_number
+from vstatkit.formula.input_checks import is_number
 from vstatkit.results.tables import label_texts
 
 __all__ = [

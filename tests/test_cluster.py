@@ -27,9 +27,8 @@ import vstatkit as vs
 from vstatkit import workers
 from vstatkit.ensemble import evaluation, prediction
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.formula.engine import environment_of
-from vstatkit.formula.streamed import parse_source
-from vstatkit.formula.writing import RowWriter
+from vstatkit.formula.patsy_engine import environment_of
+from vstatkit.formula.streaming.encode import RowWriter, parse_source
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sources import arrow

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import vstatkit as vs
-from vstatkit.formula import engine
-from vstatkit.formula.model import model_of
+from vstatkit.formula import patsy_engine
+from vstatkit.formula.terms import model_of
 
 ROOT = Path(vs.__file__).parent.parent
 
@@ -34,7 +34,7 @@ def test_only_the_engine_imports_patsy():
     ]
     assert len(files) > 50
     importers = [path.relative_to(ROOT) for path in files if "patsy" in imported(path)]
-    assert importers == [Path("vstatkit", "formula", "engine.py")]
+    assert importers == [Path("vstatkit", "formula", "patsy_engine.py")]
 
 
 @pytest.fixture
@@ -45,8 +45,10 @@ def frame():
 
 
 def learnt(formula, frame, missing):
-    model = model_of(engine.read_tree(formula), frame.columns, 100)
-    return engine.learn(model, frame, engine.environment_of({}), missing=missing)
+    model = model_of(patsy_engine.read_tree(formula), frame.columns, 100)
+    return patsy_engine.learn(
+        model, frame, patsy_engine.environment_of({}), missing=missing
+    )
 
 
 def test_the_engine_learns_both_sides(frame):
@@ -70,24 +72,26 @@ def test_the_engine_keeps_or_refuses_missing_values(frame):
     assert_array_equal(right.values[:, 1], frame["x"])
     with pytest.raises(vs.FormulaError, match="missing values"):
         learnt("y ~ x", frame, "raise")
-    model = model_of(engine.read_tree("y ~ x"), frame.columns, 100)
-    left = engine.learn_side(
-        model, model.left, frame, engine.environment_of({}), missing="drop"
+    model = model_of(patsy_engine.read_tree("y ~ x"), frame.columns, 100)
+    left = patsy_engine.learn_side(
+        model, model.left, frame, patsy_engine.environment_of({}), missing="drop"
     )
     assert_array_equal(left.rows, [0, 1, 2])
     assert_array_equal(left.at(np.array([0, 2])).values, [[1], [4]])
 
 
 def test_the_engine_reads_restrictions():
-    coefs, constants = engine.read_constraint("a = 2*b, c = 3", ["a", "b", "c"])
+    coefs, constants = patsy_engine.read_constraint("a = 2*b, c = 3", ["a", "b", "c"])
     assert_array_equal(coefs, [[1, -2, 0], [0, 0, 1]])
     assert_array_equal(constants, [0, 3])
 
 
 def test_names_of_the_environment_come_before_functions():
-    outer = engine.with_functions(engine.environment_of({"f": 1}), {"f": 2, "g": 3})
-    names = engine.visible_names(outer)
+    outer = patsy_engine.with_functions(
+        patsy_engine.environment_of({"f": 1}), {"f": 2, "g": 3}
+    )
+    names = patsy_engine.visible_names(outer)
     assert (names["f"], names["g"]) == (1, 3)
     assert "test_names_of_the_environment_come_before_functions" in (
-        engine.visible_names(engine.caller_environment(0))
+        patsy_engine.visible_names(patsy_engine.caller_environment(0))
     )

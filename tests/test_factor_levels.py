@@ -11,9 +11,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import vstatkit as vs
-from vstatkit.formula.engine import caller_environment
-from vstatkit.formula.factors import FEW_LEVELS
+from vstatkit.formula.design_matrix import FEW_LEVELS
 from vstatkit.formula.parse import parse
+from vstatkit.formula.patsy_engine import caller_environment
 
 ROUNDING = {"rtol": 1e-9, "atol": 1e-9}  # sums over the same numbers, in another order
 

@@ -11,7 +11,7 @@ import pytest
 
 import vstatkit as vs
 from vstatkit.formula.expressions import columns_in, names_in
-from vstatkit.formula.spelling import settle_names
+from vstatkit.formula.names import settle_names
 from vstatkit.options import ELSEWHERE
 from vstatkit.showing import short_repr
 

@@ -26,10 +26,10 @@ from tests.test_sources import (
 )
 from tests.test_sources import data as _data
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula import by_parts, streamed, summary, survey, writing
-from vstatkit.formula.engine import environment_of
 from vstatkit.formula.parse import parse
-from vstatkit.formula.streamed import parse_source
+from vstatkit.formula.patsy_engine import environment_of
+from vstatkit.formula.streaming import encode, scan
+from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.scratch import LOCK
 from vstatkit.sources import arrow, source, store
 from vstatkit.sources.find import find_source
@@ -81,7 +81,7 @@ class Crew:
     def __init__(self, monkeypatch):
         self.tasks, self.here, self.taken = [], [], 0
         main = threading.current_thread()
-        read, take = writing.RowWriter.read, writing.RowWriter.take
+        read, take = encode.RowWriter.read, encode.RowWriter.take
 
         def note_read(writer, part, first):
             where = self.here if threading.current_thread() is main else self.tasks
@@ -92,8 +92,8 @@ class Crew:
             self.taken += 1
             return take(writer, part)
 
-        monkeypatch.setattr(writing.RowWriter, "read", note_read)
-        monkeypatch.setattr(writing.RowWriter, "take", note_take)
+        monkeypatch.setattr(encode.RowWriter, "read", note_read)
+        monkeypatch.setattr(encode.RowWriter, "take", note_take)
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ def test_too_many_levels_are_refused_where_one_part_refuses_them(
     tmp_path, monkeypatch, room
 ):
     """Neither part has too many, but both together; `second` has them first."""
-    monkeypatch.setattr(summary, "MAX_VALUES", 150)
+    monkeypatch.setattr(scan, "MAX_VALUES", 150)
     table = {
         "y": np.arange(200.0),
         "first": [str(j) for j in range(200)],
@@ -319,7 +319,7 @@ def test_too_many_levels_are_refused_where_one_part_refuses_them(
 
 
 def test_what_a_worker_cannot_do_is_done_here(path, monkeypatch, crew, room):
-    coded, summarised = writing._coded, survey._summarised
+    coded, summarised = encode._coded, scan._summarised
 
     def blind(function, *broken):
         def call(*arguments):
@@ -332,8 +332,8 @@ def test_what_a_worker_cannot_do_is_done_here(path, monkeypatch, crew, room):
         return call
 
     main = threading.current_thread()
-    monkeypatch.setattr(writing, "_coded", blind(coded, 1, 2, 6))
-    monkeypatch.setattr(survey, "_summarised", blind(summarised, 0, 3))
+    monkeypatch.setattr(encode, "_coded", blind(coded, 1, 2, 6))
+    monkeypatch.setattr(scan, "_summarised", blind(summarised, 0, 3))
     found = both("y ~ x + word + gap", path, monkeypatch)
     assert len(crew.here) == 4  # one part, and three that failed
     assert crew.taken == 4
@@ -347,8 +347,8 @@ def test_after_an_error_nobody_works_on(stage, data, tmp_path, monkeypatch):
     made = data.assign(word=data.word.mask(data.index == 3, "odd"))
     path, _ = by_parquet(made, tmp_path)
     module, name, fault = {
-        "survey": (survey, "_summarised", (summary.Summary, "add")),
-        "coding": (writing, "_coded", (writing.RowWriter, "add")),
+        "survey": (scan, "_summarised", (scan.Summary, "add")),
+        "coding": (encode, "_coded", (encode.RowWriter, "add")),
     }[stage]
     function, under_way = getattr(module, name), []
 
@@ -379,13 +379,13 @@ def test_files_that_change_between_the_passes_are_refused(
     data, tmp_path, monkeypatch, room
 ):
     path, _ = by_parquet(data, tmp_path)
-    write_rows = writing.write_rows
+    write_rows = encode.write_rows
 
     def changed(*arguments):
         by_parquet(data.assign(x=data.x.where(data.index != 30)), tmp_path)
         return write_rows(*arguments)
 
-    monkeypatch.setattr(streamed, "write_rows", changed)
+    monkeypatch.setattr(encode, "write_rows", changed)
     with pytest.raises(DataError, match=r"100 complete rows were counted.* 99 are"):
         parsed("y ~ x", path, monkeypatch, PARTS, 2)
     gc.collect()
@@ -487,5 +487,5 @@ def test_only_whole_blocks_are_written_by_others(room):
 
 
 def test_one_part_needs_no_workers(path, monkeypatch):
-    monkeypatch.setattr(by_parts, "in_parallel", lambda *_, **__: pytest.fail("sent"))
+    monkeypatch.setattr(scan, "in_parallel", lambda *_, **__: pytest.fail("sent"))
     parsed("y ~ x", path, monkeypatch, ONE, 2)

@@ -9,10 +9,10 @@ from numpy.testing import assert_array_equal
 
 import vstatkit as vs
 from vstatkit.ensemble.query import QUANTILES
-from vstatkit.formula import matrices
-from vstatkit.formula.engine import caller_environment
+from vstatkit.formula import design_matrix
+from vstatkit.formula.coding import HeldVariables
 from vstatkit.formula.parse import parse
-from vstatkit.formula.variables import HeldVariables
+from vstatkit.formula.patsy_engine import caller_environment
 
 FLOATS = st.floats(allow_infinity=False, width=32)
 TEXTS = st.sampled_from(["b", "a", "B", "", "ä", "1", "None", "x y"])
@@ -107,7 +107,7 @@ def both(monkeypatch, call):
     """Call without and with the engine for everything."""
     ours = outcome(call)
     with monkeypatch.context() as patched:
-        patched.setattr(matrices, "plain_info", lambda *_: None)
+        patched.setattr(design_matrix, "plain_info", lambda *_: None)
         return ours, outcome(call)
 
 
@@ -171,7 +171,7 @@ def test_plain_columns_need_no_engine(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("the engine was asked")
 
-    monkeypatch.setattr(matrices, "learn", refuse)
+    monkeypatch.setattr(design_matrix, "learn", refuse)
     data = vs.datasets.mars(60, rng=1).assign(g=list("abc") * 20, b=[True, False] * 30)
     data.loc[3, ["g", "x1"]] = None
     made = parse("y ~ .", data, environment=None, intercept=True)

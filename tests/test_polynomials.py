@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from vstatkit.formula.parse import parse
-from vstatkit.formula.polynomials import poly
+from vstatkit.formula.transforms import poly
 
 
 def test_columns_are_orthonormal_and_sum_to_zero(rng):

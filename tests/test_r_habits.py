@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit.formula.cutting import cut, interval_labels
-from vstatkit.formula.habits import without_habits
 from vstatkit.formula.parse import parse
+from vstatkit.formula.r_syntax import without_habits
+from vstatkit.formula.transforms import cut, interval_labels
 
 X = np.array([0.5, 1, 1.7, 2.2, 3, 4.5, 5, 7])
 B = np.array([0, 1] * 4)

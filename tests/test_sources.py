@@ -27,10 +27,10 @@ from vstatkit.exceptions import (
     MissingPackageError,
     VstatkitWarning,
 )
-from vstatkit.formula import stored
-from vstatkit.formula.engine import environment_of
 from vstatkit.formula.parse import parse
-from vstatkit.formula.streamed import parse_source
+from vstatkit.formula.patsy_engine import environment_of
+from vstatkit.formula.streaming import columns
+from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.packing import pack_index, unpack_index
 from vstatkit.shell import tables
 from vstatkit.shell.outputs import Show, as_text
@@ -553,9 +553,9 @@ def test_beyond_a_bound_summaries_are_those_of_a_sample(data, tmp_path, monkeypa
     row = np.flatnonzero(data["word"].notna())[place]
     once = data.assign(count=data["count"].mask(data.index == row, 99))
     wanted, found = both("y ~ x + C(count) + word", once, tmp_path)
-    monkeypatch.setattr(stored, "ORDERED_ROWS", 500)
-    monkeypatch.setattr(stored, "SAMPLED_ROWS", 400)
-    monkeypatch.setattr(stored, "CHUNK_ROWS", 90)
+    monkeypatch.setattr(columns, "ORDERED_ROWS", 500)
+    monkeypatch.setattr(columns, "SAMPLED_ROWS", 400)
+    monkeypatch.setattr(columns, "CHUNK_ROWS", 90)
     assert found.frame.median(["x"]) != {"x": wanted.frame["x"].median()}
     assert abs(found.frame.median(["x"])["x"] - wanted.frame["x"].median()) < 0.2
     assert found.coding.ranges(found.frame) == wanted.coding.ranges(wanted.frame)
@@ -752,7 +752,7 @@ def test_the_labels_of_many_rows_take_no_room(tmp_path):
 
 
 def test_values_of_columns_within_functions_are_not_collected(data, monkeypatch):
-    monkeypatch.setattr("vstatkit.formula.summary.MAX_VALUES", 10)
+    monkeypatch.setattr("vstatkit.formula.streaming.scan.MAX_VALUES", 10)
     many = data.assign(
         name=[f"no. {j}" for j in range(ROWS)],
         time=pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(ROWS), unit="h"),

@@ -11,8 +11,8 @@ from patsy.parse_formula import parse_formula
 
 import vstatkit as vs
 from vstatkit.ensemble import query
-from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.parse import parse
+from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.formula.terms import sides
 
 FORMULAS = [

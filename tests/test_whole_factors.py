@@ -10,8 +10,8 @@ from numpy.testing import assert_array_equal
 
 import vstatkit as vs
 from vstatkit.ensemble.query import effect_settings
-from vstatkit.formula.engine import caller_environment
 from vstatkit.formula.parse import parse
+from vstatkit.formula.patsy_engine import caller_environment
 
 
 @pytest.fixture(scope="module")

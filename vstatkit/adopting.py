@@ -11,9 +11,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import Query, build_query, effect_values
 from vstatkit.ensemble.sklearn_ensembles import AdoptedEnsemble, adopt
 from vstatkit.forest.base import Forest, check_response
-from vstatkit.formula.observations import response_name
-from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.formula.tabled import parsed_table
+from vstatkit.formula.parse import ParsedFormula, parsed_table, response_name
 from vstatkit.inference.estimates import value_units
 from vstatkit.inference.intervals import prediction_support
 from vstatkit.inference.stopping import robust_share

@@ -23,23 +23,23 @@ from vstatkit.formula.data_checks import (
     warn_of,
     warn_of_new_rows,
 )
-from vstatkit.formula.engine import caller_environment
-from vstatkit.formula.frames import as_frame
-from vstatkit.formula.matrices import Missing
-from vstatkit.formula.observations import (
+from vstatkit.formula.design_matrix import Missing
+from vstatkit.formula.input_checks import as_frame
+from vstatkit.formula.parse import (
+    ParsedFormula,
     check_column,
     check_order,
     column_name,
     observation_weights,
     own_column,
+    parse,
     read_observations,
     response_name,
     take_column,
     warn_if_constant,
 )
-from vstatkit.formula.parse import parse
-from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.formula.streamed import parse_source
+from vstatkit.formula.patsy_engine import caller_environment
+from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import AnyKernel, KernelKind, Predictive, Training, kind_of
 from vstatkit.kernels.function import FunctionKernel

@@ -6,7 +6,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.input_checks import nearest
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from vstatkit.ensemble.memory import check_memory, plan_of, room
 from vstatkit.ensemble.query import Query
 from vstatkit.ensemble.retention import warn_of_let_go, within_budget
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import KernelKind
 from vstatkit.results.assembling import assembled

@@ -9,9 +9,8 @@ import r_bridge
 import vstatkit as vs
 from r_bridge import translate_formula
 from r_bridge.convert import to_r_frame
-from vstatkit.formula.cutting import cut
 from vstatkit.formula.parse import parse
-from vstatkit.formula.rounding import r_round
+from vstatkit.formula.transforms import cut, r_round
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, Predictive
 from vstatkit.showing import short_repr
 

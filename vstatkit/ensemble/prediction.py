@@ -20,8 +20,8 @@ from vstatkit.ensemble.memory import (
     prediction_bytes,
 )
 from vstatkit.formula.coding import Coding
-from vstatkit.formula.frames import as_frame, nearest
-from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.input_checks import as_frame, nearest
+from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.estimates import (
     Estimates,
     Estimation,

@@ -13,10 +13,9 @@ from vstatkit.classical import classical_kernel
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.coding import Coding
-from vstatkit.formula.frames import as_frame
-from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.formula.variables import Variables, variables_of
+from vstatkit.formula.coding import Coding, Variables, variables_of
+from vstatkit.formula.input_checks import as_frame
+from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, Predictive
 from vstatkit.kernels.function import FunctionKernel, name_values
 from vstatkit.kernels.registry import kernel_name

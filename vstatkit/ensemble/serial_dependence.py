@@ -11,7 +11,7 @@ from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.exceptions import SerialDependenceWarning
 from vstatkit.formula.data_checks import Finding
-from vstatkit.formula.frames import is_number_kind
+from vstatkit.formula.input_checks import is_number_kind
 
 LEAST_UNITS = 30
 """Fewest rows, or clusters, whose order is tested."""

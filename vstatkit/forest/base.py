@@ -31,9 +31,8 @@ from vstatkit.ensemble.query import build_query
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.forest.partial_dependence import Dependence
 from vstatkit.formula.data_checks import unobserved_finding, warn_of
-from vstatkit.formula.frames import nearest
-from vstatkit.formula.observations import response_name
-from vstatkit.formula.tabled import parsed_table
+from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.parse import parsed_table, response_name
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     prediction_support,

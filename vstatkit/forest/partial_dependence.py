@@ -11,7 +11,7 @@ from scipy.stats.mstats import mquantiles
 from sklearn.utils import Bunch
 
 from vstatkit._typing import Floats
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.input_checks import nearest
 from vstatkit.kernels.tree import row_weights
 from vstatkit.kernels.tree_options import Factors
 from vstatkit.kernels.tree_prediction import MOST_AXES, Axis, Grid

@@ -23,9 +23,9 @@ from vstatkit.exceptions import (
 )
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.expressions import quote
-from vstatkit.formula.frames import as_frame, is_number_kind, row_name
-from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.formula.spelling import respelled
+from vstatkit.formula.input_checks import as_frame, is_number_kind, row_name
+from vstatkit.formula.names import respelled
+from vstatkit.formula.parse import ParsedFormula
 
 LEAST_ROWS = 20
 """Fewest rows, and fewest different values, that a check needs."""

@@ -13,11 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.cutting import cut
-from vstatkit.formula.logarithms import log
-from vstatkit.formula.polynomials import poly
-from vstatkit.formula.rounding import r_round
-from vstatkit.formula.splines import ns
+from vstatkit.formula.transforms import cut, log, ns, poly, r_round
 
 PATSY_BUILTINS = frozenset(
     {"I", "Q", "C", "ContrastMatrix", "Treatment", "Poly", "Sum", "Helmert", "Diff"}

@@ -1,49 +1,111 @@
 """From a formula and data to a parsed formula, and the recipe to do it again."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Ints
-from vstatkit.exceptions import FormulaError
+from vstatkit._typing import DataLike, Floats, Ints
+from vstatkit.exceptions import ConstantResponseWarning, FormulaError
 from vstatkit.formula.coding import Coding, categories
-from vstatkit.formula.engine import (
-    Environment,
-    States,
-    environment_of,
-    restore_states,
-)
-from vstatkit.formula.expressions import plain_name
-from vstatkit.formula.factors import (
+from vstatkit.formula.design_matrix import (
+    INTERCEPT,
     FactorCoding,
+    Missing,
     arranged_columns,
     bare_info,
+    build_matrices,
+    check_missing_option,
     factors_alone,
     first_rows,
     level_counts,
     recode,
     recoded,
 )
-from vstatkit.formula.frames import (
+from vstatkit.formula.expressions import plain_name, quote
+from vstatkit.formula.input_checks import (
     as_frame,
     check_dates,
     check_finite,
     check_infinite,
+    check_mistakes,
+    first_wrong,
     listed,
     missing_dates_as_none,
+    n_missing,
+    nearest,
+    row_name,
 )
-from vstatkit.formula.matrices import Missing, build_matrices, check_missing_option
-from vstatkit.formula.mistakes import check_mistakes, n_missing
-from vstatkit.formula.model import Model, variables
-from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.formula.plain import INTERCEPT
-from vstatkit.formula.portable import pack_names, unpack_names
-from vstatkit.formula.reading import read_formula
+from vstatkit.formula.names import read_formula
+from vstatkit.formula.patsy_engine import (
+    Environment,
+    States,
+    environment_of,
+    pack_names,
+    restore_states,
+    unpack_names,
+)
 from vstatkit.formula.response import Dropped, read_response
+from vstatkit.formula.terms import Model, variables
 from vstatkit.pickling import plain_state, take_state
+
+
+@dataclass(frozen=True)
+class ParsedFormula:
+    """A formula applied to data.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    X : ndarray of shape (n, p)
+        Design matrix.
+    names : tuple of str
+        Its columns.
+    response : str
+        Left-hand side as written.
+    classes : tuple or None
+        Levels of a categorical response, those that occur.
+    unused_levels : tuple
+        Levels of the response that no row has.
+    rows : ndarray of shape (n,) or RangeIndex
+        Positions in the data of the rows kept.
+    n_dropped : int
+        Rows dropped for missing values.
+    frame : DataFrame or Variables
+        The variables of the right-hand side, rows kept, in the data's own index;
+        or what is known of them where they are not held.
+    data : DataFrame or StoredFrame
+        All columns of the data, rows kept; on disk, the columns that the formula
+        reads.
+    coding : Coding
+        Codes new data as the training data was.
+    levels : ndarray of shape (p,)
+        Number of levels of every column that is a factor in codes 0, 1, ...; 0 for
+        columns of numbers, which all are unless whole factors were asked for.
+    """
+
+    y: Floats
+    X: Floats
+    names: tuple[str, ...]
+    response: str
+    classes: tuple[Any, ...] | None
+    unused_levels: tuple[Any, ...]
+    rows: Ints | pd.RangeIndex
+    n_dropped: int
+    frame: Any
+    data: Any
+    coding: Coding
+    levels: Ints
+
+    @cached_property
+    def typical(self) -> pd.DataFrame:
+        """The typical row: medians, and the most frequent levels."""
+        return self.coding.typical(self.frame)
 
 
 @dataclass(frozen=True)
@@ -289,3 +351,283 @@ def kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
             "Name at least one, or use `.` for all columns."
         )
     return np.array(kept)
+
+
+def parsed_table(
+    features: pd.DataFrame,
+    y: Floats,
+    *,
+    response: str,
+    classes: Sequence[Any] | None = None,
+) -> ParsedFormula:
+    """Read features and a response as `response ~ .` does, columns in their order.
+
+    Parameters
+    ----------
+    features : DataFrame of shape (n, p)
+        Numbers, and categories that stay in one column of codes; missing values stay.
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    response : str
+        Its name; changed where a feature has it.
+    classes : sequence, optional
+        Labels of the classes.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"my x": [1.0, 2.0, 4.0]})
+    >>> parsed_table(table, np.arange(3.0), response="y").typical["my x"].item()
+    2.0
+    """
+    name = response
+    while name in features.columns:
+        name += "_"
+    parsed = parse(
+        f"{quote(name)} ~ .",
+        features.assign(**{name: np.asarray(y, dtype=np.float64)}),
+        environment=None,
+        intercept=False,
+        missing="pass",
+        factors="whole",
+    )
+    places = {one: j for j, one in enumerate(map(plain_name, parsed.names))}
+    wanted = [places.get(one) for one in features.columns]
+    if None in wanted or len(wanted) != len(places):
+        raise FormulaError(
+            "a factor of one level, or of more than 64, has no column of codes. Leave "
+            "it out, or join rare levels."
+        )
+    order = np.array(wanted, dtype=np.int64)
+    columns = parsed.coding.columns[order]
+    recipe = replace(parsed.coding.recipe, columns=tuple(columns.tolist()))
+    coding = replace(parsed.coding, columns=columns, recipe=recipe)
+    return replace(
+        parsed,
+        X=parsed.X[:, order],
+        names=tuple(parsed.names[j] for j in order),
+        levels=parsed.levels[order],
+        coding=coding,
+        classes=None if classes is None else tuple(classes),
+        response=name,
+    )
+
+
+def check_order(formula: Any, data: Any) -> None:
+    """Refuse X and y, or data and formula, in the place of formula and data."""
+    if isinstance(formula, str):
+        return
+    kind = type(formula).__name__
+    if isinstance(data, str) and "~" in data:
+        raise TypeError(
+            f"the formula comes first, then the data: fit({data!r}, data); got a "
+            f"{kind} first."
+        )
+    if _is_table(formula) and _is_table(data):
+        named = isinstance(formula, pd.DataFrame) or isinstance(data, pd.DataFrame)
+        frame = "X" if named else "pd.DataFrame(X).add_prefix('x')"
+        raise TypeError(
+            "`fit` takes a formula and a table of data, as in fit('y ~ x1 + x2', "
+            f"data); got {kind} and {type(data).__name__}. With predictors X and a "
+            f"response y write fit('y ~ .', {frame}.assign(y=y)), or use "
+            "ForestRegressor().fit(X, y)."
+        )
+
+
+def _is_table(given: Any) -> bool:
+    return isinstance(given, list | np.ndarray | pd.DataFrame | pd.Series)
+
+
+def take_column(
+    argument: str,
+    given: Any,
+    data: pd.DataFrame,
+    rows: Ints | pd.RangeIndex,
+    index: pd.Index,
+) -> pd.Series | None:
+    """Read `weights` or `groups`: a column's name, or one value for each row.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument, for messages.
+    given : str, array-like or None
+        What was given.
+    data : DataFrame
+        Rows that are used.
+    rows : ndarray of shape (n,) or RangeIndex
+        Their positions in the data as given.
+    index : Index
+        Index of the data as given; a Series must have the same.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        check_column(argument, given, data.columns)
+        column = data[given].reset_index(drop=True)
+    else:
+        if np.ndim(given) != 1:
+            raise ValueError(
+                f"`{argument}` must be the name of a column, or one value for each "
+                f"row; got {np.ndim(given)} dimensions."
+            )
+        if len(given) != len(index):
+            raise ValueError(
+                f"`{argument}` must have one value for each of the {len(index)} rows "
+                f"of the data; got {len(given)}."
+            )
+        aligned = _align(argument, given, index)
+        column = pd.Series(np.asarray(aligned)).iloc[rows].reset_index(drop=True)
+    gaps = np.flatnonzero(column.isna())
+    if gaps.size:
+        row = row_name(index[np.asarray(rows)[gaps[0]]])
+        raise ValueError(
+            f"`{argument}` must not have missing values; {gaps.size:,} value(s) are "
+            f"missing, the first in row {row}. {_MISSING[argument]}"
+        )
+    return column
+
+
+_MISSING = {
+    "groups": "Leave such rows out, or give each of them a group of its own.",
+    "weights": "Leave such rows out, or give them the weight 0.",
+}
+
+
+def column_name(
+    given: Any, values: pd.Series | None = None, data: pd.DataFrame | None = None
+) -> str | None:
+    """Name `weights` or `groups` for tables: "given" for an array, None without them.
+
+    Parameters
+    ----------
+    given : str, array-like or None
+        What was given.
+    values : Series, optional
+        Its values in the rows that are used.
+    data : DataFrame, optional
+        These rows. A Series that was computed from one of their columns, and still
+        has its name, is not that column.
+
+    Examples
+    --------
+    >>> column_name("w"), column_name([1.0, 2.0]), column_name(None)
+    ('w', 'given', None)
+    >>> data = pd.DataFrame({"w": [1.0, 2.0]})
+    >>> column_name(data["w"], data["w"], data)
+    'w'
+    >>> column_name(data["w"] ** 2, data["w"] ** 2, data)
+    'given'
+    """
+    name = own_column(given, values, data)
+    return "given" if name is None and given is not None else name
+
+
+def own_column(
+    given: Any, values: pd.Series | None = None, data: pd.DataFrame | None = None
+) -> str | None:
+    """Name the column that `weights` or `groups` were; None if they were an array.
+
+    Parameters are those of `column_name`.
+
+    Examples
+    --------
+    >>> own_column("given"), own_column([1.0, 2.0])
+    ('given', None)
+    """
+    if given is None or isinstance(given, str):
+        return given
+    name = given.name if isinstance(given, pd.Series) else None
+    if name is None:
+        return None
+    if values is not None and data is not None and name in data.columns:
+        return str(name) if np.array_equal(values, data[name]) else None
+    return str(name)
+
+
+def check_column(argument: str, name: str, columns: pd.Index) -> None:
+    """Refuse the name of a column that is not there."""
+    if name not in columns:
+        raise ValueError(
+            f"`{argument}` names no column of the data: {name!r}"
+            f"{nearest(name, columns)}"
+        )
+
+
+def _align(argument: str, given: Any, index: pd.Index) -> Any:
+    """Bring a Series into the order of the data, never by position alone."""
+    if not isinstance(given, pd.Series) or given.index.equals(index):
+        return given
+    unique = given.index.is_unique and index.is_unique
+    if unique and given.index.isin(index).all():
+        return given.reindex(index)
+    raise ValueError(
+        f"`{argument}` is a Series with another index than the data's. Give it the "
+        f"data's index, or its values alone: {argument}.to_numpy()."
+    )
+
+
+def observation_weights(column: pd.Series | None) -> Floats | None:
+    """Check weights: finite, not negative, not all zero."""
+    if column is None:
+        return None
+    try:
+        weights = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`weights` must be numbers; got values such as {first_wrong(column)!r}. "
+            "Name a column of numbers."
+        ) from None
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(
+            "`weights` must be finite and not negative, with at least one positive; "
+            f"got values from {weights.min():g} to {weights.max():g}."
+        )
+    return weights
+
+
+def warn_if_constant(parsed: ParsedFormula) -> None:
+    """Warn when there is nothing to explain."""
+    if np.all(parsed.y == parsed.y[0]):
+        warnings.warn(
+            f"the response {parsed.response!r} is constant, so every estimate is exact "
+            "and every standard error zero.",
+            ConstantResponseWarning,
+            stacklevel=4,
+        )
+
+
+def response_name(parsed: ParsedFormula) -> str:
+    """Name what is estimated: the response, or the probability of its class."""
+    if parsed.classes is None or len(parsed.classes) != 2:
+        return parsed.response
+    return f"P({parsed.response} = {parsed.classes[1]})"
+
+
+def read_observations(data: Any) -> tuple[Any, pd.Index]:
+    """Read the data of a statistic: a frame, a Series, or an array of rows.
+
+    Returns
+    -------
+    table, index
+        Observations in rows, and their labels.
+    """
+    if isinstance(data, pd.DataFrame | pd.Series):
+        table: Any = data
+    elif isinstance(data, Mapping) or hasattr(data, "get_columns"):
+        table = as_frame(data)
+    else:
+        table = np.asarray(data)
+        if table.ndim not in (1, 2):
+            raise ValueError(
+                "`data` must have observations in rows: one or two dimensions; got "
+                f"{table.ndim}."
+            )
+    frame = isinstance(table, pd.DataFrame)
+    array = np.asarray(table.select_dtypes("number") if frame else table)
+    if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0, 0])
+        raise ValueError(
+            f"`data` must be finite; row {row} is missing or infinite. Drop such rows."
+        )
+    labelled = isinstance(table, pd.DataFrame | pd.Series)
+    return table, table.index if labelled else pd.RangeIndex(len(table))

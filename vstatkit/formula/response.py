@@ -10,10 +10,9 @@ import pandas as pd
 
 from vstatkit._typing import Bools, Floats
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.engine import Learnt, Matrix
 from vstatkit.formula.expressions import names_of, parse_code, uses
-from vstatkit.formula.frames import check_finite, first_names
-from vstatkit.formula.mistakes import holds_text
+from vstatkit.formula.input_checks import check_finite, first_names, holds_text
+from vstatkit.formula.patsy_engine import Learnt, Matrix
 
 
 def wrap_response(formula: str) -> str:

@@ -12,7 +12,7 @@ from vstatkit.formula.expressions import (
     quote,
     tokenize_line,
 )
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.input_checks import nearest
 
 _SHIFTED = (
     "formulas do not shift rows. Compute the column before the fit, from rows in "

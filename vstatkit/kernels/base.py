@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.subsample_rows import Drawn, RowDraw
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from vstatkit._typing import KernelLike
-from vstatkit.formula.factors import FactorCoding
+from vstatkit.formula.design_matrix import FactorCoding
 from vstatkit.kernels.base import AnyKernel, KernelCodec, Training
 from vstatkit.kernels.function import FunctionKernel, n_positional
 from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel

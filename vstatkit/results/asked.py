@@ -12,7 +12,7 @@ from vstatkit.ensemble.conditional_copies import Copier
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.refit import Reader, grown, refitted_values
 from vstatkit.formula.coding import Coding
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.input_checks import nearest
 from vstatkit.kernels.base import BatchKernel
 from vstatkit.results.continuation import Continuation
 

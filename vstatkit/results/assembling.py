@@ -9,7 +9,7 @@ from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.oob_scores import out_of_bag_scores
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
-from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support, value_tails
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, kind_of

@@ -9,7 +9,11 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Restrictions
 from vstatkit.ensemble.memory import COVARIANCES, check_memory, covariance_bytes
-from vstatkit.formula.constraints import check_together, linear_constraint, one_text
+from vstatkit.formula.linear_constraints import (
+    check_together,
+    linear_constraint,
+    one_text,
+)
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.linear_tests import (
     Directions,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.input_checks import nearest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

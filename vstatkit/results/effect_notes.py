@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from vstatkit.formula.frames import first_names
+from vstatkit.formula.input_checks import first_names
 from vstatkit.results.contrasts import effect_names
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.tables import setting_text

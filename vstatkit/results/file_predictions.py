@@ -12,7 +12,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.frames import as_frame, nearest
+from vstatkit.formula.input_checks import as_frame, nearest
 from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
 from vstatkit.sources.find import find_source, read_few

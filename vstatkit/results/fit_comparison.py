@@ -10,7 +10,7 @@ from vstatkit._typing import DataLike
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.prediction import Predictor, moved_to
 from vstatkit.ensemble.refit import refitted_values
-from vstatkit.formula.frames import as_frame
+from vstatkit.formula.input_checks import as_frame
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.answers import FitComparison
 from vstatkit.results.asked import differences, training_predictors

@@ -11,8 +11,8 @@ from vstatkit._typing import DataLike, Floats, Labels
 from vstatkit.ensemble.marginal_averages import RowMove
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import QUANTILES, moves_of
-from vstatkit.formula.frames import first_names, nearest
-from vstatkit.formula.variables import variables_of
+from vstatkit.formula.coding import variables_of
+from vstatkit.formula.input_checks import first_names, nearest
 from vstatkit.results.rows import Observed, predictor_names
 
 Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]

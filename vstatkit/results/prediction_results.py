@@ -10,7 +10,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Labels, Restrictions
 from vstatkit.exceptions import FewUnitsWarning
-from vstatkit.formula.frames import is_number_kind
+from vstatkit.formula.input_checks import is_number_kind
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.inference.linear_tests import WaldTest

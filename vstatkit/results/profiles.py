@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vstatkit.formula.frames import nearest
-from vstatkit.formula.variables import variables_of
+from vstatkit.formula.coding import variables_of
+from vstatkit.formula.input_checks import nearest
 from vstatkit.results.moves import is_factor, there_are
 from vstatkit.results.rows import training_frame
 

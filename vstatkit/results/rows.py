@@ -9,9 +9,9 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.marginal_averages import Averager, Sample, training_places
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.formula.frames import as_frame
-from vstatkit.formula.observations import observation_weights
-from vstatkit.formula.variables import variables_of
+from vstatkit.formula.coding import variables_of
+from vstatkit.formula.input_checks import as_frame
+from vstatkit.formula.parse import observation_weights
 from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.inference.population import RowInfluence

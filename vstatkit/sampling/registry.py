@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.frames import nearest
+from vstatkit.formula.input_checks import nearest
 from vstatkit.options import check_options
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.complete import CompleteDesign

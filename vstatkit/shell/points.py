@@ -8,9 +8,9 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError
-from vstatkit.formula.frames import first_wrong, is_number
-from vstatkit.formula.model import variables
-from vstatkit.formula.reading import read_names
+from vstatkit.formula.input_checks import first_wrong, is_number
+from vstatkit.formula.names import read_names
+from vstatkit.formula.terms import variables
 from vstatkit.shell.numerals import PLAIN, Marks, reads_by
 from vstatkit.shell.tables import Format, Table, Tell, open_table
 from vstatkit.sources.find import find_source, read_few

@@ -16,9 +16,8 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import Errors, Spread
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.exceptions import FileError, VstatkitError, VstatkitWarning
-from vstatkit.formula.factors import CODINGS
-from vstatkit.formula.parse import Recipe
-from vstatkit.formula.parsed import ParsedFormula
+from vstatkit.formula.design_matrix import CODINGS
+from vstatkit.formula.parse import ParsedFormula, Recipe
 from vstatkit.inference.intervals import (
     Support,
     Tails,

@@ -13,9 +13,9 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, KernelLike, Seed
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.engine import caller_environment
-from vstatkit.formula.frames import as_frame
-from vstatkit.formula.matrices import Missing
+from vstatkit.formula.design_matrix import Missing
+from vstatkit.formula.input_checks import as_frame
+from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.options import check_alpha, split_options
 from vstatkit.sampling.grouped import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options

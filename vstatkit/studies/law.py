@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.formula.matrices import Missing
+from vstatkit.formula.design_matrix import Missing
 
 Rng = np.random.Generator
 

@@ -13,13 +13,10 @@ from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.ensemble.query import build_query, probe
 from vstatkit.exceptions import VstatkitError
-from vstatkit.formula.engine import environment_of
-from vstatkit.formula.frames import as_frame
-from vstatkit.formula.matrices import Missing
-from vstatkit.formula.observations import response_name
-from vstatkit.formula.parse import parse
-from vstatkit.formula.parsed import ParsedFormula
-from vstatkit.formula.portable import pack_names, unpack_names
+from vstatkit.formula.design_matrix import Missing
+from vstatkit.formula.input_checks import as_frame
+from vstatkit.formula.parse import ParsedFormula, parse, response_name
+from vstatkit.formula.patsy_engine import environment_of, pack_names, unpack_names
 from vstatkit.kernels.base import (
     AnyKernel,
     BatchKernel,

@@ -1,28 +1,15 @@
-"""The formula engine behind one door: the only importer of patsy.
-
-Another engine can take patsy's place if it offers what stands here:
-
-* `read_tree`: the syntax tree of a formula, as `terms.sides` walks it;
-* `learn`: both design matrices of training data, with a `Learnt` for each, which
-  names the columns, lists the levels of factors and codes new data;
-* `learn_side`: the same for some of the terms alone;
-* `learn_batches`: a `Learnt` alone, from data that come batch after batch, and
-  `code_rows`, which codes such a batch and drops rows;
-* `level_places`: the level of every factor that each row has;
-* `states_of`, `restore_states`: what stateful transforms have learnt;
-* `read_constraint`: linear restrictions in words;
-* `Environment`, `caller_environment`, `environment_of`, `with_functions`,
-  `visible_names`: where names that are not columns are looked up;
-* `engine_errors`: what the engine raises becomes a `FormulaError`.
-"""
+"""The formula engine: the only importer of patsy."""
 
 import builtins
+import inspect
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+import joblib
 import numpy as np
 import pandas as pd
 import patsy
@@ -34,9 +21,57 @@ from patsy.parse_formula import parse_formula
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import called_name, parse_code, rename_calls, uses
-from vstatkit.formula.frames import is_number
-from vstatkit.formula.model import Model
-from vstatkit.formula.terms import Codes
+from vstatkit.formula.input_checks import is_number
+from vstatkit.formula.terms import Codes, Model
+
+REMEDY = "Put what it computes into a column of the data, and fit again."
+
+
+def pack_names(names: Mapping[str, Any]) -> dict[str, bytes]:
+    """Pickle every name by itself; functions of the session with their code.
+
+    Raises
+    ------
+    FormulaError
+        When something cannot be pickled.
+    """
+    packed = {}
+    for name, value in names.items():
+        # joblib pickles functions that cannot be imported, and modules.
+        carried = (
+            value
+            if inspect.isclass(value)
+            else joblib.wrap_non_picklable_objects(value, keep_wrapper=False)
+        )
+        try:
+            packed[name] = pickle.dumps(carried)
+        except Exception as error:
+            raise FormulaError(
+                f"the formula uses {name!r}, which cannot be pickled ({error}). "
+                f"{REMEDY}"
+            ) from error
+    return packed
+
+
+def unpack_names(packed: Mapping[str, bytes]) -> dict[str, Any]:
+    """Read what `pack_names` wrote.
+
+    Raises
+    ------
+    FormulaError
+        When something is not available here, such as the module of a function.
+    """
+    names = {}
+    for name, value in packed.items():
+        try:
+            names[name] = pickle.loads(value)
+        except Exception as error:
+            raise FormulaError(
+                f"the formula uses {name!r}, which is not available here ({error}). "
+                f"Make it importable, or where it is: {REMEDY}"
+            ) from error
+    return names
+
 
 Environment: TypeAlias = patsy.EvalEnvironment
 """Names that code in a formula may use besides columns."""

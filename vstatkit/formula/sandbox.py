@@ -1,10 +1,4 @@
-"""Bounds on formulas from strangers: their cost is known before they are run.
-
-A formula from a command line or a file may do arithmetic on columns. Python computes
-numbers that stand for themselves, such as `9**9**9`, without any bound, already when
-the code is compiled; text and lists are repeated by a product; splines and products
-of factors make columns without end. So the code is judged as it stands.
-"""
+"""Bounds on formulas from untrusted sources: their cost is known before they run."""
 
 import ast
 import math
@@ -24,7 +18,7 @@ from vstatkit.formula.expressions import (
     shown,
     uses,
 )
-from vstatkit.formula.frames import is_number_kind
+from vstatkit.formula.input_checks import is_number_kind
 
 MAX_LENGTH = 1_000_000
 """Characters of a formula."""

@@ -1,4 +1,4 @@
-"""Columns on disk, with the summaries and the rows that are taken of them."""
+"""Columns on disk, with their summaries and selected rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
-from vstatkit.formula.variables import HeldVariables
+from vstatkit.formula.coding import HeldVariables
 from vstatkit.sources.store import ArrayFile, GrowingArray, Place
 
 ORDERED_ROWS = 20_000_000

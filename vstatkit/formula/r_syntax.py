@@ -1,9 +1,4 @@
-"""Habits of R's in formulas, written as the engine reads them.
-
-`I(x^2)`, `factor(g)`, backticks, `a %in% b`, `cut(x, c(0, 1, Inf))` come from fingers
-that know R. Python would read `^` as a bitwise operation, silently for whole numbers.
-The left-hand side is arithmetic, as the arguments of calls are: `y %/% 2`, `y * pi`.
-"""
+"""R's notation in formulas, translated for the engine."""
 
 import re
 from collections.abc import Callable, Sequence

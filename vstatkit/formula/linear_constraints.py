@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from vstatkit._typing import Floats, Restrictions
-from vstatkit.formula.engine import read_constraint
-from vstatkit.formula.frames import first_names, nearest
+from vstatkit.formula.input_checks import first_names, nearest
+from vstatkit.formula.patsy_engine import read_constraint
 
 
 def one_text(R: Restrictions) -> Restrictions:

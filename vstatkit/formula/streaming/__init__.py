@@ -1,0 +1,1 @@
+"""Formulas for data that do not fit into memory: scanned, encoded, kept on disk."""

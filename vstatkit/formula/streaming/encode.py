@@ -1,0 +1,772 @@
+"""Code data batch after batch, and write the rows that are kept to disk."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.exceptions import DataError, FormulaError
+from vstatkit.formula.coding import Coding, categories
+from vstatkit.formula.design_matrix import (
+    HINT,
+    FactorCoding,
+    Missing,
+    PlainInfo,
+    arranged_columns,
+    check_missing_categories,
+    check_missing_option,
+    common_rows,
+    factors_alone,
+    first_rows,
+    level_counts,
+    plain_info,
+    plain_matrix,
+    recode,
+    recoded,
+    spread_columns,
+)
+from vstatkit.formula.expressions import plain_name
+from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
+from vstatkit.formula.names import (
+    Named,
+    Reading,
+    outside_columns,
+    read_names,
+    reading_of,
+)
+from vstatkit.formula.parse import ParsedFormula, Recipe, check_rows, kept_columns
+from vstatkit.formula.patsy_engine import (
+    Environment,
+    Learnt,
+    Matrix,
+    OnMissing,
+    code_rows,
+    learn_batches,
+    level_places,
+    states_of,
+)
+from vstatkit.formula.response import (
+    Dropped,
+    Response,
+    class_codes,
+    response_levels,
+    response_values,
+    split_levels,
+)
+from vstatkit.formula.sandbox import MAX_COLUMNS, MAX_LEVELS
+from vstatkit.formula.streaming.columns import (
+    CHUNK_ROWS,
+    ColumnWriter,
+    HeldRows,
+    StoredFrame,
+)
+from vstatkit.formula.streaming.scan import HEAD, Survey, by_parts, survey
+from vstatkit.formula.terms import Codes, Model, variables
+from vstatkit.sources.source import Part, Source
+from vstatkit.sources.store import GrowingArray, PlacedArray, check_space
+from vstatkit.workers import go_on
+
+Batches = Callable[[], Iterator[pd.DataFrame]]
+"""Reads the data from the beginning."""
+
+
+Level = tuple[int, str, int]
+"""A level of a factor: number of the side, code of the factor, place of the level."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides of a formula, learnt from batches.
+
+    Attributes
+    ----------
+    left, right : Learnt
+        What was learnt about each.
+    missing : {"drop", "raise", "pass"}
+        What is done with missing values.
+    stateful : list of str
+        Columns that stateful transforms read.
+    variables : sequence of str
+        Columns that the right-hand side reads.
+    """
+
+    left: Learnt
+    right: Learnt
+    missing: Missing
+    stateful: list[str]
+    variables: Sequence[str]
+
+    def learnt(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Take the rows of a batch that the engine learns from."""
+        if self.missing == "pass":
+            return batch.loc[_code(self.left, batch, "drop").rows]
+        return learnt_rows(batch, self.stateful)
+
+    def coded(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
+        """Code a batch as `build_matrices` would code it within all the data."""
+        if self.missing == "pass":
+            check_missing_categories(batch, self.variables)
+            left = _code(self.left, batch, "drop")
+            kept = batch if len(left.rows) == len(batch) else batch.loc[left.rows]
+            return left, _code(self.right, kept, "keep")
+        batch = learnt_rows(batch, self.stateful)
+        how: OnMissing = "raise" if self.missing == "raise" else "drop"
+        left, right = (_code(one, batch, how) for one in (self.left, self.right))
+        if len(left.rows) == len(right.rows) == len(batch):
+            return left, right
+        return common_rows(left, right)
+
+
+def learn_sides(
+    model: Model,
+    rows: pd.DataFrame,
+    batches: Batches,
+    *,
+    environment: Environment,
+    missing: Missing,
+    variables: Sequence[str],
+) -> Sides:
+    """Learn both sides; the data are not read where all columns are plain.
+
+    Parameters
+    ----------
+    model : Model
+        Terms of the formula.
+    rows : DataFrame
+        Rows that have the kind of every column, and all levels of those that are
+        not numbers.
+    batches : callable
+        Reads the data from the beginning.
+    environment : Environment
+        Where names that are not columns are looked up.
+    missing : {"drop", "raise", "pass"}
+        What to do with missing values.
+    variables : sequence of str
+        Columns that the right-hand side reads.
+    """
+    stateful = [] if missing != "drop" else model.stateful(rows.columns)
+    how: OnMissing = "raise" if missing == "raise" else "drop"
+
+    def side(terms: Sequence[Codes], read: Batches, how: OnMissing) -> Learnt:
+        plain = plain_info(model, terms, rows)
+        if plain is not None:
+            return plain
+        hint = HINT if how == "raise" else ""
+        return learn_batches(model, terms, read, environment, missing=how, hint=hint)
+
+    def complete() -> Iterator[pd.DataFrame]:
+        return filled(learnt_rows(batch, stateful) for batch in batches())
+
+    left = side(model.left, complete, how)
+    if missing != "pass":
+        return Sides(
+            left, side(model.right, complete, how), missing, stateful, variables
+        )
+
+    def with_response() -> Iterator[pd.DataFrame]:
+        return filled(batch.loc[_code(left, batch, "drop").rows] for batch in batches())
+
+    right = side(model.right, with_response, "keep")
+    return Sides(left, right, missing, stateful, variables)
+
+
+def learnt_rows(batch: pd.DataFrame, stateful: list[str]) -> pd.DataFrame:
+    """Leave out rows that lack what a stateful transform reads."""
+    return batch.dropna(subset=stateful) if stateful else batch
+
+
+def filled(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Leave out batches without rows.
+
+    Raises
+    ------
+    FormulaError
+        When there are no others.
+    """
+    some = False
+    for batch in batches:
+        if len(batch):
+            some = True
+            yield batch
+    if not some:
+        raise FormulaError(
+            "all rows have missing values in the columns of the formula. Fill them in, "
+            "or leave such columns out."
+        )
+
+
+def _code(info: Learnt, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
+    """Code one side, without the engine where the columns are plain."""
+    if len(batch) == 0:
+        empty = np.empty((0, len(info.column_names)))
+        return Matrix(empty, batch.index.to_numpy(), info)
+    engines = info
+    if isinstance(info, PlainInfo):
+        found = plain_matrix(info, batch, missing)
+        if found is not None:
+            return found
+        engines = info.engines()
+    hint = HINT if missing == "raise" else ""
+    coded = code_rows(engines, batch, missing, hint)
+    return Matrix(coded.values, coded.rows, info)
+
+
+def has_levels(*sides: Learnt) -> bool:
+    """Whether the engine has learnt levels, which few rows need not show."""
+    return any(
+        levels is not None
+        for info in sides
+        if not isinstance(info, PlainInfo)
+        for levels in info.levels.values()
+    )
+
+
+def first_levels(sides: Sequence[Learnt], batch: pd.DataFrame) -> dict[Level, int]:
+    """Find the first row, by its label, of every level that the engine has learnt."""
+    found: dict[Level, int] = {}
+    if len(batch) == 0:
+        return found
+    labels = batch.index.to_numpy()
+    for number, info in enumerate(sides):
+        for code, places in level_places(info, batch).items():
+            levels, firsts = np.unique(places, return_index=True)
+            for level, row in zip(levels.tolist(), labels[firsts], strict=True):
+                if level >= 0:
+                    found[number, code, level] = int(row)
+    return found
+
+
+RESPONSE = -1
+"""Stands, among levels, for the side of those that the response itself has."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known before rows are written.
+
+    Attributes
+    ----------
+    seen : Survey
+        The data.
+    sides : Sides
+        Codes a batch.
+    used : list of str
+        Columns that the formula reads.
+    kept : ndarray
+        Columns of the design matrix that are used.
+    names : tuple of str
+        Their names.
+    info : Learnt
+        What the columns of the design matrix are.
+    """
+
+    seen: Survey
+    sides: Sides
+    used: list[str]
+    kept: Ints
+    names: tuple[str, ...]
+    info: Learnt
+
+    @property
+    def travels(self) -> bool:
+        """Whether it can be sent to other processes: what the engine holds cannot."""
+        sides = self.sides.left, self.sides.right
+        return all(isinstance(one, PlainInfo) for one in sides)
+
+    def matrix(self, right: Matrix) -> Floats:
+        """Take the columns of the design matrix that are used."""
+        return recode(right, self.info).values[:, self.kept]
+
+
+@dataclass(frozen=True)
+class Written:
+    """Rows on disk.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Design matrix.
+    response : Response
+        Response; its numbers too are mapped from a file.
+    rows : ndarray of shape (n,) or RangeIndex
+        Places in the data of the rows kept; a range where all are.
+    data : StoredFrame
+        Columns that the formula reads.
+    beside : StoredFrame
+        Columns beside the formula.
+    examples : DataFrame
+        Some rows, in which every level that the engine learnt occurs, and which are
+        enough to code the same way again.
+    """
+
+    X: Floats
+    response: Response
+    rows: Ints | pd.RangeIndex
+    data: StoredFrame
+    beside: StoredFrame
+    examples: pd.DataFrame
+
+
+def write_rows(plan: Plan, beside: Sequence[str], n_jobs: int | None = None) -> Written:
+    """Read the data once more, and write the rows that are kept.
+
+    Parameters
+    ----------
+    plan : Plan
+        How they are coded.
+    beside : sequence of str
+        Columns to keep beside the formula.
+    n_jobs : int or None
+        Workers that code parts of the data; see `in_parallel`.
+
+    Notes
+    -----
+    Workers write the rows of their parts to their place in the files. Where all
+    columns are plain the place is known: the survey has counted the rows that lack
+    nothing. The engine may drop others, so that rows of its parts are moved up.
+    """
+    writer = RowWriter(plan, beside, new_files(plan, beside))
+    parts, travels = plan.seen.parts, plan.travels
+    firsts = [part.complete if travels else part.first for part in parts]
+    answers = by_parts(
+        _coded,
+        [
+            (part.part, part.first, writer.places(first))
+            for part, first in zip(parts, firsts, strict=True)
+        ],
+        shared=(replace(plan, seen=plan.seen.without_rows()), tuple(beside)),
+        n_jobs=n_jobs,
+        here=not travels,
+    )
+    with closing(answers):
+        for part, found in zip(parts, answers, strict=True):
+            if travels:
+                writer.check_count(part.complete)
+            if found is None:
+                writer.read(part.part, part.first)
+            else:
+                writer.take(found)
+    return writer.written()
+
+
+def _coded(
+    plan: Plan, beside: Sequence[str], part: Part, first: int, places: "Files"
+) -> "CodedPart":
+    """Code a part of the data by itself."""
+    writer = RowWriter(plan, beside, _placed(plan, beside, places))
+    writer.read(part, first)
+    return writer.handed_over()
+
+
+class Files(NamedTuple):
+    """Where rows are written: files, places in them, or what was written there.
+
+    Attributes
+    ----------
+    X, y, rows : GrowingArray, PlacedArray, Place or Block
+        Design matrix; numbers or levels of the response; places in the data.
+    columns : list of ColumnWriter, ColumnBlock, Place or None
+        Columns that the formula reads, and those beside it.
+    """
+
+    X: Any
+    y: Any
+    rows: Any
+    columns: list[Any]
+
+
+def new_files(plan: Plan, beside: Sequence[str]) -> Files:
+    """Make files."""
+    kinds = plan.seen.kinds
+    return Files(
+        GrowingArray(np.float64, plan.kept.size),
+        GrowingArray(np.float64),
+        GrowingArray(np.int64),
+        [ColumnWriter(kinds[name]) for name in (*plan.used, *beside)],
+    )
+
+
+def _placed(plan: Plan, beside: Sequence[str], places: Files) -> Files:
+    """Write to places in files that somebody else has made."""
+    columns = [
+        ColumnWriter(
+            plan.seen.kinds[name], HeldRows() if place is None else PlacedArray(place)
+        )
+        for name, place in zip((*plan.used, *beside), places.columns, strict=True)
+    ]
+    X, y, rows = map(PlacedArray, places[:3])
+    return Files(X, y, rows, columns)
+
+
+class CodedPart(NamedTuple):
+    """Rows of a part of the data that were coded by themselves.
+
+    Attributes
+    ----------
+    files : Files
+        What was written where.
+    firsts : dict
+        The row in which each level comes first.
+    head : list of int
+        The first rows that are kept.
+    examples : DataFrame
+        All these rows.
+    """
+
+    files: Files
+    firsts: dict[Level, int]
+    head: list[int]
+    examples: pd.DataFrame
+
+
+class RowWriter:
+    """Codes rows, and writes those that are kept.
+
+    Parameters
+    ----------
+    plan : Plan
+        How they are coded.
+    beside : sequence of str
+        Columns to keep beside the formula.
+    files : Files
+        Where they are written.
+    """
+
+    def __init__(self, plan: Plan, beside: Sequence[str], files: Files) -> None:
+        self._plan, self._beside, self._files = plan, beside, files
+        self._sides = plan.sides.left, plan.sides.right
+        self._n_kept = 0
+        self._firsts: dict[Level, int] = {}
+        self._head: list[int] = []
+        self._examples = [plan.seen.frame]
+
+    def read(self, part: Part, first: int) -> None:
+        """Code a part of the data, whose rows count from `first`."""
+        for batch in self._plan.seen.batches_of(part, first):
+            go_on()
+            self.add(batch)
+
+    def add(self, batch: pd.DataFrame) -> None:
+        """Code a batch, and write its rows."""
+        plan = self._plan
+        plain = plan.seen.plain(batch)
+        left, right = plan.sides.coded(plain)
+        X = plan.matrix(right)
+        passes = plan.sides.missing == "pass"
+        check_finite(X, plan.names, allow_missing=passes, first=self._n_kept)
+        y, levels = response_values(left, self._n_kept)
+        firsts = {} if levels is None else _first_values(y, right.rows)
+        if has_levels(*self._sides):
+            firsts |= first_levels(self._sides, plan.sides.learnt(plain))
+        self._note(batch, firsts, right.rows[:HEAD].tolist())
+        whole = len(right.rows) == len(batch)
+        kept = batch if whole else batch.loc[right.rows]
+        for file, values in zip(self._files[:3], (X, y, right.rows), strict=True):
+            file.append(values)
+        names = (*plan.used, *self._beside)
+        for name, column in zip(names, self._files.columns, strict=True):
+            column.append(kept[name])
+        self._n_kept += len(X)
+
+    def _note(
+        self, frame: pd.DataFrame, firsts: dict[Level, int], head: list[int]
+    ) -> None:
+        """Keep the first rows of all, and those in which a level comes first."""
+        new = {one: row for one, row in firsts.items() if one not in self._firsts}
+        first = head[: HEAD - len(self._head)]
+        self._firsts.update(new)
+        self._head += first
+        if new or first:
+            self._examples.append(frame.loc[sorted({*new.values(), *first})])
+
+    def places(self, first: int) -> Files:
+        """Give the places of rows that somebody else writes, from row `first` on."""
+        X, y, rows = (file.place(first) for file in self._files[:3])
+        columns = [column.place(first) for column in self._files.columns]
+        return Files(X, y, rows, columns)
+
+    def handed_over(self) -> CodedPart:
+        """End the writing to places in somebody else's files."""
+        X, y, rows = (file.handed_over() for file in self._files[:3])
+        columns = [column.handed_over() for column in self._files.columns]
+        files = Files(X, y, rows, columns)
+        return CodedPart(files, self._firsts, self._head, _distinct(self._examples))
+
+    def take(self, part: CodedPart) -> None:
+        """Add the rows of a part that was coded by itself, as if it was read."""
+        self._note(part.examples, part.firsts, part.head)
+        for file, block in zip(self._files[:3], part.files[:3], strict=True):
+            file.take(block)
+        for column, block in zip(self._files.columns, part.files.columns, strict=True):
+            column.take(block)
+        self._n_kept += part.files.X.n_rows
+
+    def check_count(self, n_kept: int) -> None:
+        """Refuse data of which other rows are kept than were counted."""
+        if self._n_kept != n_kept:
+            raise DataError(
+                f"{n_kept:,} complete rows were counted in parts of the data, where "
+                f"{self._n_kept:,} are found now. The files must not change while they "
+                "are read: fit again."
+            )
+
+    def written(self) -> Written:
+        """End the writing."""
+        plan, files = self._plan, self._files
+        n_rows = plan.seen.n_rows
+        whole = self._n_kept == n_rows
+        rows = pd.RangeIndex(n_rows) if whole else files.rows.mapped()
+        index = pd.Index(rows, copy=False)
+        stored = [column.stored() for column in files.columns]
+        used = dict(zip(plan.used, stored, strict=False))
+        beside = dict(zip(self._beside, stored[len(used) :], strict=True))
+        return Written(
+            X=files.X.mapped(),
+            response=self._response(rows.size),
+            rows=rows,
+            data=StoredFrame(used, index),
+            beside=StoredFrame(beside, index),
+            examples=_distinct(self._examples),
+        )
+
+    def _response(self, n_kept: int) -> Response:
+        """Code the levels that occur; the numbers are mapped from a file."""
+        levels = response_levels(self._plan.sides.left)
+        if levels is None:
+            return Response(self._files.y.mapped(), None, ())
+        occurs = np.zeros(len(levels), dtype=bool)
+        occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
+        seen = self._plan.seen
+        dropped = Dropped(seen.n_rows - n_kept, seen.n_missing)
+        classes, unused = split_levels(levels, occurs, dropped)
+        places, codes = self._files.y.mapped(), class_codes(occurs)
+        if not unused:
+            return Response(places, classes, unused)
+        y = GrowingArray(np.float64)
+        for first in range(0, len(places), CHUNK_ROWS):
+            y.append(codes[places[first : first + CHUNK_ROWS].astype(np.int64)])
+        return Response(y.mapped(), classes, unused)
+
+
+def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:
+    """Find the first row of every level of the response."""
+    found, firsts = np.unique(places.astype(np.int64), return_index=True)
+    labels = rows[firsts].tolist()
+    return {
+        (RESPONSE, "", one): row
+        for one, row in zip(found.tolist(), labels, strict=True)
+    }
+
+
+def _distinct(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Put rows together in the order of the data, each once."""
+    rows = pd.concat(frames)
+    return rows[~rows.index.duplicated()].sort_index()
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A formula applied to data that were read batch after batch.
+
+    Attributes
+    ----------
+    parsed : ParsedFormula
+        Its matrix, response and variables are mapped from files, which are removed
+        when nobody uses them any more.
+    beside : StoredFrame
+        Columns beside the formula, the same rows.
+    n_rows : int
+        Rows of the data, those included that were dropped.
+    """
+
+    parsed: ParsedFormula
+    beside: StoredFrame
+    n_rows: int
+
+
+def parse_source(
+    formula: str,
+    source: Source,
+    *,
+    environment: Environment | None,
+    intercept: bool,
+    missing: Missing = "drop",
+    beside: tuple[str, ...] = (),
+    factors: FactorCoding = "treatment",
+    n_jobs: int | None = None,
+) -> Streamed:
+    """Apply a formula to data that are read batch after batch.
+
+    Parameters
+    ----------
+    formula, environment, intercept, missing, factors
+        See `parse`.
+    source : Source
+        Data. Columns that neither the formula nor `beside` names are not read.
+    beside : tuple of str
+        Columns to keep beside the formula; `.` does not stand for them.
+    n_jobs : int or None
+        Workers that read parts of the data side by side; see `in_parallel`.
+
+    Returns
+    -------
+    Streamed
+
+    Notes
+    -----
+    A first pass finds the kinds of the columns, the levels of those that are not
+    numbers, and what must be refused. Where the formula has more than plain columns,
+    further passes find the levels of its factors and what stateful transforms learn,
+    one batch after the other. The last pass codes the rows, and writes them to disk.
+    """
+    check_missing_option(missing)
+    columns = pd.Index(source.columns, dtype=object)
+    named = read_names(formula, columns, environment, beside)
+    model = named.model(columns)
+    used = variables(model.terms, columns)
+    read = list(dict.fromkeys([*used, *beside]))
+    needed = variables(model.left, columns) if missing == "pass" else used
+    bare = set(model.columns.values())
+    seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
+    _check_outside(named, columns, seen.n_rows)
+    reading = reading_of(named, seen.frame.reindex(columns=columns))
+    plan = _plan(
+        formula,
+        reading,
+        seen,
+        intercept=intercept,
+        missing=missing,
+        factors=factors,
+    )
+    if not named.trusted:
+        _check_stranger(plan.info)
+    check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 2))
+    written = write_rows(plan, beside, n_jobs)
+    check_rows(written.rows.size, seen.n_rows, used)
+    recipe = _recipe(reading, plan, written, intercept, factors)
+    parsed = _parsed(formula, plan, written, recipe)
+    return Streamed(parsed, written.beside, seen.n_rows)
+
+
+def _check_outside(named: Named, columns: pd.Index, n_rows: int) -> None:
+    """Refuse arrays of the caller's in place of columns: they come in no batches."""
+    for name in outside_columns(named, columns, n_rows):
+        raise FormulaError(
+            f"{name!r} is not a column of the data. Arrays beside data that are read "
+            "batch after batch are not taken: make it a column."
+        )
+
+
+def _check_stranger(right: Learnt) -> None:
+    """Bound the columns of a formula from a stranger, now that all levels are known."""
+    most = max((len(one) for one in right.levels.values() if one), default=0)
+    total = len(right.column_names)
+    if most > MAX_LEVELS or total > MAX_COLUMNS:
+        raise FormulaError(
+            f"the formula makes {total:,} columns, with up to {most:,} levels of a "
+            f"category; a formula given as text may make {MAX_COLUMNS:,} columns, of "
+            f"categories with {MAX_LEVELS:,} levels."
+        )
+
+
+def _plan(
+    formula: str,
+    reading: Reading,
+    seen: Survey,
+    *,
+    intercept: bool,
+    missing: Missing,
+    factors: FactorCoding,
+) -> Plan:
+    model, frame = reading.model, seen.frame
+    right = variables(model.right, frame.columns)
+    used = list(dict.fromkeys([*right, *variables(model.left, frame.columns)]))
+    bare = set(model.columns.values())
+    check_dates(frame, [name for name in used if name in bare])
+    check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
+    sides = learn_sides(
+        factors_alone(model, factors),
+        seen.plain(frame),
+        lambda: map(seen.plain, seen.batches()),
+        environment=reading.environment,
+        missing=missing,
+        variables=right,
+    )
+    info = recoded(sides.right, model, frame, factors)
+    written = info.column_names
+    kept = kept_columns(written, intercept, formula)
+    kept = arranged_columns(info, kept, _first_rows(info, sides, seen))
+    names = tuple(plain_name(written[j]) for j in kept)
+    return Plan(seen, sides, used, kept, names, info)
+
+
+def _first_rows(info: Learnt, sides: Sides, seen: Survey) -> Ints:
+    """Find the row in which each column is first not zero, as `first_rows` does.
+
+    Reading ends as soon as every indicator was seen, which is rarely late.
+    """
+    spread = spread_columns(info)
+    first = np.full(len(info.column_names), -1)
+    if not spread.size:
+        return first
+    n_before = 0
+    for batch in seen.batches():
+        right = recode(sides.coded(seen.plain(batch))[1], info)
+        found = first_rows(info, right.values)
+        new = (first < 0) & (found >= 0)
+        first[new] = n_before + found[new]
+        n_before += len(right.values)
+        if (first[spread] >= 0).all():
+            break
+    return first
+
+
+def _recipe(
+    reading: Reading,
+    plan: Plan,
+    written: Written,
+    intercept: bool,
+    factors: FactorCoding,
+) -> Recipe:
+    examples = plan.seen.plain(written.examples[plan.used])
+    return Recipe(
+        reading.model.written(),
+        examples.reset_index(drop=True),
+        intercept,
+        plan.sides.missing,
+        reading.names(),
+        factors,
+        states_of(plan.sides.right),
+        tuple(plan.kept.tolist()),
+    )
+
+
+def _parsed(
+    formula: str, plan: Plan, written: Written, recipe: Recipe
+) -> ParsedFormula:
+    names, frame = tuple(plan.sides.variables), plan.seen.frame
+    info = plan.info
+    return ParsedFormula(
+        y=written.response.y,
+        X=written.X,
+        names=plan.names,
+        response=plain_name(formula.partition("~")[0].strip()),
+        classes=written.response.classes,
+        unused_levels=written.response.unused_levels,
+        rows=written.rows,
+        n_dropped=plan.seen.n_rows - written.rows.size,
+        frame=written.data.only(names),
+        data=written.data,
+        coding=Coding(
+            info=info,
+            columns=plan.kept,
+            variables=names,
+            categorical=categories(info, frame, names),
+            recipe=recipe,
+        ),
+        levels=level_counts(info)[plan.kept],
+    )
