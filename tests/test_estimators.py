@@ -289,7 +289,7 @@ import numpy as np
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 
-n = 400_000
+n = 1_000_000
 rng = np.random.default_rng(1)
 X, y = rng.normal(size=(n, 8)), rng.normal(size=n)
 kernel = tree_kernel("tree", X, y, n_classes=None, weights=None, options={})

@@ -166,14 +166,14 @@ def joint_test(results: "EnsembleResults", R: Restrictions) -> WaldTest:
     restrictions' estimated covariance. An invertible transformation of the
     restrictions gives the same directions. In each of them the variance is estimated,
     made positive and given degrees of freedom as that of any single combination
-    (`inference.stabilise`). The directions are uncorrelated, so that
+    (`inference.estimates.stabilise`). The directions are uncorrelated, so that
 
     .. math:: F = \frac{\nu}{\nu + r - 1} \cdot \frac{1}{r} \sum_j t_j^2 ,
 
-    with the degrees of freedom :math:`\nu` of `inference.wald.joint_df`. If the
+    with the degrees of freedom :math:`\nu` of `inference.linear_tests.joint_df`. If the
     covariance has no negative eigenvalue and no noise, the sum is
     :math:`d' C^{-1} d` with the differences d and their covariance C. The first factor
-    accounts for the estimation of C (see `inference.wald.wald_test`). With one
+    accounts for the estimation of C (see `inference.linear_tests.wald_test`). With one
     restriction F is the square of t.
     """
     R = one_text(R)
