@@ -476,7 +476,11 @@ def test_auto_is_what_holds_for_kernel_design_and_size():
         automatic(iid(100, 500))
     assert automatic(iid(100, 500), KernelKind.SMOOTH) == "corrected_v"
     assert automatic(iid(100, 40, replace=False)) == "hoeffding"
-    assert automatic(iid(100, 95, replace=False)) == "corrected_u"
+    assert automatic(iid(100, 90, replace=False)) == "hoeffding"
+    with pytest.raises(ValueError, match="at most 90"):
+        automatic(iid(100, 95, replace=False))
+    smooth = automatic(iid(100, 95, replace=False), KernelKind.SMOOTH)
+    assert smooth == "corrected_u"
     assert automatic(iid(6, 3)) == "corrected_v"
     assert automatic(CompleteDesign(8, 2, False, 0)) == "corrected_u"
     for name, own in (("matched", "matched"), ("little-bags", "little_bags")):
