@@ -72,7 +72,7 @@ def test_the_wheel_serves_every_python_from_the_oldest_on(built):
     name = rf"vstatkit-{re.escape(vs.__version__)}-cp311-abi3-\w+\.whl"
     assert re.fullmatch(name, built.wheel.name)
     with zipfile.ZipFile(built.wheel) as wheel:
-        compiled = [one for one in wheel.namelist() if "_engine." in one]
+        compiled = [one for one in wheel.namelist() if "native/_engine." in one]
         about = wheel.read(f"vstatkit-{vs.__version__}.dist-info/WHEEL").decode()
     assert [one for one in compiled if not one.endswith(".pyx")] in (
         ["vstatkit/native/_engine.abi3.so"],

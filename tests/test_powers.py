@@ -89,7 +89,7 @@ def test_every_estimator_gives_the_same(replace, monkeypatch):
         if isinstance(one, estimating.TABLELESS) and one.replace in (None, replace)
     ]
     assert len(names) >= 6
-    rho = hoeffding.expected_orders(design, vs.kernels.kind.KernelKind.TREES)
+    rho = hoeffding.expected_orders(design, vs.kernels.base.KernelKind.TREES)
     for name in names:
         given = rho if ESTIMATORS[name].beyond else None
         monkeypatch.setattr(large_moments, "WIDE_FROM", 10**9)

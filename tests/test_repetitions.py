@@ -94,14 +94,14 @@ def test_a_killed_bootstrap_goes_on(data, tmp_path):
     code = f"""
 import os, signal
 import vstatkit as vs
-from vstatkit.ensemble import bootstrap
-bootstrap.SAVE_SECONDS = -1.0
-made = bootstrap._repeated
+from vstatkit.ensemble import refit
+refit.SAVE_SECONDS = -1.0
+made = refit._repeated
 def killed(repeating, number):
     if number == 5:
         os.kill(os.getpid(), signal.SIGKILL)
     return made(repeating, number)
-bootstrap._repeated = killed
+refit._repeated = killed
 data = vs.datasets.mars(40, rng=4)
 res = vs.fit("y ~ x1 + x2", data, B=20, rng=5, n_jobs=1)
 res.bootstrap(10, checkpoint={str(tmp_path)!r})

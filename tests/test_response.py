@@ -58,7 +58,7 @@ RESPONSES = {
 @pytest.mark.parametrize("trusted", [True, False], ids=["caller", "stranger"])
 def test_the_response_is_computed(left, trusted):
     data = cars()
-    environment = vs.formula.engine.environment_of({}) if trusted else None
+    environment = vs.formula.patsy_engine.environment_of({}) if trusted else None
     parsed = parse(f"{left} ~ hp", data, environment=environment, intercept=False)
     assert_array_equal(parsed.y, RESPONSES[left](data))
     assert parsed.classes is None
