@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.results.curves import Curve
+from vstatkit.results.dependence_curves import Curve
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.studies import law_parts as parts
 from vstatkit.studies.law import Law

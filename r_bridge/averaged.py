@@ -17,7 +17,7 @@ from r_bridge.restated import (
 from vstatkit import EnsembleResults
 from vstatkit._typing import Floats
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.results.averages import Averages
+from vstatkit.results.marginal_effects import Averages
 
 LIMITS = {"lower": "lower", "upper": "upper"}
 """Columns of `conf_int()`."""

@@ -18,7 +18,7 @@ from r_bridge.forests import from_forest
 from r_bridge.formula import KNOWN_FUNCTIONS, translate_formula
 from vstatkit import EnsembleResults
 from vstatkit._typing import Floats, Labels
-from vstatkit.results.tables import label_texts
+from vstatkit.results.labels import label_texts
 
 MAX_MESSAGE = 2000
 """Characters of an error that are handed on."""
@@ -215,7 +215,7 @@ def about(results: EnsembleResults) -> dict[str, Any]:
     }
 
 
-def load(path: str) -> EnsembleResults:
+def load(path: str) -> Any:
     """Read results that were saved."""
     return vs.load(path)
 

@@ -13,7 +13,7 @@ from r_bridge.formula import translate_formula
 from vstatkit import inside_r
 from vstatkit._typing import Floats
 from vstatkit.formula.input_checks import is_number
-from vstatkit.results.tables import label_texts
+from vstatkit.results.labels import label_texts
 
 __all__ = [
     "array_from_parts",

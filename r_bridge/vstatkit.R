@@ -191,8 +191,8 @@ local({
     cat(reticulate::py_str(x), "\n", sep = "")
     invisible(x)
   }
-  for (class in c("ensemble_results.EnsembleResults", "summary.EnsembleSummary",
-                  "tabular.Tabular", "answers.Answer", "comparison.VarianceComparison",
+  for (class in c("model_column.TabularModel", "summary.EnsembleSummary",
+                  "predictor_tests.JointTest", "variance_comparison.VarianceComparison",
                   "normality_check.NormalityCheck", "bootstrap.Bootstrap")) {
     register("print", paste0("vstatkit.results.", class), show, home = "base")
   }
@@ -202,6 +202,6 @@ local({
              print(x$summary_frame(), ...)
              invisible(x)
            }, home = "base")
-  register("summary", "vstatkit.results.ensemble_results.EnsembleResults",
+  register("summary", "vstatkit.results.estimate_table.EstimateTable",
            function(object, ...) object$summary(...), home = "base")
 })

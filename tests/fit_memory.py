@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit import pipeline
+from vstatkit import fitting
 from vstatkit.ensemble.memory import plan_of
 
 
@@ -39,14 +39,14 @@ def main(case):
     at = pd.DataFrame(points, columns=names)
     vs.fit("y ~ .", data.head(200), at=at.head(2), k=20, B=10, rng=1)
     seen = {}
-    original = pipeline.room_for
+    original = fitting.room_for
 
     def watched(task, size, growing, max_B):
         needs = plan_of(task, growing.n_jobs, growing.mix or ()).needs(size)
         seen.update(needs=sum(needs.values()) + task.kernel.X.nbytes)
         return original(task, size, growing, max_B)
 
-    pipeline.room_for = watched
+    fitting.room_for = watched
     gc.collect()
     before = peak()
     vs.fit("y ~ .", data, at=at, rng=1, variance="ij", **case)

@@ -410,8 +410,8 @@ DERIVED = {
     "average slopes": lambda res, data: res.avg_slopes().results,
     "average predictions": lambda res, data: res.avg_predictions().results,
     "curve": lambda res, data: res.partial_dependence("x1").results,
-    "function": lambda res, data: res.transform(np.exp).linear,
-    "predictions": lambda res, data: res.get_prediction(data.iloc[:5])._joint,
+    "function": lambda res, data: res.transform(np.exp),
+    "predictions": lambda res, data: res.get_prediction(data.iloc[:5]),
     "difference": lambda res, data: vs.compare(res, res, at=data[:3]).differences,
 }
 

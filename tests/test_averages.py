@@ -22,7 +22,7 @@ from vstatkit.inference.population import (
     row_influence,
 )
 from vstatkit.inference.stopping import about
-from vstatkit.results.average_tables import VAGUE
+from vstatkit.results.summary import VAGUE
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.influence import influence_concentration
 from vstatkit.variance.registry import estimate_covariance
@@ -556,8 +556,10 @@ def test_rows_that_all_learners_saw_have_no_prediction_out_of_bag(data):
 
 
 def test_many_rows_are_drawn_by_the_seed(res, monkeypatch):
-    monkeypatch.setattr("vstatkit.results.rows.MOST_ROWS", 12)
-    monkeypatch.setattr("vstatkit.results.rows.sample_of.__defaults__", (12,))
+    monkeypatch.setattr("vstatkit.results.marginal_effects.MOST_ROWS", 12)
+    monkeypatch.setattr(
+        "vstatkit.results.marginal_effects.sample_of.__defaults__", (12,)
+    )
     one, two = (res.avg_predictions() for _ in range(2))
     assert one.rows == "12 of 60 training rows"
     assert one.params.item() == two.params.item()
@@ -657,7 +659,7 @@ def test_functions_and_combinations_need_learners_by_their_relative_error(data):
     few = vs.fit("y ~ x1 + x4", data, B=60, k=30, rng=1)
     slopes = few.avg_slopes(step=50.0)
     by_words = slopes.t_test("x1 - x4 = 0")
-    by_function = few.transform(lambda p: 1e-3 * p).linear
+    by_function = few.transform(lambda p: 1e-3 * p)
     for found in (by_words, by_function):
         assert found.tolerance.atol == 0.0
     worst = by_words.estimates.relative_mc_error.item()

@@ -12,7 +12,7 @@ from vstatkit.ensemble.stacking import allocated
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimates import weighted_mean
 from vstatkit.kernels.staged_tree import Stages
-from vstatkit.results.sections import number_text
+from vstatkit.results.summary_notes import number_text
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
 from vstatkit.variance.hoeffding import most_compared

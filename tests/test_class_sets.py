@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.results.class_sets import probable_classes
+from vstatkit.results.prediction_results import probable_classes
 
 
 @pytest.fixture(autouse=True)

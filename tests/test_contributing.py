@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 import vstatkit as vs
 from vstatkit import cli
 from vstatkit.kernels import registry as kernels
-from vstatkit.results import drawing
+from vstatkit.plots import registry as drawing
 from vstatkit.sampling import registry as designs
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.shell.outputs import Show, as_text

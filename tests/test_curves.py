@@ -310,7 +310,7 @@ def test_intervals_hold_their_upper_edges():
 
 
 def test_many_rows_are_drawn(res, monkeypatch):
-    monkeypatch.setitem(vs.results.curves.CURVE_ROWS, 1, 10)
+    monkeypatch.setitem(vs.results.dependence_curves.CURVE_ROWS, 1, 10)
     one, two = (res.partial_dependence("x4", points=3) for _ in range(2))
     assert "10 of 60 training rows" in str(one)
     assert np.array_equal(one.params, two.params)

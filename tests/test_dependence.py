@@ -12,7 +12,7 @@ import vstatkit as vs
 from vstatkit.ensemble import marginal_averages
 from vstatkit.kernels.tree_options import check_codes
 from vstatkit.kernels.tree_prediction import Axis, Grid, dependence
-from vstatkit.results.rows import averager_of, sample_of
+from vstatkit.results.marginal_effects import averager_of, sample_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

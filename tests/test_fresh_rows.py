@@ -22,7 +22,7 @@ from vstatkit.inference.population import (
     row_influence,
     row_noise,
 )
-from vstatkit.results.rows import averager_of, sample_of
+from vstatkit.results.marginal_effects import averager_of, sample_of
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.influence import influence_concentration

@@ -23,8 +23,10 @@ ROOMS = [
     "ensemble",
     "results",
     "storage",
-    "plots pipeline forest report",
-    "api adopting",
+    "fitting plots",
+    "forest report",
+    "interop",
+    "api",
     "studies",
     "shell",
     "cli",
@@ -36,12 +38,21 @@ Rooms of one line do not import from each other.
 """
 
 DOORS = {
-    ("vstatkit.results.bootstrap", "vstatkit.plots"),
+    ("vstatkit.results.bootstrap", "vstatkit.plots.tests"),
     ("vstatkit.results.bootstrap", "vstatkit.storage.checkpoint"),
-    ("vstatkit.results.comparison", "vstatkit.plots"),
-    ("vstatkit.results.normality_check", "vstatkit.plots"),
-    ("vstatkit.results.views", "vstatkit.report.writing"),
-    ("vstatkit.results.views", "vstatkit.storage.results_file"),
+    ("vstatkit.results.delta_method", "vstatkit.plots.marginal"),
+    ("vstatkit.results.dependence_curves", "vstatkit.plots.marginal"),
+    ("vstatkit.results.ensemble_results", "vstatkit.interop.marginaleffects"),
+    ("vstatkit.results.ensemble_results", "vstatkit.plots.registry"),
+    ("vstatkit.results.ensemble_results", "vstatkit.report.writing"),
+    ("vstatkit.results.estimate_table", "vstatkit.plots.predictions"),
+    ("vstatkit.results.estimate_table", "vstatkit.storage.results_file"),
+    ("vstatkit.results.importance", "vstatkit.plots.tests"),
+    ("vstatkit.results.marginal_effects", "vstatkit.plots.marginal"),
+    ("vstatkit.results.normality_check", "vstatkit.plots.tests"),
+    ("vstatkit.results.prediction_results", "vstatkit.plots.predictions"),
+    ("vstatkit.results.predictor_tests", "vstatkit.plots.tests"),
+    ("vstatkit.results.variance_comparison", "vstatkit.plots.tests"),
 }
 """Methods of results that hand the results on, to be drawn, reported or saved."""
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit.results.marginal import EnsembleModel, ErrorRule, learner_estimates
+from vstatkit.interop.marginaleffects import EnsembleModel, ErrorRule, learner_estimates
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning"),

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 import vstatkit as vs
 from vstatkit.ensemble.refit import Reader
 from vstatkit.inference.pooled_test import pooled_test
-from vstatkit.results.interactions import grid_values
+from vstatkit.results.predictor_tests import grid_values
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.laws import LAWS
 

@@ -250,7 +250,7 @@ def test_out_of_bag_rows_are_bounded_and_those_of_all(kernel):
 
 def test_scores_of_some_rows_and_none(monkeypatch):
     monkeypatch.setattr("vstatkit.ensemble.evaluation.OOB_ROWS", 40)
-    monkeypatch.setattr("vstatkit.results.notes.OOB_ROWS", 40)
+    monkeypatch.setattr("vstatkit.results.summary_notes.OOB_ROWS", 40)
     monkeypatch.setattr(Task.__init__, "__defaults__", (True, 40, None))
     data = vs.datasets.mars(90, rng=1)
     res = vs.fit("y ~ .", data, B=60, rng=5)

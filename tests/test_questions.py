@@ -32,8 +32,8 @@ from vstatkit.inference.pooled_test import (
     pooled_sf,
     pooled_test,
 )
-from vstatkit.results.asked import Asked
 from vstatkit.results.importance import WEIGHT_POWER
+from vstatkit.results.predictor_tests import PredictorQuestion
 from vstatkit.sampling.design import dense
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
@@ -383,7 +383,7 @@ def test_importance_is_the_orthogonal_form(res, data):
     assert_allclose(row["importance"], saved.mean())
     assert_allclose(row["share"], saved.mean() / found.loss)
     # The test weights rows by how far they can be predicted, and knows the null.
-    asked = Asked.of(res, 200, "importance")
+    asked = PredictorQuestion.of(res, 200, "importance")
     full = asked.reader([asked.design_matrix])
     tables = [
         res.predictor.coding.matrix(one)
@@ -415,7 +415,7 @@ def test_weights_count_in_importance(data):
     plain = vs.fit("y ~ .", data, B=200, rng=3)
     given = vs.fit("y ~ .", data, B=200, rng=3, weights=weights)
     found = given.importance(["x1"], copies=2, learners=200)
-    asked = Asked.of(given, 200, "importance")
+    asked = PredictorQuestion.of(given, 200, "importance")
     full = asked.reader([asked.design_matrix])
     tables = [
         given.predictor.coding.matrix(one)
@@ -690,7 +690,7 @@ def test_the_skewness_of_a_null_is_found():
         rng = np.random.default_rng(seed)
         data = pd.DataFrame({"g": rng.integers(0, 2, 80), "y": rng.normal(size=80)})
         res = vs.fit("y ~ g", data, B=300, k=40, rng=seed, n_jobs=1, replace=False)
-        asked = Asked.of(res, 300, "importance")
+        asked = PredictorQuestion.of(res, 300, "importance")
         full = asked.reader([asked.design_matrix])
         flipped = replace(full, tables=(1 - asked.design_matrix,))
         y = data["y"].to_numpy()

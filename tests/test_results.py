@@ -126,7 +126,7 @@ def test_effect_errors_are_those_of_the_contrast(res):
         [res.typical.assign(x1=row[side]) for side in ("from", "to")],
         ignore_index=True,
     )
-    joint = res.get_prediction(ends)._joint
+    joint = res.get_prediction(ends)
     contrast = joint.t_test([[-1, 1]])
     assert_allclose(contrast.bse.item(), row["std_error"], **SAME_ALGEBRA)
     assert_allclose(contrast.pvalues.item(), row["p_value"], **SAME_ALGEBRA)
@@ -603,9 +603,12 @@ def test_predictors_may_be_called_by_numbers(data):
     )
 
 
-def test_combinations_say_why_they_do_not_predict(moved):
-    with pytest.raises(ValueError, match="are combinations of other results"):
-        moved.t_test("x1 = 0").predict(vs.datasets.mars(3, rng=1))
+def test_tables_have_only_the_methods_that_they_can_answer(moved):
+    for table in (moved.t_test("x1 = 0"), moved.avg_effects(), moved.transform(np.exp)):
+        assert isinstance(table, vs.EstimateTable)
+        assert not isinstance(table, vs.EnsembleResults)
+        for name in ("predict", "more", "importance", "bootstrap", "effects", "scores"):
+            assert not hasattr(table, name)
 
 
 def test_a_predictor_is_tested_on_all_classes():

@@ -30,13 +30,13 @@ time.sleep(60)
 PREDICT = """
 import sys, time
 import vstatkit as vs
-from vstatkit.results import file_predictions
+from vstatkit.results import prediction_results
 res = vs.fit("y ~ x1 + x2", "data.csv", B=20, rng=1)
 def slow(table):
     print("ready", flush=True)
     time.sleep(60)
     return table
-file_predictions._flat = slow
+prediction_results._flat = slow
 res.predict("data.csv", out="out.csv")
 """
 

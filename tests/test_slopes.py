@@ -7,7 +7,7 @@ import statsmodels.formula.api as smf
 
 import vstatkit as vs
 from tests.ensembles import secant_ends
-from vstatkit.results.marginal import EnsembleModel
+from vstatkit.interop.marginaleffects import EnsembleModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 

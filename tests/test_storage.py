@@ -90,9 +90,9 @@ def test_files_of_the_oldest_layout_are_read(data, tmp_path):
     saved = vs.fit("y ~ x1", data, B=40, rng=1, variance="corrected")
     saved.save(path)
     document, arrays = read_archive(path, known_arrays())
-    assert document["format"] == 8
+    assert document["format"] == 9
     document["format"] = 2
-    del document["kind"], document["info"]["growth"]["atol"]
+    del document["type"], document["kind"], document["info"]["growth"]["atol"]
     del arrays["reference"], arrays["tails"]
     for name in ("aim", "weights", "groups"):
         del document["info"][name]

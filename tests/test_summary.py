@@ -8,7 +8,7 @@ from statsmodels.iolib.summary import Summary
 
 import vstatkit as vs
 from vstatkit.inference.estimates import estimate
-from vstatkit.results import sections
+from vstatkit.results import summary_notes
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_a_line_each_says_where_and_how_well(res):
     row = res.typical
     assert f"Typical row: x1 {row['x1'].item():.4g}, g {row['g'].item()} " in text
     share = res.diagnostics["monte_carlo_share"].item()
-    zetas = [sections.number_text(float(z[0])) for z in _zetas(res)]
+    zetas = [summary_notes.number_text(float(z[0])) for z in _zetas(res)]
     assert (
         f"Variance: sampling {1 - share:.1%}, Monte Carlo {share:.1%} "
         f"(zeta_1 {zetas[0]}, zeta_k {zetas[1]})"
@@ -345,7 +345,7 @@ def test_long_tables_are_cut_and_say_so(data):
 
 def test_a_summary_estimates_everything_once(data, monkeypatch):
     asked = []
-    for place in ("ensemble_results", "effects"):
+    for place in ("estimate_table", "ensemble_results"):
         monkeypatch.setattr(
             f"vstatkit.results.{place}.estimate",
             lambda *given: asked.append(given[1].shape) or estimate(*given),
@@ -435,7 +435,7 @@ def test_observations_never_out_of_bag_are_counted(data):
     ],
 )
 def test_numbers_have_four_digits(value, text):
-    assert sections.number_text(value) == text
+    assert summary_notes.number_text(value) == text
 
 
 def test_formats_of_statsmodels_are_not_changed(res):

@@ -5,8 +5,8 @@ import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit.results.sections import number_text
-from vstatkit.results.side_by_side import column_of
+from vstatkit.interop.model_table import column_of
+from vstatkit.results.summary_notes import number_text
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ def test_predictions_averages_and_curves_transform(data):
     made = forest.get_prediction(new).transform(lambda p: np.log(p[0] / p[1]))
     mean = forest.predict(new).to_numpy()
     assert np.isclose(made.params.item(), np.log(mean[0] / mean[1]), rtol=1e-12)
-    joint = forest.get_prediction(new)._joint
+    joint = forest.get_prediction(new)
     slope = joint.t_test([[1 / mean[0], -1 / mean[1], 0]])
     assert np.isclose(made.bse.item(), slope.bse.item(), rtol=1e-6)
     for table in (

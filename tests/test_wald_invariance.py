@@ -8,7 +8,7 @@ from scipy import stats
 
 import vstatkit as vs
 from vstatkit.inference.linear_tests import joint_df
-from vstatkit.results.tables import label_texts
+from vstatkit.results.labels import label_texts
 from vstatkit.variance.registry import estimate_covariance
 
 ROUNDING = {"rtol": 1e-6}
@@ -42,7 +42,7 @@ CHAIN = np.diff(np.eye(5), axis=0)
 
 
 def test_the_covariance_of_the_example_is_indefinite(prediction):
-    joint = prediction._joint
+    joint = prediction
     matrix = np.add(
         *estimate_covariance(joint.variance, joint.design, joint.values, joint.orders)
     )

@@ -1,10 +1,6 @@
 """Believable standard errors for ensembles, from V- and U-statistics."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from vstatkit import classical, datasets, exact, inside_r, studies
-from vstatkit.adopting import from_arrays, from_sklearn, variance_components
+from vstatkit import classical, datasets, exact, inside_r, plots, studies
 from vstatkit.api import fit, statistic
 from vstatkit.exceptions import (
     CheckpointError,
@@ -29,12 +25,15 @@ from vstatkit.exceptions import (
 )
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.inference.normality import normality_tests
+from vstatkit.interop.arrays import from_arrays, variance_components
+from vstatkit.interop.model_table import table
+from vstatkit.interop.sklearn import from_sklearn
 from vstatkit.kernels.registry import register_kernel
-from vstatkit.results.drawing import register_plot
+from vstatkit.plots.registry import register_plot
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.fit_comparison import compare
+from vstatkit.results.estimate_table import ContrastResults, EstimateTable
+from vstatkit.results.model_comparison import compare
 from vstatkit.results.prediction_results import PredictionResults
-from vstatkit.results.tabular import table
 from vstatkit.sampling.registry import register_design
 from vstatkit.storage.results_file import load
 from vstatkit.variance.estimator import VarianceComponents
@@ -45,9 +44,11 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "ConstantResponseWarning",
+    "ContrastResults",
     "DataWarning",
     "DuplicateRowsWarning",
     "EnsembleResults",
+    "EstimateTable",
     "ExtrapolationWarning",
     "FewUnitsWarning",
     "FileError",
@@ -89,17 +90,3 @@ __all__ = [
 ]
 
 inside_r.register()
-
-if TYPE_CHECKING:
-    from vstatkit import plots
-else:
-
-    def __getattr__(name: str) -> Any:
-        """Import `plots` when it is asked for: it takes matplotlib along."""
-        if name == "plots":
-            return importlib.import_module("vstatkit.plots")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        """List `plots` too, before it is imported."""
-        return sorted({*globals(), "plots"})

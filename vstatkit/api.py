@@ -16,6 +16,7 @@ from vstatkit.ensemble.memory import memory_bytes
 from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
 from vstatkit.ensemble.retention import keep_budget
 from vstatkit.ensemble.serial_dependence import find_serial_dependence
+from vstatkit.fitting import Drawing, Growing, grow_results, settle
 from vstatkit.forest.base import check_workers
 from vstatkit.formula.data_checks import (
     find_copies,
@@ -51,8 +52,7 @@ from vstatkit.kernels.registry import (
     kernel_title,
 )
 from vstatkit.options import check_statistic_options, split_options
-from vstatkit.pipeline import Drawing, Growing, evaluated, settle
-from vstatkit.results.aiming import aim_of
+from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
@@ -242,7 +242,7 @@ def fit(
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit, mix)
     info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
     notes = _data_notes(observed, points, info)
-    results = evaluated(
+    results = grow_results(
         task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
     )
     return _with_notes(results, observed, notes)
@@ -511,4 +511,4 @@ def statistic(
     asked, tables = {"kernel": describe(h)}, {"data": table, "groups": members}
     kept = Checkpoint.of(checkpoint, task, asked, tables)
     growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept)
-    return evaluated(task, scheme, query, info=info, units=units, growing=growing)
+    return grow_results(task, scheme, query, info=info, units=units, growing=growing)

@@ -22,10 +22,14 @@ from vstatkit.formula.coding import HeldVariables
 from vstatkit.inference import estimates
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
-from vstatkit.results import beyond, ensemble_results, moves, prediction_results, rows
-from vstatkit.results.averages import Averages
-from vstatkit.results.contrast_results import ContrastResults
-from vstatkit.results.estimate_table import EstimateTable
+from vstatkit.results import (
+    estimate_table,
+    marginal_effects,
+    prediction_results,
+    reference_rows,
+)
+from vstatkit.results.estimate_table import ContrastResults, EstimateTable
+from vstatkit.results.marginal_effects import Averages
 from vstatkit.results.prediction_results import PredictionResults
 from vstatkit.variance import hoeffding, moment_estimators
 from vstatkit.variance.estimator import VarianceComponents
@@ -410,7 +414,7 @@ PRINTED = {
     "effects from": (perturb_function, HeldVariables, "quantiles"),
     "avg_effects to": (perturb_function, HeldVariables, "quantiles"),
     "avg_effects estimate": (perturb_function, estimates, "ensemble_mean"),
-    "avg_slopes step": (perturb_function, moves, "slope_width"),
+    "avg_slopes step": (perturb_function, marginal_effects, "slope_width"),
     "OOB RMSE": (perturb_function, oob_scores, "_regression"),
     "OOB R-squared": (perturb_function, oob_scores, "_regression"),
 }
@@ -437,21 +441,21 @@ MECHANISM = {
     "the error of rho": (perturb_property, hoeffding.PairSums, "error"),
     "the likely variance": (perturb_property, Estimates, "likely_sampling"),
     "the skewness": (perturb_function, moment_estimators, "influence_skew"),
-    "the pooled skewness": (perturb_function, beyond, "shrunken"),
+    "the pooled skewness": (perturb_function, reference_rows, "shrunken"),
     "what skewness bends": (perturb_function, estimates, "bend"),
     "the weight of own skewness": (perturb_function, estimates, "trusted_share"),
     "the least error of skewed estimates": (perturb_function, estimates, "least_error"),
     "intervals of probabilities": (perturb_function, Support, "interval"),
     "the effective number of observations": (
         perturb_function,
-        beyond,
+        reference_rows,
         "effective_size",
     ),
 }
 """Steps from the trees to the tables."""
 
 TABLES = {
-    "tidy": ("tidy", TIDY, ensemble_results, "tidy_frame"),
+    "tidy": ("tidy", TIDY, estimate_table, "tidy_frame"),
     "predictions": ("prediction", MEAN, prediction_results, "mean_frame"),
     "tests": ("t_test frame", TESTS, ContrastResults, "summary_frame"),
     "effects": ("effects", COLUMNS, EnsembleResults, "effects_frame"),
@@ -523,9 +527,11 @@ def test_a_millionth_in_any_column_fails_the_certificate(session, monkeypatch, t
 
 @pytest.mark.r
 def test_another_rho_of_averages_fails_the_certificate(session, monkeypatch):
-    right = rows.average_orders
+    right = marginal_effects.average_orders
     monkeypatch.setattr(
-        rows, "average_orders", lambda orders: replace(right(orders), rho=orders.rho)
+        marginal_effects,
+        "average_orders",
+        lambda orders: replace(right(orders), rho=orders.rho),
     )
     missed = " ".join(compared_tables(REPORTED[0]).conclusion())
     assert ": avg_predictions std_error differs" in missed

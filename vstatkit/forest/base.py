@@ -29,6 +29,7 @@ from vstatkit.ensemble.oob_scores import Scores, score
 from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
 from vstatkit.exceptions import VstatkitWarning
+from vstatkit.fitting import assemble_results
 from vstatkit.forest.partial_dependence import Dependence
 from vstatkit.formula.data_checks import unobserved_finding, warn_of
 from vstatkit.formula.input_checks import nearest
@@ -44,12 +45,15 @@ from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag
 from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored, with_stages
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
-from vstatkit.results.aiming import aim_of
-from vstatkit.results.assembling import assembled
-from vstatkit.results.beyond import typical_estimates, typical_support, typical_tails
+from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.marginal_effects import average_orders
 from vstatkit.results.model_info import ModelInfo
-from vstatkit.results.rows import average_orders
+from vstatkit.results.reference_rows import (
+    typical_estimates,
+    typical_support,
+    typical_tails,
+)
 from vstatkit.sampling.design import check_size
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
@@ -426,7 +430,7 @@ def results_of(
         weights=None if kernel.weights is None else "given",
         weights_in_column=False,
     )
-    results = assembled(
+    results = assemble_results(
         task,
         design,
         evaluation.with_moves(len(query.labels)),

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from vstatkit.exceptions import MonteCarloWarning
+from vstatkit.plots.registry import draw
 from vstatkit.report.markup import Picture, visible
 from vstatkit.report.words import level_text
-from vstatkit.results.drawing import draw
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import MAX_ROWS
+from vstatkit.results.summary_notes import MAX_ROWS
 
 WIDTH = 5.6
 """Inches; letters stay readable where a page is 390 pixels wide."""

@@ -17,8 +17,9 @@ from vstatkit.inference.normality import (
 from vstatkit.report.markup import Table
 from vstatkit.report.words import chance_text, level_text
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import MAX_ROWS, is_tested, number_text, shown_rows
-from vstatkit.results.tables import label_texts, setting_text
+from vstatkit.results.labels import label_texts, setting_text
+from vstatkit.results.summary import shown_rows
+from vstatkit.results.summary_notes import MAX_ROWS, number_text
 from vstatkit.variance.registry import ESTIMATORS
 
 PACKAGES = (
@@ -115,7 +116,7 @@ def estimates_table(results: EnsembleResults, alpha: float) -> Table:
         ("Estimate", results.params, number_text),
         ("Std. error", results.bse, number_text),
         ("df", results.df, _df_text),
-        *(tests if is_tested(results) else []),
+        *(tests if results.tests_zero else []),
         *_interval_columns(bounds["lower"], bounds["upper"], alpha),
     ]
     return labelled("Estimates", "Name", results.labels, columns)

@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from vstatkit.results.effects import effect_estimates
-from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import number_text
-from vstatkit.results.tables import label_texts, setting_text
+from vstatkit.results.ensemble_results import EnsembleResults, estimate_effects
+from vstatkit.results.labels import label_texts, setting_text
+from vstatkit.results.summary_notes import number_text
 
 MOST_SAID = 6
 """Effects and estimates that are written out as sentences."""
@@ -145,7 +144,7 @@ def _score_lines(results: EnsembleResults) -> list[str]:
 def _precision_line(results: EnsembleResults) -> str:
     if results.design.complete:
         return "Every subsample was evaluated, so there is no Monte Carlo error."
-    moved = effect_estimates(results)
+    moved = estimate_effects(results)
     shown = [results.estimates] if moved is None else [results.estimates, moved]
     error = max(float(one.relative_mc_error.max(initial=0.0)) for one in shown)
     return (

@@ -151,15 +151,15 @@ class Bootstrap:
 
     def summary(self, alpha: float = 0.05) -> "Summary":
         """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
-        from vstatkit.results.summary import resampled  # noqa: PLC0415 slow import
+        from vstatkit.results.summary import summarise_bootstrap  # noqa: PLC0415 slow import
 
-        return resampled(self, alpha)
+        return summarise_bootstrap(self, alpha)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the quantiles of the estimates against those of a normal variable."""
-        from vstatkit import plots  # noqa: PLC0415 matplotlib loads on demand
+        from vstatkit.plots.tests import plot_quantiles  # noqa: PLC0415 on demand
 
-        return plots.plot_quantiles(self, ax=ax)
+        return plot_quantiles(self, ax=ax)
 
     def __str__(self) -> str:
         return str(self.summary())

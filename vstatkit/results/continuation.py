@@ -20,7 +20,7 @@ from vstatkit.ensemble.oob_scores import score_rows
 from vstatkit.ensemble.retention import within_budget
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
-from vstatkit.results.aiming import aimed
+from vstatkit.results.bias import aimed
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import ensemble_size
@@ -69,8 +69,6 @@ def recipe_of(results: "EnsembleResults") -> Continuation:
         return results.recipe
     if results.design.name == "given":
         reason = "their learners were fitted elsewhere, and only their values are here"
-    elif results.null is not None:
-        reason = "they are combinations of other results; continue those"
     else:
         reason = (
             "they were loaded from a file or a pickle, which holds no training data. "

@@ -1,302 +1,130 @@
-"""Results objects: labelled views of an ensemble's estimates."""
+"""Results of a fit: the estimates of an ensemble, and what its learners can answer."""
 
 import copy
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Floats, Labels
+from vstatkit._typing import DataLike, Floats, Labels, Restrictions, Seed
 from vstatkit.ensemble.growth import MAX_B
-from vstatkit.ensemble.memory import (
-    COVARIANCES,
-    FLOAT,
-    check_memory,
-    covariance_bytes,
-)
+from vstatkit.ensemble.marginal_averages import By
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.prediction_intervals import Errors
 from vstatkit.ensemble.query import EffectValues
+from vstatkit.formula.data_checks import warn_of_new_rows
 from vstatkit.inference.estimates import Estimates, estimate
-from vstatkit.inference.intervals import Support, Tails, band_critical_values
-from vstatkit.inference.linear_tests import Covariance, covariance
-from vstatkit.inference.normality import (
-    influence_blocks,
-    influence_normality,
-    influential,
-    most_influential,
-)
-from vstatkit.inference.population import RowInfluence, population_estimates
-from vstatkit.inference.stopping import Tolerance, tolerance_of
-from vstatkit.kernels.base import KernelKind
+from vstatkit.kernels.base import OutOfBag
 from vstatkit.options import with_advice
 from vstatkit.pickling import plain_state, take_state
-from vstatkit.results.aiming import Aiming
-from vstatkit.results.asking import Asking
-from vstatkit.results.averaging import Averaging
-from vstatkit.results.beyond import measured_orders, with_typical
-from vstatkit.results.checking import Checking
+from vstatkit.results.bootstrap import Bootstrap, bootstrapped
 from vstatkit.results.continuation import Continuation, continued
-from vstatkit.results.effects import effect_estimates, effects_table
-from vstatkit.results.estimated import Estimated
-from vstatkit.results.fitted import Fitted
-from vstatkit.results.model_info import Growth, ModelInfo
-from vstatkit.results.observations import collected_errors, with_errors
-from vstatkit.results.predicting import Predicting
-from vstatkit.results.short import shown
-from vstatkit.results.tables import (
-    diagnostics_frame,
-    glance_frame,
+from vstatkit.results.estimate_table import (
+    EstimateTable,
+    derive_table,
+    estimates_frame,
     mean_frame,
-    tidy_frame,
 )
-from vstatkit.results.tabular import Tabular
-from vstatkit.results.testing import Testing
-from vstatkit.results.views import Views
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.variance.estimator import VarianceComponents
-from vstatkit.variance.hoeffding import HigherOrders
-from vstatkit.variance.registry import ESTIMATORS, resolved
+from vstatkit.results.labels import add_moves, effect_names, label_texts
+from vstatkit.results.marginal_effects import (
+    Averages,
+    Variables,
+    average_effects,
+    average_predictions,
+    average_slopes,
+    name_tuple,
+    training_rows,
+)
+from vstatkit.results.model_column import Column, FittedModel, ModelData, numbers_of
+from vstatkit.results.model_info import Growth
+from vstatkit.results.prediction_results import (
+    PredictionResults,
+    collect_residuals,
+    held_data,
+    predict_means,
+    predict_with_errors,
+    with_residuals,
+    write_predictions,
+)
+from vstatkit.results.reference_rows import with_typical
+from vstatkit.variance.hoeffding import HigherOrders, measure_orders
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+    from vstatkit.ensemble.conditional_copies import How
+    from vstatkit.results.dependence_curves import Curve
+    from vstatkit.results.importance import Importance, PredictorSets
+    from vstatkit.results.predictor_tests import InteractionTest
 
 
-@dataclass(frozen=True)
-class EnsembleResults(
-    Estimated,
-    Views,
-    Predicting,
-    Fitted,
-    Testing,
-    Tabular,
-    Averaging,
-    Asking,
-    Aiming,
-    Checking,
-):
-    """An ensemble's estimates with their uncertainty.
+R_SQUARED = "OOB R-squared"
+"""Name of the score, as the summary has it."""
+
+
+@dataclass(frozen=True, repr=False)
+class EnsembleResults(EstimateTable):
+    """A fitted ensemble: its estimates, learners, scores and training data.
+
+    Estimates, standard errors, intervals and tests are those of `EstimateTable`. Here
+    are the methods that need the learners or the training data.
 
     Attributes
     ----------
-    design : SubsampleDesign
-        Which units each learner saw.
-    values : ndarray of shape (B, m)
-        Kernel values, learners first.
-    labels : Index of length m
-        Names of the estimates.
-    variance : str
-        Name of the variance estimator in use.
-    info : ModelInfo
-        What the summary's header says.
-    units : Index of length n
-        Labels of the observations (or clusters) that were resampled.
     effect_values : EffectValues or None
         Kernel differences behind the effects table.
     predictor : Predictor or None
-        Predicts new data, where the kernel can.
+        Predicts new data, if the kernel can.
     scores : Scores or None
         Out-of-bag scores.
-    null : ndarray of shape (m,) or None
-        Values that the tests compare the estimates with; None for zero.
-    limit : float, ndarray of shape (m,) or None
-        Largest standard deviation that an estimate can have; None where unknown.
-    support : Support or None
-        Range of estimates that are probabilities, or made of them; their intervals
-        do not leave it.
-    tails : Tails or None
-        What is known of the tails of other predictions, for intervals that allow for
-        skewness.
-    kind : KernelKind
-        How the kernel depends on its observations.
     reference : ndarray of shape (r, p), DataFrame or None
         Rows, as the predictor takes them, on which learners are compared beyond
         the first order; None to compare the values themselves.
-    orders : HigherOrders or None
-        What was found there; None if the variance estimator does not use it.
     errors : Errors or None
-        Out-of-bag errors of single observations, and how large they are where.
+        Out-of-bag residuals of single observations, and their local scale.
     recipe : Continuation or None
-        How to grow more learners; None where the training data are not available.
-    points : RowInfluence or None
-        Influence of the rows that were averaged over, for standard errors of averages
-        that are about the population of these rows.
+        How to grow more learners; None if the training data are not available.
     """
 
-    design: SubsampleDesign
-    values: Floats
-    labels: Labels
-    variance: str
-    info: ModelInfo
-    units: Labels
     effect_values: EffectValues | None = None
     predictor: Predictor | None = None
     scores: Scores | None = None
-    null: Floats | None = None
-    limit: Floats | float | None = None
-    support: Support | None = None
-    tails: Tails | None = None
-    kind: KernelKind = KernelKind.UNKNOWN
     reference: Any = None
-    orders: HigherOrders | None = None
     errors: Errors | None = field(default=None, repr=False, compare=False)
     recipe: Continuation | None = field(default=None, repr=False, compare=False)
-    points: RowInfluence | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the recipe out of pickles: it holds the data, and any function."""
-        kept = {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
-        return plain_state(kept)
+        """Leave the recipe out of pickles: it holds data, and maybe functions."""
+        state = {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
+        return plain_state(state)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         take_state(self, state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EnsembleResults":
-        """Copy the recipe too: in this process the data are at hand."""
-        made = object.__new__(type(self))
-        memo[id(self)] = made
-        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return made
-
-    @cached_property
-    def estimates(self) -> Estimates:
-        """Estimates as arrays, with stabilised variances."""
-        found = estimate(
-            self.design, self.values, self.variance, self.limit, self.orders
-        )
-        null = 0.0 if self.null is None else self.null
-        found = replace(found, null=null, support=self.support, tails=self.tails)
-        if self.points is None:
-            return found
-        return population_estimates(
-            found, self.design, self.values, self.points, self.limit
-        )
+        """Copy the recipe too: the data are in this process."""
+        copied = object.__new__(type(self))
+        memo[id(self)] = copied
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
 
     @cached_property
     def out_of_bag_errors(self) -> Errors | None:
         """Out-of-bag errors of single observations, and how large they are where."""
-        return collected_errors(self)
-
-    @property
-    def nobs(self) -> int:
-        """Observations used."""
-        return self.info.nobs
-
-    @property
-    def k(self) -> int:
-        """Subsample size."""
-        return self.design.k
-
-    @property
-    def B(self) -> int:  # noqa: N802
-        """Number of base learners."""
-        return len(self.values)
-
-    @property
-    def replace(self) -> bool:
-        """Whether subsamples were drawn with replacement."""
-        return self.design.replace
-
-    @property
-    def seed(self) -> int:
-        """Seed that repeats the ensemble, given as `rng`."""
-        return self.design.seed
+        return collect_residuals(self)
 
     @property
     def typical(self) -> pd.DataFrame | None:
         """The typical row: medians, and the most frequent levels."""
         return self.info.typical
-
-    def _series(self, values: Floats, name: str) -> pd.Series:
-        return pd.Series(values, self.labels, name=name)
-
-    @property
-    def components(self) -> VarianceComponents:
-        """Raw variance components, as arrays; negative estimates are kept."""
-        return self.estimates.components
-
-    @with_advice
-    def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
-        """Confidence intervals for the expectation of this ensemble.
-
-        They cover its expectation over data sets of this size, not E[y|x].
-
-        Parameters
-        ----------
-        alpha : float
-            One minus the coverage.
-        simultaneous : bool
-            Whether all intervals must hold at once.
-
-        Returns
-        -------
-        DataFrame
-            Columns `lower` and `upper`. Intervals of probabilities lie inside [0, 1],
-            and so do those of trees if all responses are 0 or 1. Intervals of trees are
-            not below zero if no response is negative. Intervals of skewed estimates are
-            longer on one side; see "Skewed estimates" in the theory.
-        """
-        critical = self.band_values(alpha) if simultaneous else None
-        bounds = np.column_stack(self.estimates.interval(alpha, critical))
-        return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
-
-    def band_values(self, alpha: float = 0.05) -> Floats:
-        """Multiples of the standard errors that make all intervals hold at once."""
-        correlation, df = self.covariances.correlation, self.estimates.df
-        return band_critical_values(correlation, alpha, df, self.seed)
-
-    @cached_property
-    def covariances(self) -> Covariance:
-        """Covariances of the estimates, as arrays."""
-        check_memory({COVARIANCES: covariance_bytes(len(self.labels))})
-        return covariance(self.design, self.values, self.estimates, self.points)
-
-    def cov_params(self) -> pd.DataFrame:
-        """Covariance matrix of the estimates, positive semi-definite.
-
-        Its `attrs["repaired"]` says how much had to be changed for that: the share
-        of the correlation matrix's eigenvalues that was negative.
-        """
-        frame = pd.DataFrame(self.covariances.matrix, self.labels, self.labels)
-        frame.attrs["repaired"] = self.covariances.repaired
-        return frame
-
-    def influence(self) -> pd.DataFrame:
-        """Influence of every observation (or cluster) on every estimate.
-
-        Returns
-        -------
-        DataFrame of shape (n, m)
-            `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
-            infinitesimal jackknife variance. With shards there is a row for each of
-            them, and the sum of squares is the variance that is reported.
-        """
-        entries = self.design.n * len(self.labels)
-        check_memory({"the influences": 2 * FLOAT * entries})
-        blocks = list(influence_blocks(self.design, self.values))
-        index = influential(self.design, self.units)
-        return pd.DataFrame(np.concatenate(blocks, axis=1), index, self.labels)
-
-    @cached_property
-    def most_influential(self) -> pd.DataFrame | None:
-        """The observation (or cluster) with the largest influence on each estimate.
-
-        Returns
-        -------
-        DataFrame or None
-            One row per estimate: `unit`, the label of the observation, and `share`,
-            the share of the sampling variance that is due to it, corrected for the
-            Monte Carlo error of the influences. None for designs whose learners come
-            in dependent groups.
-        """
-        frame = most_influential(self.design, self.values, self.units)
-        return None if frame is None else frame.set_axis(self.labels)
-
-    @cached_property
-    def normality(self) -> pd.DataFrame:
-        """Normality tests of the influence values, one row per estimate."""
-        return influence_normality(self.design, self.values).set_axis(self.labels)
 
     @property
     def effects(self) -> pd.DataFrame | None:
@@ -310,43 +138,12 @@ class EnsembleResults(
 
     def effects_frame(self, alpha: float = 0.05) -> pd.DataFrame | None:
         """Tabulate the `effects` with intervals of coverage 1 - alpha."""
-        return effects_table(self.effect_values, self.effect_estimates, alpha)
+        return _effects_table(self.effect_values, self.effect_estimates, alpha)
 
     @cached_property
     def effect_estimates(self) -> Estimates | None:
         """Estimates behind the effects."""
-        return effect_estimates(self)
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """When the standard errors are known well enough; see `fit`."""
-        growth = self.info.growth
-        shards = isinstance(self.design, ShardsDesign)
-        return tolerance_of(
-            growth.tol,
-            growth.atol,
-            self.limit,
-            share=self.info.scale_share,
-            replicates=shards,
-        )
-
-    @property
-    def diagnostics(self) -> pd.DataFrame:
-        """Whether the numbers can be relied on, one row per estimate.
-
-        Returns
-        -------
-        DataFrame
-            `df`; `monte_carlo_share` of the variance; `relative_mc_error` of the
-            standard error, and the `learners_needed` to bring it to 0.1 (or to the
-            `tol` of the fit), or below what never matters (its `atol`);
-            `linear_share`, `k zeta_1 / zeta_k`, the share of a learner's variance
-            that single observations explain; `negative`, whether the raw
-            sampling variance is below zero; `bounded`, whether the standard
-            error is the largest that single learners allow, since the ensemble
-            is too small to tell more.
-        """
-        return diagnostics_frame(self.estimates, self.labels, self.tolerance, self.k)
+        return estimate_effects(self)
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper`.
@@ -357,21 +154,49 @@ class EnsembleResults(
         """
         return mean_frame(self.estimates, self.labels, alpha)
 
-    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
-        """One flat row per estimate, with the columns of R's broom."""
-        return tidy_frame(self.estimates, self.labels, alpha)
-
     def glance(self) -> pd.DataFrame:
         """One flat row for the whole ensemble."""
         return glance_frame(self)
 
     def with_variance(self, name: str) -> "EnsembleResults":
         """Switch the variance estimator; nothing is fitted again."""
-        method = resolved(name, self.design, self.kind)
-        orders = self.orders
-        if ESTIMATORS[method].beyond and orders is None:
-            orders = measured_orders(self)
-        return with_typical(replace(self, variance=method, orders=orders))
+        return with_typical(super().with_variance(name))
+
+    def _measure_orders(self) -> HigherOrders:
+        """Compare the learners at the reference rows, or on the values without them."""
+        predictor, rows = self.predictor, self.reference
+        if predictor is None or rows is None:
+            return super()._measure_orders()
+        return measure_orders(
+            self.design,
+            self.B,
+            lambda L: predictor.first(L).values(rows)[:L],
+            self.kind,
+        )
+
+    def _restrictable(self, R: Restrictions) -> EstimateTable:
+        """Add the effects to the estimates, for restrictions that name them."""
+        if not isinstance(R, str):
+            return self
+        _check_effect_names(self, R)
+        return _with_effects(self)
+
+    def _column_stats(self) -> dict[str, Any]:
+        scores = {} if self.scores is None else self.scores.table
+        return {**super()._column_stats(), **scores}
+
+    def _column(self, alpha: float = 0.05) -> Column:
+        effects = self.effects_frame(alpha)
+        if effects is None:
+            return super()._column(alpha)
+        names = add_moves(effects, label_texts(effects.index))
+        return Column(
+            self.info.response,
+            self.info.kernel,
+            numbers_of(effects.set_axis(names)),
+            self._column_stats(),
+            "change of the mean prediction, the others at the typical row",
+        )
 
     def more(
         self,
@@ -416,8 +241,990 @@ class EnsembleResults(
         tol = self.tolerance.tol if tol is None else tol
         atol = self.info.growth.atol if atol is None else atol
         growth = Growth(tol, max_B, atol)
-        return with_errors(continued(self, B, growth, n_jobs=n_jobs, progress=progress))
+        return with_residuals(
+            continued(self, B, growth, n_jobs=n_jobs, progress=progress)
+        )
 
-    def __repr__(self) -> str:
-        drawn = f"{self.info.kernel}, n={self.design.n}, k={self.k}, B={self.B}"
-        return f"<{type(self).__name__}: {drawn}; {shown(self)}>"
+    @with_advice
+    def summary(
+        self, alpha: float = 0.05, *, full: bool = False, title: str | None = None
+    ) -> "Summary":
+        """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV.
+
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage of the intervals.
+        full : bool
+            Whether to add the variance components and the normality tests as tables,
+            with notes on how they are computed. Otherwise there is a line of each.
+        title : str, optional
+            Title of the table.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+        >>> "zeta_1" in str(res.summary(full=True, title="Friedman's function"))
+        True
+        """
+        from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
+
+        return summarise(self, alpha, full=full, title=title)
+
+    def summary2(self, alpha: float = 0.05, title: str | None = None) -> "Summary":
+        """Summarise with all tables: `summary(full=True)`, by statsmodels' name."""
+        return self.summary(alpha, full=True, title=title)
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        kind: str | None = None,
+        **options: Any,
+    ) -> "Axes":
+        """Draw the effects, or the estimates where there are no effects.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw.
+        kind : str, optional
+            Another picture: "estimates", "effects", "average effects", "profile",
+            "partial dependence", "importance", "influence", "convergence", "bias"
+            (of what is left; see `bias_left`), or one added by
+            `vstatkit.register_plot`.
+        **options
+            Of the picture; see `vstatkit.plots`.
+        """
+        from vstatkit.plots.registry import draw  # noqa: PLC0415 takes results
+
+        return draw(self, kind, ax, options)
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        *,
+        alpha: float = 0.05,
+        title: str | None = None,
+    ) -> None:
+        """Write one page that stands alone: tables, pictures, notes, settings, seed.
+
+        The page is an HTML file with its pictures inside. It loads nothing from the
+        network, runs nothing, and can be printed. The same results give the same
+        page.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write it; ends with .html. A file of that name is replaced.
+        alpha : float
+            One minus the coverage of the intervals.
+        title : str, optional
+            The heading; by default the kind of results and the response.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     res.report(f"{folder}/fit.html")
+        """
+        from vstatkit.report.writing import write_report  # noqa: PLC0415 rarely needed
+
+        write_report(self, path, alpha, title)
+
+    @overload
+    def predict(
+        self, data: DataLike | None = None, *, out: None = None
+    ) -> pd.Series | pd.DataFrame: ...
+
+    @overload
+    def predict(
+        self, data: DataLike | None = None, *, out: str | PathLike[str]
+    ) -> Path: ...
+
+    @with_advice
+    def predict(
+        self, data: DataLike | None = None, *, out: str | PathLike[str] | None = None
+    ) -> pd.Series | pd.DataFrame | Path:
+        """Predict new data.
+
+        Parameters
+        ----------
+        data : DataFrame, path to a Parquet or CSV file, ..., optional
+            New data, of any kind that `fit` takes. By default the training rows, by
+            all learners; `fittedvalues` has their out-of-bag predictions.
+        out : str or path, optional
+            Parquet or CSV file to which predictions are written batch after batch,
+            for data that do not fit into memory.
+
+        Returns
+        -------
+        Series, or DataFrame with a column for each of more than two classes
+            With `out` the path of the file, which has a row for each of the data's.
+        """
+        results = self
+        data = training_rows(results) if data is None else data
+        check = _new_rows_check(results)
+        if out is None:
+            held = held_data(results, data)
+            means = predict_means(results, held)
+            check(held)
+            return means
+
+        def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
+            means = pd.DataFrame(predict_means(results, batch))
+            check(batch)
+            return means
+
+        return write_predictions(results, data, out, tabulate)
+
+    @overload
+    def get_prediction(
+        self,
+        data: DataLike | None = None,
+        *,
+        out: None = None,
+        alpha: float = 0.05,
+        obs_method: str | None = None,
+    ) -> PredictionResults: ...
+
+    @overload
+    def get_prediction(
+        self,
+        data: DataLike | None = None,
+        *,
+        out: str | PathLike[str],
+        alpha: float = 0.05,
+        obs_method: str | None = None,
+    ) -> Path: ...
+
+    @with_advice
+    def get_prediction(
+        self,
+        data: DataLike | None = None,
+        *,
+        out: str | PathLike[str] | None = None,
+        alpha: float = 0.05,
+        obs_method: str | None = None,
+    ) -> PredictionResults | Path:
+        """Predict new data, with standard errors and intervals.
+
+        Parameters
+        ----------
+        data : DataFrame, path to a Parquet or CSV file, ..., optional
+            New data, of any kind that `fit` takes; by default the training rows.
+        out : str or path, optional
+            Parquet or CSV file to which the `summary_frame` is written batch after
+            batch, for data that do not fit into memory.
+        alpha : float
+            One minus the coverage of the intervals that are written.
+        obs_method : {"local", "residuals", "jackknife+"}, optional
+            How a new observation is bounded, from out-of-bag residuals. "local", the
+            default, scales them by what a small forest has learnt about their size:
+            limits are narrow where residuals are small. "residuals" gives all points
+            the same width. "jackknife+" is the jackknife+ after bootstrap, which
+            covers with probability `1 - 2 alpha` at least, and `1 - alpha` as a rule.
+            Results for which "local" is not available (fitted in R, or saved by an
+            earlier version) use "residuals" by default.
+
+        Returns
+        -------
+        PredictionResults
+            With `out` the path of the file, which has a row for each of the data's,
+            or one for each of them and class.
+        """
+        results = self
+        data = training_rows(results) if data is None else data
+        check = _new_rows_check(results)
+        if out is None:
+            held = held_data(results, data)
+            prediction = predict_with_errors(results, held, obs_method)
+            check(held)
+            return prediction
+
+        def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
+            table = predict_with_errors(results, batch, obs_method).summary_frame(alpha)
+            check(batch)
+            return table
+
+        return write_predictions(results, data, out, tabulate)
+
+    def avg_predictions(
+        self, data: DataLike | None = None, by: By = None, se: str = "sample"
+    ) -> Averages:
+        """Average the predictions over rows, with standard errors.
+
+        Parameters
+        ----------
+        data : DataFrame, optional
+            Rows to average over; the training rows by default (of more than 20,000
+            rows so many, drawn by the seed). Rows of a fit with `weights` count by
+            their weights: training rows by their own, other rows by the column of
+            that name.
+        by : str or list of str, optional
+            A column: one average for each of its levels. Several columns: one for
+            each combination of levels that occurs.
+        se : {"sample", "population"}
+            Standard errors for these rows as they are, or for the population that
+            they were drawn from, which includes the sampling of the rows. Rows of
+            `data` that are training rows (the same labels and values) are known as
+            such; others are taken as independent of the training data.
+
+        Returns
+        -------
+        Averages
+
+        Notes
+        -----
+        The average of a learner's predictions is a kernel, so that its standard error
+        comes from the learners as that of a prediction does; see
+        `vstatkit.inference.population.population_estimates` for the population. Of
+        rows that are no training rows at most 100 in each average, evenly spaced (and
+        fewer, if averages are many), tell how much of the spread of the predictions
+        is their error: a mean over them is enough, and it is divided by the number of
+        all rows.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> res.avg_predictions(se="population").frame.index.to_list()
+        ['average']
+        """
+        return average_predictions(self, data, by, se)
+
+    def avg_effects(
+        self,
+        variables: Variables | None = None,
+        data: DataLike | None = None,
+        by: By = None,
+        se: str = "sample",
+    ) -> Averages:
+        """Average over rows what changes when one predictor moves.
+
+        Parameters
+        ----------
+        variables : str, list of str or dict, optional
+            Predictors that move, one at a time; all by default. Numbers move from
+            their 10 % to their 90 % quantile, categories from the reference level
+            (the first one unless the formula names another) to each other one, as in
+            `effects`. Quantiles and levels are those of the training data. A dict
+            gives both ends.
+        data, by, se
+            See `avg_predictions`.
+
+        Returns
+        -------
+        Averages
+            All other predictors stay as they were observed, row by row.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> table = res.avg_effects({"x4": (0.2, 0.8)}).frame
+        >>> table[["from", "to"]].iloc[0].to_list()
+        [0.2, 0.8]
+        """
+        return average_effects(self, variables, data, by, se)
+
+    def avg_slopes(
+        self,
+        variables: Variables | None = None,
+        data: DataLike | None = None,
+        by: By = None,
+        step: float | Mapping[str, float] | None = None,
+        se: str = "sample",
+    ) -> Averages:
+        r"""Average over rows the slope of the predictions along one predictor.
+
+        Parameters
+        ----------
+        variables : str or list of str, optional
+            Predictors; all by default. Factors, which have no slope, appear as
+            contrasts with their reference level, as in `avg_effects`.
+        data, by, se
+            See `avg_predictions`.
+        step : float or dict, optional
+            Least distance between the two values of a numeric predictor that are
+            compared; one standard deviation by default. Trees are step functions: a
+            short step crosses few of their splits, and its slope is mostly noise.
+
+        Returns
+        -------
+        Averages
+            A predictor with two values, such as 0 and 1, is moved from one to the
+            other in every row, and the change is divided by their distance; the
+            table shows both. For other numbers it shows the `step`.
+
+        Notes
+        -----
+        The slope of learner b is the mean of secants between observed values of the
+        predictor,
+
+        .. math::
+
+            s_b = \sum_i w_i \,
+            \frac{f_b(x_i^+, z_i) - f_b(x_i^-, z_i)}{x_i^+ - x_i^-} ,
+            \qquad x_i^+ - x_i^- \ge h ,
+
+        where :math:`z_i` are the other predictors of row i, and :math:`w_i` are the
+        weights of the rows, equal unless the fit was weighted. The values
+        :math:`x_i^-` and :math:`x_i^+` are the observed values nearest to the ends of
+        a window of width h about :math:`x_i`, on the outside; a window that leaves the
+        range of the training data is shifted into it, because forests are flat
+        beyond. If the range is shorter than h, both ends of it are compared. So a
+        secant always crosses the splits between two observed values, and it does not
+        matter where between them the splits are: the slope of a 0/1 predictor is the
+        one-unit change, for any `step`; a linear function has its coefficient as
+        slope. The slope is linear in the values of the learners, so that its standard
+        error comes from them as that of a prediction does.
+
+        Rows in which the predictor is missing have no slope, and are left out of its
+        average; the table shows the number of `rows`.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> res.avg_slopes("x4", step=0.5).frame["step"].to_list()
+        [0.5]
+        """
+        return average_slopes(self, variables, data, by, step=step, se=se)
+
+    @with_advice
+    def partial_dependence(
+        self,
+        *variables: str | Sequence[str],
+        data: DataLike | None = None,
+        points: int | None = None,
+        grid: Any = None,
+        se: str = "sample",
+    ) -> "Curve":
+        """Average the predictions over rows, with one or two predictors set.
+
+        Parameters
+        ----------
+        *variables : str
+            One predictor, or two; a list of them is taken too.
+        data : DataFrame, optional
+            Rows to average over; by default the training rows: at most 2,000 (500
+            with two predictors), drawn by the seed.
+        points : int, optional
+            Points on the grid of a numeric predictor: quantiles from 5 % to 95 %; 30
+            by default, 10 with two predictors. Factors have all their levels.
+        grid : array-like or dict, optional
+            The points themselves; a dict of them by name for two predictors.
+        se : {"sample", "population"}
+            See `avg_predictions`.
+
+        Returns
+        -------
+        Curve
+
+        References
+        ----------
+        Friedman (2001), Greedy function approximation: a gradient boosting machine,
+        Annals of Statistics 29. doi:10.1214/aos/1013203451
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> curve = res.partial_dependence("x4", points=5)
+        >>> curve.frame.shape[0], curve.conf_int(simultaneous=True).shape
+        (5, (5, 2))
+        """
+        from vstatkit.results.dependence_curves import dependence  # noqa: PLC0415 takes results
+
+        return dependence(
+            self, name_tuple(variables), data, points=points, grid=grid, se=se
+        )
+
+    def accumulated_effects(
+        self,
+        *variables: str | Sequence[str],
+        data: DataLike | None = None,
+        points: int | None = None,
+    ) -> "Curve":
+        """Accumulate local effects of one numeric predictor, or of two together.
+
+        Parameters
+        ----------
+        *variables : str
+            One numeric predictor, or two: then what they do together, beyond what
+            each does by itself. A list of them is taken too.
+        data : DataFrame, optional
+            Rows; by default the training rows, at most 20,000 drawn by the seed.
+        points : int, optional
+            Intervals of the grid, between quantiles; 20 by default, 8 with two
+            predictors.
+
+        Returns
+        -------
+        Curve
+            It has a mean of zero over the rows. Standard errors are for these rows and
+            this grid as they are.
+
+        References
+        ----------
+        Apley and Zhu (2020), Visualizing the effects of predictor variables in black
+        box supervised learning models, Journal of the Royal Statistical Society B 82.
+        doi:10.1111/rssb.12377
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> len(res.accumulated_effects("x4", points=5).frame)
+        6
+        """
+        from vstatkit.results.dependence_curves import accumulated  # noqa: PLC0415 takes results
+
+        return accumulated(self, name_tuple(variables), data, points)
+
+    @property
+    def feature_test(self) -> NoReturn:
+        """Raise an error: `importance` answers the question."""
+        raise AttributeError(
+            "feature_test was removed: its p-values depended on the seed, and it found "
+            "less than importance(), which tests the same null hypothesis. Use "
+            "res.importance(['x1']).frame['p_value']."
+        )
+
+    @property
+    def permutation_test(self) -> NoReturn:
+        """Raise an error: `importance` answers the question."""
+        raise AttributeError(
+            "permutation_test was removed: it rejected irrelevant proxies of relevant "
+            "predictors too often. Use res.importance(['x1']).frame['p_value'], or "
+            "res.importance([('x1', 'x2')]) for several predictors together."
+        )
+
+    def importance(
+        self,
+        variables: "PredictorSets" = None,
+        *,
+        how: "How" = "conditional",
+        copies: int = 20,
+        learners: int | None = None,
+    ) -> "Importance":
+        r"""Estimate each predictor's reduction in out-of-bag loss, and test it.
+
+        Parameters
+        ----------
+        variables : str or sequence, optional
+            Predictors, as columns of the data; all by default, one by one. A tuple of
+            names among them is a set of predictors that are tested together.
+        how : {"conditional", "permute"}
+            What stands in the place of the predictor when the learners predict rows
+            that they have not seen. "conditional": copies that depend on the other
+            predictors as it does, but on the response only through these. The null is
+            that the response does not depend on the predictor, given the others.
+            "permute": its values in other rows. An irrelevant predictor that is a
+            proxy for a relevant one then saves much, so there are neither p-values
+            nor intervals.
+        copies : int
+            Copies that losses are averaged over.
+        learners : int, optional
+            Learners that are used: 500 trees by default, of which those that the fit
+            does not have are grown; of other kernels at most those of the fit. Designs
+            other than "iid" use all of the fit's. With `target="truth"` they are those
+            that standard errors come from, not the stacked ensemble.
+
+        Returns
+        -------
+        Importance
+            Prints as a table; `frame` holds its numbers, `plot()` draws it. The loss is
+            the squared error, of classes that of their probabilities, summed.
+
+        Notes
+        -----
+        With f the out-of-bag prediction of a row, :math:`\tilde f` its mean with copies
+        and g a prediction of the response from the other predictors, the importance is
+        the mean of :math:`2 (y - g)(f - \tilde f)`. With ideal copies this has the
+        expectation of :math:`(y - \tilde f)^2 - (y - f)^2`, the loss that is saved, but
+        errors of the copies matter only if g has errors too; see `saved_losses`.
+
+        The standard error is over data sets: it counts what every observation does
+        through its own row and through the learners that saw it. The interval covers
+        the expected importance of an ensemble of this size. The p-value is one-sided
+        and uses another standard error, derived under the null (see `mean_saved`), and
+        rows count less, by :math:`(1 - h)^2`, where no other row is near: h is the
+        leverage of the row in the prediction g. `holm` controls the family-wise error
+        rate, `bh` the false discovery rate.
+
+        A copy is a prediction of the predictor from the others (see `explain`) plus
+        the residual of another row; it has the values of the predictor in another
+        order. Levels are drawn from out-of-bag shares. Several predictors are taken
+        from the same row. The mean is over rows by their sampling weights, if there
+        are any; copies and g are made without weights.
+
+        References
+        ----------
+        Watson and Wright (2021), Testing conditional independence in supervised
+        learning algorithms, Machine Learning 110. doi:10.1007/s10994-021-06030-6
+
+        Williamson, Gilbert, Simon and Carone (2023), A general framework for inference
+        on algorithm-agnostic variable importance, JASA 118.
+        doi:10.1080/01621459.2021.2003200
+
+        Candès, Fan, Janson and Lv (2018), Panning for gold: model-X knockoffs, JRSS B
+        80. doi:10.1111/rssb.12265
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
+        >>> res.importance().frame["importance"].idxmax()
+        'x4'
+        >>> res.importance([("x1", "x2")]).frame.index.item()
+        'x1, x2'
+        """
+        from vstatkit.results.importance import importance  # noqa: PLC0415
+
+        return importance(self, variables, how=how, copies=copies, learners=learners)
+
+    def interaction_test(
+        self,
+        first: str,
+        second: str,
+        *,
+        grid: int = 3,
+        rows: int = 50,
+        learners: int | None = None,
+    ) -> "InteractionTest":
+        """Test whether two predictors are additive in the expectation of the ensemble.
+
+        Parameters
+        ----------
+        first, second : str
+            Predictors, as columns of the data.
+        grid : int
+            Values of each: all values of a number that has no more than these,
+            otherwise quantiles; the most frequent levels of a category.
+        rows : int
+            Rows of the data, drawn by the seed, from which the other predictors are
+            taken; contrasts are averaged over them.
+        learners : int, optional
+            Learners that are used, see `importance`; 1000 by default.
+
+        Returns
+        -------
+        InteractionTest
+            Prints as a line of a table; `table()` has the contrasts.
+
+        Notes
+        -----
+        With values u of the first and v of the second predictor the contrasts
+        `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)` are all zero where they
+        add up. f is the expectation of the ensemble, not E[y|x]: trees of an
+        additive truth are not quite additive themselves, so that a small p-value says
+        that the *fit* has an interaction, not that nature has.
+
+        References
+        ----------
+        Mentch and Hooker (2017), Formal hypothesis tests for additive structure in
+        random forests, Journal of Computational and Graphical Statistics 26.
+        doi:10.1080/10618600.2016.1256817
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
+        >>> len(res.interaction_test("x1", "x2").table())
+        4
+        """
+        from vstatkit.results.predictor_tests import interaction_test  # noqa: PLC0415
+
+        return interaction_test(
+            self, first, second, grid=grid, rows=rows, learners=learners
+        )
+
+    def additivity_test(
+        self,
+        variables: Sequence[str] | None = None,
+        *,
+        grid: int = 3,
+        rows: int = 50,
+        learners: int | None = None,
+    ) -> "InteractionTest":
+        """Test whether all pairs of predictors are additive in the ensemble.
+
+        Parameters
+        ----------
+        variables : sequence of str, optional
+            Predictors, as columns of the data; all by default.
+        grid, rows, learners
+            See `interaction_test`, and what is said there of trees.
+
+        Returns
+        -------
+        InteractionTest
+            Prints as a line of a table; `table()` has the contrasts of all pairs.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
+        >>> len(res.additivity_test().table())
+        12
+        """
+        from vstatkit.results.predictor_tests import additivity_test  # noqa: PLC0415
+
+        return additivity_test(self, variables, grid=grid, rows=rows, learners=learners)
+
+    def bias_left(self, data: DataLike | None = None) -> pd.DataFrame:
+        """Estimate the bias of predictions as estimates of E[y|x], out of bag.
+
+        Parameters
+        ----------
+        data : DataFrame or dict of columns, optional
+            New data; the query points by default.
+
+        Returns
+        -------
+        DataFrame
+            `bias`, what predictions are too high by; `std_error`, of the estimate of
+            the bias; and `share`, the bias in units of the prediction's own standard
+            error. Where that is well above a half, intervals cover E[y|x] less often
+            than they say.
+
+        Notes
+        -----
+        Out-of-bag predictions minus responses, smoothed by a forest. It flattens what
+        it smooths, so that the bias is rather larger than shown.
+        `res.plot(kind="bias")` draws it, with `data=` for new data.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(200, rng=1)
+        >>> at = {name: [0.9] for name in ["x1", "x2", "x3", "x4", "x5"]}
+        >>> for trend in (None, "linear"):
+        ...     res = vs.fit("y ~ .", data, at=at, B=500, rng=1, trend=trend)
+        ...     print(res.bias_left().round(1).to_string(index=False))
+         bias  std_error  share
+         -2.2        0.5   -2.2
+         bias  std_error  share
+          0.2        0.5    0.2
+        """
+        from vstatkit.results.bias import estimate_bias  # noqa: PLC0415 takes results
+
+        return estimate_bias(self, data)
+
+    def bootstrap(
+        self,
+        R: int = 200,
+        *,
+        B: int | None = None,
+        rng: Seed = None,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Bootstrap:
+        """Repeat the whole fit on resampled data.
+
+        Observations (or clusters) are drawn again with replacement, as many as there
+        are, and an ensemble of the same size is fitted to them. Formula and query
+        points stay as they are, and so does what `target="truth"` has chosen: the
+        learners of the standard errors are fitted again, and their estimates moved as
+        far as those of the fit were.
+
+        Parameters
+        ----------
+        R : int
+            Number of resampled data sets.
+        B : int, optional
+            Learners of each; by default as many as there are. Fewer are faster, and
+            leave more Monte Carlo variance.
+        rng : int, Generator or None
+            Seed of the resampling; by default it follows from that of the fit.
+        n_jobs, progress
+            See `fit`; those of the fit by default.
+        checkpoint : str or path, optional
+            A directory where repetitions are kept as they are made. A bootstrap that
+            was killed and is called again on the same fit goes on from there, to the
+            same numbers; so does one with a larger `R`. Other data, fits or seeds are
+            refused, and so is a second process at the same time.
+
+        Returns
+        -------
+        Bootstrap
+            Prints as a table: standard errors and percentile intervals beside those
+            of the fit, and normality tests of the R estimates. `plot()` draws their
+            quantiles.
+
+        References
+        ----------
+        Efron and Tibshirani (1993), An Introduction to the Bootstrap.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(60, rng=1)
+        >>> res = vs.statistic("variance", data["y"], k=2, B=500, rng=1)
+        >>> res.bootstrap(50).R
+        50
+        """
+        return bootstrapped(
+            self,
+            R,
+            B=B,
+            rng=rng,
+            n_jobs=n_jobs,
+            progress=progress,
+            checkpoint=checkpoint,
+        )
+
+    @property
+    def formula(self) -> str | None:
+        """The formula as written; None where there was none."""
+        return self.info.formula
+
+    @property
+    def model(self) -> FittedModel:
+        """What was fitted, by statsmodels' names."""
+        results = self
+        info, names = results.info, label_texts(results.labels)
+        coding = None if results.predictor is None else results.predictor.coding
+        columns = names if coding is None else coding.names
+        data = ModelData(names, info.response)
+        return FittedModel(info.formula, info.response, columns, info.kernel, data)
+
+    @property
+    def fittedvalues(self) -> pd.Series | pd.DataFrame:
+        """Out-of-bag predictions of the training rows.
+
+        Each row is predicted by the learners that have not seen it, so that residuals
+        are honest; `predict()` without data takes all learners. A row that every
+        learner has seen has a missing value. Of classes these are probabilities: of
+        the second class of two, or a column for each of more.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+        >>> bool(((res.fittedvalues + res.resid - data["y"]).abs() < 1e-9).all())
+        True
+        """
+        results = self
+        recipe, oob = _out_of_bag(results)
+        return _labelled(results, oob.mean, _row_labels(results, recipe, oob))
+
+    @property
+    def resid(self) -> pd.Series | pd.DataFrame:
+        """Out-of-bag residuals: response minus `fittedvalues`.
+
+        Of classes the response is one for the class that a row has, zero for others.
+        """
+        results = self
+        recipe, oob = _out_of_bag(results)
+        observed = oob.of(np.asarray(recipe.y))
+        seen = observed[:, None] if oob.total.shape[1] == 1 else _coded(observed, oob)
+        labels = _row_labels(results, recipe, oob)
+        return _labelled(results, seen - oob.mean, labels)
+
+    @property
+    def rsquared(self) -> float:
+        """Out-of-bag R-squared of a numeric response."""
+        scores = self.scores
+        if scores is None or R_SQUARED not in scores.table:
+            raise AttributeError(
+                "`rsquared` is for a numeric response that varies, predicted out of "
+                "bag; `glance()` has the scores that there are."
+            )
+        return scores.table[R_SQUARED]
+
+    def to_marginaleffects(self) -> Any:
+        """Hand results on to the package marginaleffects, where it is installed.
+
+        Returns
+        -------
+        model
+            What its `predictions`, `comparisons`, `slopes` and their averages take.
+
+        Notes
+        -----
+        Estimates and standard errors are ours, for the rows as they are: those of
+        `get_prediction` for predictions and comparisons row by row, and those of
+        `avg_predictions` and `avg_effects` for averages. Functions of them, such as
+        ratios, have those of the delta method. The package has one number of degrees
+        of freedom for a table: the smallest of ours. Its slopes take very short
+        steps, which trees, being step functions, refuse: give `eps` a length, such as
+        a standard deviation.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> model = res.to_marginaleffects()  # doctest: +SKIP
+        >>> marginaleffects.avg_comparisons(model, {"x4": [0.2, 0.8]})  # doctest: +SKIP
+        """
+        from vstatkit.interop.marginaleffects import (  # noqa: PLC0415 on demand
+            marginal_model,
+        )
+
+        return marginal_model(self)
+
+
+def _new_rows_check(results: "EnsembleResults") -> Callable[[Any], None]:
+    """Make a function that warns of rows far outside the training data, once."""
+    warned = False
+
+    def check(data: Any) -> None:
+        nonlocal warned
+        predictor = results.predictor
+        if warned or predictor is None or predictor.coding is None:
+            return
+        rows, ranges = predictor.named(data), results.info.ranges
+        warned = bool(warn_of_new_rows(rows, predictor.coding, ranges))
+
+    return check
+
+
+def estimate_effects(results: "EnsembleResults") -> Estimates | None:
+    """Estimate the effects; an effect is the difference of two values."""
+    moves = results.effect_values
+    if moves is None:
+        return None
+    limit = None if results.limit is None else 2 * np.max(results.limit)
+    support = None if results.support is None else results.support.of_differences
+    moved = estimate(
+        results.design, moves.values, results.variance, limit, results.orders
+    )
+    tails = None if results.tails is None else results.tails.of_differences
+    return replace(moved, support=support, tails=tails)
+
+
+def _effects_table(
+    moves: EffectValues | None, moved: Estimates | None, alpha: float
+) -> pd.DataFrame | None:
+    """Put the settings and the estimates of the effects side by side."""
+    if moves is None or moved is None:
+        return None
+    frame = moves.frame
+    return pd.concat([frame, estimates_frame(moved, frame.index, alpha)], axis=1)
+
+
+def _with_effects(results: "EnsembleResults") -> EstimateTable:
+    """Put the effects beside the estimates, each by its name.
+
+    Where an effect has the name of an estimate, it is left out.
+    """
+    moves = results.effect_values
+    if moves is None:
+        return results
+    texts, names = label_texts(results.labels), effect_names(moves.frame)
+    new = [place for place, name in enumerate(names) if name not in texts]
+    m, e = len(texts), len(new)
+    limit, support = results.limit, results.support
+    if limit is not None:
+        own = np.broadcast_to(np.asarray(limit, dtype=np.float64), m)
+        limit = np.concatenate([own, np.full(e, 2 * own.max())])
+    if support is not None:
+        support = support.beside(support.of_differences, m, e)
+    tails = None if results.tails is None else results.tails.beside(m, e)
+    return derive_table(
+        results,
+        EstimateTable,
+        values=np.concatenate([results.values, moves.values[:, new]], axis=1),
+        labels=pd.Index([*texts, *(names[place] for place in new)]),
+        limit=limit,
+        support=support,
+        tails=tails,
+    )
+
+
+def _check_effect_names(results: "EnsembleResults", R: str) -> None:
+    """Refuse words that name both an estimate and an effect."""
+    moves = results.effect_values
+    if moves is None:
+        return
+    texts = set(label_texts(results.labels))
+    for name in effect_names(moves.frame):
+        if name in texts and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", R):
+            raise ValueError(
+                f"{name!r} is the name of an effect and of an estimate. Rename the "
+                "predictor, or label the rows of `at` otherwise; a matrix with a "
+                "column for each estimate needs no names."
+            )
+
+
+def glance_frame(results: "EnsembleResults") -> pd.DataFrame:
+    """Tabulate what there is to say about the whole ensemble, in one row."""
+    scores = {} if results.scores is None else results.scores.table
+    row: dict[str, Any] = {
+        "response": results.info.response,
+        "kernel": results.info.kernel,
+        "nobs": results.nobs,
+        "k": results.k,
+        "B": results.B,
+        "replace": results.replace,
+        "design": results.design.name,
+        "variance": results.variance,
+        "n_dropped": results.info.n_dropped,
+        "max_relative_mc_error": float(results.estimates.relative_mc_error.max()),
+        "seed": results.seed,
+    }
+    given = {"weights": results.info.weights, "groups": results.info.groups}
+    row.update({name: text for name, text in given.items() if text is not None})
+    for name, value in scores.items():
+        row[name.lower().replace(" ", "_").replace("-", "_")] = value
+    return pd.DataFrame([row])
+
+
+def _out_of_bag(results: "EnsembleResults") -> "tuple[Continuation, OutOfBag]":
+    """Give the out-of-bag sums, and what they belong to, or say why there are none."""
+    recipe = results.recipe
+    if recipe is not None and recipe.oob is not None and recipe.y is not None:
+        return recipe, recipe.oob
+    reason = (
+        "they were loaded from a file or a pickle, or made of learners fitted elsewhere"
+        if recipe is None
+        else "nothing was predicted out of bag (a statistic, or oob=False)"
+    )
+    raise ValueError(
+        f"these results hold no out-of-bag predictions of the training rows: {reason}."
+    )
+
+
+def _coded(codes: Floats, oob: "OutOfBag") -> Floats:
+    """Write classes as ones and zeros, a column for each."""
+    return np.asarray(np.equal.outer(codes, np.arange(oob.total.shape[1])), dtype=float)
+
+
+def _row_labels(
+    results: "EnsembleResults", recipe: "Continuation", oob: "OutOfBag"
+) -> Labels:
+    """Label the training rows that were predicted."""
+    if recipe.data is not None:
+        labels = recipe.data.index
+    else:
+        labels = pd.RangeIndex(results.nobs)
+    return labels if oob.rows is None else labels[oob.rows]
+
+
+def _labelled(
+    results: "EnsembleResults", values: Floats, labels: Labels
+) -> pd.Series | pd.DataFrame:
+    if values.shape[1] == 1:
+        return pd.Series(values[:, 0], labels, name=results.info.response)
+    predictor = results.predictor
+    classes: Any = None if predictor is None else list(predictor.classes or ())
+    return pd.DataFrame(values, labels, classes)

@@ -1,4 +1,4 @@
-"""What each predictor saves of the out-of-bag loss."""
+"""Importance: each predictor's reduction in out-of-bag loss."""
 
 import zlib
 from collections.abc import Iterable, Sequence
@@ -28,9 +28,9 @@ from vstatkit.inference.population import (
 )
 from vstatkit.options import check_alpha
 from vstatkit.pickling import pickled_plainly
-from vstatkit.results.asked import Asked, check_number
-from vstatkit.results.rows import training_weights
-from vstatkit.results.tabular import Tabular
+from vstatkit.results.marginal_effects import training_weights
+from vstatkit.results.model_column import OBSERVATIONS, Column, TabularModel
+from vstatkit.results.predictor_tests import PredictorQuestion, check_number
 from vstatkit.sampling.streams import Purpose, stream
 
 if TYPE_CHECKING:
@@ -38,14 +38,18 @@ if TYPE_CHECKING:
 
     from vstatkit.results.ensemble_results import EnsembleResults
 
-Variables = str | Sequence[str | Sequence[str]] | None
+
+PredictorSets = str | Sequence[str | Sequence[str]] | None
 """Predictors, and sets of predictors; None for all predictors one by one."""
+
 
 LEARNERS = 500
 """Learners that are asked, unless told otherwise."""
 
+
 WEIGHT_POWER = 2
 """Power of one minus the leverage by which rows count in the test."""
+
 
 THROUGH = ("iid", "balanced")
 """Designs in which what units do through learners is seen in those without them.
@@ -56,7 +60,7 @@ Of others p-values are by the rows alone, and there are no intervals.
 
 @pickled_plainly
 @dataclass(frozen=True)
-class Importance(Tabular):
+class Importance(TabularModel):
     """What each predictor saves of the out-of-bag loss.
 
     Attributes
@@ -107,9 +111,34 @@ class Importance(Tabular):
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the importances with their intervals, if known, the largest on top."""
-        from vstatkit.results.answer_plots import draw_importance  # noqa: PLC0415
+        from vstatkit.plots.tests import draw_importance  # noqa: PLC0415
 
         return draw_importance(self, alpha, ax)
+
+    def _column(self, alpha: float = 0.05) -> Column:
+        """Describe the importances as a column.
+
+        They have no t: the standard error of the test is that under the null, and the
+        one that is shown is not. Importances of permuted predictors have no test.
+        """
+        found, bounds = self.frame, self.conf_int(alpha)
+        tested = "p_value" in found
+        frame = pd.DataFrame(
+            {
+                "estimate": found["importance"],
+                "std_error": found["std_error"],
+                "t": np.nan,
+                "p_value": found["p_value"] if tested else np.nan,
+                "ci_lower": bounds["lower"],
+                "ci_upper": bounds["upper"],
+            }
+        )
+        note = f"out-of-bag loss that is saved, how={self.how!r}; "
+        note += "one-sided p-values of no saving" if tested else "no tests"
+        stats = {OBSERVATIONS: self.n_rows, "OOB loss": self.loss}
+        names = [str(name) for name in frame.index]
+        frame = frame.set_axis(names)
+        return Column("loss", "importance", frame, stats, note, own_test=tested)
 
     def __str__(self) -> str:
         table = self.frame.to_string(float_format=lambda number: f"{number:.4g}")
@@ -131,16 +160,16 @@ class Importance(Tabular):
 
 def importance(
     results: "EnsembleResults",
-    variables: Variables,
+    variables: PredictorSets,
     *,
     how: How,
     copies: int,
     learners: int | None,
 ) -> Importance:
-    """Compare losses; see `Asking.importance`."""
+    """Compare losses; see `EnsembleResults.importance`."""
     check_how(how)
     check_number("copies", copies)
-    asked = Asked.of(results, learners, "importance", LEARNERS)
+    asked = PredictorQuestion.of(results, learners, "importance", LEARNERS)
     sets = _sets(asked, variables)
     full = asked.reader([asked.design_matrix])
     sampling = training_weights(results)
@@ -169,7 +198,7 @@ def importance(
     return Importance(frame, loss, how, df, int(known.sum()))
 
 
-def _sets(asked: Asked, variables: Variables) -> dict[str, list[str]]:
+def _sets(asked: PredictorQuestion, variables: PredictorSets) -> dict[str, list[str]]:
     """Label the sets of predictors that are tested, most of one predictor each.
 
     The members of a set are ordered as in the formula, so that results do not depend on
@@ -192,21 +221,21 @@ def _shares(sampling: Floats | None, known: Bools) -> Floats:
     return np.asarray(sampling[known] / sampling[known].sum())
 
 
-def _rows(asked: Asked) -> Ints:
+def _rows(asked: PredictorQuestion) -> Ints:
     """Choose the rows that are predicted out of bag."""
     n = len(asked.frame)
     some = asked.task.oob_rows(n)
     return np.arange(n) if some is None else some
 
 
-def _units(asked: Asked) -> Ints:
+def _units(asked: PredictorQuestion) -> Ints:
     """Give the unit of every row that is predicted."""
     rows, members = _rows(asked), asked.task.rows
     return rows if members is None else members[rows]
 
 
 def _saved(
-    asked: Asked, full: Reader, names: list[str], how: How, copies: int
+    asked: PredictorQuestion, full: Reader, names: list[str], how: How, copies: int
 ) -> tuple[Saved, Floats | None]:
     """Compare losses with those that copies leave; give leverages for the test."""
     kernel: Any = asked.task.kernel
@@ -228,12 +257,16 @@ def _saved(
     return saved, leverage[rows]
 
 
-def _tables(asked: Asked, made: Iterable[pd.DataFrame]) -> tuple[Floats, ...]:
+def _tables(
+    asked: PredictorQuestion, made: Iterable[pd.DataFrame]
+) -> tuple[Floats, ...]:
     """Code data with copies of some predictors."""
     return tuple(asked.coding.matrix(one) for one in made)
 
 
-def _expected(asked: Asked, names: list[str], others: Others) -> list[LeftOut]:
+def _expected(
+    asked: PredictorQuestion, names: list[str], others: Others
+) -> list[LeftOut]:
     """Predict the response, or each class, from all predictors but some."""
     kernel: Any = asked.task.kernel
     assert asked.recipe.y is not None
@@ -244,7 +277,10 @@ def _expected(asked: Asked, names: list[str], others: Others) -> list[LeftOut]:
 
 
 def _line(
-    asked: Asked, found: Saved, sampling: Floats | None, leverage: Floats | None
+    asked: PredictorQuestion,
+    found: Saved,
+    sampling: Floats | None,
+    leverage: Floats | None,
 ) -> dict[str, float]:
     """Compute a line of the table."""
     design, units = asked.results.design, _units(asked)
@@ -278,7 +314,9 @@ def _line(
     }
 
 
-def _spread(asked: Asked, found: Saved, sampling: Floats | None) -> tuple[float, float]:
+def _spread(
+    asked: PredictorQuestion, found: Saved, sampling: Floats | None
+) -> tuple[float, float]:
     r"""Estimate the standard error of a mean saving over data sets, and its df.
 
     Notes

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
 
-    from vstatkit.results.ensemble_results import EnsembleResults
+    from vstatkit.results.estimate_table import EstimateTable
 
 TWO_SIDED = 0.2
 """Share of alpha that the coverage may be off."""
@@ -47,7 +47,7 @@ MEANINGS = {
 @pickled_plainly
 @dataclass(frozen=True)
 class NormalityCheck:
-    """What one fit says about the normality of its estimates.
+    """Diagnosis of the normality of estimates, from one fit.
 
     Attributes
     ----------
@@ -73,15 +73,15 @@ class NormalityCheck:
 
     def summary(self) -> "Summary":
         """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
-        from vstatkit.results.summary import checked  # noqa: PLC0415 slow import
+        from vstatkit.results.summary import summarise_normality  # noqa: PLC0415 slow import
 
-        return checked(self)
+        return summarise_normality(self)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw how often the intervals miss on either side."""
-        from vstatkit import plots  # noqa: PLC0415 matplotlib loads on demand
+        from vstatkit.plots.tests import plot_misses  # noqa: PLC0415 on demand
 
-        return plots.plot_misses(self, ax=ax)
+        return plot_misses(self, ax=ax)
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -95,7 +95,7 @@ class NormalityCheck:
         return str(self.summary().as_html())
 
 
-def check_normality(results: "EnsembleResults", alpha: float) -> NormalityCheck:
+def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
     """Check the estimates; see `EnsembleResults.normality_check`."""
     check_alpha(alpha)
     design, found = results.design, results.estimates
@@ -136,7 +136,7 @@ def check_normality(results: "EnsembleResults", alpha: float) -> NormalityCheck:
     return NormalityCheck(frame, alpha)
 
 
-def _largest_shares(results: "EnsembleResults") -> Floats:
+def _largest_shares(results: "EstimateTable") -> Floats:
     """Take the share of the most influential unit in each variance."""
     frame = results.most_influential
     return np.zeros(len(results.labels)) if frame is None else frame["share"].to_numpy()

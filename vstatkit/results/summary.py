@@ -1,34 +1,359 @@
-"""Show results in statsmodels' tables; nothing is computed here."""
+"""Summaries in statsmodels' tables; the numbers are computed elsewhere."""
 
 import copy
 import html
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.table import Cell, SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
-from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
-from vstatkit.results.compact import Lines, compact_lines
-from vstatkit.results.comparison import VarianceComparison
-from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.normality_check import NormalityCheck
-from vstatkit.results.notes import more_note, summary_notes
-from vstatkit.results.sections import (
-    Section,
-    bias_section,
-    components_section,
-    effects_section,
-    estimates_section,
-    interval_headers,
-    normality_section,
-    number_text,
-    percent_text,
-    shown_rows,
+from vstatkit._typing import Ints, Labels
+from vstatkit.inference import stopping
+from vstatkit.inference.normality import (
+    MIN_OBSERVATIONS,
+    influence_normality,
+    influential,
+    most_influential,
 )
+from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
+from vstatkit.results.delta_method import BENT, Transformed
+from vstatkit.results.dependence_curves import Curve
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.estimate_table import EstimateTable, estimates_frame
+from vstatkit.results.labels import label_texts, setting_text
+from vstatkit.results.marginal_effects import Averages
+from vstatkit.results.normality_check import NormalityCheck
+from vstatkit.results.prediction_results import PredictionResults
+from vstatkit.results.summary_notes import (
+    MAX_ROWS,
+    constant_note,
+    has_bias,
+    many_more,
+    margin_note,
+    more_note,
+    number_text,
+    summary_notes,
+    target_note,
+    untested_note,
+)
+from vstatkit.results.variance_comparison import VarianceComparison
+from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.variance.estimator import COMPONENTS
 from vstatkit.variance.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+class Section:
+    """Formatted cells of one table, before the common width is known."""
+
+    def __init__(
+        self,
+        name: str,
+        headers: Sequence[str],
+        frame: pd.DataFrame,
+        *,
+        cut: bool = False,
+    ) -> None:
+        self.name = name
+        self.headers = list(headers)
+        self.stubs = label_texts(frame.index)
+        self.cells = frame.to_numpy(dtype=object).tolist()
+        if cut:
+            self.stubs.insert(MAX_ROWS // 2, "...")
+            self.cells.insert(MAX_ROWS // 2, ["..." for _ in headers])
+
+    @property
+    def _widths(self) -> list[int]:
+        columns = [
+            list(column) for column in zip(self.headers, *self.cells, strict=True)
+        ]
+        return [max(7, *(len(cell) for cell in column)) for column in columns]
+
+    @property
+    def _stub_width(self) -> int:
+        return max(len(text) for text in [self.name, *self.stubs])
+
+    @property
+    def width(self) -> int:
+        """Least width that holds all cells."""
+        return self._stub_width + sum(width + 1 for width in self._widths)
+
+    def table(self, width: int) -> SimpleTable:
+        """Lay the cells out over the common width."""
+        surplus = width - self.width
+        each, rest = divmod(surplus, len(self.headers))
+        padded = [
+            [cell.rjust(w + each) for cell, w in zip(row, self._widths, strict=True)]
+            for row in [self.headers, *self.cells]
+        ]
+        style = copy.deepcopy(fmt_base)
+        style["colwidths"] = None
+        style["data_fmts"] = ["%s"] * len(self.headers)
+        stubs = [text.ljust(self._stub_width + rest) for text in self.stubs]
+        table = SimpleTable(padded[1:], padded[0], stubs, txt_fmt=style)
+        corner = self.name.ljust(self._stub_width + rest)
+        table[0][0] = Cell(corner, datatype="stub", row=table[0])
+        return table
+
+
+def interval_headers(alpha: float) -> list[str]:
+    """Write the headers of interval columns, as statsmodels does."""
+    return [f"[{alpha / 2:.4g}", f"{1 - alpha / 2:.4g}]"]
+
+
+def _test_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """Format estimates, standard errors, df, tests and the intervals' bounds."""
+    return pd.DataFrame(
+        {
+            "estimate": frame["estimate"].map(number_text),
+            "std_error": frame["std_error"].map(number_text),
+            "df": frame["df"].map("{:.1f}".format),
+            "t": frame["t"].map("{:.3f}".format),
+            "p_value": frame["p_value"].map("{:.3f}".format),
+            "ci_lower": frame["ci_lower"].map(number_text),
+            "ci_upper": frame["ci_upper"].map(number_text),
+        }
+    )
+
+
+def estimates_section(table: EstimateTable, alpha: float) -> Section:
+    """Tabulate the estimates with intervals, and with tests where these make sense."""
+    shown = shown_rows(table.labels)
+    frame = estimates_frame(table.estimates, table.labels, alpha).iloc[shown]
+    cells = _test_cells(frame)
+    coefficients = table.info.coefficients
+    headers = ["coef" if coefficients else "mean", "std err", "df"]
+    if table.tests_zero:
+        headers += ["t", "P>|t|"]
+    else:
+        cells = cells.drop(columns=["t", "p_value"])
+    name = "" if coefficients else "Estimates"
+    headers = [*headers, *interval_headers(alpha)]
+    return Section(name, headers, cells, cut=_is_cut(table.labels))
+
+
+def shown_rows(labels: Labels) -> Ints:
+    """Places of the rows that are printed: all, or the first and the last."""
+    places = np.arange(len(labels))
+    if not _is_cut(labels):
+        return places
+    half = MAX_ROWS // 2
+    return np.concatenate([places[:half], places[-half:]])
+
+
+def _is_cut(labels: Labels) -> bool:
+    return len(labels) > MAX_ROWS
+
+
+def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
+    """Tabulate the effects, where there are any."""
+    frame = results.effects_frame(alpha)
+    if frame is None:
+        return None
+    labels = frame.index
+    frame = frame.iloc[shown_rows(labels)]
+    cells = _test_cells(frame)
+    cells.insert(0, "from", frame["from"].map(setting_text))
+    cells.insert(1, "to", frame["to"].map(setting_text))
+    headers = ["from", "to", "change", "std err", "df", "t", "P>|t|"]
+    headers = [*headers, *interval_headers(alpha)]
+    return Section("Effects", headers, cells, cut=_is_cut(labels))
+
+
+def averages_section(
+    name: str, frame: pd.DataFrame, alpha: float, *, tested: bool = True
+) -> Section:
+    """Tabulate averages: settings first, then estimates, tests and intervals."""
+    labels = frame.index
+    frame = frame.iloc[shown_rows(labels)]
+    cells = _test_cells(frame)
+    settings = list(frame.columns[: list(frame.columns).index("estimate")])
+    texts = {column: frame[column].map(setting_text) for column in settings}
+    shown = [column for column in settings if texts[column].any()]
+    for place, column in enumerate(shown):
+        cells.insert(place, column, texts[column])
+    headers = [*shown, "estimate", "std err", "df"]
+    if tested:
+        headers += ["t", "P>|t|"]
+    else:
+        cells = cells.drop(columns=["t", "p_value"])
+    headers = [*headers, *interval_headers(alpha)]
+    return Section(name, headers, cells, cut=_is_cut(labels))
+
+
+def bias_section(results: EnsembleResults) -> Section | None:
+    """Tabulate what bias is left, where intervals aim at E[y|x]."""
+    if not has_bias(results):
+        return None
+    cells = results.bias_left().iloc[shown_rows(results.labels)].map(number_text)
+    headers = ["bias", "std err", "share"]
+    return Section("Bias left", headers, cells, cut=_is_cut(results.labels))
+
+
+def components_section(table: EstimateTable) -> Section:
+    """Tabulate the variance components."""
+    shown = shown_rows(table.labels)
+    frame = table.components.to_frame(table.labels)[list(COMPONENTS)].iloc[shown]
+    share = table.diagnostics["monte_carlo_share"].iloc[shown]
+    cells = frame.map(number_text)
+    cells["share"] = share.map("{:.1%}".format)
+    headers = ["zeta_1", "zeta_k", "sampling", "monte carlo", "total", "mc_se"]
+    headers = [*headers, "MC share"]
+    return Section("Variance", headers, cells, cut=_is_cut(table.labels))
+
+
+def normality_frame(table: EstimateTable, shown: Ints) -> pd.DataFrame | None:
+    """Test influences on some estimates, where there are enough units for that."""
+    if len(influential(table.design, table.units)) < MIN_OBSERVATIONS:
+        return None
+    found = influence_normality(table.design, table.values[:, shown])
+    return found.set_axis(table.labels[shown])
+
+
+def normality_section(table: EstimateTable) -> Section | None:
+    """Tabulate the normality tests, where there are enough units for them."""
+    frame = normality_frame(table, shown_rows(table.labels))
+    if frame is None:
+        return None
+    cells = frame.map("{:.3f}".format)
+    headers = ["skew", "kurtosis", "omnibus", "Prob", "Jarque-Bera", "Prob"]
+    return Section("Influence", headers, cells, cut=_is_cut(table.labels))
+
+
+def percent_text(share: float) -> str:
+    """Write a share as a percentage."""
+    return f"{share:.1%}"
+
+
+MAX_SETTINGS = 12
+"""Predictors of the typical row that are written out."""
+
+
+class Lines:
+    """Named lines of text, before the common width is known."""
+
+    def __init__(self, lines: dict[str, str]) -> None:
+        self.lines = lines
+
+    @property
+    def _stub_width(self) -> int:
+        return max(map(len, self.lines))
+
+    @property
+    def width(self) -> int:
+        """Least width; the text is wrapped to what there is."""
+        return self._stub_width
+
+    def table(self, width: int) -> SimpleTable:
+        """Lay the lines out over the common width."""
+        room = width - self._stub_width - 2
+        rows = [
+            (name if first else "", part)
+            for name, text in self.lines.items()
+            for first, part in _wrapped(text, room)
+        ]
+        style = copy.deepcopy(fmt_base)
+        style["colwidths"] = None
+        style["data_fmts"] = ["%s"]
+        style["table_dec_above"] = "-"  # they belong to the table above
+        texts = [[part.ljust(room + 1)] for _, part in rows]
+        stubs = [name.ljust(self._stub_width) for name, _ in rows]
+        return SimpleTable(texts, None, stubs, txt_fmt=style)
+
+
+def _wrapped(text: str, width: int) -> list[tuple[bool, str]]:
+    return [(j == 0, part) for j, part in enumerate(textwrap.wrap(text, width))]
+
+
+def compact_lines(
+    table: EstimateTable, *, full: bool, typical: str | None = None
+) -> Lines | None:
+    """Describe the typical row, the variance and the influences in a line each.
+
+    Parameters
+    ----------
+    table : EstimateTable
+        What is shown.
+    full : bool
+        Whether variances and influences have their own tables.
+    typical : str or None
+        The typical row in words.
+    """
+    lines = {"Typical row:": typical}
+    if not full:
+        lines["Variance:"] = _variance(table)
+        lines["Influence:"] = _influence(table)
+    shown = {name: text for name, text in lines.items() if text is not None}
+    return Lines(shown) if shown else None
+
+
+def typical_text(results: EnsembleResults) -> str | None:
+    """Write the typical row in words; None for coefficients."""
+    row = results.typical
+    if row is None or results.info.coefficients:
+        return None
+    return settings_text(row)
+
+
+def settings_text(row: pd.DataFrame, most: int = MAX_SETTINGS) -> str:
+    """Write the first row of a frame: "bmi 25.7, bp 93, ..."."""
+    shown = [f"{name} {setting_text(row[name].iloc[0])}" for name in row.columns[:most]]
+    left = row.shape[1] - len(shown)
+    tail = f", and {left:,} more in `typical`" if left else ""
+    return ", ".join(shown) + tail
+
+
+def _variance(table: EstimateTable) -> str:
+    share = table.diagnostics["monte_carlo_share"]
+    text = f"sampling {_range(1 - share)}, Monte Carlo {_range(share)}"
+    if len(table.labels) > 1:
+        return text
+    parts = table.components
+    zetas = (number_text(float(zeta[0])) for zeta in (parts.zeta_1, parts.zeta_k))
+    return text + " (zeta_1 {}, zeta_k {})".format(*zetas)
+
+
+def _range(shares: pd.Series) -> str:
+    """Write shares as percentages, from the least to the greatest."""
+    ends = [percent_text(float(one)) for one in (shares.min(), shares.max())]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _influence(table: EstimateTable) -> str | None:
+    """Name the observation that the answer depends on most."""
+    if len(influential(table.design, table.units)) < MIN_OBSERVATIONS:
+        return None
+    shown = shown_rows(table.labels)
+    whole = len(shown) == len(table.labels)
+    if whole:
+        frame = table.most_influential
+    else:
+        frame = most_influential(table.design, table.values[:, shown], table.units)
+    if frame is None or not frame["share"].max() > 0:
+        return None
+    place = int(frame["share"].to_numpy().argmax())
+    unit, share = frame["unit"].iloc[place], frame["share"].iloc[place]
+    label = label_texts(table.labels[[shown[place]]])[0]
+    whose = "" if len(table.labels) == 1 else f" of '{label}'"
+    return (
+        f"at most {share:.0%} of the variance{whose} is due to one "
+        f"{unit_noun(table)} ({unit})"
+    )
+
+
+def unit_noun(table: EstimateTable) -> str:
+    """Name one unit: an observation, a cluster or a shard."""
+    if isinstance(table.design, ShardsDesign):
+        return "shard"
+    return table.info.units.removesuffix("s")
+
 
 WIDTH = 78
 """Least width of a table, as in statsmodels."""
@@ -45,7 +370,7 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
     notes : list of str
         The numbered notes, not wrapped.
     width : int
-        Of the tables, in signs.
+        Width of the tables, in characters.
     """
 
     notes: list[str]
@@ -62,7 +387,7 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
         self.add_extra_txt(["Notes:", *lines])
 
     def reword(self, said: Callable[[str], str]) -> None:
-        """Say every note in other words."""
+        """Rewrite every note."""
         plain = [note.partition("] ")[2] for note in self.notes]
         self.put_notes(map(said, plain))
 
@@ -111,40 +436,88 @@ def _escaped(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTable:
 def summarise(
     results: EnsembleResults, alpha: float, *, full: bool, title: str | None
 ) -> Summary:
-    """Compose the summary of an ensemble.
+    """Compose the summary of a fit: effects first, then the estimates.
 
     Parameters
     ----------
     results : EnsembleResults
-        What to show.
+        The fit.
     alpha : float
         One minus the coverage of the intervals.
     full : bool
-        Whether variance components and normality tests are tables of their own,
-        rather than a line each.
+        Whether variance components and normality tests have their own tables, rather
+        than a line each.
     title : str or None
         Another title.
     """
-    sections: list[Section | Lines | None] = [
-        effects_section(results, alpha),
-        estimates_section(results, alpha),
-        compact_lines(results, full=full),
-        bias_section(results),
-    ]
-    notes = summary_notes(results, alpha, full=full)
-    if full:
-        sections += [components_section(results), normality_section(results)]
-    else:
-        notes.append(more_note(results))
-    return composed(
-        [section for section in sections if section is not None],
-        results.info.title if title is None else title,
-        notes,
-        _header(results),
+    scores = {} if results.scores is None else results.scores.table
+    return _compose_estimates(
+        results,
+        [
+            effects_section(results, alpha),
+            estimates_section(results, alpha),
+            compact_lines(results, full=full, typical=typical_text(results)),
+            bias_section(results),
+        ],
+        alpha,
+        full=full,
+        title=title,
+        scores=scores,
     )
 
 
-def composed(
+def summarise_estimates(
+    table: EstimateTable, alpha: float, *, full: bool, title: str | None
+) -> Summary:
+    """Compose the summary of a table of estimates; see `summarise`."""
+    sections = [estimates_section(table, alpha), compact_lines(table, full=full)]
+    return _compose_estimates(table, sections, alpha, full=full, title=title, scores={})
+
+
+def _compose_estimates(
+    table: EstimateTable,
+    sections: "Sequence[Section | Lines | None]",
+    alpha: float,
+    *,
+    full: bool,
+    title: str | None,
+    scores: dict[str, float],
+) -> Summary:
+    """Add the header, the notes and the tables of a full summary."""
+    notes = summary_notes(table, alpha, full=full)
+    shown = [section for section in sections if section is not None]
+    if full:
+        shown.append(components_section(table))
+        normality = normality_section(table)
+        shown += [] if normality is None else [normality]
+    else:
+        notes.append(more_note(table))
+    title = table.info.title if title is None else title
+    return compose(shown, title, notes, _header(table, scores))
+
+
+def summarise_predictions(prediction: PredictionResults, alpha: float) -> Summary:
+    """Compose the table of predictions, with the bounds of new observations."""
+    whole = prediction.summary_frame(alpha)
+    frame = whole.iloc[shown_rows(whole.index)]
+    ends = interval_headers(alpha)
+    headers = ["mean", "std err", *ends]
+    names = ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper"]
+    notes = [target_note(prediction, alpha)]
+    if "obs_ci_lower" in frame:
+        names += ["obs_ci_lower", "obs_ci_upper"]
+        headers += [f"obs {ends[0]}", f"obs {ends[1]}"]
+        method = whole.attrs.get("obs_method")
+        bounds = "" if method is None else f" (obs_method={method!r})"
+        notes.append(f"obs: {1 - alpha:.4g} bounds of a new observation{bounds}.")
+    section = Section(
+        "", headers, frame[names].map(number_text), cut=len(frame) < len(whole)
+    )
+    notes += _learner_notes(prediction)
+    return compose([section], "Predictions", notes)
+
+
+def compose(
     sections: "Sequence[Section | Lines]",
     title: str,
     notes: Sequence[str],
@@ -164,7 +537,7 @@ def composed(
     return summary
 
 
-def compared(comparison: VarianceComparison) -> Summary:
+def summarise_comparison(comparison: VarianceComparison) -> Summary:
     """Compose the tables of a comparison of variance estimators."""
     tables = comparison.shown_tables()
     sections = [
@@ -172,7 +545,7 @@ def compared(comparison: VarianceComparison) -> Summary:
         for table in tables
     ]
     notes = _comparison_notes(comparison, len(comparison.labels) - len(tables))
-    return composed(sections, "Variance estimators", notes)
+    return compose(sections, "Variance estimators", notes)
 
 
 def _comparison_section(
@@ -200,7 +573,7 @@ def _comparison_notes(comparison: VarianceComparison, n_hidden: int) -> list[str
     return notes
 
 
-def checked(check: NormalityCheck) -> Summary:
+def summarise_normality(check: NormalityCheck) -> Summary:
     """Compose the table of a check of normality."""
     frame = check.frame.iloc[shown_rows(check.frame.index)]
     cells = frame[["skew", "kurtosis", "largest_share", "zeta_ratio"]].map(number_text)
@@ -218,10 +591,10 @@ def checked(check: NormalityCheck) -> Summary:
         "largest: the largest share of the variance that one unit has.",
         *(f"{verdict}: {meaning}" for verdict, meaning in check.verdicts.items()),
     ]
-    return composed([section], "Normality of the estimates", notes)
+    return compose([section], "Normality of the estimates", notes)
 
 
-def resampled(found: Bootstrap, alpha: float) -> Summary:
+def summarise_bootstrap(found: Bootstrap, alpha: float) -> Summary:
     """Compose the table of a bootstrap."""
     whole = found.summary_frame(alpha)
     frame = whole.iloc[shown_rows(whole.index)]
@@ -244,18 +617,20 @@ def resampled(found: Bootstrap, alpha: float) -> Summary:
     recipe = found.results.recipe
     if recipe is not None and recipe.centre is not None:
         notes.append(
-            "Fitted again were the learners that standard errors come from; their "
-            "estimates were moved as far as those of the fit."
+            "The learners behind the standard errors were fitted again; their "
+            "estimates were shifted as those of the fit were."
         )
     needed = repetitions_needed(alpha)
     if needed > found.R:
         notes.append(
             f"Percentiles at {1 - alpha:g} need {needed:,} resampled data sets."
         )
-    return composed([section], "Bootstrap", notes)
+    return compose([section], "Bootstrap", notes)
 
 
-def _header(results: EnsembleResults) -> tuple[list[tuple[str, str]], ...]:
+def _header(
+    results: EstimateTable, scores: dict[str, float]
+) -> tuple[list[tuple[str, str]], ...]:
     info, design = results.info, results.design
     kind = "V (with replacement)" if results.replace else "U (without replacement)"
     learners = f"{results.B:,} (all)" if design.complete else f"{results.B:,}"
@@ -280,7 +655,6 @@ def _header(results: EnsembleResults) -> tuple[list[tuple[str, str]], ...]:
             percent_text(results.estimates.relative_mc_error.max()),
         ),
     ]
-    scores = {} if results.scores is None else results.scores.table
     right.extend((f"{name}:", number_text(value)) for name, value in scores.items())
     if design.name != "given" and not design.complete:
         right.append(("Seed:", str(design.seed)))
@@ -316,3 +690,134 @@ def _header_table(
     style["data_fmts"] = ["%s"] * 3
     names = [name.ljust(stub) for name, _ in left]
     return SimpleTable(data, None, names, title=title, txt_fmt=style)
+
+
+KINDS = {
+    "sample": "for these rows as they are",
+    "population": "for the population that these rows were drawn from",
+}
+"""What each kind of standard error is about."""
+
+
+VAGUE = 0.25
+"""Monte Carlo error of a standard error from which it is too large on average: a
+variance that noise may have made negative is replaced by a positive one."""
+
+
+HALF = ": for averages half of what it is for predictions."
+
+
+def summarise_averages(averages: Averages, alpha: float) -> Summary:
+    """Compose the table of averages."""
+    frame = averages.summary_frame(alpha)
+    notes = [
+        f"Averages over {averages.rows}; standard errors {KINDS[averages.se]} "
+        f"(se={averages.se!r}).",
+        *_learner_notes(averages, HALF),
+    ]
+    if "step" in frame:
+        notes += _slope_notes(frame)
+    tested = averages.tests_zero
+    others = [constant_note(averages.constant)]
+    if tested:
+        others.append(untested_note(frame, averages.texts))
+    if averages.support is not None and "to" in frame:
+        others.append(margin_note(frame, averages.texts, alpha))
+    notes += [note for note in others if note is not None]
+    notes += averages.notes
+    texts = averages.texts
+    section = averages_section("", frame.set_axis(texts), alpha, tested=tested)
+    return compose([section], averages.what.capitalize(), notes)
+
+
+def _slope_notes(frame: pd.DataFrame) -> list[str]:
+    """Say what slopes are, and which rows of their table are none."""
+    notes = []
+    if frame["to"].isna().any():
+        notes.append(
+            "Slopes: differences between predictions at two observed values of the "
+            "predictor, at least the step apart, divided by their distance."
+        )
+    if (frame["to"].notna() & frame["step"].notna()).any():
+        notes.append(
+            "A predictor with two values moves from one to the other, and the change "
+            "is divided by their distance."
+        )
+    if frame["step"].isna().any():
+        notes.append("Factors have contrasts between two levels in place of slopes.")
+    return notes
+
+
+def summarise_curve(curve: Curve, alpha: float) -> Summary:
+    """Compose the table of a curve."""
+    notes = [
+        f"{curve.rows}; standard errors {KINDS[curve.se]} (se={curve.se!r}).",
+        *_learner_notes(curve, HALF),
+    ]
+    frame = curve.summary_frame(alpha).drop(columns=list(curve.variables))
+    texts = [", ".join(map(setting_text, row)) for row in curve.grid.to_numpy(object)]
+    outputs = len(texts) // curve.n_points
+    if outputs > 1:
+        classes = frame.index.get_level_values("class")
+        texts = [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
+    name = ", ".join(map(str, curve.variables))
+    tested = curve.tests_zero
+    untested = untested_note(frame, texts) if tested else None
+    notes += [] if untested is None else [untested]
+    notes += curve.notes
+    section = averages_section(name, frame.set_axis(texts), alpha, tested=tested)
+    return compose([section], curve.title, notes)
+
+
+def summarise_transformed(made: Transformed, alpha: float) -> Summary:
+    """Compose the table of functions of estimates."""
+    notes = ["Standard errors by the delta method.", *_learner_notes(made)]
+    bent = made.bend[made.bend > BENT]
+    if bent.size:
+        notes.append(
+            f"{bent.size} function(s) depart from a line by up to "
+            f"{percent_text(float(bent.max()))} of its change within one standard "
+            "error: the delta method may not hold there."
+        )
+    frame = made.summary_frame(alpha)
+    untested = untested_note(frame, label_texts(frame.index))
+    notes += [] if untested is None else [untested]
+    title = "Functions of estimates"
+    return compose([averages_section("", frame, alpha)], title, notes)
+
+
+def _advice(results: EstimateTable) -> str:
+    """Advise a number of learners, as far as there are enough to forecast one."""
+    if results.estimates.bounded.any():
+        return f"Grow {many_more(results.B)}; the table then says how many are needed."
+    needed = float(results.tolerance.needed(results.estimates).max())
+    return (
+        f"About {stopping.about(needed)} learners are needed to know them to "
+        f"{results.tolerance.tol:.0%}."
+    )
+
+
+def _learner_notes(results: EstimateTable, about: str = ".") -> list[str]:
+    """Say what the numbers rest on."""
+    worst = float(results.estimates.relative_mc_error.max())
+    error = percent_text(worst)
+    label = ESTIMATORS[results.variance].label
+    notes = [
+        f"{results.B:,} learners of {results.k:,} {results.info.units}; variance: "
+        f"{label}; Monte Carlo error of the standard errors: {error} at most."
+    ]
+    if worst > VAGUE and results.estimates.scaled.df is None:
+        notes.append(
+            "Standard errors this imprecise are too large on average. "
+            f"{_advice(results)}"
+        )
+    orders = results.orders
+    if orders is not None and ESTIMATORS[results.variance].beyond:
+        notes.append(
+            f"The sampling variance is the jackknife's over 1 + rho, rho = "
+            f"{orders.rho:.2f} (standard error {orders.error:.2f}){about}"
+        )
+    if len(results.labels) > MAX_ROWS:
+        hidden = len(results.labels) - MAX_ROWS
+        notes.append(f"{hidden:,} rows are not shown; `frame` holds all.")
+    return notes

@@ -15,9 +15,9 @@ from vstatkit.ensemble.bias_reduction import TARGETS
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.registry import KERNELS
-from vstatkit.results.drawing import PLOTS
+from vstatkit.plots.registry import PLOTS
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.observations import METHODS
+from vstatkit.results.prediction_results import METHODS
 from vstatkit.sampling.registry import DESIGNS
 from vstatkit.shell.files import STDIN
 from vstatkit.shell.letters import check_encoding

@@ -12,12 +12,12 @@ import pandas as pd
 from statsmodels.iolib.table import SimpleTable
 
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.sections import (
+from vstatkit.results.summary import (
+    EnsembleSummary,
     Section,
     components_section,
     normality_section,
 )
-from vstatkit.results.summary import EnsembleSummary
 from vstatkit.shell.words import note_in_shell_words
 from vstatkit.storage.archive import write_text_whole, write_whole
 

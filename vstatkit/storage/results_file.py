@@ -42,10 +42,10 @@ from vstatkit.packing import (
     unpack_frame,
     unpack_index,
 )
-from vstatkit.results.beyond import with_typical
-from vstatkit.results.contrast_results import as_contrast
 from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
+from vstatkit.results.reference_rows import with_typical
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
@@ -125,12 +125,20 @@ def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> Spread:
     return Spread(cast("StoredTreeKernel", kernel), trees, least)
 
 
-FORMAT = 8
+FORMAT = 9
 """Version of the file layout; 2 had nothing beyond the first order, 3 no levels, 4 no
 out-of-bag errors of single observations, and no stages of learners, 5 no names of
 weights and groups, 6 no other learners that estimates come from, 7 no coding of
 factors that treats all levels alike, no tails, no effective number of observations and
-no notes on the data."""
+no notes on the data, 8 no type of the table."""
+
+TABLES: dict[str, type[EstimateTable]] = {
+    kind.__name__: kind for kind in (EnsembleResults, ContrastResults, EstimateTable)
+}
+"""Kinds of tables that can be saved, by the name that files have for them."""
+
+ORDERS_FORMAT = 8
+"""Layout from which on corrections beyond the first order are complete."""
 
 CENTRE = "centre_"
 """What the names of the arrays of these other learners begin with."""
@@ -138,7 +146,7 @@ CENTRE = "centre_"
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
 
-def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
+def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
     """Save results to a file that `load` reads.
 
     Learners are saved where they are trees or coefficients, with the columns
@@ -146,6 +154,12 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
     killed or out of space, an old file of the same name stays as it was.
     """
     check_directory(path)
+    if type(results) not in TABLES.values():
+        raise ValueError(
+            f"{type(results).__name__} cannot be saved: files have no place for its "
+            "settings. Save `results`, its estimates with their covariance, or the "
+            "table by `frame.to_csv(...)`."
+        )
     if results.points is not None:
         raise ValueError(
             "standard errors for a population rest on the rows that were averaged, "
@@ -153,8 +167,9 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
             "or the results that were averaged."
         )
     arrays: Arrays = {"values": results.values}
-    if results.null is not None:
-        arrays["null"] = np.asarray(results.null, dtype=np.float64)
+    if isinstance(results, ContrastResults):
+        null = np.broadcast_to(results.null, results.values.shape[1:])
+        arrays["null"] = np.array(null, dtype=np.float64)
     if results.limit is not None:
         arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
     if results.support is not None:
@@ -165,25 +180,35 @@ def save_results(results: EnsembleResults, path: str | PathLike[str]) -> None:
         # Files hold no infinite numbers: where there is no end it is missing.
         ends = [np.where(np.isinf(end), np.nan, end) for end in (tails.low, tails.high)]
         arrays["tails"] = _rows(tails.error, tails.skew, *ends)
-    if isinstance(results.reference, np.ndarray):  # frames belong to trees in R
-        arrays["reference"] = results.reference
     if results.orders is not None:
         arrays["orders"] = np.array(dataclasses.astuple(results.orders))
-    predictor = _pack_predictor(kept_predictor(results), arrays)
     document = {
         "format": FORMAT,
+        "type": type(results).__name__,
         "variance": results.variance,
         "kind": results.kind.name,
         "labels": pack_index(results.labels),
         "units": pack_index(results.units),
         "info": _pack_info(results.info, arrays),
         "design": _pack_design(results.design, arrays),
+        **_pack_learners(results, arrays),
+    }
+    write_archive(path, document, arrays)
+
+
+def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
+    """Pack what a fit has besides its estimates; other tables have none of it."""
+    if not isinstance(results, EnsembleResults):
+        return dict.fromkeys(("effects", "scores", "predictor", "errors"))
+    if isinstance(results.reference, np.ndarray):  # frames belong to trees in R
+        arrays["reference"] = results.reference
+    predictor = _pack_predictor(kept_predictor(results), arrays)
+    return {
         "effects": _pack_effects(results.effect_values, arrays),
         "scores": _pack_scores(results.scores, arrays),
         "predictor": predictor,
         "errors": None if predictor is None else pack_errors(results, arrays),
     }
-    write_archive(path, document, arrays)
 
 
 def _rows(*numbers: Any) -> Floats:
@@ -297,7 +322,7 @@ def _warn_left_out(reason: str) -> None:
         f"saved without the learners: {reason} All estimates are kept; the loaded "
         "results cannot predict new data.",
         VstatkitWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
 
 
@@ -397,12 +422,12 @@ OLDEST = 2
 """Oldest file layout that is read."""
 
 FIELDS = (
-    *("format", "variance", "kind", "labels", "units", "info", "design"),
+    *("format", "type", "variance", "kind", "labels", "units", "info", "design"),
     *("effects", "scores", "predictor", "errors"),
 )
 
 
-def load(path: str | PathLike[str]) -> EnsembleResults:
+def load(path: str | PathLike[str]) -> Any:
     """Load results that were saved with `EnsembleResults.save`.
 
     Parameters
@@ -414,7 +439,8 @@ def load(path: str | PathLike[str]) -> EnsembleResults:
 
     Returns
     -------
-    EnsembleResults
+    EnsembleResults, ContrastResults or EstimateTable
+        The kind of table that was saved.
 
     Raises
     ------
@@ -443,12 +469,12 @@ def known_arrays() -> tuple[str, ...]:
     return (*ARRAYS, *learners, *(CENTRE + name for name in STAGED_CODEC.arrays))
 
 
-def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
+def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
     version = take(document, "format", int)
     readable = f"it has layout {version}; this version reads {OLDEST} to {FORMAT}."
     check(OLDEST <= version <= FORMAT, readable)
     if version < FORMAT:
-        _bring_up_to_date(document)
+        _bring_up_to_date(document, arrays)
     only(document, FIELDS, "the document")
     values = take_floats(arrays, "values", 2)
     B, m = values.shape
@@ -458,8 +484,8 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     # Earlier versions saved estimates for any k, so k is not checked here.
     settled = resolved(variance, design, KernelKind.SMOOTH)
     check(settled == variance, "its variance is not settled.")
-    null = take_floats(arrays, "null", 1) if "null" in arrays else None
-    check(null is None or len(null) == m, "tests and estimates differ in number.")
+    kind = take(document, "type", str)
+    check(kind in TABLES, f"there is no kind {kind!r} of tables.")
     info = _unpack_info(document["info"], arrays)
     biases = () if info.aim is None else info.aim.bias
     check(len(biases) in (0, m), "biases and estimates differ in number.")
@@ -470,7 +496,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
     # Files of layout 7 hold no more of probabilities than the ends of their range.
     ends = arrays.get("support", np.empty((0, 0)))
     older = "tails" not in arrays and ends.shape[:1] != (4,)
-    made = EnsembleResults(
+    results = EnsembleResults(
         design=design,
         values=values,
         labels=unpack_index(document["labels"], m),
@@ -480,26 +506,37 @@ def _unpack_results(document: Any, arrays: Arrays) -> EnsembleResults:
         effect_values=_unpack_effects(document["effects"], arrays, B),
         predictor=predictor,
         scores=_unpack_scores(document["scores"], arrays, info.nobs),
-        null=null,
+        null=_unpack_null(arrays, m) if kind == ContrastResults.__name__ else 0.0,
         limit=_unpack_limit(arrays, m),
         kind=_unpack_kind(document),
         reference=_unpack_reference(arrays, predictor),
-        orders=_unpack_orders(arrays, earlier=version < FORMAT),
+        orders=_unpack_orders(arrays, earlier=version < ORDERS_FORMAT),
         support=_unpack_support(arrays, m, info, predictor, design.n),
         tails=_unpack_tails(arrays, m),
         errors=unpack_errors(document["errors"], arrays, design.n, predictor),
     )
-    check(not arrays, f"nobody reads the array {next(iter(arrays), '')!r}.")
+    check(not arrays, f"the array {next(iter(arrays), '')!r} is not known.")
     if older and predictor is not None and not info.coefficients:
         tails = prediction_tails(predictor.kernel)
-        made = with_typical(dataclasses.replace(made, tails=tails))
-    return made if null is None else as_contrast(made)
+        results = with_typical(dataclasses.replace(results, tails=tails))
+    if kind == EnsembleResults.__name__:
+        return results
+    return derive_table(results, TABLES[kind])
 
 
-def _bring_up_to_date(document: Any) -> None:
+def _unpack_null(arrays: Arrays, m: int) -> Floats:
+    """Take the hypothesised values of tests."""
+    null = take_floats(arrays, "null", 1)
+    check(len(null) == m, "tests and estimates differ in number.")
+    return null
+
+
+def _bring_up_to_date(document: Any, arrays: Arrays) -> None:
     """Fill in what older layouts did not say."""
     document.setdefault("kind", KernelKind.UNKNOWN.name)
     document.setdefault("errors", None)
+    tested = "null" in arrays
+    document.setdefault("type", "ContrastResults" if tested else "EnsembleResults")
     info = take(document, "info", dict)
     for name in ("aim", "weights", "groups"):
         info.setdefault(name, None)

@@ -1,0 +1,1 @@
+"""Ensembles and tables of other packages."""

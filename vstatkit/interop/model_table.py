@@ -1,0 +1,237 @@
+"""Several models in one table, whatever package fitted them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.iolib.summary import Summary
+
+from vstatkit.options import check_alpha
+from vstatkit.results.model_column import (
+    NUMBERS,
+    OBSERVATIONS,
+    R_SQUARED,
+    Column,
+    TabularModel,
+)
+from vstatkit.results.summary import Section, compose
+from vstatkit.results.summary_notes import number_text
+
+
+def table(
+    models: Any,
+    *more: Any,
+    names: Sequence[str] | None = None,
+    alpha: float | None = None,
+    stars: bool = False,
+    title: str = "Models side by side",
+) -> "Summary":
+    """Put several models into one table: text, HTML, LaTeX or CSV.
+
+    Parameters
+    ----------
+    models : results, a sequence of them, or a dict of them by their headings
+        Results of `fit` and `statistic` (shown by their effects, where they have
+        some), what they answer (`avg_slopes()`, `avg_effects()`, curves, functions of
+        estimates, `importance()`), and results of statsmodels or others that have
+        `params`, `bse`, `pvalues` and `conf_int`.
+    *more : results
+        Further models, one by one.
+    names : sequence of str, optional
+        Headings, one for each model.
+    alpha : float, optional
+        Show intervals of this level instead of standard errors.
+    stars : bool
+        Whether p-values below 0.1, 0.05 and 0.01 are marked.
+    title : str
+        Title of the table.
+
+    Returns
+    -------
+    Summary
+        Prints; `as_html()`, `as_latex()` and `as_csv()` give other formats.
+
+    Notes
+    -----
+    Terms stand in one line where they have the same name. An effect is named with its
+    ends, `bmi: 21 → 32.3`, since it is no slope; `avg_slopes()` has slopes, which can
+    be compared with the coefficients of a linear regression.
+
+    Examples
+    --------
+    >>> import statsmodels.formula.api as smf
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(200, rng=1)
+    >>> line = smf.ols("y ~ x1 + x4", data).fit()
+    >>> forest = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+    >>> text = str(vs.table([line, forest.avg_slopes()]))
+    >>> [word in text for word in ("Intercept", "x4", "OLS", "average slopes")]
+    [True, True, True, True]
+    """
+    if isinstance(models, Mapping) and not more:
+        names = list(models) if names is None else names
+        models = list(models.values())
+    many = [*models] if isinstance(models, Sequence) else [models]
+    many += more
+    return compose_table(many, names=names, alpha=alpha, stars=stars, title=title)
+
+
+def column_of(model: Any, alpha: float = 0.05) -> Column:
+    """Make a column of a model of this package, or of one like statsmodels'."""
+    if isinstance(model, TabularModel):
+        return model._column(alpha)
+    return foreign_column(model, alpha)
+
+
+def foreign_column(model: Any, alpha: float = 0.05) -> Column:
+    """Make a column of results of another package that look like statsmodels'."""
+    needed = ("params", "bse", "pvalues")
+    missing = [name for name in needed if not hasattr(model, name)]
+    if missing:
+        raise TypeError(
+            "a table takes results of vstatkit, or of statsmodels and the like, which "
+            f"have {', '.join(needed)}; {type(model).__name__} has no "
+            f"{', '.join(missing)}."
+        )
+    params = pd.Series(model.params)
+    bse = np.asarray(model.bse, dtype=float)
+    bounds = np.asarray(model.conf_int(alpha), dtype=float)
+    tested = np.where(bse == 0, np.nan, bse)
+    columns = [params, bse, params / tested, model.pvalues, bounds[:, 0], bounds[:, 1]]
+    frame = pd.DataFrame(
+        {name: np.asarray(one) for name, one in zip(NUMBERS, columns, strict=True)},
+        [str(name) for name in params.index],
+    )
+    stats: dict[str, Any] = {}
+    if hasattr(model, "nobs"):
+        stats[OBSERVATIONS] = int(model.nobs)
+    if np.isfinite(getattr(model, "rsquared", np.nan)):
+        stats[R_SQUARED] = float(model.rsquared)
+    inner = getattr(model, "model", None)
+    response = str(getattr(inner, "endog_names", "y"))
+    kind = type(model if inner is None else inner).__name__
+    return Column(response, kind, frame, stats)
+
+
+STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
+"""Marks of p-values, as in statsmodels' `summary_col`."""
+
+
+def compose_table(
+    models: list[Any],
+    *,
+    names: Sequence[str] | None,
+    alpha: float | None,
+    stars: bool,
+    title: str,
+) -> Summary:
+    """Compose the table of several models; see `vstatkit.table`."""
+    if not models:
+        raise ValueError("`models` must hold at least one model; got none.")
+    level = 0.05 if alpha is None else alpha
+    check_alpha(level)
+    columns = [column_of(model, level) for model in models]
+    headings = _headings(columns, names)
+    terms, stats = _terms(columns, alpha, stars=stars), _stats(columns)
+    responses = [one.response for one in columns]
+    top, bottom = _aligned((headings, terms), (responses, stats))
+    sections = [Section("", *part) for part in (top, bottom) if len(part[1])]
+    return compose(sections, title, _notes(columns, headings, alpha, stars=stars))
+
+
+def _aligned(
+    *parts: tuple[list[str], pd.DataFrame],
+) -> list[tuple[list[str], pd.DataFrame]]:
+    """Give all parts of a table columns of the same widths."""
+    stub = max(len(name) for _, frame in parts for name in frame.index)
+    widths = [
+        max(len(text) for headers, frame in parts for text in [headers[j], *frame[j]])
+        for j in range(len(parts[0][0]))
+    ]
+    return [
+        (
+            [text.rjust(width) for text, width in zip(headers, widths, strict=True)],
+            frame.set_axis([name.ljust(stub) for name in frame.index]),
+        )
+        for headers, frame in parts
+    ]
+
+
+def _headings(columns: list[Column], names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        return [f"({j}) {one.kind}" for j, one in enumerate(columns, start=1)]
+    if isinstance(names, str) or len(names) != len(columns):
+        raise ValueError(
+            f"`names` must be a list with a name for each of the {len(columns)} "
+            f"models; got {names!r}."
+        )
+    return [str(name) for name in names]
+
+
+def _terms(columns: list[Column], alpha: float | None, *, stars: bool) -> pd.DataFrame:
+    """Two lines for every term: the estimate, and below how well it is known."""
+    order = list(dict.fromkeys(term for one in columns for term in one.frame.index))
+    rows: dict[str, list[str]] = {}
+    for term in order:
+        cells = [_cells(one, term, alpha, stars=stars) for one in columns]
+        rows[term] = [top for top, _ in cells]
+        rows[f"{term}\0"] = [below for _, below in cells]
+    frame = pd.DataFrame.from_dict(rows, orient="index")
+    return frame.set_axis(["" if name.endswith("\0") else name for name in rows])
+
+
+def _cells(
+    column: Column, term: str, alpha: float | None, *, stars: bool
+) -> tuple[str, str]:
+    if term not in column.frame.index:
+        return "", ""
+    row = dict(zip(NUMBERS, column.frame.loc[term].to_numpy(), strict=True))
+    mark = ""
+    if stars:
+        mark = next((text for p, text in STARS if row["p_value"] < p), "")
+    below = _uncertainty(row, alpha)
+    if column.own_test:
+        below += f" p{_chance_text(row['p_value'])}"
+    return number_text(row["estimate"]) + mark, below
+
+
+def _uncertainty(row: dict[str, float], alpha: float | None) -> str:
+    """Write a standard error or an interval; nothing if it is not known."""
+    if np.isnan(row["std_error"]):
+        return ""
+    if alpha is None:
+        return f"({number_text(row['std_error'])})"
+    return f"[{number_text(row['ci_lower'])}, {number_text(row['ci_upper'])}]"
+
+
+def _chance_text(chance: float) -> str:
+    return "<0.001" if chance < 0.001 else f"={chance:.3f}"
+
+
+def _stats(columns: list[Column]) -> pd.DataFrame:
+    names = list(dict.fromkeys(name for one in columns for name in one.stats))
+    cells = [[_stat(one.stats.get(name)) for one in columns] for name in names]
+    return pd.DataFrame(cells, index=names, columns=range(len(columns)))
+
+
+def _stat(value: float | int | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else number_text(float(value))
+
+
+def _notes(
+    columns: list[Column], headings: list[str], alpha: float | None, *, stars: bool
+) -> list[str]:
+    below = "standard errors" if alpha is None else f"{1 - alpha:.4g} intervals"
+    notes = [f"In brackets: {below}. OOB scores are out of bag."]
+    notes += [
+        f"{heading}: {one.note}."
+        for heading, one in zip(headings, columns, strict=True)
+        if one.note
+    ]
+    if stars:
+        marks = ", ".join(f"{text} p<{p:g}" for p, text in reversed(STARS))
+        notes.append(f"{marks}.")
+    return notes

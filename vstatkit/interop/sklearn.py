@@ -1,0 +1,499 @@
+"""Fitted forests and bagging ensembles of scikit-learn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from vstatkit._typing import Floats, Ints
+from vstatkit.ensemble.oob_scores import Scores, score
+from vstatkit.ensemble.prediction import Predictor, feature_array
+from vstatkit.ensemble.query import Query, build_query, effect_values
+from vstatkit.forest.base import Forest, check_response
+from vstatkit.formula.parse import ParsedFormula, parsed_table, response_name
+from vstatkit.inference.intervals import Tails, prediction_support
+from vstatkit.inference.stopping import robust_share
+from vstatkit.interop.arrays import from_arrays
+from vstatkit.kernels.base import (
+    Evaluation,
+    KernelKind,
+    class_columns,
+    output_columns,
+)
+from vstatkit.kernels.tree import response_bounds
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.learners import predictor_of
+from vstatkit.results.marginal_effects import column_names
+from vstatkit.variance.hoeffding import reference_rows
+
+N_TREES = 10
+"""Trees that are compared: each has a subsample of its own."""
+
+
+MEANS = ("squared_error", "friedman_mse", "poisson", "gini", "entropy", "log_loss")
+"""Criteria whose trees keep means or shares; `absolute_error` keeps medians."""
+
+
+MISPLACED = 1e-3
+"""Share of rows that may be in other leaves: features may have been rounded."""
+
+
+ROUNDING = 1e-6
+"""Difference of means that rounded responses may have, relative to their range."""
+
+
+SINGLE = 1e-7
+"""The same relative to their size: the precision of single numbers."""
+
+
+def check_training_data(
+    forest: Any,
+    learners: Sequence[tuple[Any, Ints]],
+    counts: Ints,
+    X: Floats,
+    y: Floats,
+    *,
+    n_classes: int | None,
+) -> None:
+    """Refuse data that the trees of a forest were not fitted to.
+
+    Parameters
+    ----------
+    forest : estimator
+        A fitted ensemble; only scikit-learn's own are looked at, as others may train
+        their trees in ways of their own.
+    learners : sequence of (estimator, features)
+        Its learners, each with the columns it uses.
+    counts : ndarray of shape (B, n)
+        Times each observation occurs in each subsample.
+    X : ndarray of shape (n, p)
+        Features.
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    n_classes : int or None
+        None for regression.
+    """
+    if not all(_is_plain(one) for one in (forest, *(tree for tree, _ in learners))):
+        return
+    chosen = list(zip(learners, counts, strict=True))[:N_TREES]
+    if _has_plain_weights(forest, learners, counts):
+        for b, ((tree, _), drawn) in enumerate(chosen):
+            if not _has_root(tree, drawn, y, n_classes):
+                kept = (
+                    "another mean" if n_classes is None else "other shares of classes"
+                )
+                raise _refusal(forest, f"the rows drawn for tree {b} have {kept}")
+    for b, ((tree, features), drawn) in enumerate(chosen):
+        if not _has_leaves(tree, drawn, X[:, features]):
+            raise _refusal(forest, f"the rows drawn for tree {b} reach other leaves")
+
+
+def _refusal(forest: Any, what: str) -> ValueError:
+    return ValueError(
+        f"`X` and `y` must be the {type(forest).__name__}'s training data, in the "
+        f"order of the fit; in those given, {what} than in the fit. Give the X and y "
+        "that `fit` had, with the same rows in the same order, or fit again."
+    )
+
+
+def _is_plain(one: Any) -> bool:
+    """Whether an ensemble, or a tree, is one of scikit-learn's own."""
+    return type(one).__module__.split(".")[0] == "sklearn"
+
+
+def _has_plain_weights(
+    forest: Any, learners: Sequence[tuple[Any, Ints]], counts: Ints
+) -> bool:
+    """Whether roots hold plain means: weights are counts, and classes have none."""
+    if getattr(forest, "class_weight", None) is not None:
+        return False
+    return all(
+        hasattr(tree, "tree_")
+        and tree.criterion in MEANS
+        and getattr(tree, "class_weight", None) is None
+        and np.isclose(tree.tree_.weighted_n_node_samples[0], drawn.sum(), rtol=1e-9)
+        for (tree, _), drawn in zip(learners, counts, strict=True)
+    )
+
+
+def _has_root(tree: Any, drawn: Ints, y: Floats, n_classes: int | None) -> bool:
+    """Compare the root with the mean, or the shares, of the rows drawn."""
+    root = tree.tree_.value[0]
+    if len(root) != 1:
+        return True  # several responses: refused elsewhere
+    if n_classes is None:
+        scale = ROUNDING * np.ptp(y) + SINGLE * np.abs(y).max()
+        return bool(abs(root[0, 0] - np.average(y, weights=drawn)) <= scale)
+    given = np.bincount(y.astype(np.int64), weights=drawn, minlength=n_classes)
+    kept = np.zeros(n_classes)
+    kept[tree.classes_.astype(np.int64)] = root[0] / root[0].sum()
+    return bool(np.abs(kept - given / drawn.sum()).max() <= ROUNDING)
+
+
+def _has_leaves(tree: Any, drawn: Ints, X: Floats) -> bool:
+    """Compare the rows of each leaf with those that arrive there."""
+    if not hasattr(tree, "tree_"):
+        return True
+    nodes = tree.tree_
+    size = nodes.n_node_samples
+    # Rows are counted once where the tree has their counts as weights. Rows of weight
+    # zero are not counted: which ones these are is not known here.
+    seen = np.minimum(drawn, 1) if size[0] == np.count_nonzero(drawn) else drawn
+    if size[0] != seen.sum():
+        return True
+    inside = np.flatnonzero(seen)
+    leaves = tree.apply(X[inside])
+    found = np.bincount(leaves, weights=seen[inside], minlength=nodes.node_count)
+    kept = np.where(nodes.children_left < 0, size, 0)
+    return bool(np.abs(found - kept).sum() / 2 <= MISPLACED * size[0])
+
+
+@dataclass(frozen=True)
+class AdoptedKernel:
+    """Learners fitted elsewhere, which predict but are not fitted again.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+        Training data.
+    n_classes : int or None
+        None for regression.
+    """
+
+    X: Floats
+    n_classes: int | None
+
+    coefficients: ClassVar[bool] = False
+
+    @property
+    def n_outputs(self) -> int:
+        """One, or a column for each of more than two classes."""
+        return output_columns(self.n_classes)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the design matrix."""
+        return int(self.X.shape[1])
+
+    def predict(self, learner: tuple[Any, Ints], X: Floats) -> Floats:
+        """Predict means, or class probabilities, from a learner's own features."""
+        estimator, features = learner
+        rows = X[:, features]
+        if self.n_classes is None:
+            return np.asarray(estimator.predict(rows), dtype=np.float64)[:, None]
+        share = estimator.predict_proba(rows)
+        return class_columns(share, estimator.classes_, self.n_classes)
+
+
+@dataclass(frozen=True)
+class AdoptedEnsemble:
+    """A scikit-learn ensemble, described as one of ours.
+
+    Attributes
+    ----------
+    kernel : AdoptedKernel
+        Predicts with the learners.
+    learners : list of (estimator, features)
+        Learners, each with the columns it uses.
+    counts : ndarray of shape (B, n)
+        Times each observation occurs in each subsample.
+    replace : bool
+        Whether the subsamples were drawn with replacement.
+    y : ndarray of shape (n,)
+        Response, or class codes.
+    classes : tuple or None
+        Class labels.
+    columns : tuple of str or None
+        Names of the features, if the ensemble was fitted to a data frame.
+    name : str
+        Name of the response.
+    """
+
+    kernel: AdoptedKernel
+    learners: list[tuple[Any, Ints]]
+    counts: Ints
+    replace: bool
+    y: Floats
+    classes: tuple[Any, ...] | None
+    columns: tuple[str, ...] | None
+    name: str
+
+    @property
+    def trees(self) -> bool:
+        """Whether all learners are trees."""
+        return all(hasattr(learner, "tree_") for learner, _ in self.learners)
+
+    @property
+    def kind(self) -> KernelKind:
+        """How the learners depend on their observations."""
+        return KernelKind.TREES if self.trees else KernelKind.UNKNOWN
+
+    @property
+    def limit(self) -> float | None:
+        """Largest standard deviation that a prediction can have, where it is known."""
+        if self.classes is not None:
+            return 0.5
+        # Leaves of trees average responses; other learners may leave their range.
+        return float(np.ptp(self.y)) / 2 if self.trees else None
+
+    @property
+    def tails(self) -> Tails | None:
+        """Tails of the predictions, in the range of the responses if all are trees."""
+        if self.classes is not None:
+            return None
+        return Tails(0.0, np.nan, *response_bounds(self.y)) if self.trees else Tails()
+
+    def scores(self) -> Scores:
+        """Score the out-of-bag predictions."""
+        n = self.y.size
+        total = np.zeros((n, self.kernel.n_outputs))
+        for learner, counts in zip(self.learners, self.counts, strict=True):
+            outside = np.flatnonzero(counts == 0)
+            if outside.size:
+                rows = self.kernel.X[outside]
+                total[outside] += self.kernel.predict(learner, rows)
+        times = (self.counts == 0).sum(axis=0).astype(np.float64)
+        times[times == 0] = np.nan
+        return score(self.y, total / times[:, None], self.kernel.n_classes)
+
+
+def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
+    """Read a fitted forest or bagging ensemble.
+
+    Subsamples come from the public `estimators_samples_`; they are never drawn
+    again from a seed, which would silently differ between versions.
+    """
+    _check_ensemble(forest)
+    kind = type(forest).__name__
+    names = getattr(forest, "feature_names_in_", None)
+    columns = None if names is None else tuple(str(name) for name in names)
+    rows = feature_array(X, columns)
+    samples: Sequence[Ints] = forest.estimators_samples_
+    n = len(rows)
+    drawn_from = 1 + max(int(drawn.max()) for drawn in samples)
+    # Rows that no learner drew are known to scikit-learn alone.
+    fitted = max(drawn_from, getattr(forest, "_n_samples", n))
+    if fitted != n:
+        raise ValueError(
+            f"`X` must be the {kind}'s training data; it has {n} rows, but the forest "
+            f"was fitted to {fitted}."
+        )
+    counts = np.stack([np.bincount(drawn, minlength=n) for drawn in samples])
+    if np.all(counts == 1):
+        raise ValueError(
+            f"every learner of this {kind} saw every row once, so subsampling says "
+            "nothing about its variance. Refit with bootstrap=True or max_samples < n."
+        )
+    classes = tuple(forest.classes_) if is_classifier(forest) else None
+    if classes is not None and not hasattr(forest.estimators_[0], "predict_proba"):
+        raise ValueError(
+            f"the learners of this {kind} give no class probabilities (they have no "
+            "`predict_proba`). Refit with learners that do."
+        )
+    everything = np.arange(rows.shape[1])
+    features = getattr(forest, "estimators_features_", None)
+    adopted = AdoptedEnsemble(
+        kernel=AdoptedKernel(rows, None if classes is None else len(classes)),
+        learners=[
+            (one, everything if features is None else features[b])
+            for b, one in enumerate(forest.estimators_)
+        ],
+        counts=counts,
+        replace=bool(forest.bootstrap),
+        y=_response(y, n, None if classes is None else forest.classes_),
+        classes=classes,
+        columns=columns,
+        name=str(getattr(y, "name", None) or "y"),
+    )
+    check_training_data(
+        forest,
+        adopted.learners,
+        counts,
+        rows,
+        adopted.y,
+        n_classes=adopted.kernel.n_classes,
+    )
+    return adopted
+
+
+def _check_ensemble(forest: BaseEstimator) -> None:
+    """Refuse what is no fitted ensemble of learners on subsamples."""
+    kind = type(forest).__name__
+    if not hasattr(forest, "fit"):
+        raise TypeError(f"`forest` must be a scikit-learn ensemble; got {kind}.")
+    check_is_fitted(forest)
+    if hasattr(forest, "steps"):
+        raise TypeError(
+            f"`forest` must be the forest itself; got a {kind}. Give its last step and "
+            "what that step sees: from_sklearn(pipe[-1], pipe[:-1].transform(X), y)."
+        )
+    if not hasattr(forest, "estimators_samples_") or not hasattr(forest, "bootstrap"):
+        raise TypeError(
+            f"`forest` must be a random forest or a bagging ensemble, whose learners "
+            f"are fitted to subsamples; got {kind}."
+        )
+
+
+def _response(y: Any, n: int, classes: Any) -> Floats:
+    """Read the training response, or the codes of its classes."""
+    response = np.asarray(y)
+    if response.ndim != 1 or response.size != n:
+        raise ValueError(
+            f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
+        )
+    if classes is None:
+        numbers = np.asarray(response, dtype=np.float64)
+        if not np.isfinite(numbers).all():
+            raise ValueError("`y` must be finite, as in the fit; got infinity.")
+        return numbers
+    unknown = response[~np.isin(response, classes)]
+    if unknown.size:
+        raise ValueError(
+            f"`y` must have the classes of the fit, {', '.join(map(str, classes))}; "
+            f"got {str(unknown[0])!r}."
+        )
+    return np.searchsorted(classes, response).astype(np.float64)
+
+
+def from_sklearn(
+    forest: BaseEstimator,
+    X: Any,
+    y: Any,
+    at: Any = None,
+    *,
+    variance: str = "auto",
+    n_jobs: int | None = None,
+) -> EnsembleResults:
+    """Compute standard errors for a fitted scikit-learn forest or bagging ensemble.
+
+    Parameters
+    ----------
+    forest : RandomForest*, ExtraTrees* (with bootstrap=True) or Bagging*
+        Fitted to (X, y); its subsamples are read from `estimators_samples_`. Or a
+        `ForestRegressor` or `ForestClassifier`, whose `results_` these are.
+    X : array-like of shape (n, p)
+        Training data, in the order of the fit; others are refused where trees tell.
+    y : array-like of shape (n,)
+        Training response, for the out-of-bag scores, without missing values.
+    at : array-like of shape (q, p), optional
+        Query points; the typical row (medians) by default. Other points are predicted
+        by `get_prediction`.
+    variance : str
+        Variance estimator.
+    n_jobs : int, optional
+        Workers of later predictions.
+
+    Returns
+    -------
+    EnsembleResults
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> X, y = data.drop(columns="y"), data["y"]
+    >>> forest = RandomForestRegressor(200, max_samples=40, random_state=1).fit(X, y)
+    >>> vs.from_sklearn(forest, X, y, X.iloc[:2]).variance
+    'hoeffding'
+    >>> list(vs.from_sklearn(forest, X, y).effects.index)
+    ['x1', 'x2', 'x3', 'x4', 'x5']
+    """
+    if isinstance(forest, Forest):
+        return _own_results(forest, X, at, variance, n_jobs)
+    check_response(y, numeric=not hasattr(forest, "classes_"))
+    adopted = adopt(forest, X, y)
+    predictor = Predictor(
+        adopted.kernel,
+        adopted.learners,
+        None,
+        adopted.classes,
+        n_jobs,
+        adopted.columns,
+    )
+    units = X.index if isinstance(X, pd.DataFrame) else None
+    parsed = _parsed(adopted, predictor)
+    query = _query(parsed, predictor, at)
+    assert query.rows is not None  # learners predict
+    evaluation = Evaluation(
+        predictor.values(query.rows), adopted.learners, None
+    ).with_moves(len(query.labels))
+    results = from_arrays(
+        adopted.counts,
+        evaluation.values[:, : len(query.labels)],
+        replace=adopted.replace,
+        variance="bm",  # settled below, where there are learners to compare
+        labels=query.labels,
+        units=units,
+        name=type(forest).__name__,
+    )
+    info = changed(
+        results.info,
+        title="Forest Results",
+        response=response_name(parsed),
+        coefficients=False,
+        typical=parsed.typical,
+        ranges=parsed.coding.ranges(parsed.frame),
+        scale_share=1.0 if adopted.classes is not None else robust_share(adopted.y),
+    )
+    made = changed(
+        results,
+        info=info,
+        effect_values=effect_values(query, evaluation, adopted.classes),
+        predictor=predictor,
+        scores=adopted.scores(),
+        limit=adopted.limit,
+        kind=adopted.kind,
+        reference=reference_rows(adopted.kernel.X, 0, adopted.kernel.n_outputs),
+        support=prediction_support(adopted.kernel, results.design.n),
+        tails=adopted.tails,
+    )
+    return made.with_variance(variance)
+
+
+def _parsed(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
+    """Read the training data as a formula of all columns does."""
+    features = pd.DataFrame(adopted.kernel.X, columns=column_names(predictor))
+    return parsed_table(
+        features, adopted.y, response=adopted.name, classes=adopted.classes
+    )
+
+
+def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
+    """Find the query points, and the settings of the effects after them."""
+    kernel: Any = predictor.kernel
+    query = build_query(kernel, parsed, None)
+    if at is None or query.rows is None:
+        return query
+    rows, index = predictor.rows(at)
+    moves = query.rows[1:]  # after the typical row
+    return changed(
+        query, rows=np.concatenate([rows, moves]), labels=predictor.labels(index)
+    )
+
+
+def _own_results(
+    forest: Forest, X: Any, at: Any, variance: str, n_jobs: int | None
+) -> EnsembleResults:
+    """Give the results of a forest that has them, at other points if need be."""
+    if len(X) != forest.design_.n:
+        raise ValueError(
+            f"`X` must be the {type(forest).__name__}'s training data, of "
+            f"{forest.design_.n} rows; it has {len(X)}."
+        )
+    results = forest.results_
+    predictor = predictor_of(results)
+    if n_jobs is not None:
+        predictor = changed(predictor, n_jobs=n_jobs)
+        results = changed(results, predictor=predictor)
+    if at is not None:
+        rows, index = predictor.rows(at)
+        results = changed(
+            results, values=predictor.values(rows), labels=predictor.labels(index)
+        )
+    return results if variance == "auto" else results.with_variance(variance)

@@ -1,0 +1,54 @@
+"""Pictures of results; each function takes results and axes, and returns the axes.
+
+The functions are imported on demand, because they load matplotlib.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vstatkit.plots.marginal import (
+        plot_average_effects,
+        plot_partial_dependence,
+        plot_profile,
+    )
+    from vstatkit.plots.predictions import (
+        plot_convergence,
+        plot_effects,
+        plot_estimates,
+        plot_influence,
+        plot_prediction,
+    )
+    from vstatkit.plots.tests import plot_comparison, plot_misses, plot_quantiles
+
+__all__ = [
+    "plot_average_effects",
+    "plot_comparison",
+    "plot_convergence",
+    "plot_effects",
+    "plot_estimates",
+    "plot_influence",
+    "plot_misses",
+    "plot_partial_dependence",
+    "plot_prediction",
+    "plot_profile",
+    "plot_quantiles",
+]
+
+MODULES = ("marginal", "predictions", "tests")
+"""Modules that have the functions."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a picture from its module."""
+    if name in __all__:
+        for module in MODULES:
+            pictures = importlib.import_module(f"vstatkit.plots.{module}")
+            if hasattr(pictures, name):
+                return getattr(pictures, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the pictures too, before they are imported."""
+    return sorted({*globals(), *__all__})

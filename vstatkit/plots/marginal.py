@@ -1,0 +1,311 @@
+"""Pictures of averages, curves, functions of estimates and profiles."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from vstatkit.plots.predictions import outcome_text
+from vstatkit.plots.style import (
+    GREY,
+    Lines,
+    as_written,
+    draw_intervals,
+    draw_lines,
+    draw_rug,
+    ends,
+    legend_above,
+    names_on,
+    new_axes,
+    short,
+)
+from vstatkit.results.delta_method import Transformed
+from vstatkit.results.dependence_curves import (
+    Curve,
+    Profile,
+    profile_of,
+    profile_variables,
+)
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.labels import label_texts
+from vstatkit.results.learners import predictor_of
+from vstatkit.results.marginal_effects import Averages, predictor_names, there_are
+
+
+def plot_averages(
+    averages: Averages, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw averages with their intervals."""
+    frame = averages.summary_frame(alpha)
+    ax = new_axes(ax, len(frame))
+    labels = averages.texts
+    if "from" in frame:
+        moves = zip(labels, frame["from"], frame["to"], strict=True)
+        labels = [
+            text if b is None else f"{text}: {short(a)} → {short(b)}"
+            for text, a, b in moves
+        ]
+        ax.axvline(0, color=GREY, linewidth=1)
+    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
+    response = averages.info.response
+    what = averages.what.capitalize()
+    ax.set_xlabel(f"{what}, {response}, {1 - alpha:.0%} interval ({averages.se})")
+    return ax
+
+
+def plot_transformed(
+    made: Transformed, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw functions of estimates with their intervals."""
+    frame = made.summary_frame(alpha)
+    ax = new_axes(ax, len(frame))
+    labels = label_texts(frame.index)
+    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
+    ax.set_xlabel(f"Functions of estimates, {1 - alpha:.0%} interval")
+    return ax
+
+
+def plot_curve(curve: Curve, *, alpha: float = 0.05, ax: Axes | None = None) -> Axes:
+    """Draw a curve with intervals, band and rug; points for a factor.
+
+    Of several classes each has a curve, with its intervals alone.
+    """
+    ax = new_axes(ax)
+    points = len(curve.grid.drop_duplicates())
+    outputs = len(curve.grid) // points
+    names = (
+        ["mean"] if outputs == 1 else [str(label[-1]) for label in curve.params.index]
+    )
+    lines = Lines(
+        x=curve.grid.iloc[::outputs, 0].to_numpy(),
+        factor=curve.factors[0],
+        mean=curve.params.to_numpy().reshape(points, outputs),
+        each=ends(curve.conf_int(alpha), outputs),
+        band=ends(curve.conf_int(alpha, simultaneous=True), outputs),
+        names=tuple(names[:outputs]),
+        level=f"{1 - alpha:.0%}",
+    )
+    draw_lines(ax, lines)
+    if outputs > 1 or not lines.factor:
+        legend_above(ax)
+    if not lines.factor:
+        draw_rug(ax, curve.rug[0])
+    ax.set_xlabel(str(curve.variables[0]))
+    ax.set_ylabel(f"{curve.title}, {curve.info.response}")
+    return ax
+
+
+def plot_map(curve: Curve, *, axes: Any = None) -> Any:
+    """Draw a map of the estimate and one of its standard error."""
+    if len(curve.grid) > len(curve.grid.drop_duplicates()):
+        raise ValueError(
+            "a map shows one column of predictions; with several classes draw from "
+            "`frame`."
+        )
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(9.6, 4), layout="constrained")[1]
+    first, second = curve.variables
+    columns = [list(dict.fromkeys(curve.grid[name])) for name in curve.variables]
+    for ax, numbers, title in zip(
+        axes, (curve.params, curve.bse), (curve.title, "Standard error"), strict=True
+    ):
+        table = numbers.to_numpy().reshape(len(columns[0]), len(columns[1])).T
+        places = [
+            np.arange(len(values)) if factor else np.asarray(values, dtype=np.float64)
+            for values, factor in zip(columns, curve.factors, strict=True)
+        ]
+        drawn = ax.pcolormesh(*places, table, shading="nearest", cmap="viridis")
+        ax.figure.colorbar(drawn, ax=ax)
+        for factor, values, ticks in zip(
+            curve.factors, columns, (ax.set_xticks, ax.set_yticks), strict=True
+        ):
+            if factor:
+                ticks(np.arange(len(values)), [str(one) for one in values])
+        ax.set(xlabel=str(first), ylabel=str(second), title=title)
+        as_written(names_on(ax))
+    return axes
+
+
+def plot_partial_dependence(
+    results: EnsembleResults,
+    variable: str | Sequence[str] | None = None,
+    *,
+    alpha: float = 0.05,
+    ax: Any = None,
+    **options: Any,
+) -> Any:
+    """Draw the partial dependence on one predictor, or a map of it on two.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        Of learners that predict.
+    variable : str or sequence of str
+        One predictor, or two.
+    alpha : float
+        One minus the coverage of a curve's intervals and band.
+    ax : Axes or sequence of Axes, optional
+        Where to draw; two for a map.
+    **options
+        Of `partial_dependence`.
+    """
+    if variable is None:
+        names = predictor_names(predictor_of(results))
+        given = f", such as variable={names[0]!r}" if names else ""
+        raise ValueError(
+            "a partial dependence needs `variable`, the predictor that moves (or two "
+            f"of them){given}; {there_are(names)}"
+        )
+    return results.partial_dependence(variable, **options).plot(ax, alpha=alpha)
+
+
+def plot_average_effects(
+    results: EnsembleResults,
+    *,
+    alpha: float = 0.05,
+    ax: Axes | None = None,
+    **options: Any,
+) -> Axes:
+    """Draw the average effects; options are of `avg_effects`."""
+    return plot_averages(results.avg_effects(**options), alpha=alpha, ax=ax)
+
+
+MOST_PANELS = 12
+"""Most panels of one picture."""
+
+
+def plot_profile(
+    results: EnsembleResults,
+    variable: str | Sequence[str] | None = None,
+    *,
+    n_points: int = 40,
+    alpha: float = 0.05,
+    ax: Any = None,
+) -> Any:
+    """Draw predictions along one predictor, the others at typical values.
+
+    Numeric predictors have a curve between the smallest and the largest value that
+    was observed, and marks where the observations are; factors have a point for each
+    level, with its number of observations. Of several classes each has a curve, and
+    intervals of its colour here and there along it.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        Of learners that predict.
+    variable : str or sequence of str, optional
+        A predictor; several have a panel each. All of them by default.
+    n_points : int
+        Points on a curve; predictors of fewer values are drawn at these.
+    alpha : float
+        One minus the coverage: of each point (dark band), of all (light band).
+    ax : Axes or sequence of Axes, optional
+        Where to draw; one for each predictor.
+
+    Returns
+    -------
+    Axes, or ndarray of them where `variable` is no text
+    """
+    names = profile_variables(results, variable)
+    axes = _panels(names, ax)
+    for name, panel in zip(names, axes, strict=True):
+        _draw_profile(panel, results, name, n_points, alpha)
+        alone = ", others at typical values" if len(names) == 1 else ""
+        panel.set_xlabel(f"{name}{alone}")
+    axes[0].set_ylabel(outcome_text(results))
+    if len(names) > 1 and ax is None:
+        axes[0].figure.supxlabel("others at typical values", fontsize="medium")
+        _legend(axes)
+    else:
+        for panel in axes:
+            if len(panel.get_legend_handles_labels()[0]) > 1:
+                legend_above(panel)
+    return axes[0] if isinstance(variable, str) else axes
+
+
+def _panels(names: Sequence[str], ax: Any) -> Any:
+    """Take the axes given, or make a panel for each name."""
+    if ax is not None:
+        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if len(axes) != len(names):
+            raise ValueError(
+                f"`ax` must have axes for {len(names)} panels; got {len(axes)}."
+            )
+        return axes
+    if len(names) > MOST_PANELS:
+        raise ValueError(
+            f"there are {len(names)} predictors, and a picture has room for "
+            f"{MOST_PANELS}. Name some as `variable`."
+        )
+    if len(names) == 1:
+        return np.array([new_axes(None)], dtype=object)
+    columns = min(3, len(names))
+    rows = -(-len(names) // columns)
+    figure, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(3.2 * columns + 0.6, 2.9 * rows + 0.4),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for spare in axes.ravel()[len(names) :]:
+        figure.delaxes(spare)
+    for panel in axes.ravel()[: len(names)]:
+        panel.tick_params(labelleft=panel in axes[:, 0])
+    return axes.ravel()[: len(names)]
+
+
+def _legend(axes: Any) -> None:
+    """Name what is drawn once for all panels, by the one that has most to name."""
+    found = [panel.get_legend_handles_labels() for panel in axes]
+    handles, labels = max(found, key=lambda one: len(one[0]))
+    if len(handles) > 1:
+        legend = axes[0].figure.legend(
+            handles,
+            labels,
+            loc="outside upper left",
+            ncols=6,
+            frameon=False,
+            fontsize="small",
+        )
+        as_written(legend.get_texts())
+
+
+def _draw_profile(
+    ax: Axes,
+    results: EnsembleResults,
+    name: str,
+    n_points: int,
+    alpha: float,
+) -> None:
+    profile = profile_of(results, name, n_points)
+    prediction, count = profile.prediction, len(profile.x)
+    mean = prediction.predicted_mean.to_numpy().reshape(count, -1)
+    outputs = mean.shape[1]
+    band = None
+    if outputs == 1:
+        band = ends(prediction.conf_int(alpha, simultaneous=True), 1)
+    classes = results.predictor.classes if results.predictor is not None else None
+    lines = Lines(
+        x=_with_counts(profile) if profile.factor else profile.x,
+        factor=profile.factor,
+        mean=mean,
+        each=ends(prediction.conf_int(alpha), outputs),
+        band=band,
+        names=tuple(map(str, classes or ())) if outputs > 1 else ("mean",),
+        level=f"{1 - alpha:.0%}",
+    )
+    draw_lines(ax, lines)
+    if not profile.factor and profile.observed is not None:
+        draw_rug(ax, profile.observed)
+
+
+def _with_counts(profile: Profile) -> list[str]:
+    """Write levels, and how many observations each has."""
+    if profile.observed is None:
+        return [str(level) for level in profile.x]
+    times = profile.observed.value_counts()
+    return [f"{level}\nn = {times.get(level, 0):,}" for level in profile.x]

@@ -1,0 +1,335 @@
+"""Pictures of estimates, effects, predictions, class sets and biases."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy import stats
+
+from vstatkit._typing import DataLike, Floats
+from vstatkit.inference.estimates import estimate
+from vstatkit.options import check_alpha
+from vstatkit.plots.style import (
+    ACCENT,
+    BAND,
+    GREY,
+    POINT,
+    as_written,
+    clean,
+    draw_intervals,
+    legend_above,
+    names_on,
+    new_axes,
+    outcome_stroke,
+    short,
+)
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.estimate_table import EstimateTable
+from vstatkit.results.labels import label_texts
+from vstatkit.results.prediction_results import (
+    ClassSets,
+    PredictionResults,
+    members,
+)
+
+
+def plot_estimates(
+    results: EstimateTable, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw the estimates with their intervals."""
+    bounds = results.conf_int(alpha)
+    ax = new_axes(ax, len(bounds))
+    labels = label_texts(results.labels)
+    draw_intervals(ax, labels, results.params, bounds["lower"], bounds["upper"])
+    info = results.info
+    coefficients = info.coefficients and info.formula is not None
+    if coefficients:
+        ax.axvline(0, color=GREY, linewidth=1)
+    what = "Coefficient" if coefficients else info.response
+    ax.set_xlabel(f"{what}, {1 - alpha:.0%} confidence interval")
+    return ax
+
+
+def plot_effects(
+    results: EnsembleResults, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw the change of the estimate as each predictor moves."""
+    frame = results.effects_frame(alpha)
+    if frame is None:
+        raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
+    ax = new_axes(ax, len(frame))
+    labels = [
+        f"{label}: {short(start)} → {short(end)}"
+        for label, start, end in zip(
+            label_texts(frame.index), frame["from"], frame["to"], strict=True
+        )
+    ]
+    ax.axvline(0, color=GREY, linewidth=1)
+    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
+    several = isinstance(frame.index, pd.MultiIndex)
+    what = "probability" if several else results.info.response
+    ax.set_xlabel(f"Change in {what}, {1 - alpha:.0%} interval")
+    return ax
+
+
+def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
+    """Draw the influence values of the first estimate against normal quantiles."""
+    influence = results.influence().iloc[:, 0]
+    ax = new_axes(ax)
+    (theory, ordered), (slope, start, _) = stats.probplot(influence)
+    ax.plot(theory, ordered, "o", color=POINT, markersize=3.5, alpha=0.7)
+    ends = np.array([theory[0], theory[-1]])
+    ax.plot(ends, start + slope * ends, color=ACCENT, linewidth=1.5)
+    ax.set_xlabel("Normal quantile")
+    ax.set_ylabel(f"Influence on {label_texts(results.labels)[0]}")
+    clean(ax)
+    return ax
+
+
+def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
+    """Draw the first standard error against B, with its Monte Carlo error."""
+    sizes = _prefix_sizes(results)
+    looks = [
+        estimate(
+            results.design,
+            results.values[:size, :1],
+            results.variance,
+            orders=results.orders,
+        )
+        for size in sizes
+    ]
+    bse = np.array([look.bse[0] for look in looks])
+    error: Floats = bse * np.array([look.relative_mc_error[0] for look in looks])
+    ax = new_axes(ax)
+    lower = np.maximum(bse - error, 0)  # no standard error is below zero
+    ax.fill_between(sizes, lower, bse + error, color=BAND, alpha=0.5, linewidth=0)
+    ax.plot(sizes, bse, "o-", color=POINT, markersize=4)
+    ax.set_ylim(bottom=0)
+    ax.set_xscale("log")
+    shown = sizes[:: -max(1, len(sizes) // 6)]  # from the last one back
+    ax.set_xticks(shown, [f"{size:,}" for size in shown])
+    ax.minorticks_off()
+    ax.set_xlabel("Base learners B")
+    ax.set_ylabel(
+        f"Std err of {label_texts(results.labels)[0]} ± its Monte Carlo error"
+    )
+    clean(ax)
+    return ax
+
+
+def _prefix_sizes(results: EnsembleResults) -> list[int]:
+    if results.design.complete:
+        raise ValueError("a complete statistic has no Monte Carlo error to follow.")
+    start = min(results.B, max(50, results.B // 50))
+    wanted = np.geomspace(start, results.B, 15)
+    whole = {results.design.rounded(round(size), at_most=results.B) for size in wanted}
+    return sorted(whole)
+
+
+MOST_NAMED = 40
+"""Most rows that are named beside their predictions."""
+
+
+def outcome_text(results: EnsembleResults) -> str:
+    """Say what is predicted: the response, or probabilities of its classes."""
+    classes = None if results.predictor is None else results.predictor.classes
+    response = results.info.response
+    return response if classes is None or len(classes) <= 2 else f"P({response})"
+
+
+def plot_prediction(
+    prediction: PredictionResults, *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw predictions with their intervals; many of them in order of size.
+
+    Thick lines are confidence intervals of the means, thin ones hold a new
+    observation where that is known. Of several classes each has its colour.
+    """
+    results = prediction.results
+    frame = prediction.summary_frame(alpha)
+    classes = None if results.predictor is None else results.predictor.classes
+    several = classes is not None and len(classes) > 2
+    outputs = len(classes) if several and classes is not None else 1
+    rows = len(frame) // outputs
+    named = rows <= MOST_NAMED
+    ax = new_axes(ax, rows * (1 + outputs // 4) if named else 12)
+    order = np.arange(rows)
+    if not named and not several:
+        order = np.argsort(frame["mean"].to_numpy(), kind="stable")
+    places = np.arange(rows)[::-1] if named else np.arange(rows)
+    for j in range(outputs):
+        part = frame.iloc[j::outputs].iloc[order]
+        shift = 0.6 / outputs * ((outputs - 1) / 2 - j)
+        label = str(classes[j]) if several and classes is not None else None
+        _draw_rows(ax, part, places + shift, f"{1 - alpha:.0%}", (j, label))
+    if named:
+        labels = frame.index[::outputs]
+        if several:
+            labels = labels.get_level_values(0)
+        ax.set_yticks(places, label_texts(labels))
+        ax.set_ylim(-0.6, rows - 0.4)
+    else:
+        ax.set_ylabel("rows, in their order" if several else "rows, from low to high")
+    ax.set_xlabel(outcome_text(results))
+    legend_above(ax)
+    clean(ax)
+    return ax
+
+
+def _draw_rows(
+    ax: Axes, part: pd.DataFrame, places: Any, level: str, outcome: tuple[int, Any]
+) -> None:
+    """Draw one interval a row, the mean in it, and limits of observations beneath."""
+    few = len(part) <= MOST_NAMED
+    number, name = outcome
+    colour = POINT if name is None else outcome_stroke(number)[0]
+    if "obs_ci_lower" in part:
+        ax.hlines(
+            places,
+            part["obs_ci_lower"],
+            part["obs_ci_upper"],
+            color=BAND,
+            linewidth=1.2 if few else 0.5,
+            label=f"{level}, a new observation",
+        )
+    ax.hlines(
+        places,
+        part["mean_ci_lower"],
+        part["mean_ci_upper"],
+        color=colour,
+        linewidth=3 if few else 1,
+        label=f"{level}, the mean" if name is None else "_",
+    )
+    ax.plot(
+        part["mean"],
+        places,
+        "o",
+        color=ACCENT if name is None and not few else colour,
+        markersize=5 if few else 1.5,
+        label="mean" if name is None else name,
+    )
+
+
+MOST_ROWS = 40
+"""Most rows that are drawn."""
+
+
+MOST_LETTERS = 48
+"""Most letters of the classes' names side by side; more are turned."""
+
+
+def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> Axes:
+    """Draw a row for each set: probabilities as shades, members with a mark.
+
+    Parameters
+    ----------
+    whole : DataFrame
+        Probabilities of the rows and classes that are drawn.
+    sets : ClassSets
+        The sets.
+    ax : Axes, optional
+        Where to draw.
+    """
+    shares = whole.iloc[:MOST_ROWS]
+    rows = len(shares)
+    ax = new_axes(ax, rows)
+    drawn = ax.pcolormesh(
+        shares.to_numpy(), cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1
+    )
+    ax.figure.colorbar(drawn, ax=ax, label="probability", fraction=0.06)
+    known = sets.attrs["least_probability"]
+    least = {name: known[name] for name in shares.columns}
+    row, column = np.nonzero(members(shares.to_numpy(), np.array([*least.values()])))
+    ax.plot(
+        column + 0.5,
+        row + 0.5,
+        "o",
+        color=ACCENT,
+        markeredgecolor="white",
+        markersize=9,
+        label=f"in the set ({1 - sets.alpha:.0%})",
+    )
+    ax.set_yticks(np.arange(rows) + 0.5, label_texts(shares.index))
+    ax.set_ylim(rows, 0)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    if len(whole) > rows:
+        ax.set_ylabel(f"the first {rows} of {len(whole):,} rows")
+    _name_classes(ax, least)
+    legend_above(ax)
+    as_written(names_on(ax))
+    return ax
+
+
+def _name_classes(ax: Axes, least: Mapping[Any, float]) -> None:
+    """Name the classes, with their thresholds where these differ."""
+    names = [str(name) for name in least]
+    if len(set(least.values())) > 1:
+        label = "class, in a set from this probability on"
+        names = [
+            f"{name}\n{value:.2f}"
+            for name, value in zip(names, least.values(), strict=True)
+        ]
+    else:
+        label = f"class, in a set from a probability of {min(least.values()):.2f} on"
+    ax.set_xticks(np.arange(len(names)) + 0.5, names)
+    ax.set_xlabel(label)
+    if sum(max(map(len, name.split("\n"))) + 2 for name in names) > MOST_LETTERS:
+        ax.tick_params(axis="x", rotation=45)
+        for text in ax.get_xticklabels():
+            text.set(ha="right", rotation_mode="anchor")
+
+
+def plot_bias(
+    results: EnsembleResults,
+    *,
+    data: DataLike | None = None,
+    alpha: float = 0.05,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what bias is left, beside the standard errors of the predictions.
+
+    Parameters
+    ----------
+    results : EnsembleResults
+        Of a forest with a numeric response.
+    data : DataFrame or dict of columns, optional
+        New data; the query points by default.
+    alpha : float
+        One less the level of the bias's normal intervals.
+    ax : Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(120, rng=1)
+    >>> res = vs.fit("y ~ .", data, at=data.iloc[:3], B=100, rng=1, target="truth")
+    >>> res.plot(kind="bias").get_xlabel()
+    'bias left, y, 95% interval; bars: standard error of the prediction'
+
+    Notes
+    -----
+    A wide bar reaches one standard error of the prediction to either side of zero:
+    where the bias lies within half of it, intervals cover nearly as often as they say.
+    """
+    check_alpha(alpha)
+    left = results.bias_left(data)
+    ax = new_axes(ax, len(left))
+    if data is None:
+        reach = results.bse.to_numpy()
+    else:
+        reach = results.get_prediction(data).estimates.bse
+    places = range(len(left))[::-1]
+    ax.barh(places, 2 * reach, left=-reach, height=0.6, color=BAND, alpha=0.35)
+    ax.axvline(0, color=GREY, linewidth=1)
+    half = stats.norm.isf(alpha / 2) * left["std_error"]
+    low, high = left["bias"] - half, left["bias"] + half
+    draw_intervals(ax, label_texts(left.index), left["bias"], low, high)
+    ax.set_xlabel(
+        f"bias left, {results.info.response}, {1 - alpha:.0%} interval; "
+        "bars: standard error of the prediction"
+    )
+    return ax

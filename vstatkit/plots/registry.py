@@ -1,0 +1,119 @@
+"""Pictures of results by name; what draws them loads matplotlib, this does not."""
+
+import importlib
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from vstatkit.formula.input_checks import nearest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+Draw = Callable[..., Any]
+
+
+def draw_importance(
+    results: "EnsembleResults",
+    *,
+    alpha: float = 0.05,
+    ax: "Axes | None" = None,
+    **options: Any,
+) -> "Axes":
+    """Draw what each predictor saves; options are those of `importance`."""
+    return results.importance(**options).plot(ax, alpha=alpha)
+
+
+PLOTS: dict[str, Draw | str] = {
+    "estimates": "predictions:plot_estimates",
+    "effects": "predictions:plot_effects",
+    "profile": "marginal:plot_profile",
+    "importance": draw_importance,
+    "influence": "predictions:plot_influence",
+    "average effects": "marginal:plot_average_effects",
+    "partial dependence": "marginal:plot_partial_dependence",
+    "bias": "predictions:plot_bias",
+    "convergence": "predictions:plot_convergence",
+}
+"""Pictures by the name that `EnsembleResults.plot` takes.
+
+Texts name a module of `vstatkit.plots`, which is imported on demand, and its
+function.
+"""
+
+PASSED_ON = {
+    "importance": "importance",
+    "average effects": "avg_effects",
+    "partial dependence": "partial_dependence",
+}
+"""Methods of results that take the other options of a picture."""
+
+
+def register_plot(name: str, draw: Draw) -> None:
+    """Make a picture known by a name.
+
+    Parameters
+    ----------
+    name : str
+        `results.plot(kind=name)` draws it from then on.
+    draw : callable
+        `(results, *, ax=None, **options) -> Axes`; draws on `ax`, or on axes of its
+        own.
+    """
+    if not callable(draw):
+        raise TypeError(f"`draw` must be a function; got {type(draw).__name__}.")
+    if name in PLOTS:
+        raise ValueError(f"there is a plot {name!r} already; choose another name.")
+    PLOTS[name] = draw
+
+
+def draw(
+    results: "EnsembleResults", kind: str | None, ax: "Axes | None", options: Any
+) -> "Axes":
+    """Draw a picture; by default the effects, or the estimates where there are none."""
+    if kind is None:
+        kind = "estimates" if results.effects is None else "effects"
+    if kind not in PLOTS:
+        names = ", ".join(map(repr, PLOTS))
+        raise ValueError(f"`kind` must be one of {names}; got {kind!r}.")
+    _check_options(results, kind, options)
+    axes: Axes = _picture(kind)(results, ax=ax, **options)
+    return axes
+
+
+def _picture(kind: str) -> Draw:
+    found = PLOTS[kind]
+    if not isinstance(found, str):
+        return found
+    module, _, function = found.partition(":")
+    draw_picture: Draw = getattr(
+        importlib.import_module(f"vstatkit.plots.{module}"), function
+    )
+    return draw_picture
+
+
+def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
+    """Refuse options that a picture has not, and say which it has."""
+    known = _options_of(results, kind)
+    for name in options:
+        if known is None or name in known:
+            continue
+        others = [one for one in PLOTS if name in (_options_of(results, one) or ())]
+        there = f" {name!r} is one of kind={' and kind='.join(map(repr, others))}."
+        raise TypeError(
+            f"the picture {kind!r} has no option {name!r}{nearest(name, known)} Its "
+            f"options are: {', '.join(known) or 'none'}.{there if others else ''}"
+        )
+
+
+def _options_of(results: "EnsembleResults", kind: str) -> list[str] | None:
+    """Options of a picture, or None where it takes what nobody has listed."""
+    _, *given = signature(_picture(kind)).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in given):
+        if kind not in PASSED_ON:
+            return None
+        given += signature(getattr(results, PASSED_ON[kind])).parameters.values()
+    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    return [one.name for one in given if one.kind in named and one.name != "ax"]

@@ -1,0 +1,136 @@
+"""Pictures of tests, importances and checks."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy import stats
+
+from vstatkit.plots.style import ACCENT, GREY, POINT, clean, draw_intervals, new_axes
+from vstatkit.results.bootstrap import Bootstrap
+from vstatkit.results.importance import Importance
+from vstatkit.results.labels import label_texts
+from vstatkit.results.normality_check import NormalityCheck
+from vstatkit.results.predictor_tests import JointTest
+from vstatkit.results.variance_comparison import VarianceComparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from vstatkit.results.importance import Importance
+
+
+MOST_NAMED = 40
+"""Differences beyond which they are drawn in order of size, without names."""
+
+
+def draw_differences(answer: JointTest, ax: "Axes | None" = None) -> "Axes":
+    """Draw differences with 95 % intervals; many of them in order of size."""
+    found = answer.differences
+    bounds, centre = found.conf_int(), found.params
+    if len(centre) <= MOST_NAMED:
+        ax = new_axes(ax, len(centre))
+        labels = label_texts(found.labels)
+        draw_intervals(ax, labels, centre, bounds["lower"], bounds["upper"])
+    else:
+        ax = new_axes(ax)
+        order = np.argsort(centre.to_numpy())
+        places = np.arange(len(order))
+        lower, upper = bounds["lower"].to_numpy(), bounds["upper"].to_numpy()
+        ax.hlines(places, lower[order], upper[order], color=POINT, linewidth=0.7)
+        ax.plot(centre.to_numpy()[order], places, ".", color=POINT, markersize=3)
+        ax.set_ylabel("points, in order of the difference")
+        clean(ax)
+    ax.axvline(0, color=GREY, linewidth=1)
+    ax.set_xlabel(f"difference, 95 % interval ({answer.question})")
+    ax.set_title(f"{answer.null}: p = {answer.pvalue:.3g}", fontsize="medium")
+    return ax
+
+
+def draw_importance(
+    importance: Importance, alpha: float = 0.05, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw importances with their intervals, the largest on top."""
+    order = importance.frame["importance"].sort_values(ascending=False).index
+    ax = new_axes(ax, len(order))
+    bounds = importance.conf_int(alpha).loc[order]
+    saved = importance.frame.loc[order, "importance"]
+    labels = [str(one) for one in order]
+    lower, upper = (bounds[side].fillna(saved) for side in ("lower", "upper"))
+    draw_intervals(ax, labels, saved, lower, upper)
+    ax.axvline(0, color=GREY, linewidth=1)
+    known = f", {1 - alpha:.0%} interval" if bounds.notna().all(axis=None) else ""
+    ax.set_xlabel(f"out-of-bag loss saved{known}")
+    return ax
+
+
+def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -> Axes:
+    """Draw the intervals of several variance estimators, estimate by estimate.
+
+    The estimator in use stands out. Of many estimates the first and the last are
+    drawn, as in the printed table.
+    """
+    shown = comparison.shown_tables()
+    step = len(comparison.estimators) + 1  # a row for the estimate's label
+    ax = new_axes(ax, step * len(shown))
+    ticks: list[str] = []
+    for group, (label, frame) in enumerate(shown):
+        places = -(group * step + 1 + np.arange(len(frame)))
+        colours = [
+            ACCENT if name == comparison.chosen else POINT for name in frame.index
+        ]
+        ax.hlines(places, frame["ci_lower"], frame["ci_upper"], colours, linewidth=2)
+        ax.scatter(frame["estimate"], places, s=25, c=colours, zorder=3)
+        ticks += [label, *frame.index]
+    ax.set_yticks(-np.arange(len(ticks)), ticks)
+    for text in ax.get_yticklabels()[::step]:
+        text.set_fontweight("bold")
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(0.6 - len(ticks) - 0.2, 0.6)
+    ax.set_xlabel(
+        f"{1 - comparison.alpha:.0%} confidence interval by each variance estimator "
+        "(orange: in use)"
+    )
+    clean(ax)
+    return ax
+
+
+def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
+    """Draw how often intervals lie above and below the truth."""
+    frame, alpha = check.frame, check.alpha
+    ax = new_axes(ax, len(frame))
+    places = np.arange(len(frame))[::-1]
+    ax.plot(frame["miss_above"], places, "o", color=POINT, label="above the truth")
+    ax.plot(frame["miss_below"], places, "s", color=ACCENT, label="below the truth")
+    ax.axvline(alpha / 2, color=GREY, linewidth=1)
+    ax.set_yticks(places, label_texts(frame.index))
+    ax.set_ylim(-0.6, len(frame) - 0.4)
+    ax.set_xlabel(f"Probability that the {1 - alpha:.0%} interval lies ...")
+    ax.legend(frameon=False)
+    clean(ax)
+    return ax
+
+
+def plot_quantiles(found: Bootstrap, *, ax: Axes | None = None) -> Axes:
+    """Draw quantiles of the estimates on resampled data against normal ones.
+
+    Each estimate is centred and scaled by its own mean and standard deviation; normal
+    ones lie on the line.
+    """
+    ax = new_axes(ax, 12)
+    places = (np.arange(1, found.R + 1) - 0.5) / found.R
+    normal = stats.norm.ppf(places)
+    spread = found.bse.to_numpy()
+    scale = np.where(spread > 0, spread, 1.0)
+    ordered = np.sort((found.estimates - found.estimates.mean(axis=0)) / scale, axis=0)
+    texts = label_texts(found.labels)
+    for label, column in zip(texts, ordered.T, strict=True):
+        ax.plot(normal, column, ".", markersize=4, label=label)
+    ax.plot(normal, normal, color=GREY, linewidth=1)
+    ax.set(
+        xlabel="Normal quantiles", ylabel="Estimates on resampled data, standardised"
+    )
+    if len(texts) <= MOST_NAMED:
+        ax.legend(frameon=False)
+    clean(ax)
+    return ax

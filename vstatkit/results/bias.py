@@ -1,0 +1,91 @@
+"""Bias of forests as estimates of E[y|x], and what their intervals target."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike
+from vstatkit.ensemble.bias_reduction import Choice, bias_left, checked_trees
+from vstatkit.kernels.base import AnyKernel, OutOfBag
+from vstatkit.kernels.staged_tree import StagedKernel, Stages
+from vstatkit.results.model_info import Aim
+
+if TYPE_CHECKING:
+    from vstatkit._typing import Floats
+    from vstatkit.ensemble.prediction import Predictor
+    from vstatkit.results.continuation import Continuation
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+def estimate_bias(results: "EnsembleResults", data: DataLike | None) -> pd.DataFrame:
+    """Compute `EnsembleResults.bias_left`."""
+    if data is None:
+        aim = results.info.aim
+        if aim is None or not aim.bias:
+            aim = _with_bias(results, Aim("a tree"))
+        return _table(results, aim)
+    prediction = results.get_prediction(data)
+    recipe, oob = _recipe(results)
+    rows, labels = cast("Predictor", results.predictor).rows(data)
+    found = bias_left(recipe.task, oob, rows, recipe.n_jobs)
+    frame = pd.DataFrame({"bias": found.estimate, "std_error": found.bse}, labels)
+    return frame.assign(share=found.estimate / prediction.estimates.bse)
+
+
+def _recipe(results: "EnsembleResults") -> tuple["Continuation", OutOfBag]:
+    """Find what the bias is estimated from, or say what is missing."""
+    recipe = results.recipe
+    if recipe is None:
+        raise ValueError(
+            "the bias is estimated from the training data, which results that were "
+            "loaded, adopted or combined do not hold. Ask the results of `fit`."
+        )
+    checked_trees(recipe.task.kernel)
+    if recipe.oob is None or not recipe.oob.times.any():
+        raise ValueError(
+            "the bias is estimated from out-of-bag predictions, and there are none. "
+            "Fit with oob=True, and with a `k` that leaves rows out."
+        )
+    return recipe, recipe.oob
+
+
+def _table(results: "EnsembleResults", aim: Aim) -> pd.DataFrame:
+    bias = np.array(aim.bias)
+    return pd.DataFrame(
+        {
+            "bias": bias,
+            "std_error": np.array(aim.bias_error),
+            "share": bias / results.bse.to_numpy(),
+        },
+        index=results.labels,
+    )
+
+
+def _with_bias(results: "EnsembleResults", aim: Aim) -> Aim:
+    recipe, oob = _recipe(results)
+    at = cast("Floats", recipe.task.at)[: len(results.labels)]
+    found = bias_left(recipe.task, oob, at, recipe.n_jobs)
+    return replace(
+        aim, bias=tuple(found.estimate.tolist()), bias_error=tuple(found.bse.tolist())
+    )
+
+
+def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
+    """Say what the learners of a kernel aim at; None for plain ones."""
+    stages = kernel.stages if isinstance(kernel, StagedKernel) else Stages()
+    if choice is None:
+        return Aim(stages.text) if any(stages) else None
+    errors, mix = choice.least_errors, choice.mixture
+    return Aim(choice.learner, truth=True, errors=errors, mix=mix)
+
+
+def aimed(results: "EnsembleResults") -> "EnsembleResults":
+    """Measure what bias is left, where the intervals aim at E[y|x]."""
+    aim = results.info.aim
+    if aim is None or not aim.truth or results.recipe is None:
+        return results
+    if results.recipe.oob is None:
+        return results
+    return replace(results, info=replace(results.info, aim=_with_bias(results, aim)))

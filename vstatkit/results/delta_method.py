@@ -1,0 +1,192 @@
+"""Functions of several estimates, by the delta method."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Floats
+from vstatkit.inference.delta import gradient
+from vstatkit.inference.estimates import Estimates
+from vstatkit.inference.intervals import Support
+from vstatkit.pickling import pickled_plainly
+from vstatkit.results.estimate_table import EstimateTable, derive_table
+from vstatkit.results.labels import label_texts
+from vstatkit.results.model_column import Column, numbers_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+
+Function = Callable[[Any], Any]
+
+
+LINEAR = 1e-8
+"""Bend below which a function is linear, up to rounding."""
+
+
+BENT = 0.5
+"""Bend from which the table says that the delta method may not hold."""
+
+
+class Named(np.ndarray):
+    """Estimates by their places, as an array has them, or by their names."""
+
+    names: dict[str, int]
+
+    def __getitem__(self, key: Any) -> Any:
+        """Take an estimate by its name, or any part of an array."""
+        if isinstance(key, str):
+            if key not in self.names:
+                listed = ", ".join(self.names)
+                raise KeyError(f"there is no estimate {key!r}; the names are {listed}.")
+            return float(np.asarray(self)[self.names[key]])
+        return np.asarray(self)[key]
+
+
+def _named(values: Floats, texts: list[str]) -> Named:
+    made = np.array(values, dtype=np.float64).view(Named)
+    made.names = {text: place for place, text in enumerate(texts)}
+    return made
+
+
+@pickled_plainly
+@dataclass(frozen=True, repr=False)
+class Transformed(EstimateTable):
+    """Functions of estimates, with their uncertainty.
+
+    Attributes
+    ----------
+    value : ndarray of shape (r,)
+        The functions at the estimates.
+    bend : ndarray of shape (r,)
+        How much each function departs from a line one standard error away, relative
+        to the change of the line. If it is large, the delta method may be inaccurate.
+    """
+
+    value: Floats = field(default_factory=lambda: np.empty(0))
+    bend: Floats = field(default_factory=lambda: np.empty(0))
+
+    def _estimate(self) -> Estimates:
+        """Estimate the functions; `values` are their linear approximations."""
+        found = super()._estimate()
+        support, tails = None, found.tails
+        linear, shift = (self.bend < LINEAR).all(), self.value - found.estimate
+        if found.support is not None and linear:
+            known = found.support
+            ends = known.low + shift, known.high + shift
+            support = Support(*ends, known.nobs, known.average)
+        if tails is not None:
+            moved = tails.moved(shift)
+            tails = moved if linear else replace(tails, low=-np.inf, high=np.inf)
+        return replace(
+            found, estimate=self.value, null=0.0, support=support, tails=tails
+        )
+
+    @property
+    def _by_name(self) -> EstimateTable:
+        """The functions with learners' values about them, not about their line."""
+        shift = self.value - super()._estimate().estimate
+        return derive_table(self, EstimateTable, values=self.values + shift)
+
+    def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
+        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        from vstatkit.results.summary import summarise_transformed  # noqa: PLC0415 slow import
+
+        return summarise_transformed(self, alpha)
+
+    def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
+        """Draw the functions with their intervals.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> ratio = res.avg_effects().transform(lambda p: {"x1/x4": p["x1"] / p["x4"]})
+        >>> [text.get_text() for text in ratio.plot().get_yticklabels()]
+        ['x1/x4']
+        """
+        from vstatkit.plots.marginal import (  # noqa: PLC0415 loads on demand
+            plot_transformed,
+        )
+
+        return plot_transformed(self, alpha=alpha, ax=ax)
+
+    def _column(self, alpha: float = 0.05) -> Column:
+        frame = self.summary_frame(alpha).set_axis(label_texts(self.labels))
+        return Column(
+            self.info.response,
+            "functions",
+            numbers_of(frame),
+            self._column_stats(),
+            "by the delta method",
+        )
+
+    def __repr__(self) -> str:
+        return f"<Transformed: {len(self.value)} functions of estimates>"
+
+
+def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
+    """Apply a function to the estimates; see `EstimateTable.transform`.
+
+    Near the estimates the function is a linear combination of them, and that of
+    kernels is a kernel: its standard error comes from the learners, as in `t_test`.
+    """
+    if not callable(f):
+        raise TypeError(
+            f"`f` must be a function of the estimates; got {type(f).__name__}."
+        )
+    texts = label_texts(table.labels)
+    first, names = _read(f(_named(table.estimates.estimate, texts)))
+
+    def function(at: Floats) -> Floats:
+        value, again = _read(f(_named(at, texts)))
+        if again != names or value.shape != first.shape:
+            raise ValueError(
+                "the function must return the same names each time; it returned "
+                f"{names}, then {again}."
+            )
+        return value
+
+    estimates = table.estimates
+    local = gradient(function, estimates.estimate, estimates.bse)
+    line = table.t_test(local.slopes)
+    return derive_table(
+        line,
+        Transformed,
+        labels=pd.Index(names),
+        null=0.0,
+        info=replace(line.info, growth=line.info.growth.relative),
+        value=local.value,
+        bend=local.bend,
+    )
+
+
+def _read(answer: Any) -> tuple[Floats, list[Any]]:
+    """Read what a function returned: numbers and their names."""
+    numbers: Any
+    if isinstance(answer, pd.Series):
+        names, numbers = list(answer.index), answer.to_numpy()
+    elif isinstance(answer, Mapping):
+        names, numbers = list(answer), list(answer.values())
+    else:
+        numbers = np.atleast_1d(np.asarray(answer))
+        names = (
+            ["f"] if np.ndim(answer) == 0 else [f"f{j}" for j in range(len(numbers))]
+        )
+    try:
+        value = np.array([float(one) for one in numbers], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            "the function must return a number, a one-dimensional array, a dict or a "
+            f"Series of numbers; got {type(answer).__name__}."
+        ) from error
+    if value.size == 0:
+        raise ValueError(
+            "the function must return at least one number; it returned none."
+        )
+    return value, names

@@ -1,0 +1,490 @@
+"""Partial dependence, accumulated effects and profiles."""
+
+import itertools
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats
+from vstatkit.ensemble.marginal_averages import (
+    Averager,
+    Intervals,
+    Sample,
+    accumulated_line,
+    accumulated_map,
+    grid_averages,
+    quantile_grid,
+)
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.formula.coding import variables_of
+from vstatkit.formula.input_checks import nearest
+from vstatkit.pickling import pickled_plainly
+from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
+from vstatkit.results.labels import label_texts, setting_text
+from vstatkit.results.learners import averaging_predictor
+from vstatkit.results.marginal_effects import (
+    MOST_ROWS,
+    Observed,
+    averaged_fields,
+    averager_of,
+    check_variable,
+    is_factor,
+    observed_of,
+    output_index,
+    predictor_names,
+    sample_of,
+    there_are,
+    training_frame,
+)
+from vstatkit.results.model_column import Column, numbers_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+    from vstatkit.ensemble.prediction import Predictor
+    from vstatkit.results.ensemble_results import EnsembleResults
+    from vstatkit.results.prediction_results import PredictionResults
+
+
+CURVE_ROWS = {1: 2000, 2: 500}
+"""Most rows that a partial dependence averages over, for one and two predictors."""
+
+
+CURVE_POINTS = {1: 30, 2: 10}
+"""Points on the grid of every numeric predictor."""
+
+
+CURVE_INTERVALS = {1: 20, 2: 8}
+"""Intervals of every predictor of accumulated effects."""
+
+
+@pickled_plainly
+@dataclass(frozen=True, repr=False)
+class Curve(EstimateTable):
+    """An average along one predictor, or over the plane of two, with its uncertainty.
+
+    Attributes
+    ----------
+    grid : DataFrame
+        The predictors at every point, indexed as the estimates.
+    variables : tuple of str
+        The predictors, one or two.
+    factors : tuple of bool
+        Which of them are categories.
+    title, rows : str
+        What it is, and which rows were averaged over, in words.
+    se : str
+        Kind of standard error, "sample" or "population".
+    rug : tuple of ndarray
+        Values of every predictor in the rows, for the picture.
+    notes : tuple of str
+        Further notes below the table.
+    """
+
+    grid: pd.DataFrame = field(default_factory=pd.DataFrame)
+    variables: tuple[str, ...] = ()
+    factors: tuple[bool, ...] = ()
+    title: str = ""
+    rows: str = ""
+    se: str = "sample"
+    rug: tuple[Any, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> EstimateTable:
+        """The points as a plain table of estimates."""
+        return derive_table(self, EstimateTable)
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Tabulate the points with tests and intervals of coverage 1 - alpha."""
+        return pd.concat([self.grid, super().summary_frame(alpha)], axis=1)
+
+    def contrast(self, to: Any = None, start: Any = None) -> ContrastResults:
+        """Compare points of the curve with each other, or with its mean.
+
+        Parameters
+        ----------
+        to : value of the predictor, optional
+            A point (of numbers the nearest on the grid, beyond whose ends they may be
+            by half a step; a pair for two predictors); all points by default.
+        start : value of the predictor, optional
+            The point to compare with; the mean over the points of the grid by
+            default.
+
+        Returns
+        -------
+        ContrastResults
+            Differences with standard errors from the same learners, with `summary()`,
+            `conf_int()` and tests. With several classes there is a
+            difference for each of them.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+        >>> curve = res.partial_dependence("x4", grid=[0.1, 0.5, 0.9])
+        >>> curve.contrast(0.9, 0.1).params.index.to_list()
+        ['x4: 0.1 → 0.9']
+        """
+        outputs = len(self.labels) // self.n_points
+        places = range(self.n_points) if to is None else [self._place(to)]
+        mean = np.full(self.n_points, 1 / self.n_points)
+        base = mean if start is None else np.eye(self.n_points)[self._place(start)]
+        rows = np.stack([np.eye(self.n_points)[place] - base for place in places])
+        differences = self.t_test(np.kron(rows, np.eye(outputs)))
+        name = ", ".join(map(str, self.variables))
+        origin = "mean" if start is None else self._text(self._place(start))
+        texts = [f"{name}: {origin} → {self._text(place)}" for place in places]
+        if outputs > 1:
+            classes = label_texts(self.labels)[:outputs]
+            ends = [one[one.rindex("[") :] for one in classes]
+            texts = [f"{text} {end}" for text in texts for end in ends]
+        return replace(differences, labels=pd.Index(texts))
+
+    @property
+    def n_points(self) -> int:
+        """Points on the grid; several classes share them."""
+        return len(self.grid.drop_duplicates())
+
+    @property
+    def _points(self) -> pd.DataFrame:
+        return self.grid.drop_duplicates().reset_index(drop=True)
+
+    def _text(self, place: int) -> str:
+        row = self._points.iloc[place]
+        return ", ".join(
+            f"{one:.4g}" if isinstance(one, float) else str(one) for one in row
+        )
+
+    def _place(self, value: Any) -> int:
+        """Find the point nearest to a value; levels must be met exactly."""
+        wanted = value if isinstance(value, tuple) else (value,)
+        if len(wanted) != len(self.variables):
+            raise ValueError(
+                f"a point has a value of each of {', '.join(self.variables)}; got "
+                f"{value!r}."
+            )
+        distance = np.zeros(self.n_points)
+        for name, factor, one in zip(self.variables, self.factors, wanted, strict=True):
+            column = self._points[name]
+            if factor:
+                gap = np.where(column == one, 0.0, np.inf)
+            else:
+                gap = _gaps(column.to_numpy(dtype=np.float64), float(one), name)
+            distance = distance + gap
+        place = int(np.argmin(distance))
+        if not np.isfinite(distance[place]):
+            raise ValueError(f"{value!r} is not a point of the curve.")
+        return place
+
+    def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
+        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        from vstatkit.results.summary import summarise_curve  # noqa: PLC0415 slow
+
+        return summarise_curve(self, alpha)
+
+    def plot(self, ax: Any = None, *, alpha: float = 0.05) -> "Axes | Any":
+        """Draw the curve with its intervals (dark) and band (light), and a rug.
+
+        Of two predictors a map of the estimate and one of its standard error are
+        drawn, on the two axes given as `ax` or on new ones; both are returned.
+        """
+        from vstatkit.plots import marginal  # noqa: PLC0415 loads on demand
+
+        if len(self.variables) == 2:
+            return marginal.plot_map(self, axes=ax)
+        return marginal.plot_curve(self, alpha=alpha, ax=ax)
+
+    def _column(self, alpha: float = 0.05) -> Column:
+        frame = self.summary_frame(alpha)
+        settings = self.grid[list(self.variables)].to_numpy(dtype=object)
+        names = [
+            ", ".join(
+                f"{name} = {setting_text(value)}"
+                for name, value in zip(self.variables, row, strict=True)
+            )
+            for row in settings
+        ]
+        if isinstance(frame.index, pd.MultiIndex) and frame.index.names[-1] == "class":
+            levels = frame.index.get_level_values("class")
+            names = [f"{name} [{k}]" for name, k in zip(names, levels, strict=True)]
+        return Column(
+            self.info.response,
+            self.title.lower(),
+            numbers_of(frame.set_axis(names)),
+            self._column_stats(),
+            self.rows,
+        )
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(str, self.variables))
+        text = f"{self.title} on {names}, {self.n_points} points, se={self.se!r}"
+        return textwrap.shorten(f"<Curve: {text}", 90) + ">"
+
+
+def _gaps(points: Floats, value: float, name: str) -> Floats:
+    """Distances of a value from the points of a grid, as shares of its range.
+
+    Half a step beyond the ends the nearest point would be another question's answer.
+    """
+    ends = np.unique(points)
+    unit = float(ends[-1] - ends[0]) or 1.0
+    first, last = np.diff(ends)[[0, -1]] if ends.size > 1 else (0.0, 0.0)
+    if not ends[0] - first / 2 <= value <= ends[-1] + last / 2:
+        raise ValueError(
+            f"the curve goes from {name} = {ends[0]:.4g} to {ends[-1]:.4g}; got "
+            f"{value:.4g}. Ask for a curve with a `grid` that has it."
+        )
+    return np.asarray(np.abs(points - value) / unit)
+
+
+def _checked(variables: Sequence[str], predictor: Predictor) -> None:
+    if not 1 <= len(variables) <= 2 or len(set(variables)) < len(variables):
+        raise ValueError(
+            f"give one predictor, or two different ones; got {list(variables)}, and "
+            f"{there_are(predictor_names(predictor))}"
+        )
+    for name in variables:
+        check_variable(name, predictor_names(predictor))
+
+
+def _grid_of(
+    name: str, predictor: Predictor, observed: Observed, points: int, grid: Any
+) -> list[Any]:
+    """List the points of one predictor: those given, its levels or its quantiles."""
+    if isinstance(grid, Mapping):
+        grid = grid.get(name)
+    factor = is_factor(predictor, name)
+    if grid is not None:
+        found = list(grid) if factor else [float(one) for one in np.unique(grid)]
+    elif factor:
+        found = observed.levels(name)
+    else:
+        column = observed.frame[name].to_numpy(dtype=np.float64)
+        found = [float(one) for one in quantile_grid(column, points)]
+    if not found:
+        raise ValueError(f"the grid of {name!r} must have at least one point.")
+    return found
+
+
+def dependence(
+    results: "EnsembleResults",
+    variables: Sequence[str],
+    data: DataLike | None,
+    *,
+    points: int | None,
+    grid: Any,
+    se: str,
+) -> Curve:
+    """Partial dependence; see `EnsembleResults.partial_dependence`."""
+    predictor, d = averaging_predictor(results), len(variables)
+    everything = sample_of(results, data, None)
+    _checked(variables, predictor)
+    if d == 2 and grid is not None and not isinstance(grid, Mapping):
+        raise ValueError("`grid` must be a dict of points by name for two predictors.")
+    sample = sample_of(results, data, CURVE_ROWS[d])
+    observed = observed_of(results, everything.frame)
+    n_points = CURVE_POINTS[d] if points is None else points
+    if n_points < 2:
+        raise ValueError(f"`points` must be at least 2; got {n_points}.")
+    axes = {
+        name: _grid_of(name, predictor, observed, n_points, grid) for name in variables
+    }
+    averager = averager_of(results, sample, se)
+    values, influence = grid_averages(averager, axes)
+    table = pd.DataFrame(list(itertools.product(*axes.values())), columns=[*axes])
+    index, grid_table = _labelled(table, variables, predictor)
+    title = "Partial dependence"
+    shared = averaged_fields(results, values, index, title, points=influence)
+    curve = _curve(shared, grid_table, averager, variables, title=title, se=se)
+    given = grid if isinstance(grid, Mapping) else dict.fromkeys(variables, grid)
+    new = [
+        name
+        for name, factor in zip(variables, curve.factors, strict=True)
+        if given.get(name) is None and not (factor and observed.stored_moves(name))
+    ]
+    note = observed.note(f"the points of {', '.join(new)} are") if new else None
+    return curve if note is None else replace(curve, notes=(note,))
+
+
+def _labelled(
+    table: pd.DataFrame, variables: Sequence[str], predictor: Predictor
+) -> tuple[pd.Index, pd.DataFrame]:
+    """Label points, every output of each."""
+    if len(variables) == 1:
+        index = pd.Index(table[variables[0]], name=variables[0])
+    else:
+        index = pd.MultiIndex.from_frame(table)
+    index = output_index(index, predictor.classes)
+    repeats = len(index) // len(table)
+    places = np.repeat(np.arange(len(table)), repeats)
+    return index, table.iloc[places].set_axis(index)
+
+
+def _curve(
+    shared: dict[str, Any],
+    grid: pd.DataFrame,
+    averager: Averager,
+    variables: Sequence[str],
+    *,
+    title: str,
+    se: str,
+) -> Curve:
+    sample = averager.sample
+    return Curve(
+        **shared,
+        grid=grid,
+        variables=tuple(variables),
+        factors=tuple(is_factor(averager.predictor, name) for name in variables),
+        title=title,
+        rows=f"Averages over {sample}",
+        se=se,
+        rug=tuple(sample.frame[name].to_numpy() for name in variables),
+    )
+
+
+def accumulated(
+    results: "EnsembleResults",
+    variables: Sequence[str],
+    data: DataLike | None,
+    points: int | None,
+) -> Curve:
+    """Accumulated local effects; see `EnsembleResults.accumulated_effects`."""
+    predictor, d = averaging_predictor(results), len(variables)
+    sample = sample_of(results, data, MOST_ROWS)
+    _checked(variables, predictor)
+    for name in variables:
+        if is_factor(predictor, name):
+            raise ValueError(
+                f"accumulated effects are for numeric predictors, whose values have an "
+                f"order and distances; {name!r} has levels. Use partial_dependence."
+            )
+    n = CURVE_INTERVALS[d] if points is None else points
+    if n < 1:
+        raise ValueError(f"`points` must be at least 1; got {n}.")
+    averager = averager_of(results, sample, "sample")
+    cuts = [_cut(sample, name, n) for name in variables]
+    title = "Accumulated local effects"
+    if d == 1:
+        values = accumulated_line(averager, cuts[0])
+        table = pd.DataFrame({variables[0]: cuts[0].edges})
+    else:
+        values, _ = accumulated_map(averager, *cuts)
+        edges = itertools.product(cuts[0].edges, cuts[1].edges)
+        table = pd.DataFrame(list(edges), columns=list(variables))
+    index, grid = _labelled(table, variables, predictor)
+    shared = averaged_fields(
+        results,
+        values.reshape(len(values), -1),
+        index,
+        title,
+        points=None,
+        differences=1.0,
+    )
+    # Sums of many differences have no bound but their number.
+    shared |= {"limit": None, "support": None}
+    return _curve(shared, grid, averager, variables, title=title, se="sample")
+
+
+def _cut(sample: Sample, name: str, intervals: int) -> Intervals:
+    column: Floats = sample.frame[name].to_numpy(dtype=np.float64)
+    return Intervals.of(name, column, intervals, sample.weights)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Predictions along one predictor.
+
+    Attributes
+    ----------
+    x : ndarray or list
+        Values of the predictor, none outside of the observed range; levels of a
+        factor.
+    factor : bool
+        Whether it is one.
+    prediction : PredictionResults
+        Predictions there.
+    observed : Series or None
+        The predictor in the training data, where these are held.
+    """
+
+    x: Any
+    factor: bool
+    prediction: "PredictionResults"
+    observed: pd.Series | None
+
+
+def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Profile:
+    """Predict along one predictor."""
+    typical, predictor = _ready(results)
+    if variable not in typical.columns:
+        raise ValueError(
+            f"`variable` must be a predictor; {variable!r} is none"
+            f"{nearest(str(variable), typical.columns)} They are "
+            f"{', '.join(map(str, typical.columns))}."
+        )
+    frame = training_frame(results)
+    observed = None if frame is None else frame[variable]
+    factor = is_factor(predictor, variable)
+    x = (
+        _profile_levels(results, variable, observed)
+        if factor
+        else _profile_grid(results, variable, observed, n_points)
+    )
+    rows = pd.concat([typical] * len(x), ignore_index=True)
+    column = pd.Series(x)
+    if isinstance(typical[variable].dtype, pd.CategoricalDtype):
+        column = column.astype(typical[variable].dtype)
+    prediction = results.get_prediction(rows.assign(**{variable: column}))
+    return Profile(x, factor, prediction, observed)
+
+
+def profile_variables(
+    results: "EnsembleResults", given: str | Sequence[str] | None
+) -> list[str]:
+    """List the predictors that profiles are asked for; None is all of them."""
+    typical, _ = _ready(results)
+    if typical.columns.empty:
+        raise ValueError(f"there is no profile to draw: {there_are([])}")
+    if given is None:
+        return [str(name) for name in typical.columns]
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _ready(results: "EnsembleResults") -> "tuple[pd.DataFrame, Predictor]":
+    typical, predictor = results.typical, results.predictor
+    if typical is None or predictor is None:
+        raise ValueError("a profile needs results of `fit` that predict.")
+    return typical, predictor
+
+
+def _profile_grid(
+    results: "EnsembleResults", name: str, observed: pd.Series | None, n_points: int
+) -> Any:
+    """Values from the smallest to the largest; those that occur, if they are few."""
+    if n_points < 2:
+        raise ValueError(f"`n_points` must be at least 2; got {n_points}.")
+    if observed is not None:
+        values = np.unique(observed.dropna().to_numpy(dtype=np.float64))
+        if 1 < values.size <= n_points:
+            return values
+    return np.linspace(*results.info.ranges[name], n_points)
+
+
+def _profile_levels(
+    results: "EnsembleResults", name: str, observed: pd.Series | None
+) -> list[Any]:
+    """Levels of a factor: those of the training data, or of the effects."""
+    if observed is not None:
+        return list(variables_of(observed.to_frame()).levels(name))
+    moves = results.effect_values
+    if moves is None or name not in moves.frame.index.get_level_values(0):
+        raise ValueError(f"these results do not hold the levels of {name!r}.")
+    found = moves.frame.loc[[name]]
+    return list(dict.fromkeys([*found["from"], *found["to"]]))

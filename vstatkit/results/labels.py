@@ -1,0 +1,78 @@
+"""Names of estimates, effects and settings in words."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import Labels
+
+if TYPE_CHECKING:
+    pass
+
+
+def label_texts(labels: Labels) -> list[str]:
+    """Write the labels of estimates on one line each; classes in brackets."""
+    if not isinstance(labels, pd.MultiIndex):
+        return [_join(label) for label in labels]
+    if labels.names[-1] != "class":
+        return [_join(label) for label in labels]
+    return [f"{_join(label[:-1])} [{label[-1]}]" for label in labels]
+
+
+def _join(label: Any) -> str:
+    """Write the levels of an index one after the other."""
+    if isinstance(label, tuple):
+        return ", ".join(_join(part) for part in label)
+    return str(label)
+
+
+def setting_text(value: Any) -> str:
+    """Write a setting of a predictor: a number, or a level; nothing where it has none.
+
+    Examples
+    --------
+    >>> setting_text(0.25), setting_text("high"), setting_text(None)
+    ('0.25', 'high', '')
+    """
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def effect_names(frame: pd.DataFrame) -> list[str]:
+    """Name effects: by the predictor, and by the level where it has several moves."""
+    several = isinstance(frame.index, pd.MultiIndex)
+    predictors = [label[0] if several else label for label in frame.index]
+    moves = pd.Series(frame["to"].to_numpy()).groupby(predictors).nunique()
+    names = [
+        f"{name}[{to}]" if moves[name] > 1 else str(name)
+        for name, to in zip(predictors, frame["to"], strict=True)
+    ]
+    if not several:
+        return names
+    rest = [label[1:] for label in frame.index]
+    tuples = [(name, *one) for name, one in zip(names, rest, strict=True)]
+    return label_texts(pd.MultiIndex.from_tuples(tuples, names=frame.index.names))
+
+
+def add_moves(frame: pd.DataFrame, names: list[str]) -> list[str]:
+    """Add the ends of moves to names, which coefficients do not have."""
+    classes = [""] * len(names)
+    if frame.index.names[-1] == "class":
+        classes = [f" [{level}]" for level in frame.index.get_level_values("class")]
+    rows = zip(names, classes, frame["from"], frame["to"], strict=True)
+    return [
+        f"{name.removesuffix(own)}: {setting_text(a)} → {setting_text(b)}{own}"
+        for name, own, a, b in rows
+    ]
+
+
+def slope_names(frame: pd.DataFrame, names: list[str]) -> list[str]:
+    """Name slopes as regressions name coefficients: by the predictor, or its level."""
+    predictors = frame.index.get_level_values(0)
+    rows = zip(names, predictors, frame["to"], frame["step"].isna(), strict=True)
+    return [
+        f"{name}[T.{to}]{text.removeprefix(str(name))}" if contrast else text
+        for text, name, to, contrast in rows
+    ]

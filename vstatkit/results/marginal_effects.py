@@ -1,0 +1,938 @@
+"""Averages over rows: predictions, effects and slopes."""
+
+import reprlib
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike, Floats, Ints, Labels
+from vstatkit.ensemble.marginal_averages import (
+    Averager,
+    By,
+    Division,
+    RowMove,
+    Sample,
+    training_places,
+)
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.ensemble.query import QUANTILES, moves_of
+from vstatkit.formula.coding import variables_of
+from vstatkit.formula.input_checks import as_frame, first_names, nearest
+from vstatkit.formula.parse import observation_weights
+from vstatkit.inference.estimates import Estimation
+from vstatkit.inference.intervals import Support, prediction_support
+from vstatkit.inference.population import RowInfluence
+from vstatkit.pickling import pickled_plainly
+from vstatkit.results.estimate_table import SHARED_FIELDS, EstimateTable, derive_table
+from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
+from vstatkit.results.learners import averaging_predictor
+from vstatkit.results.model_column import Column, numbers_of
+from vstatkit.results.prediction_results import held_data
+from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.variance.hoeffding import HigherOrders
+from vstatkit.variance.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+Kind = Literal["sample", "population"]
+
+
+MOST_ROWS = 20_000
+"""Most rows that averages are taken over; more are drawn from by the seed."""
+
+
+def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
+    """Return the training rows, as the predictor takes them, where they are held."""
+    predictor = results.predictor
+    if results.recipe is not None:
+        return results.recipe.data
+    rows = getattr(predictor, "training", None)  # of a forest that R has grown
+    if rows is not None:
+        return pd.DataFrame(rows)
+    X = getattr(getattr(predictor, "kernel", None), "X", None)
+    if predictor is None or predictor.coding is not None or X is None or not len(X):
+        return None
+    index = results.units if len(results.units) == len(X) else None
+    return pd.DataFrame(np.asarray(X), index, column_names(predictor))
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Observed values of the predictors: ends of moves, levels and grids.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The predictors in the training rows; in the rows given if results do not have
+        the training rows.
+    moves : DataFrame or None
+        Columns `from` and `to` of the effects table if `frame` has the rows given;
+        None otherwise.
+    trained : bool
+        Whether `frame` has the training rows.
+    """
+
+    frame: pd.DataFrame
+    moves: pd.DataFrame | None = None
+    trained: bool = True
+
+    def stored_moves(self, name: Any) -> list[tuple[Any, Any]]:
+        """List the moves of a predictor in the effects table, if they are needed."""
+        if self.moves is None:
+            return []
+        own = self.moves[self.moves.index.get_level_values(0) == name]
+        return list(dict.fromkeys(zip(own["from"], own["to"], strict=True)))
+
+    def levels(self, name: Any) -> list[Any]:
+        """List the levels of a factor in their order."""
+        stored = self.stored_moves(name)
+        if not stored:
+            return variables_of(self.frame).levels(name)
+        return [stored[0][0], *(end for _, end in stored)]
+
+    def note(self, what: str) -> str | None:
+        """Say that defaults were taken from the rows given; None otherwise."""
+        if self.trained:
+            return None
+        return f"The training data are not available: {what} those of the rows given."
+
+
+def observed_of(results: "EnsembleResults", rows: pd.DataFrame) -> Observed:
+    """Return the training values of the predictors; those of `rows` without them.
+
+    Files and pickles have the columns that the formula reads, so that defaults are the
+    same before and after. Fits to data on disk have only the effects table.
+    """
+    training = training_frame(results)
+    if training is None:
+        training = stored_predictors(results)
+    if training is not None:
+        return Observed(training)
+    effects = results.effect_values
+    return Observed(rows, None if effects is None else effects.frame, trained=False)
+
+
+def stored_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
+    """Return the predictors in the training rows as files and pickles have them."""
+    predictor, info = results.predictor, results.info
+    if predictor is None or predictor.coding is None:
+        return None
+    return predictor.coding.recipe.predictors(info.nobs, info.n_dropped)
+
+
+def training_rows(results: "EnsembleResults") -> pd.DataFrame:
+    """Return the training rows, or say why there are none."""
+    averaging_predictor(results)  # says what does not predict
+    training = training_frame(results)
+    if training is None:
+        raise ValueError(
+            "these results hold no training data (they were loaded from a file or a "
+            "pickle, or fitted to data on disk). Give rows as `data`."
+        )
+    return training
+
+
+def predictor_names(predictor: Predictor) -> tuple[str, ...]:
+    """List what can be moved: the variables of the formula, or all columns."""
+    if predictor.coding is not None:
+        return predictor.coding.variables
+    return tuple(column_names(predictor))
+
+
+def column_names(predictor: Predictor) -> list[str]:
+    """Name the columns of learners without a formula: x0, x1, ... without names."""
+    if predictor.columns is not None:
+        return list(predictor.columns)
+    return [f"x{j}" for j in range(predictor.kernel.n_features)]
+
+
+def training_weights(results: "EnsembleResults") -> Floats | None:
+    """Return the weights of the training rows; None without them, or not held."""
+    weights = getattr(averaging_predictor(results).kernel, "weights", None)
+    return weights if isinstance(weights, np.ndarray) else None
+
+
+def _weighted(results: "EnsembleResults", sample: Sample) -> Sample:
+    """Weight rows as the fit was; rows without weight do not count.
+
+    Training rows have their own weights. Other rows have those of the column that the
+    weights of the fit were, if they have it; otherwise they count equally. Weights
+    that were given as an array have no column.
+    """
+    name, in_column = results.info.weights, results.info.weights_in_column
+    if name is None:
+        return sample
+    weights = training_weights(results) if sample.places is not None else None
+    if weights is not None:
+        weights = weights[sample.places]
+    elif in_column and name in sample.frame.columns:
+        weights = observation_weights(sample.frame[name])
+    if weights is None:
+        array = ": the weights of the fit were given as an array"
+        why = f" (no column {name!r})" if in_column else array
+        return replace(sample, weighting=f", not weighted{why}")
+    if not weights.any():
+        raise ValueError(
+            f"all {len(sample):,} rows have the weight 0, so there is nothing to "
+            "average. Give rows with positive weights as `data`."
+        )
+    of = f" by {name!r}" if in_column else ""
+    weighted = replace(sample, weights=weights, weighting=f", weighted{of}")
+    return weighted if weights.all() else weighted.only(np.flatnonzero(weights))
+
+
+def sample_of(
+    results: "EnsembleResults", data: DataLike | None, most: int | None = MOST_ROWS
+) -> Sample:
+    """Take the training rows, or those given; at most so many, drawn by the seed.
+
+    Rows have the sampling weights of the fit, if there were any.
+    """
+    predictor, training = averaging_predictor(results), training_frame(results)
+    _check_rows(data, training)
+    places: Ints | None
+    if data is None:
+        frame = training_rows(results)
+        places = np.arange(len(frame))
+    else:
+        held = held_data(results, data)
+        if predictor.coding is None and predictor.columns is None:
+            X, index = predictor.rows(held)
+            held = pd.DataFrame(X, index, column_names(predictor))
+        frame = as_frame(held)
+        places = training_places(training, frame)
+    predictor.rows(frame.iloc[:1])  # says what is missing
+    sample = Sample(frame, places, len(frame), predictor_names(predictor))
+    sample = _weighted(results, sample)
+    if most is None or len(sample) <= most:
+        return sample
+    rng = stream(results.seed, 0, Purpose.AVERAGES)
+    rows = np.sort(rng.choice(len(sample), most, replace=False, shuffle=False))
+    return sample.only(rows)
+
+
+def _check_rows(data: DataLike | None, training: pd.DataFrame | None) -> None:
+    """Refuse the name of a column in the place of rows."""
+    if training is not None and isinstance(data, str) and data in training.columns:
+        raise ValueError(
+            f"`data` must be rows to average over; got the column {data!r}. Give it by "
+            f"its keyword: by={data!r} averages by its levels."
+        )
+
+
+def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager:
+    """Get ready to average over a sample, for one kind of standard error."""
+    if se not in ("sample", "population"):
+        raise ValueError(
+            "`se` must be 'sample' (for these rows as they are) or 'population' (for "
+            f"the population that they were drawn from); got {se!r}."
+        )
+    units = None if sample.places is None else _units(results, sample.places)
+    presence = ESTIMATORS[results.variance].source == "presence"
+    return Averager(
+        predictor=averaging_predictor(results),
+        estimation=Estimation(results.design, results.variance, orders=results.orders),
+        sample=sample,
+        units=units,
+        population=se == "population",
+        out_of_bag=presence and units is not None,
+    )
+
+
+def _units(results: "EnsembleResults", places: Ints) -> Ints:
+    """Find the unit of every training row: itself, or its cluster."""
+    recipe = results.recipe
+    members = None if recipe is None else recipe.task.rows
+    return places if members is None else np.asarray(members)[places]
+
+
+def average_orders(orders: HigherOrders) -> HigherOrders:
+    """Say what is known of averages beyond the first order: half of predictions' rho.
+
+    Pairs of learners do not tell the rho of a single average, there being no points to
+    pool. Averages of predictions have a smaller one than predictions, averages of
+    effects have the same (measured in docs/averages.md); one rule for both keeps
+    contrasts of averages consistent with averages of contrasts.
+    """
+    return replace(
+        orders,
+        rho=orders.rho / 2,
+        error=float(np.hypot(orders.error / 2, orders.rho / 4)),
+        mc_error=orders.mc_error / 2,
+        share=np.nan,  # averages have a larger one
+    )
+
+
+def averaged_fields(
+    results: "EnsembleResults",
+    values: Floats,
+    labels: Labels,
+    title: str,
+    *,
+    points: RowInfluence | None,
+    differences: Floats | float | None = None,
+) -> dict[str, Any]:
+    """Collect the fields of a table of averages, with joint covariances and tests.
+
+    Parameters
+    ----------
+    results : "EnsembleResults"
+        What was averaged.
+    values : ndarray of shape (B, m)
+        Averages by every learner.
+    labels : Index of length m
+        Their names.
+    title : str
+        Title of a summary.
+    points : RowInfluence or None
+        Influence of the rows, for the population.
+    differences : ndarray of shape (m,), float or None
+        What differences of predictions were divided by; None for predictions.
+    """
+    predictor = averaging_predictor(results)
+    limit = None if results.limit is None else float(np.max(results.limit))
+    nobs = results.design.n if results.support is None else results.support.nobs
+    support = prediction_support(predictor.kernel, nobs, average=True)
+    tails = None if results.tails is None else results.tails.of_averages
+    bound: Any = limit
+    if differences is not None:
+        steps = np.broadcast_to(np.asarray(differences, dtype=np.float64), len(labels))
+        bound = None if limit is None else 2 * limit / steps
+        if results.tails is not None:
+            ends = results.tails.of_differences
+            tails = replace(ends, low=ends.low / steps, high=ends.high / steps)
+        if support is not None:
+            support = Support(-1 / steps, 1 / steps, nobs)
+    shared = {name: getattr(results, name) for name in SHARED_FIELDS}
+    return shared | dict(
+        orders=None if results.orders is None else average_orders(results.orders),
+        values=values,
+        labels=labels,
+        info=replace(results.info.derived(title), growth=results.info.growth.relative),
+        limit=bound,
+        support=support,
+        tails=tails,
+        points=points,
+        null=0.0,
+    )
+
+
+Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
+"""Predictors that move; a mapping says from where to where."""
+
+
+ROUNDING = 1e-9
+"""Share of a predictor's range by which rounding may move the end of a step."""
+
+
+class Move(NamedTuple):
+    """A predictor that is set to one value, and to another."""
+
+    name: str
+    start: Any
+    end: Any
+
+
+def there_are(names: Sequence[Any]) -> str:
+    """List the predictors.
+
+    Examples
+    --------
+    >>> there_are(["x1", "x2"])
+    'the predictors are x1, x2.'
+    >>> there_are([])
+    'the model has no predictors.'
+    """
+    if not names:
+        return "the model has no predictors."
+    return f"the predictors are {first_names([str(one) for one in names])}."
+
+
+def check_variable(name: Any, names: Sequence[Any]) -> None:
+    """Refuse what is not a predictor."""
+    if name not in names:
+        listed = ", ".join(map(str, names))
+        near = nearest(str(name), [str(one) for one in names])
+        raise ValueError(
+            f"`variables` must be predictors of the model, some of {listed}; got "
+            f"{name!r}{near}"
+        )
+
+
+def is_factor(predictor: Predictor, name: Any) -> bool:
+    """Whether a predictor is a category."""
+    return predictor.is_category(name)
+
+
+def asked_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
+    """List the predictors asked for; all of them by default."""
+    names = predictor_names(predictor)
+    if variables is None:
+        return list(names)
+    asked = [variables] if isinstance(variables, str | int) else list(variables)
+    for name in asked:
+        check_variable(name, names)
+    if not asked:
+        raise ValueError("`variables` must name at least one predictor; got none.")
+    return asked
+
+
+def sort_arguments(
+    method: str, variables: Any, data: DataLike | None
+) -> tuple[Any, DataLike | None]:
+    """Take rows that were given in the place of `variables` as `data`.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"x": [1.0]})
+    >>> variables, data = sort_arguments("avg_effects", rows, None)
+    >>> variables is None, data is rows
+    (True, True)
+    """
+    if not _are_rows(variables):
+        return variables, data
+    if data is not None:
+        raise ValueError(
+            f"{method}() takes predictors as `variables` and rows as `data`; got rows "
+            f"as both. Write {method}(data=...) for the rows to average over."
+        )
+    return None, variables
+
+
+def _are_rows(variables: Any) -> bool:
+    """Whether an argument is a table of rows, and not names of predictors."""
+    table = hasattr(variables, "to_pydict") or hasattr(variables, "get_columns")
+    array = isinstance(variables, np.ndarray) and variables.ndim == 2
+    return table or array or isinstance(variables, pd.DataFrame)
+
+
+def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
+    """List arguments that were given one by one, or as scikit-learn takes them.
+
+    Examples
+    --------
+    >>> listed(("age", "dose")), listed((["age", "dose"],))
+    (('age', 'dose'), ('age', 'dose'))
+    """
+    if any(map(_are_rows, variables)):
+        raise ValueError(
+            "predictors are given by their names, rows by their keyword: data=..."
+        )
+    if len(variables) == 1 and isinstance(variables[0], list | tuple):
+        return tuple(variables[0])
+    return tuple(variables)
+
+
+def effect_moves(
+    variables: Variables | None, predictor: Predictor, observed: Observed
+) -> list[Move]:
+    """Move as the effects table does: between quantiles, or from the reference."""
+    if isinstance(variables, Mapping):
+        asked_variables(list(variables), predictor)
+        return [Move(name, *_both_ends(name, ends)) for name, ends in variables.items()]
+    moves: list[Move] = []
+    for name in asked_variables(variables, predictor):
+        moves += [Move(name, *one) for one in default_moves(name, predictor, observed)]
+    if not moves:
+        raise ValueError(nothing_moves(asked_variables(variables, predictor)))
+    return moves
+
+
+def default_moves(
+    name: Any, predictor: Predictor, observed: Observed
+) -> list[tuple[Any, Any]]:
+    """List the moves of one predictor in the effects table."""
+    stored = observed.stored_moves(name)
+    if stored:
+        return stored
+    known, coding = variables_of(observed.frame), predictor.coding
+    factor = is_factor(predictor, name)
+    ends = None if factor else known.quantiles([name], QUANTILES)[name]
+    reference = None if coding is None else coding.reference(name)
+    return moves_of(known, name, ends, reference)
+
+
+def ends_note(
+    variables: Variables | None, moves: Sequence[Move], observed: Observed
+) -> tuple[str, ...]:
+    """Say which ends of effects are those of the rows given, if any are."""
+    if isinstance(variables, Mapping):
+        return ()
+    names = dict.fromkeys(move.name for move in moves)
+    new = [str(name) for name in names if not observed.stored_moves(name)]
+    note = observed.note(f"the ends of {first_names(new)} are") if new else None
+    return () if note is None else (note,)
+
+
+def _both_ends(name: Any, ends: Any) -> Any:
+    """Check what a predictor moves between."""
+    if isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2:
+        return ends
+    raise ValueError(
+        f"a dict of `variables` gives both ends of each move, such as "
+        f"{{{name!r}: (0, 1)}}; got {reprlib.repr(ends)}. Rows to average over are "
+        "given as data=..."
+    )
+
+
+def nothing_moves(asked: Sequence[Any]) -> str:
+    """Explain why no predictor can be moved."""
+    if not asked:
+        return f"there is nothing to move: {there_are(asked)}"
+    names = ", ".join(map(str, asked))
+    return (
+        f"there is nothing to move: {names} has the same value in every row. Ask for "
+        "a predictor that varies."
+    )
+
+
+def unmoved(
+    variables: Variables | None, predictor: Predictor, moved: Sequence[Any]
+) -> tuple[str, ...]:
+    """List predictors that were asked for and do not vary."""
+    asked = asked_variables(variables, predictor)
+    return tuple(str(name) for name in asked if name not in moved)
+
+
+def varying(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
+    """List the predictors that have more than one value."""
+    return [name for name in names if frame[name].min() < frame[name].max()]
+
+
+def observed_values(frame: pd.DataFrame, name: Any) -> Floats:
+    """List the distinct values of a numeric predictor, ascending."""
+    column = frame[name].to_numpy(dtype=np.float64)
+    return np.unique(column[np.isfinite(column)])
+
+
+def slope_width(name: Any, frame: pd.DataFrame, step: Any) -> float:
+    """Choose the least distance of a slope; one standard deviation by default."""
+    given = step.get(name) if isinstance(step, Mapping) else step
+    width = float(frame[name].std()) if given is None else float(given)
+    if np.isfinite(width) and width > 0:
+        return width
+    if given is None:
+        raise ValueError(
+            f"{name!r} has the same value in every row, and so no slope. Leave it "
+            "out, or give `step`."
+        )
+    raise ValueError(f"the step of {name!r} must be a positive number; got {given!r}.")
+
+
+def slope_move(
+    name: Any, rows: pd.DataFrame, width: float, observed: Floats
+) -> RowMove:
+    r"""Move every row between two observed values at least a width apart.
+
+    Parameters
+    ----------
+    name : str
+        A numeric predictor.
+    rows : DataFrame
+        Rows that move.
+    width : float
+        Least distance between the two values, as far as the range allows.
+    observed : ndarray
+        Distinct values of the predictor in the training data, ascending.
+
+    Notes
+    -----
+    The window of a row at x has the given width h, is centred at x, and is shifted
+    into the range :math:`[a, b]` of the observed values where it leaves it. Its ends
+    are moved outwards to the nearest observed values:
+
+    .. math::
+
+        x^- = \max\{v : v \le l\}, \quad x^+ = \min\{v : v \ge l + h\}, \qquad
+        l = \min\{\max(x - h/2, a), b - h\} .
+
+    If h exceeds the range, both ends are those of the range. Trees split between
+    observed values, so that the difference between two of them does not depend on
+    where exactly. A single observed value has no such neighbours: rows move by half
+    a width to each side of where they are. Rows without a value do not count.
+
+    Examples
+    --------
+    >>> data = pd.DataFrame({"x": [0.0, 3.0, 5.0, 10.0], "d": [0, 1, 0, 0]})
+    >>> move = slope_move("x", data, 4.0, np.array([0.0, 3.0, 5.0, 10.0]))
+    >>> move.start["x"].tolist(), move.end["x"].tolist(), move.widths.tolist()
+    ([0.0, 0.0, 3.0, 5.0], [5.0, 5.0, 10.0, 10.0], [5.0, 5.0, 7.0, 5.0])
+    >>> move = slope_move("d", data, 0.5, np.array([0.0, 1.0]))
+    >>> move.start["d"].tolist(), move.end["d"].tolist()
+    ([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])
+    """
+    x = rows[name].to_numpy(dtype=np.float64)
+    if observed.size < 2:
+        start, end = x - width / 2, x + width / 2
+    else:
+        low, high = observed[0], observed[-1]
+        left = np.maximum(np.minimum(np.maximum(x - width / 2, low), high - width), low)
+        slack = min(ROUNDING * (high - low), width / 4)
+        below = np.searchsorted(observed, left + slack, side="right") - 1
+        above = np.searchsorted(observed, left + width - slack, side="left")
+        start = observed[np.clip(below, 0, observed.size - 1)]
+        end = observed[np.clip(above, 0, observed.size - 1)]
+    known = ~np.isnan(x)
+    widths = np.where(known, end - start, width)
+    return RowMove({name: start}, {name: end}, widths, None if known.all() else known)
+
+
+class Slope(NamedTuple):
+    """A slope along a numeric predictor, or a contrast between levels of a factor.
+
+    Attributes
+    ----------
+    name : str
+        The predictor.
+    start, end : object
+        Both values, where they are the same for all rows: levels of a factor, or of a
+        predictor with two values; None otherwise.
+    step : float
+        Least distance between the values that are compared; NaN for levels.
+    move : RowMove
+        How rows move.
+    """
+
+    name: Any
+    start: Any
+    end: Any
+    step: float
+    move: RowMove
+
+
+def slopes_of(
+    variables: Variables | None,
+    predictor: Predictor,
+    rows: pd.DataFrame,
+    observed: Observed,
+    step: Any,
+) -> list[Slope]:
+    """List slopes along numeric predictors, and contrasts of factors, in their order.
+
+    Parameters
+    ----------
+    variables : str, list of str or None
+        Predictors asked for; all by default, without numbers that do not vary.
+    predictor : Predictor
+        The learners.
+    rows : DataFrame
+        Rows that move.
+    observed : Observed
+        Observed values of the predictors.
+    step : float, dict or None
+        Least distances.
+    """
+    asked = asked_variables(variables, predictor)
+    numeric = [name for name in asked if not is_factor(predictor, name)]
+    if variables is None and step is None:
+        numeric = varying(numeric, observed.frame)
+    slopes: list[Slope] = []
+    for name in asked:
+        if is_factor(predictor, name):
+            whole = np.ones(len(rows))
+            slopes += [
+                Slope(name, a, b, np.nan, RowMove({name: a}, {name: b}, whole))
+                for a, b in default_moves(name, predictor, observed)
+            ]
+        elif name in numeric:
+            width = slope_width(name, observed.frame, step)
+            values = observed_values(observed.frame, name)
+            start, end = None, None
+            if values.size == 2:
+                start, end = values.tolist()
+                width = end - start
+            move = slope_move(name, rows, width, values)
+            slopes.append(Slope(name, start, end, width, move))
+    if not slopes:
+        raise ValueError(nothing_moves(asked))
+    return slopes
+
+
+def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
+    """Add the classes to labels where there are several columns of predictions."""
+    if classes is None or len(classes) == 2:
+        return index
+    tuples = [
+        (*(one if isinstance(one, tuple) else (one,)), c)
+        for one in index
+        for c in classes
+    ]
+    return pd.MultiIndex.from_tuples(tuples, names=[*index.names, "class"])
+
+
+@pickled_plainly
+@dataclass(frozen=True, repr=False)
+class Averages(EstimateTable):
+    """Averages over rows, with their uncertainty.
+
+    Attributes
+    ----------
+    settings : DataFrame
+        What was averaged, one row per estimate: `from`, `to` and `step` where a
+        predictor was moved, and the number of `rows`.
+    what : str
+        What was averaged, in words.
+    rows : str
+        Which rows, in words.
+    se : str
+        Kind of standard error, "sample" or "population".
+    constant : tuple of str
+        Predictors that were to move, and have the same value in every row.
+    by : tuple of str
+        Columns whose levels were averaged separately.
+    notes : tuple of str
+        Further notes below the table.
+    """
+
+    settings: pd.DataFrame = field(default_factory=pd.DataFrame)
+    what: str = "averages"
+    rows: str = ""
+    se: str = "sample"
+    constant: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> EstimateTable:
+        """The same estimates under labels that do not repeat, such as `region[w]`."""
+        if self.labels.is_unique:
+            return derive_table(self, EstimateTable)
+        return self._by_name
+
+    @property
+    def texts(self) -> list[str]:
+        """Name every row in words, levels with their column: "x4, married=1"."""
+        return self._texts([str(name) for name in self._predictors])
+
+    @property
+    def _predictors(self) -> pd.Index:
+        """What was moved in each row; the first level of the labels otherwise."""
+        return self.settings.index.get_level_values(0)
+
+    def _texts(self, names: list[str]) -> list[str]:
+        """Put levels and classes behind the names of predictors."""
+        labels = self.settings.index
+        levels = [
+            [f"{name}={setting_text(level)}" for level in labels.get_level_values(name)]
+            for name in self.by
+        ]
+        if "predictor" in labels.names or not self.by:
+            levels = [names, *levels]
+        texts = [", ".join(parts) for parts in zip(*levels, strict=True)]
+        if labels.names[-1] != "class":
+            return texts
+        classes = labels.get_level_values("class")
+        return [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
+
+    @property
+    def _by_name(self) -> EstimateTable:
+        """The averages by the names of effects, if a factor has several levels."""
+        names = [str(name) for name in self._predictors]
+        if "to" in self.settings:
+            names = effect_names(self.settings[["to"]].set_axis(self._predictors))
+        return derive_table(self, EstimateTable, labels=pd.Index(self._texts(names)))
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Tabulate settings, estimates, tests and intervals of coverage 1 - alpha."""
+        return pd.concat([self.settings, super().summary_frame(alpha)], axis=1)
+
+    def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
+        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        from vstatkit.results.summary import summarise_averages  # noqa: PLC0415 slow
+
+        return summarise_averages(self, alpha)
+
+    def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
+        """Draw the averages with their intervals."""
+        from vstatkit.plots.marginal import plot_averages  # noqa: PLC0415 on demand
+
+        return plot_averages(self, alpha=alpha, ax=ax)
+
+    def _column(self, alpha: float = 0.05) -> Column:
+        frame, names = self.summary_frame(alpha), self.texts
+        if "step" in frame:
+            names = slope_names(frame, names)
+        elif "from" in frame:
+            names = add_moves(frame, names)
+        return Column(
+            self.info.response,
+            self.what,
+            numbers_of(frame.set_axis(names)),
+            self._column_stats(),
+            f"{self.what} over {self.rows}, se={self.se!r}",
+        )
+
+    def __repr__(self) -> str:
+        text = f"{len(self.settings)} {self.what} over {self.rows}, se={self.se!r}"
+        return textwrap.shorten(f"<Averages: {text}", 90) + ">"
+
+
+def average_predictions(
+    results: "EnsembleResults", data: DataLike | None, by: By, se: str
+) -> Averages:
+    """Compute `EnsembleResults.avg_predictions`."""
+    sample = sample_of(results, data)
+    averager, division = averager_of(results, sample, se), Division(sample, by)
+    weights = averager.weights(division.shares, 1)
+    averages_by_learner = averager.averages([{}], [weights])
+    points = averager.influence(averages_by_learner, [weights])
+    labels = pd.Index(["average"])
+    if division.columns:
+        labels = _level_index([()], division)
+    table = pd.DataFrame({"rows": division.counts}, labels)
+    averages = _label_averages(
+        results,
+        averager,
+        [averages_by_learner[0].values],
+        table,
+        ("average predictions", se),
+        points=points,
+    )
+    return replace(averages, by=division.columns)
+
+
+def average_effects(
+    results: "EnsembleResults",
+    variables: Variables | None,
+    data: DataLike | None,
+    by: By,
+    se: str,
+) -> Averages:
+    """Compute `EnsembleResults.avg_effects`."""
+    variables, data = sort_arguments("avg_effects", variables, data)
+    sample, predictor = sample_of(results, data), averaging_predictor(results)
+    observed = observed_of(results, sample.frame)
+    moves = effect_moves(variables, predictor, observed)
+    whole = np.ones(len(sample))
+    settings = [
+        RowMove({move.name: move.start}, {move.name: move.end}, whole) for move in moves
+    ]
+    table = pd.DataFrame(
+        [[move.start, move.end] for move in moves],
+        index=pd.Index([move.name for move in moves], name="predictor"),
+        columns=["from", "to"],
+        dtype=object,
+    )
+    averages = _average_moves(
+        results, sample, settings, table, by=by, words=("average effects", se)
+    )
+    return replace(
+        averages,
+        constant=unmoved(variables, predictor, list(table.index)),
+        notes=ends_note(variables, moves, observed),
+    )
+
+
+def average_slopes(
+    results: "EnsembleResults",
+    variables: Variables | None,
+    data: DataLike | None,
+    by: By,
+    *,
+    step: float | Mapping[str, float] | None,
+    se: str,
+) -> Averages:
+    """Compute `EnsembleResults.avg_slopes`."""
+    variables, data = sort_arguments("avg_slopes", variables, data)
+    sample, predictor = sample_of(results, data), averaging_predictor(results)
+    observed = observed_of(results, sample.frame)
+    slopes = slopes_of(variables, predictor, sample.frame, observed, step)
+    table = pd.DataFrame(
+        {
+            "from": pd.Series([slope.start for slope in slopes], dtype=object),
+            "to": pd.Series([slope.end for slope in slopes], dtype=object),
+            "step": [slope.step for slope in slopes],
+        }
+    ).set_axis(pd.Index([slope.name for slope in slopes], name="predictor"))
+    moves = [slope.move for slope in slopes]
+    averages = _average_moves(
+        results, sample, moves, table, by=by, words=("average slopes", se)
+    )
+    constant = unmoved(variables, predictor, list(table.index))
+    numeric = any(np.isfinite(slope.step) for slope in slopes)
+    note = observed.note("the steps and ends of slopes are") if numeric else None
+    notes = () if note is None else (note,)
+    return replace(averages, constant=constant, notes=notes)
+
+
+def _average_moves(
+    results: "EnsembleResults",
+    sample: Sample,
+    moves: Sequence[RowMove],
+    table: pd.DataFrame,
+    *,
+    by: By,
+    words: tuple[str, str],
+) -> Averages:
+    """Average differences between two settings of the rows, over their widths."""
+    averager, division = averager_of(results, sample, words[1]), Division(sample, by)
+    shares = [move.shares_of(division.shares) for move in moves]
+    weights = [averager.weights(own, len(moves)) for own in shares]
+    found = averager.slopes(moves, weights)
+    points = averager.influence(found, weights)
+    g = len(division.counts)
+    places = np.repeat(np.arange(len(table)), g)
+    index = table.index
+    if division.columns:
+        index = _level_index([(name,) for name in index], division)
+    table = table.iloc[places].set_axis(index)
+    table = table.assign(rows=np.concatenate([(own > 0).sum(axis=1) for own in shares]))
+    pairs = zip(moves, shares, strict=True)
+    divisors = np.concatenate([move.divisors(own) for move, own in pairs])
+    values = [one.values for one in found]
+    averages = _label_averages(
+        results, averager, values, table, words, points=points, divisors=divisors
+    )
+    return replace(averages, by=division.columns)
+
+
+def _level_index(names: Sequence[tuple[Any, ...]], division: Division) -> pd.Index:
+    """Label every level of a division, once for each of several names before it."""
+    single = len(division.columns) == 1
+    levels = [(level,) if single else level for level in division.levels]
+    tuples = [(*name, *level) for name in names for level in levels]
+    columns = [*(["predictor"] if names[0] else []), *division.columns]
+    index: pd.Index
+    if len(columns) == 1:
+        index = pd.Index(division.levels, name=columns[0])
+    else:
+        index = pd.MultiIndex.from_tuples(tuples, names=columns)
+    return index
+
+
+def _label_averages(
+    results: "EnsembleResults",
+    averager: Averager,
+    values: Sequence[Floats],
+    table: pd.DataFrame,
+    words: tuple[str, str],
+    *,
+    points: RowInfluence | None,
+    divisors: Floats | None = None,
+) -> Averages:
+    """Label averages, every output of each, and put the table together."""
+    predictor = averager.predictor
+    what, se = words
+    index = output_index(table.index, predictor.classes)
+    repeats = len(index) // len(table)
+    settings = table.iloc[np.repeat(np.arange(len(table)), repeats)].set_axis(index)
+    shared = averaged_fields(
+        results,
+        np.concatenate(values, axis=1),
+        index,
+        what.capitalize(),
+        points=points,
+        differences=None if divisors is None else np.repeat(divisors, repeats),
+    )
+    return Averages(
+        **shared, settings=settings, what=what, rows=str(averager.sample), se=se
+    )

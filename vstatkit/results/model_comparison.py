@@ -1,0 +1,200 @@
+"""Comparison of two fits on the same subsamples."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from vstatkit._typing import DataLike
+from vstatkit.ensemble.evaluation import Task
+from vstatkit.ensemble.prediction import Predictor, moved_to
+from vstatkit.ensemble.refit import refitted_values
+from vstatkit.formula.input_checks import as_frame
+from vstatkit.inference.pooled_test import pooled_test
+from vstatkit.results.ensemble_results import EnsembleResults
+from vstatkit.results.learners import predictor_of
+from vstatkit.results.predictor_tests import (
+    JointTest,
+    difference_table,
+    training_predictors,
+    write_table,
+)
+from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.variance.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from vstatkit._typing import Floats
+
+
+POINTS = 20
+"""Rows of the data at which fits are compared, if none are given."""
+
+
+class FitComparison(JointTest):
+    """Two fits side by side, and a test that they predict the same.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
+    >>> line = vs.fit("y ~ x1 + x4", data, kernel="ols", B=100, rng=1)
+    >>> vs.compare(res, line).question
+    'forest - ols'
+    """
+
+    def __str__(self) -> str:
+        shown = self.table()
+        if len(shown) > 2 * SHOWN:
+            shown = pd.concat([shown.head(SHOWN), shown.tail(SHOWN)])
+        kept = ["estimate", "std_error", "p_value", "ci_lower", "ci_upper"]
+        return f"{super().__str__()}\n\n{write_table(shown[kept])}"
+
+
+SHOWN = 10
+"""Rows that are printed from either end of a long table."""
+
+
+def compare(
+    a: EnsembleResults, b: EnsembleResults, at: DataLike | None = None
+) -> FitComparison:
+    """Compare the predictions of two fits to the same data.
+
+    Parameters
+    ----------
+    a, b : EnsembleResults
+        Fits to the same rows and the same response: a forest and a regression, say,
+        or two formulas. Both should have been fitted with the same `k`, `replace`,
+        `design` and `rng`. If they were not, `b` is fitted again on the subsamples of
+        `a`, where it holds its training data.
+    at : DataFrame or dict of columns, optional
+        Points to compare at; by default 20 rows of the data, drawn by the seed.
+
+    Returns
+    -------
+    FitComparison
+        Prints the differences `a - b` with standard errors, and a joint test that
+        there are none; `frame` is the test, `table()` the differences, `plot()` draws
+        them.
+
+    Notes
+    -----
+    On the same subsamples the difference of the two learners' predictions is a kernel
+    itself, so its standard error comes from the learners as that of a prediction does:
+    what both fits have in common cancels. Standard errors are by the estimator of `a`,
+    or of `b` if only `b` goes beyond the first order, and what is beyond it is that of
+    its predictions. Of a fit with `target="truth"`, whose estimates come from a mix of
+    learners, the learners of the standard errors are taken, moved to these estimates.
+
+    References
+    ----------
+    Mentch and Hooker (2016), Quantifying uncertainty in random forests via confidence
+    intervals and hypothesis tests, JMLR 17(26).
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> forest = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+    >>> line = vs.fit("y ~ x1 + x4", data, kernel="ols", B=200, rng=1)
+    >>> len(vs.compare(forest, line).table())
+    20
+    """
+    _check_same_question(a, b)
+    L = min(a.B, b.B)
+    points = _points(a, b) if at is None else as_frame(at)
+    values_b, again = _second(a, b, points, L)
+    values = _values(a, points, len(values_b)) - values_b
+    beyond = [ESTIMATORS[one.variance].beyond for one in (a, b)]
+    lead = replace(b if beyond == [False, True] else a, design=a.design)
+    labels = predictor_of(a).labels(points.index)
+    name_a, name_b = _names(a, b)
+    found = difference_table(lead, values, labels, f"{name_a} less {name_b}")
+    return FitComparison(
+        question=f"{name_a} - {name_b}",
+        null=f"Null: {name_a} and {name_b} predict the same {a.info.response}",
+        test=pooled_test(a.design, values, lead.variance, lead.orders),
+        differences=found,
+        points=points,
+        details={"refitted": again},
+    )
+
+
+def _names(a: EnsembleResults, b: EnsembleResults) -> tuple[str, str]:
+    """Name the fits by what first tells them apart."""
+    names = zip(_told_by(a), _told_by(b), strict=True)
+    told = (pair for pair in names if pair[0] != pair[1])
+    return next(told, ("the first fit", "the second fit"))
+
+
+def _told_by(one: EnsembleResults) -> tuple[str, str, str]:
+    """List what fits are told apart by: kernel, formula, target."""
+    aim = one.info.aim
+    target = "truth" if aim is not None and aim.truth else "mean"
+    return one.info.kernel, str(one.info.formula), f"target={target!r}"
+
+
+def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
+    """Refuse fits of different responses, or to different rows."""
+    for one, name in ((a, "first"), (b, "second")):
+        if not isinstance(one, EnsembleResults):
+            raise TypeError(
+                f"the {name} argument must be results of `fit`; got "
+                f"{type(one).__name__}."
+            )
+        predictor_of(one)
+    if a.info.response != b.info.response:
+        raise ValueError(
+            "fits to compare must have the same response; these have "
+            f"{a.info.response!r} and {b.info.response!r}."
+        )
+    if predictor_of(a).classes != predictor_of(b).classes:
+        raise ValueError("fits to compare must have the same classes of the response.")
+    if a.design.n != b.design.n or not a.units.equals(b.units):
+        raise ValueError(
+            "fits to compare must use the same rows (or clusters), in the same order; "
+            f"these use {a.design.n} and {b.design.n}. Rows with missing values may "
+            "have been dropped from one of them: drop them from the data first."
+        )
+
+
+def _points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
+    """Draw rows of the data, with the predictors of both fits."""
+    first, second = (training_predictors(one) for one in (a, b))
+    if first is None or second is None:
+        raise ValueError(
+            "without `at`, fits are compared at rows of their training data, which "
+            "these results do not hold. Give points as `at`."
+        )
+    new = [name for name in second.columns if name not in first.columns]
+    joined = first.assign(**{name: second[name].array for name in new})
+    rng = stream(a.seed, 1, Purpose.QUESTION)
+    rows = rng.choice(len(joined), min(POINTS, len(joined)), replace=False)
+    return joined.iloc[np.sort(rows)]
+
+
+def _values(results: EnsembleResults, points: pd.DataFrame, L: int) -> "Floats":
+    predictor: Predictor = predictor_of(results)
+    X = predictor.rows(points)[0]
+    return replace(predictor, learners=predictor.learners[:L]).values(X)
+
+
+def _second(
+    a: EnsembleResults, b: EnsembleResults, points: pd.DataFrame, L: int
+) -> tuple["Floats", bool]:
+    """Predict with the second fit, on the subsamples of the first."""
+    prefix = a.design.name == "iid"  # of others only whole ensembles are alike
+    if a.design == b.design and (prefix or a.B == b.B):
+        return _values(b, points, L), False
+    if b.recipe is None:
+        raise ValueError(
+            "fits to compare must use the same subsamples. Fit the second as the first "
+            f"was fitted: k={a.k}, B={a.B}, replace={a.replace}, "
+            f"design={a.design.name!r}, rng={a.seed}."
+        )
+    task: Task = replace(b.recipe.task, design=a.design)
+    X = predictor_of(b).rows(points)[0]
+    values = refitted_values(task, X, a.B, b.recipe.n_jobs)
+    centre = predictor_of(b).centre
+    return values if centre is None else moved_to(centre.mean(X), values), True

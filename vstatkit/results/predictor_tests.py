@@ -1,0 +1,495 @@
+"""Tests of predictors: interactions and additivity, and what such tests need."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vstatkit._typing import Floats, Labels
+from vstatkit.ensemble.conditional_copies import Copier
+from vstatkit.ensemble.evaluation import Task
+from vstatkit.ensemble.refit import Reader, grown, refitted_values
+from vstatkit.formula.coding import Coding
+from vstatkit.formula.input_checks import nearest
+from vstatkit.inference.pooled_test import PooledTest, pooled_test
+from vstatkit.kernels.base import BatchKernel
+from vstatkit.pickling import pickled_plainly
+from vstatkit.results.continuation import Continuation
+from vstatkit.results.estimate_table import (
+    ContrastResults,
+    derive_table,
+    estimates_frame,
+)
+from vstatkit.sampling.streams import Purpose, stream
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+@pickled_plainly
+@dataclass(frozen=True, repr=False)
+class JointTest:
+    """A joint test that differences of predictions are zero.
+
+    Attributes
+    ----------
+    question : str
+        What was asked.
+    null : str
+        The hypothesis that is tested.
+    test : PooledTest
+        The joint test.
+    differences : ContrastResults
+        The differences, with standard errors, as `params`, `bse`, `conf_int()`.
+    points : DataFrame
+        Where they were taken, one row for each point.
+    details : dict
+        Further columns of the table.
+    """
+
+    question: str
+    null: str
+    test: PooledTest
+    differences: ContrastResults
+    points: pd.DataFrame
+    details: dict[str, Any]
+
+    @property
+    def statistic(self) -> float:
+        """Sum of squared differences over the sum of their variances."""
+        return self.test.statistic
+
+    @property
+    def df_num(self) -> float:
+        """Degrees of freedom of the differences."""
+        return self.test.df_num
+
+    @property
+    def df_denom(self) -> float:
+        """Degrees of freedom of their variances."""
+        return self.test.df_denom
+
+    @property
+    def pvalue(self) -> float:
+        """Probability of such a statistic if nothing differs."""
+        return self.test.pvalue
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The test in one row; answers can be put together by `pandas.concat`."""
+        row = {
+            "statistic": self.statistic,
+            "df_num": self.df_num,
+            "df_denom": self.df_denom,
+            "p_value": self.pvalue,
+            **self.details,
+            "points": len(self.points),
+            "learners": self.differences.B,
+        }
+        return pd.DataFrame([row], index=[self.question])
+
+    def table(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Tabulate the differences one by one, with standard errors and intervals."""
+        found = self.differences
+        return estimates_frame(found.estimates, found.labels, alpha)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the differences with their intervals."""
+        from vstatkit.plots.tests import draw_differences  # noqa: PLC0415
+
+        return draw_differences(self, ax)
+
+    def __str__(self) -> str:
+        return f"{self.null}\n{write_table(self.frame)}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.question}, p = {self.pvalue:.4g}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.null)}</p>{self.frame.to_html()}"
+
+
+def write_table(frame: pd.DataFrame) -> str:
+    """Write a table with four digits."""
+    return frame.to_string(float_format=lambda number: f"{number:.4g}")
+
+
+class InteractionTest(JointTest):
+    """A test that predictors act additively.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
+    >>> list(res.interaction_test("x1", "x4", grid=2).points)[:4]
+    ['first', 'second', 'from_first', 'to_first']
+    """
+
+
+def training_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
+    """Take the predictors of the rows that were used; None where they are not held."""
+    recipe, predictor = results.recipe, results.predictor
+    if recipe is None or recipe.data is None:
+        return None
+    if predictor is None or predictor.coding is None:
+        return None
+    return recipe.data[list(predictor.coding.variables)]
+
+
+USUAL_LEARNERS = 1000
+"""Learners that answer a question, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class PredictorQuestion:
+    """Results that questions are asked of, with their training data.
+
+    Attributes
+    ----------
+    results : "EnsembleResults"
+        The fit.
+    recipe : Continuation
+        How it was fitted.
+    coding : Coding
+        How data become rows of the design matrix.
+    frame : DataFrame
+        The predictors, as they are in the data.
+    n_learners : int
+        Learners that are used, the first ones.
+    """
+
+    results: "EnsembleResults"
+    recipe: Continuation
+    coding: Coding
+    frame: pd.DataFrame
+    n_learners: int
+
+    @classmethod
+    def of(
+        cls,
+        results: "EnsembleResults",
+        learners: int | None,
+        what: str,
+        usual: int = USUAL_LEARNERS,
+    ) -> "PredictorQuestion":
+        """Take what is needed from results, or say what is missing."""
+        recipe, coding = results.recipe, None
+        if results.predictor is not None:
+            coding = results.predictor.coding
+        reason = None
+        if recipe is None:
+            reason = (
+                "the training data, and these results hold none: they were loaded from "
+                "a file or a pickle, are combinations of other results, or their "
+                "learners were fitted elsewhere. Fit again with the same data and "
+                f"rng={results.seed}"
+            )
+        elif coding is None:
+            reason = (
+                "a formula and learners that predict; the kernel "
+                f"{results.info.kernel!r} is a statistic"
+            )
+        elif recipe.data is None:
+            reason = (
+                "the predictors in memory; these were read batch after batch. Fit to "
+                "a data frame of some of the rows"
+            )
+        frame = training_predictors(results)
+        if frame is None or recipe is None or coding is None:
+            raise ValueError(f"{what} needs {reason}.")
+        used = _count(results, learners, usual)
+        return cls(results, recipe, coding, frame, used)
+
+    @property
+    def task(self) -> Task:
+        """What was evaluated."""
+        return self.recipe.task
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Workers."""
+        return self.recipe.n_jobs
+
+    def copier(self) -> Copier:
+        """Get ready to make copies of predictors."""
+        return Copier(self.frame, self.results.seed, self.task.rows, self.n_jobs)
+
+    def names(self, given: str | Sequence[str]) -> list[str]:
+        """Check names of predictors."""
+        names = [given] if isinstance(given, str) else list(given)
+        if not names:
+            raise ValueError("name at least one predictor.")
+        for name in names:
+            if name not in self.coding.variables:
+                raise ValueError(
+                    f"{name!r} is not a predictor of the formula"
+                    f"{nearest(name, self.coding.variables)} Its predictors are "
+                    f"{', '.join(self.coding.variables)}."
+                )
+        return list(dict.fromkeys(names))
+
+    def values(self, at: Floats) -> Floats:
+        """Predict at coded rows with every learner that is used, as they are."""
+        predictor = self.results.predictor
+        assert predictor is not None
+        L = self.n_learners
+        if len(predictor.learners) < L:
+            return refitted_values(self.task, at, L, self.n_jobs)
+        own = replace(predictor, learners=predictor.learners[:L], centre=None)
+        return own.values(at)
+
+    @property
+    def design_matrix(self) -> Floats:
+        """The predictors, coded."""
+        return np.asarray(getattr(self.task.kernel, "X"))  # noqa: B009 not in a protocol
+
+    def reader(self, tables: Sequence[Floats]) -> Reader:
+        """Get ready to ask the learners about rows of some tables."""
+        predictor, L = self.results.predictor, self.n_learners
+        assert predictor is not None
+        learners = predictor.learners[:L]
+        if len(learners) < L:
+            learners = grown(self.task, L, self.n_jobs)
+        return Reader(self.task, learners, tuple(tables), self.n_jobs)
+
+    def labels(self, index: Labels) -> Labels:
+        """Label predictions: the row, or the row and the class."""
+        predictor = self.results.predictor
+        assert predictor is not None
+        return predictor.labels(index)
+
+
+def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
+    """Count the learners that are used.
+
+    Those of an iid design are a beginning of more: where they are grown in a moment,
+    missing ones are. Other designs are used as they are.
+    """
+    if learners is not None and not (
+        isinstance(learners, int | np.integer) and learners >= 2
+    ):
+        raise ValueError(
+            f"`learners` must be a whole number from 2 on; got {learners!r}."
+        )
+    if results.design.name != "iid":
+        return results.B
+    if learners is not None:
+        return int(learners)
+    assert results.recipe is not None
+    quick = isinstance(results.recipe.task.kernel, BatchKernel)
+    return usual if quick else min(results.B, usual)
+
+
+def check_number(name: str, number: Any) -> None:
+    """Refuse anything but whole numbers from one on."""
+    if not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"`{name}` must be a whole number from 1 on; got {number!r}.")
+
+
+def difference_table(
+    results: "EnsembleResults", values: Floats, labels: Labels, title: str
+) -> ContrastResults:
+    """Make a table of differences: those of kernels are kernels.
+
+    Parameters
+    ----------
+    results : "EnsembleResults"
+        Whose design and variance estimator are used.
+    values : ndarray of shape (L, m)
+        Differences, learner by learner.
+    labels : Index of length m
+        Their names.
+    title : str
+        Title of the summary.
+    """
+    info = results.info.derived(title)
+    support = None if results.support is None else results.support.of_differences
+    limit = None if results.limit is None else 2 * float(np.max(results.limit))
+    return derive_table(
+        results,
+        ContrastResults,
+        values=values,
+        labels=labels,
+        limit=limit,
+        support=support,
+        tails=None if results.tails is None else results.tails.of_differences,
+        null=np.zeros(values.shape[1]),
+        info=info,
+        points=None,
+    )
+
+
+def interaction_test(
+    results: "EnsembleResults",
+    first: str,
+    second: str,
+    *,
+    grid: int,
+    rows: int,
+    learners: int | None,
+) -> InteractionTest:
+    """Test one pair of predictors; see `EnsembleResults.interaction_test`."""
+    asked = PredictorQuestion.of(results, learners, "interaction_test")
+    if first == second:
+        raise ValueError(f"an interaction is of two predictors; got {first!r} twice.")
+    asked.names([first, second])
+    null = f"Null: {first} and {second} are additive in the expectation of the ensemble"
+    texts = f"{first}:{second}", null
+    return _test_pairs(asked, [(first, second)], texts, grid=grid, rows=rows)
+
+
+def additivity_test(
+    results: "EnsembleResults",
+    variables: Sequence[str] | None,
+    *,
+    grid: int,
+    rows: int,
+    learners: int | None,
+) -> InteractionTest:
+    """Test all pairs of predictors at once; see `EnsembleResults.additivity_test`."""
+    asked = PredictorQuestion.of(results, learners, "additivity_test")
+    names = asked.names(asked.coding.variables if variables is None else variables)
+    if len(names) < 2:
+        raise ValueError("additivity is of two or more predictors; there is one.")
+    null = f"Null: {', '.join(names)} are additive in the expectation of the ensemble"
+    pairs = list(combinations(names, 2))
+    return _test_pairs(asked, pairs, ("all pairs", null), grid=grid, rows=rows)
+
+
+def _test_pairs(
+    asked: PredictorQuestion,
+    pairs: list[tuple[str, str]],
+    texts: tuple[str, str],
+    *,
+    grid: int,
+    rows: int,
+) -> InteractionTest:
+    check_number("rows", rows)
+    if not isinstance(grid, int | np.integer) or grid < 2:
+        raise ValueError(f"`grid` must be a whole number from 2 on; got {grid!r}.")
+    background = _background(asked, rows)
+    found = [_contrasts(asked, pair, background, grid) for pair in pairs]
+    values = np.concatenate([one for one, _ in found], axis=1)
+    points = pd.concat([where for _, where in found], ignore_index=True)
+    results = asked.results
+    labels = asked.labels(pd.Index(_contrast_names(points)))
+    return InteractionTest(
+        question=texts[0],
+        null=texts[1],
+        test=pooled_test(results.design, values, results.variance, results.orders),
+        differences=difference_table(results, values, labels, "Interaction contrasts"),
+        points=points,
+        details={"grid": grid, "rows": len(background)},
+    )
+
+
+def _background(asked: PredictorQuestion, rows: int) -> pd.DataFrame:
+    """Draw the rows that contrasts are averaged over."""
+    rng = stream(asked.results.seed, 3, Purpose.QUESTION)
+    n = len(asked.frame)
+    return asked.frame.iloc[np.sort(rng.choice(n, min(rows, n), replace=False))]
+
+
+def _contrasts(
+    asked: PredictorQuestion, pair: tuple[str, str], background: pd.DataFrame, grid: int
+) -> tuple[Floats, pd.DataFrame]:
+    """Give the contrasts of a pair, learner by learner, and where they were taken.
+
+    On the values `u_0, u_1, ...` of one predictor and `v_0, v_1, ...` of the other
+    these are `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)`.
+    """
+    u, v = (_settings(asked, name, grid) for name in pair)
+    means = np.stack([_means(asked, pair, one, v, background) for one in u], axis=1)
+    away = means - means[:, :1]
+    away = away - away[:, :, :1]
+    inner = away[:, 1:, 1:]
+    where = pd.DataFrame(
+        [
+            {"first": pair[0], "second": pair[1], "from_first": u[0], "to_first": i}
+            | {"from_second": v[0], "to_second": j}
+            for i in u[1:]
+            for j in v[1:]
+        ]
+    )
+    return inner.reshape(len(inner), -1), where
+
+
+def _means(
+    asked: PredictorQuestion,
+    pair: tuple[str, str],
+    one: Any,
+    others: list[Any],
+    background: pd.DataFrame,
+) -> Floats:
+    """Average predictions over the background, shape (L, values of the second, c)."""
+    frames = [
+        background.assign(
+            **{
+                name: pd.Series([value] * len(background), background.index).astype(
+                    background[name].dtype
+                )
+                for name, value in zip(pair, (one, other), strict=True)
+            }
+        )
+        for other in others
+    ]
+    rows = asked.coding.matrix(pd.concat(frames, ignore_index=True))
+    values = asked.values(rows)
+    shaped = values.reshape(len(values), len(others), len(background), -1)
+    return np.asarray(shaped.mean(axis=2))
+
+
+def _settings(asked: PredictorQuestion, name: str, grid: int) -> list[Any]:
+    """Choose values: quantiles of a number, the most frequent levels of a category."""
+    column = asked.frame[name].dropna()
+    if name in asked.coding.categorical:
+        chosen = list(column.value_counts().index[:grid])
+    else:
+        chosen = list(grid_values(column.to_numpy(), grid))
+    if len(chosen) < 2:
+        raise ValueError(f"{name!r} has one value only, so that nothing can interact.")
+    return chosen
+
+
+def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
+    """Choose values of a column: all, if they are few, or quantiles.
+
+    Where quantiles coincide, because many rows have the same value, quantiles of the
+    other rows are added.
+
+    Examples
+    --------
+    >>> grid_values(np.array([0, 0, 0, 0, 0, 0, 0, 1]), 3).tolist()
+    [0, 1]
+    >>> grid_values(np.array([0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]), 3).tolist()
+    [0, 2, 3]
+    """
+    values = np.unique(column)
+    if len(values) <= number:
+        return values
+    chosen = values[:0]
+    while len(chosen) < number:
+        rest = np.sort(column[~np.isin(column, chosen)])
+        missing = number - len(chosen)
+        shares = (np.arange(missing) + 0.5) / missing
+        nearest = np.round(shares * (len(rest) - 1)).astype(int)
+        chosen = np.union1d(chosen, rest[nearest])
+    return chosen
+
+
+def _contrast_names(points: pd.DataFrame) -> list[str]:
+    """Name contrasts by the values they go to."""
+    columns = points[["first", "to_first", "second", "to_second"]]
+    return [f"{a}={_short(u)}, {b}={_short(v)}" for a, u, b, v in columns.to_numpy()]
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

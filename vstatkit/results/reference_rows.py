@@ -1,0 +1,111 @@
+"""Estimates at reference rows, which describe predictions in general."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vstatkit._typing import Floats
+from vstatkit.ensemble.prediction import Predictor
+from vstatkit.inference.estimates import Estimates, Estimation
+from vstatkit.inference.intervals import (
+    Support,
+    Tails,
+    effective_size,
+    noise_of_skew,
+    shrunken,
+)
+from vstatkit.variance.registry import compares_groups
+
+if TYPE_CHECKING:
+    from vstatkit.results.ensemble_results import EnsembleResults
+
+
+TYPICAL_VALUES = 300
+"""Most reference values whose variances and third moments are pooled."""
+
+
+TYPICAL_LEARNERS = 5000
+"""Most learners whose predictions of reference values are pooled."""
+
+
+TYPICAL_DRAWS = 400_000_000
+"""Most draws, of learners times reference values, that are summed for it."""
+
+
+FEWEST_LEARNERS = 50
+"""Fewest learners from which variances at reference rows are estimated."""
+
+
+def with_typical(results: "EnsembleResults") -> "EnsembleResults":
+    """Find what intervals of predictions need to know of predictions in general."""
+    predictor, rows = results.predictor, results.reference
+    if predictor is None or rows is None:
+        return results
+    limit = None if results.limit is None else float(np.max(results.limit))
+    how = Estimation(results.design, results.variance, limit, results.orders)
+    found = typical_estimates(predictor, rows, how, results.B)
+    support, tails = results.support, results.tails
+    if support is not None:
+        support = typical_support(support, found, results.design.n)
+    if tails is not None and predictor.centre is not None:
+        tails = Tails()  # other learners may leave the range of the response
+    if tails is not None:
+        tails = typical_tails(tails, found)
+    return replace(results, support=support, tails=tails)
+
+
+def typical_estimates(
+    predictor: Predictor, rows: Floats, how: Estimation, B: int
+) -> Estimates | None:
+    """Estimate at some reference rows; None where too few learners were kept.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Predicts with the learners, of which the first may have been kept alone.
+    rows : ndarray or DataFrame
+        Reference rows.
+    how : Estimation
+        How values become estimates.
+    B : int
+        Learners of the ensemble.
+    """
+    some = rows[: max(1, TYPICAL_VALUES // predictor.kernel.n_outputs)]
+    all_of_them = compares_groups(how.method) or how.design.complete
+    draws = how.design.k * len(some) * predictor.kernel.n_outputs
+    most = min(TYPICAL_LEARNERS, max(TYPICAL_DRAWS // draws, FEWEST_LEARNERS))
+    L = B if all_of_them else min(B, predictor.n_kept, most)
+    if min(B, FEWEST_LEARNERS) > L or predictor.n_kept < L:
+        return None
+    return how.of(predictor.first(L).values(some)[:L])
+
+
+def typical_support(support: Support, found: Estimates | None, units: int) -> Support:
+    """Bound the effective number of observations behind a probability."""
+    if found is None:
+        return replace(support, nobs=float(units))
+    size = effective_size(found.estimate, found.components.total, units)
+    return replace(support, nobs=size)
+
+
+def typical_tails(tails: Tails, found: Estimates | None) -> Tails:
+    """Pool variance and skewness over reference rows.
+
+    The skewness is the ratio of sums, of third moments and of variances to the power
+    3/2: skewness of single rows would be too small, as few rows show a long tail.
+    """
+    if found is None or found.scaled.skew is None:
+        return tails
+    unit = found.unit.max()
+    parts = found.scaled.in_units(found.unit / unit)
+    variance = found.positive * (found.unit / unit) ** 2
+    weight = variance**1.5
+    if not weight.sum() > 0 or parts.noise is None or parts.concentration is None:
+        return tails
+    pooled = np.asarray(found.scaled.skew @ weight / weight.sum())
+    # Learners, and so their noise, are the same at all rows.
+    share = np.asarray(parts.noise.sum() / variance.sum())
+    noise = noise_of_skew(share, np.asarray(parts.concentration.mean()), parts.n)
+    skew = float(shrunken(pooled, noise))
+    return replace(tails, error=float(np.sqrt(variance.mean()) * unit), skew=skew)
