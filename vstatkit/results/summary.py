@@ -777,7 +777,7 @@ def summarise_transformed(made: Transformed, alpha: float) -> Summary:
         notes.append(
             f"{bent.size} function(s) depart from a line by up to "
             f"{percent_text(float(bent.max()))} of its change within one standard "
-            "error: the delta method may not hold there."
+            "error: the delta method may be inaccurate there."
         )
     frame = made.summary_frame(alpha)
     untested = untested_note(frame, label_texts(frame.index))

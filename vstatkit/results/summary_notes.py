@@ -639,7 +639,7 @@ def target_note(results: EstimateTable, alpha: float) -> str:
         f"The intervals cover, at {level}, the expectation of this ensemble over data "
         f"sets of this size ({sizes})"
     )
-    if not isinstance(results, EnsembleResults):
+    if info.coefficients and not isinstance(results, EnsembleResults):
         return f"{note}."
     if info.coefficients:
         single = (

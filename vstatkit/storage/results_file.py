@@ -157,8 +157,8 @@ def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
     if type(results) not in TABLES.values():
         raise ValueError(
             f"{type(results).__name__} cannot be saved: files have no place for its "
-            "settings. Save `results`, its estimates with their covariance, or the "
-            "table by `frame.to_csv(...)`."
+            "settings. Save the fit, or the table by `summary_frame().to_csv(...)`. "
+            "Averages and curves have `results`, their estimates alone, to save."
         )
     if results.points is not None:
         raise ValueError(
