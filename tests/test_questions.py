@@ -195,7 +195,10 @@ def test_traces_of_powers_are_those_of_the_covariance():
     k = rng.normal(size=(12, 5)) * [3.0, 1, 1, 1, 1]
     C = k.T @ k
     zero = np.zeros((5, 5))
-    found = [_unbiased_traces(rng.normal(size=(12, 1)) * k, zero, zero) for _ in range(20_000)]
+    found = [
+        _unbiased_traces(rng.normal(size=(12, 1)) * k, zero, zero)
+        for _ in range(20_000)
+    ]
     second, third, error = np.mean(found, axis=0)
     assert error == 0
     assert abs(second / np.trace(C @ C) - 1) < 0.03
