@@ -27,7 +27,7 @@ from vstatkit.inference.pooled_test import (
     _degrees,
     _error_of_second,
     _powers,
-    _unbiased,
+    _unbiased_traces,
     covariance_traces,
     pooled_sf,
     pooled_test,
@@ -195,7 +195,10 @@ def test_traces_of_powers_are_those_of_the_covariance():
     k = rng.normal(size=(12, 5)) * [3.0, 1, 1, 1, 1]
     C = k.T @ k
     zero = np.zeros((5, 5))
-    found = [_unbiased(rng.normal(size=(12, 1)) * k, zero, zero) for _ in range(20_000)]
+    found = [
+        _unbiased_traces(rng.normal(size=(12, 1)) * k, zero, zero)
+        for _ in range(20_000)
+    ]
     second, third, error = np.mean(found, axis=0)
     assert error == 0
     assert abs(second / np.trace(C @ C) - 1) < 0.03
@@ -212,7 +215,7 @@ def test_noise_of_learners_does_not_add_to_traces():
     found = []
     for _ in range(20_000):
         g = rng.normal(size=(12, 1)) * k + rng.normal(size=(12, 5)) @ root.T
-        found.append(_unbiased(g, S, M))
+        found.append(_unbiased_traces(g, S, M))
     assert abs(np.mean(found, axis=0)[0] / np.trace(C @ C) - 1) < 0.03
     assert np.trace(C @ C) * 1.2 < np.trace(C @ C) + 12 * np.trace(S) ** 2
 

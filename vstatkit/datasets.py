@@ -56,7 +56,7 @@ def digits() -> pd.DataFrame:
 def _with_classes(bunch: dict[str, Any], name: str) -> pd.DataFrame:
     frame: pd.DataFrame = bunch["frame"].drop(columns="target")
     names = np.asarray(bunch["target_names"])
-    levels = pd.Index([str(one) for one in names])
+    levels = pd.Index([str(name) for name in names])
     labels = pd.Categorical.from_codes(np.asarray(bunch["target"]), levels)
     frame.columns = [
         column.replace(" (cm)", "").replace(" ", "_") for column in frame.columns

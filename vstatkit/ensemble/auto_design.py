@@ -54,8 +54,8 @@ class Wish(NamedTuple):
     @property
     def learners(self) -> int:
         """Learners that are feasible, whether or not they are asked for."""
-        asked = self.size if isinstance(self.size, int) else self.max_B
-        return max(MAX_B, asked)
+        requested = self.size if isinstance(self.size, int) else self.max_B
+        return max(MAX_B, requested)
 
 
 def jackknife_error(n: int, B: float, ratio: float) -> float:
@@ -177,8 +177,8 @@ def _warn_of_no_errors(wish: Wish, n: int, kind: KernelKind) -> None:
 
 def _warn_of_jackknife(wish: Wish, n: int, kind: KernelKind) -> None:
     """Warn of estimators that see the learners of single units, of which few are."""
-    asked = ESTIMATORS.get(wish.variance)
-    grouped = asked is not None and asked.source == "groups"
+    estimator = ESTIMATORS.get(wish.variance)
+    grouped = estimator is not None and estimator.source == "groups"
     plain = wish.design in (AUTO, IidDesign.name, "balanced") and not grouped
     error = _error(wish, n, kind)
     if not plain or wish.size == "complete" or error <= MOST_ERROR:

@@ -121,8 +121,8 @@ def candidates(
     >>> [one.min_samples_leaf for one in listed[::8]]
     [1, 5, 10, 20, 6]
     """
-    own, p = int(kernel.options["max_features"]), kernel.n_features
-    features = [own] if "max_features" in given else sorted({own, p})
+    n_tried, p = int(kernel.options["max_features"]), kernel.n_features
+    features = [n_tried] if "max_features" in given else sorted({n_tried, p})
     leaves = [int(kernel.options["min_samples_leaf"])]
     free = "min_samples_leaf" not in given
     if free:
@@ -130,14 +130,14 @@ def candidates(
         least = max(SMALL_LEAVES)
         leaves = sorted({*SMALL_LEAVES, max(least, middle), max(least, large)})
     names = [name for name, stages in STAGES.items() if may_have(kernel, stages)]
-    found = [
+    listed = [
         Candidate(name, leaf, tried)
         for leaf in leaves
         for tried in features
         for name in names
     ]
     whole = [name for name in names if free and not STAGES[name].boost]
-    return found + [Candidate(name, len(kernel.y), own, False) for name in whole]
+    return listed + [Candidate(name, len(kernel.y), n_tried, False) for name in whole]
 
 
 def may_have(kernel: TreeKernel, stages: Stages) -> bool:
@@ -251,14 +251,16 @@ def centred(
         if count
     ]
     other = functools.reduce(operator.add, parts).with_moves(n_query)
-    own, others = (weighted_mean(one.values, None) for one in (evaluation, other))
-    shift = others - own
+    mean, others = (weighted_mean(grown.values, None) for grown in (evaluation, other))
+    shift = others - mean
     moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
     # Without all of the ensemble's own learners the others predict nothing.
-    kept = all(len(one.learners) == len(one.values) for one in (evaluation, *parts))
+    complete = all(
+        len(grown.learners) == len(grown.values) for grown in (evaluation, *parts)
+    )
     budget = np.inf if task.keep_bytes is None else task.keep_bytes
-    kept = kept and learner_bytes(other.learners) <= budget
-    learners = alike(other.learners, mix[0][0].n_features) if kept else []
+    complete = complete and learner_bytes(other.learners) <= budget
+    learners = alike(other.learners, mix[0][0].n_features) if complete else []
     return Centred(moved, learners, Centre(mix, shift, evaluation.oob))
 
 
@@ -349,13 +351,13 @@ class Choice:
         """What estimates come from, in words; None where it is the learner alone."""
         if self.parts is None:
             return None
-        ordered = sorted(self.mix.items(), key=lambda one: -one[1])
+        ordered = sorted(self.mix.items(), key=lambda item: -item[1])
         shares = [round(100 * share) for _, share in ordered[:NAMED]]
         named = [
             "those of the standard errors"
-            if one == self.candidate
-            else one.text(self.kernel.n_features)
-            for one, _ in ordered[:NAMED]
+            if candidate == self.candidate
+            else candidate.text(self.kernel.n_features)
+            for candidate, _ in ordered[:NAMED]
         ]
         if len(ordered) > NAMED:
             shares.append(100 - sum(shares))
@@ -370,8 +372,8 @@ class Choice:
             "estimates": self.mixed,
             "standard errors": self.errors[self.candidate],
         }
-        for one, error in self.errors.items():
-            least[one.name] = min(error, least.get(one.name, np.inf))
+        for candidate, error in self.errors.items():
+            least[candidate.name] = min(error, least.get(candidate.name, np.inf))
         return least
 
 
@@ -411,10 +413,10 @@ def chosen(
         raise ValueError(f"`target` must be {names}; got {target!r}.")
     if target == "mean":
         return None
-    given = [name for name in STAGE_OPTIONS if name in options]
-    if given:
+    fixed = [name for name in STAGE_OPTIONS if name in options]
+    if fixed:
         raise ValueError(
-            f"target='truth' chooses `trend` and `boost` itself; leave `{given[0]}` "
+            f"target='truth' chooses `trend` and `boost` itself; leave `{fixed[0]}` "
             "out, or use target='mean'."
         )
     trees = checked_trees(kernel)
@@ -466,14 +468,19 @@ def choose_learner(
     n_rows = round(design.k * len(kernel.y) / design.n)
     listed = candidates(kernel, n_rows, given)
     bar = progress_bar(progress, iterable=listed, unit=" candidates")
-    losses = {one: _losses(one.kernel(kernel), design, members, n_jobs) for one in bar}
-    best = min(losses.values(), key=lambda one: one.mean)
-    taken = next(one for one, loss in losses.items() if loss.as_good_as(best))
+    losses = {
+        candidate: _losses(candidate.kernel(kernel), design, members, n_jobs)
+        for candidate in bar
+    }
+    best = min(losses.values(), key=lambda loss: loss.mean)
+    taken = next(
+        candidate for candidate, loss in losses.items() if loss.as_good_as(best)
+    )
     mix, error = {taken: 1.0}, losses[taken].mean
     if may_be_centred(design):
         mix, error = _mixed(losses)
-    errors = {one: _root(kernel, loss.mean) for one, loss in losses.items()}
-    parts = tuple((one.kernel(kernel), share) for one, share in mix.items())
+    errors = {candidate: _root(kernel, loss.mean) for candidate, loss in losses.items()}
+    parts = tuple((candidate.kernel(kernel), share) for candidate, share in mix.items())
     alone = list(mix) == [taken]
     return Choice(
         taken,
@@ -519,13 +526,13 @@ class _Losses:
 
 def _mixed(losses: dict[Candidate, _Losses]) -> tuple[dict[Candidate, float], float]:
     """Mix candidates, and say what the mean squared error of the mix is."""
-    first = np.stack([one.first for one in losses.values()])
-    second = np.stack([one.second for one in losses.values()])
+    first = np.stack([loss.first for loss in losses.values()])
+    second = np.stack([loss.second for loss in losses.values()])
     units = next(iter(losses.values())).units
     weights = mixing_weights(first, second, np.unique(units).size)
     shares = zip(losses, weights.tolist(), strict=True)
     error = float(np.mean((weights @ first) * (weights @ second)))
-    return {one: share for one, share in shares if share > 0}, error
+    return {candidate: share for candidate, share in shares if share > 0}, error
 
 
 def pilot_size(n: int) -> int:

@@ -147,7 +147,7 @@ class Others:
             levels = _levels_by_rows(column)
             codes = levels.get_indexer(pd.Index(column))
             shown = range(1 if len(levels) == 2 else 0, len(levels))
-            columns += [(codes == one).astype(np.float64) for one in shown]
+            columns += [(codes == code).astype(np.float64) for code in shown]
         if not columns:
             return np.empty((len(self.frame), 0))
         W = np.column_stack(columns)
@@ -239,8 +239,8 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
     codes = levels.get_indexer(pd.Index(column))
     shares = _shares(codes, len(levels), others, rng)
     top = shares.cumsum(axis=1)[np.arange(len(codes)), codes]
-    own = shares[np.arange(len(codes)), codes]
-    place = top - own * (1 - rng.random(len(codes)))
+    share = shares[np.arange(len(codes)), codes]
+    place = top - share * (1 - rng.random(len(codes)))
     score = stats.norm.ppf(np.clip(place, 1e-12, 1 - 1e-12))
     return Explained(column, shares, levels, score)
 
@@ -280,23 +280,24 @@ def _guesses(
     seen = _out_of_bag(x, None, others, rng)[:, 0]
     W, members = others.table, others.members
     curves = _curves(W)
-    fits = [_least_squares(x, one, members) for one in (W, curves)]
+    fits = [_least_squares(x, columns, members) for columns in (W, curves)]
     p = W.shape[1]
     if curves.shape[1] + p * (p - 1) // 2 <= MOST_TERMS:  # else they fill the memory
         ridge = Ridge.of(_scaled(np.column_stack([curves, _products(W)])))
         fits.append(ridge.left_out(x, members)[0].mean)
     smooth = [_smoothed(x, others, degree) for degree in DEGREES]
-    guesses = [*fits, *(one.mean for one in smooth)]
+    guesses = [*fits, *(fit.mean for fit in smooth)]
     guesses.append(np.where(np.isnan(seen), x.mean(), seen))
     return guesses, smooth[0].leverage
 
 
 def _smoothed(x: Floats, others: Others, degree: int) -> LeftOut:
     """Predict by the smoother of one degree whose length predicts best."""
-    found = (
-        one.left_out(x, others.members, STEPS_BELOW) for one in others.smoothers(degree)
+    fits = (
+        smoother.left_out(x, others.members, STEPS_BELOW)
+        for smoother in others.smoothers(degree)
     )
-    return min(found, key=lambda one: one[1])[0]
+    return min(fits, key=lambda fit: fit[1])[0]
 
 
 def _scaled(W: Floats) -> Floats:
@@ -376,8 +377,8 @@ class Ridge:
         """
         if not len(self.squares):
             centre = np.full(len(x), x.mean())
-            found = LeftOut(centre, np.full(len(x), 1 / len(x)))
-            return found, float(np.sum((x - centre) ** 2))
+            left_out = LeftOut(centre, np.full(len(x), 1 / len(x)))
+            return left_out, float(np.sum((x - centre) ** 2))
         along, weight = self.left.T @ (x - x.mean()), self.left**2
         table = self.squares / (self.squares + self.squares[-1] * PENALTIES[:, None])
         # A fit that repeats the values leaves errors of rounding, not of prediction.
@@ -482,15 +483,15 @@ def _shares(
     tried = [np.where(np.isnan(seen), plain, seen)]
     if n_levels <= MOST_SMOOTHED:
         tried.append(_smooth_shares(codes, n_levels, others, rng))
-    found = []
+    candidates = []
     for shares in tried:
-        own, base = shares[np.arange(len(codes)), codes], overall[codes]
+        share, base = shares[np.arange(len(codes)), codes], overall[codes]
         with np.errstate(divide="ignore"):
-            likely = [np.log(w * own + (1 - w) * base).sum() for w in WEIGHTS]
+            likely = [np.log(w * share + (1 - w) * base).sum() for w in WEIGHTS]
         best = int(np.argmax(likely))
-        found.append((likely[best], WEIGHTS[best] * shares))
-    best = int(np.argmax([likely for likely, _ in found]))
-    mixed = found[best][1]
+        candidates.append((likely[best], WEIGHTS[best] * shares))
+    best = int(np.argmax([likely for likely, _ in candidates]))
+    mixed = candidates[best][1]
     return np.asarray(mixed + (1 - mixed.sum(axis=1, keepdims=True)) * plain)
 
 
@@ -501,8 +502,8 @@ def _smooth_shares(
     n = len(codes)
     free = range(1, n_levels) if n_levels == 2 else range(n_levels)
     guesses = [
-        predict_left_out((codes == one).astype(np.float64), others, rng).mean
-        for one in free
+        predict_left_out((codes == code).astype(np.float64), others, rng).mean
+        for code in free
     ]
     if n_levels == 2:
         guesses = [1 - guesses[0], *guesses]
@@ -553,8 +554,8 @@ def _coded(others: pd.DataFrame) -> tuple[Floats, tuple[int, ...] | None]:
         columns.append(np.where(codes < 0, np.nan, codes))
         many = len(known)
         levels.append(many if 2 < many <= MOST_LEVELS else 0)
-    found = tuple(levels) if any(levels) else None
-    return np.column_stack(columns), found
+    factor_levels = tuple(levels) if any(levels) else None
+    return np.column_stack(columns), factor_levels
 
 
 How = Literal["conditional", "permute"]
@@ -645,8 +646,8 @@ class Copier:
         rest = list(others.frame.columns) if how == "conditional" else []
         if rest != list(others.frame.columns) or spread is not None or not live.all():
             others = Others(frame[rest], members, self.n_jobs)
-        found = {name: explain(frame[name], others, rng) for name in names}
-        return _Known(found, members, spread)
+        explained = {name: explain(frame[name], others, rng) for name in names}
+        return _Known(explained, members, spread)
 
 
 @dataclass(frozen=True)
@@ -671,17 +672,21 @@ class _Known:
         self, frame: pd.DataFrame, live: Bools, rng: np.random.Generator
     ) -> dict[str, pd.Series]:
         """Draw copies of all of them."""
-        table = np.column_stack([one.residual for one in self.found.values()])
+        table = np.column_stack(
+            [explained.residual for explained in self.found.values()]
+        )
         moved = shuffled(table, self.members, rng)
-        made = {}
-        for (name, one), residual in zip(self.found.items(), moved.T, strict=True):
-            copy = one.redrawn(residual)
+        copies = {}
+        for (name, explained), residual in zip(
+            self.found.items(), moved.T, strict=True
+        ):
+            copy = explained.redrawn(residual)
             if self.spread is not None:
                 copy = copy.iloc[self.spread]
             column = frame[name].copy()
             column[live] = copy.to_numpy() if is_number(column) else copy.array
-            made[name] = column
-        return made
+            copies[name] = column
+        return copies
 
 
 def shuffled(

@@ -183,8 +183,8 @@ def evaluate(
 
 def fit_learner(task: Task, number: int) -> Any:
     """Fit one learner of a kernel that predicts; always the same one."""
-    one = replace(task, keep=True, oob=False, keep_bytes=None)
-    return _evaluate_batch(one, number, number + 1).learners[0]
+    single = replace(task, keep=True, oob=False, keep_bytes=None)
+    return _evaluate_batch(single, number, number + 1).learners[0]
 
 
 def _batch_size(task: Task, n_learners: int) -> int:
@@ -215,8 +215,8 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
         for j in range(stop - start)
     ]
     weighed = [
-        replace(one, oob=None if one.oob is None else one.oob.times_weight(weight))
-        for one, weight in zip(ones, weights, strict=True)
+        replace(part, oob=None if part.oob is None else part.oob.times_weight(weight))
+        for part, weight in zip(ones, weights, strict=True)
     ]
     return functools.reduce(operator.add, weighed)
 
@@ -244,7 +244,7 @@ def _evaluate_arrays(
     else:
         # Clusters differ in size, and so do subsamples of them.
         draws = _row_draws(task, start, stop)
-        values = np.concatenate([kernel.values(one.repeated[None]) for one in draws])
+        values = np.concatenate([kernel.values(draw.repeated[None]) for draw in draws])
     for b, value in enumerate(values, start):
         _check_value(b, value)
     return Evaluation(values, [], None)

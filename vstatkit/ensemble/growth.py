@@ -233,13 +233,13 @@ def grow_enough(
             looks.append(look)
             if aim.excess(look) > 1:
                 needed = max(needed, float(aim.needed(look).max()))
-        found = looks[0]
+        estimates = looks[0]
         if needed == 0:
-            return evaluation, found
+            return evaluation, estimates
         wanted = _next_size(size, needed)
         target = design.rounded(wanted, at_most=rule.max_B)
         if target <= size:
-            return evaluation, found
+            return evaluation, estimates
         evaluation = evaluation + run(size, target)
 
 

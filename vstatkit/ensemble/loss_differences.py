@@ -145,8 +145,8 @@ def _outside(full: Reader, reduced: Reader, rows: Ints) -> tuple[Floats, Floats]
     """Predict rows out of bag, first as they are, then with copies."""
     if full.learners is reduced.learners:  # one call for each learner
         return replace(full, tables=(*full.tables, *reduced.tables)).outside(rows)
-    own, weights = full.outside(rows)
-    return np.concatenate([own, reduced.outside(rows)[0]], axis=2), weights
+    predictions, weights = full.outside(rows)
+    return np.concatenate([predictions, reduced.outside(rows)[0]], axis=2), weights
 
 
 def _losses(values: Floats, weights: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -284,19 +284,24 @@ def mean_saved(
     """
     known = np.isfinite(found.saved)
     saved, r = found.saved[known], int(known.sum())
-    held, place = np.unique(units[known], return_inverse=True)
-    mean, there = float(saved.mean()), len(held)
+    known_units, place = np.unique(units[known], return_inverse=True)
+    mean, n_known = float(saved.mean()), len(known_units)
     rows = np.bincount(place, saved - mean) / r
-    factor = there / max(there - 1, 1) / (1 - freedom)
-    own = factor * float(rows @ rows)
+    factor = n_known / max(n_known - 1, 1) / (1 - freedom)
+    row_variance = factor * float(rows @ rows)
     if not through:
-        return MeanSaved(mean, float(np.sqrt(own)), float(np.sqrt(own)), there - 1)
+        return MeanSaved(
+            mean,
+            float(np.sqrt(row_variance)),
+            float(np.sqrt(row_variance)),
+            n_known - 1,
+        )
     L = len(found.parts)
     by_unit = _summed(found.parts[:, known], place) / r
     g = by_unit.sum(axis=0)
-    alone = own - factor * float(np.vdot(by_unit, by_unit))
+    alone = row_variance - factor * float(np.vdot(by_unit, by_unit))
     chance = L / (L - 1) * float(g @ g)
-    pairs = Pairs.of(by_unit, design, held)
+    pairs = Pairs.of(by_unit, design, known_units)
     common = pairs.common() / (1 - freedom)
     variance = max(alone + common, alone, 0.0) + chance
     skew = 0.0
@@ -305,8 +310,8 @@ def mean_saved(
     return MeanSaved(
         mean=mean,
         error=float(np.sqrt(variance)),
-        own=float(np.sqrt(own)),
-        df=there - 1,
+        own=float(np.sqrt(row_variance)),
+        df=n_known - 1,
         skew=float(np.clip(skew, 0.0, MOST_SKEW)),
     )
 

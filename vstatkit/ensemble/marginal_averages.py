@@ -85,10 +85,10 @@ class Sample:
 
     def at(self, settings: dict[str, Any]) -> pd.DataFrame:
         """Set columns to one value each, or one for every row; all others stay."""
-        made = {
+        columns = {
             name: _column(self.frame[name], value) for name, value in settings.items()
         }
-        return self.frame[list(self.variables)].assign(**made)
+        return self.frame[list(self.variables)].assign(**columns)
 
     def along(self, name: str, values: list[Any]) -> pd.DataFrame:
         """Repeat the first row, with a column set to each of several values."""
@@ -458,21 +458,21 @@ class Averager:
 
     def _influences(self, found: "Averaged", shares: Any) -> Floats:
         """Influences on the averages of one setting."""
-        own = np.asarray(found.own)
-        n_units = len(own) if self.units is None else self.design.n
+        predictions = np.asarray(found.own)
+        n_units = len(predictions) if self.units is None else self.design.n
         without: list[Any] = [None] * shares.shape[0]
         if self.out_of_bag:
             whole = ensemble_mean(self.design, found.values)
             left_out = whole - deletions(self.design, found.values)[0]
             without = np.split(left_out, len(without), axis=1)
         parts = [
-            row_influence(own, one, self.units, n_units, centre)
+            row_influence(predictions, one, self.units, n_units, centre)
             for one, centre in zip(shares.toarray(), without, strict=True)
         ]
         return np.concatenate(parts, axis=1)
 
     def _noise(self, found: Sequence["Averaged"], weights: RowWeights) -> RowNoise:
-        errors = np.stack([one.errors for one in found], axis=2)
+        errors = np.stack([averaged.errors for averaged in found], axis=2)
         return row_noise(
             self.estimation, errors, weights.codes, weights.shares.shape[0]
         )
@@ -498,10 +498,12 @@ class Averaged:
 
     def less(self, other: "Averaged", widths: Floats) -> "Averaged":
         """Take differences; those of rows over their widths, which averages are."""
-        own = None
+        differences = None
         if self.own is not None and other.own is not None:
-            own = (self.own - other.own) / widths[:, None]
-        return Averaged(self.values - other.values, own, self.errors - other.errors)
+            differences = (self.own - other.own) / widths[:, None]
+        return Averaged(
+            self.values - other.values, differences, self.errors - other.errors
+        )
 
 
 ENDS = (0.05, 0.95)
@@ -536,7 +538,8 @@ def grid_averages(
     if grid is not None:
         return averager.predictor.dependence(grid), None
     settings = [
-        dict(zip(axes, one, strict=True)) for one in itertools.product(*axes.values())
+        dict(zip(axes, values, strict=True))
+        for values in itertools.product(*axes.values())
     ]
     return set_averages(averager, settings)
 
@@ -671,7 +674,7 @@ def accumulated_line(averager: Averager, cut: Intervals) -> Floats:
     """
     K = cut.masses.size
     shares = _cell_shares(cut.codes, cut.weights, K)
-    frames = (averager.sample.at({cut.name: one}) for one in (cut.lower, cut.upper))
+    frames = (averager.sample.at({cut.name: edges}) for edges in (cut.lower, cut.upper))
     low, high = (averager.sums(frame, shares=shares).values for frame in frames)
     steps = (high - low).reshape(len(low), K, -1)
     line = _accumulated(steps, 1)

@@ -142,8 +142,8 @@ class Plan:
         """Bytes that B learners need beside the design matrix."""
         values, learner = self.per_learner().values()
         beside = max(0.0, B * self.filed - RESIDENT_BYTES)  # in a file
-        kept = int(B * learner - beside)
-        return {**self.fixed(), VALUES: int(B * values), LEARNERS: kept}
+        retained = int(B * learner - beside)
+        return {**self.fixed(), VALUES: int(B * values), LEARNERS: retained}
 
     def most(self, limit: int) -> int:
         """Count the learners for which there is room."""
@@ -178,7 +178,7 @@ def plan_of(
     trees = isinstance(kernel, TreeKernel)
     many = _all_ranked(design, n)
     grown = [(kernel, 1.0), *mix] if task.keep else []
-    learner = sum(share * learner_bytes(one, design, n) for one, share in grown)
+    learner = sum(share * learner_bytes(part, design, n) for part, share in grown)
     beside = sum(share for _, share in grown) * (FLOAT * p + OBJECT_BYTES)
     nodes = learner - beside if trees and task.keep else 0.0
     scored = n if task.most_oob is None else min(n, task.most_oob)
@@ -276,15 +276,15 @@ def check_memory(
     """
     parts = dict(needs) if limit is None else {DATA: held, **needs}
     total = sum(parts.values())
-    there = room(total) if limit is None else limit
-    if there is None or total <= there:
+    free = room(total) if limit is None else limit
+    if free is None or total <= free:
         return
     largest = sorted(parts, key=lambda name: -parts[name])
     listed = ", ".join(f"{shown(parts[name])} for {name}" for name in largest[:3])
     source = "are available" if limit is None else "are allowed (`memory_limit`)"
     advice = ADVICE.get(largest[0], "")
     raise MemoryLimitError(
-        f"about {shown(total)} of memory would be needed, and {shown(there)} {source}: "
+        f"about {shown(total)} of memory would be needed, and {shown(free)} {source}: "
         f"{listed}. {advice}".rstrip()
     )
 

@@ -93,9 +93,9 @@ def score(
     if n_classes == 2:
         predicted = np.column_stack([1 - predicted, predicted])
     codes = y.astype(np.int64)
-    own = predicted[np.arange(codes.size), codes]
+    class_shares = predicted[np.arange(codes.size), codes]
     table = _classes(codes, predicted, shares)
-    return Scores(table, np.empty(0), count, rows, codes, own)
+    return Scores(table, np.empty(0), count, rows, codes, class_shares)
 
 
 def _shares(weights: Floats | None, rows: Ints) -> Floats:
@@ -127,12 +127,12 @@ def _regression(y: Floats, residuals: Floats, shares: Floats) -> dict[str, float
 def _classes(codes: Ints, predicted: Floats, shares: Floats) -> dict[str, float]:
     if not shares.any():
         return {}
-    own = predicted[np.arange(codes.size), codes]
+    class_shares = predicted[np.arange(codes.size), codes]
     floor = np.finfo(np.float64).eps  # as scikit-learn's log_loss bounds it
     right = (predicted.argmax(axis=1) == codes).astype(np.float64)
     return {
         "OOB accuracy": _mean(right, shares),
-        "OOB log-loss": -_mean(np.log(np.maximum(own, floor)), shares),
+        "OOB log-loss": -_mean(np.log(np.maximum(class_shares, floor)), shares),
     }
 
 
@@ -154,8 +154,8 @@ def out_of_bag_scores(
 
 def score_rows(y: Floats, oob: OutOfBag, kernel: Predictive) -> Scores:
     """Score the observations that out-of-bag predictions were made for."""
-    given = getattr(kernel, "weights", None)
-    weights = oob.of(given) if isinstance(given, np.ndarray) else None
+    row_weights = getattr(kernel, "weights", None)
+    weights = oob.of(row_weights) if isinstance(row_weights, np.ndarray) else None
     scores = score(oob.of(y), oob.mean, kernel.n_classes, weights)
     if oob.rows is None or scores.rows is None:
         return scores

@@ -125,7 +125,7 @@ class Reading:
 
 def block(reading: Reading, first: int) -> Floats:
     """Predict with some learners, shape (learners, rows * outputs)."""
-    return np.stack([reading.predict(one) for one in reading.block(first)])
+    return np.stack([reading.predict(learner) for learner in reading.block(first)])
 
 
 def block_sum(reading: Reading, first: int, origin: Floats) -> Floats:
@@ -193,7 +193,7 @@ def piece_estimates(reading: Reading, start: int, stop: int) -> Estimates:
 def piece_values(reading: Reading, start: int, stop: int) -> Floats:
     """Predict some rows with all learners."""
     piece = reading.rows(start, stop)
-    return np.stack([piece.predict(one) for one in reading.kept.learners])
+    return np.stack([piece.predict(learner) for learner in reading.kept.learners])
 
 
 def divided(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]:
@@ -264,8 +264,8 @@ class Predictor:
     @property
     def n_kept(self) -> int:
         """Learners that there are to predict with."""
-        own, centre = len(self.learners), self.centre
-        return own if centre is None else min(own, len(centre.learners))
+        n_learners, centre = len(self.learners), self.centre
+        return n_learners if centre is None else min(n_learners, len(centre.learners))
 
     def is_category(self, name: Any) -> bool:
         """Tell whether a predictor enters as a category."""
@@ -392,9 +392,9 @@ class Predictor:
         values: list[Floats] = []
         total: Floats | float = 0.0
         times: Floats | float = 0.0
-        for found in self._blocks(block_shares, rows, more, weights):
-            values.append(found.values)
-            total, times = total + found.total, times + found.times
+        for block in self._blocks(block_shares, rows, more, weights):
+            values.append(block.values)
+            total, times = total + block.total, times + block.times
         sums = LearnerSums(np.concatenate(values), total, times)
         return sums if self.centre is None else self._moved(sums, rows, shares)
 

@@ -119,8 +119,8 @@ def learn_spread(
     if n < LEAST_UNITS or mean == 0:
         alike = mean if mean > 0 else 1.0
         return Spread(stored, [], alike), np.full(len(sizes), alike)
-    own = int(stream(seed, 0, Purpose.SPREAD).integers(2**63))
-    design = IidDesign(n, subsample_size(None, n), True, own)
+    own_seed = int(stream(seed, 0, Purpose.SPREAD).integers(2**63))
+    design = IidDesign(n, subsample_size(None, n), True, own_seed)
     clusters = None if n == len(sizes) else codes
     task = Task(kernel, design, X[:1], clusters, keep=True, most_oob=None)
     grown = evaluate(task, 0, N_TREES, n_jobs=n_jobs, progress=False)
@@ -198,8 +198,10 @@ def collect_errors(
     rows = scores.rows
     if rows is None or rows.size == 0:
         return None
-    given = getattr(kernel, "weights", None)
-    all_weights: Floats | None = given if isinstance(given, np.ndarray) else None
+    row_weights = getattr(kernel, "weights", None)
+    all_weights: Floats | None = (
+        row_weights if isinstance(row_weights, np.ndarray) else None
+    )
     sizes = scores.residuals if scores.shares is None else 1 - scores.shares
     codes, weights = scores.codes, None
     if all_weights is not None:
@@ -422,7 +424,7 @@ def class_thresholds(
         if masses.size and by_class:
             units = np.unique(errors.units[chosen]).size
             masses = masses * (units / masses.sum())
-        found = upper_quantile(errors.sizes[chosen], masses, alpha)
-        if found is not None:
-            least[c] = 1 - found
+        bound = upper_quantile(errors.sizes[chosen], masses, alpha)
+        if bound is not None:
+            least[c] = 1 - bound
     return least

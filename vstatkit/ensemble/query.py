@@ -77,10 +77,10 @@ def effect_settings(
     variables = variables_of(frame)
     quantiles = variables.quantiles(coding.numeric, QUANTILES)
     for name in coding.variables:
-        found = moves_of(variables, name, quantiles.get(name), coding.reference(name))
-        if moves and len(moves) + len(found) > room:
+        steps = moves_of(variables, name, quantiles.get(name), coding.reference(name))
+        if moves and len(moves) + len(steps) > room:
             break
-        moves += [(name, start, end) for start, end in found]
+        moves += [(name, start, end) for start, end in steps]
         looked_at += 1
     if not moves:
         return None
@@ -130,7 +130,7 @@ def _moved(typical: pd.DataFrame, settings: Sequence[tuple[str, Any]]) -> pd.Dat
         columns[name][row] = value
     kinds = typical.dtypes.to_dict()
     return pd.DataFrame(
-        {name: _of_kind(one, kinds[name]) for name, one in columns.items()}
+        {name: _of_kind(values, kinds[name]) for name, values in columns.items()}
     )
 
 
@@ -241,8 +241,8 @@ def build_reference(
 
 def probe(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
     """Call the function once, to learn the names and number of its values."""
-    one = changed(task, kernel=kernel, keep=True)
-    first = evaluate(one, 0, 1, n_jobs=1, progress=False)
+    single = changed(task, kernel=kernel, keep=True)
+    first = evaluate(single, 0, 1, n_jobs=1, progress=False)
     names, _ = name_values(first.learners[0])
     known = changed(kernel, names=tuple(names))
     return changed(task, kernel=known), Query(pd.Index(names), None, None)

@@ -96,19 +96,19 @@ def _block(reading: _Reading, first: int) -> tuple[Floats, Floats]:
     learners = reading.learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
     units = reading.rows if task.rows is None else task.rows[reading.rows]
-    held = dense(task.design.counts(first, last)[:, units]) > 0
-    given = task.design.weights(first, last)
+    in_bag = dense(task.design.counts(first, last)[:, units]) > 0
+    learner_weights = task.design.weights(first, last)
     values = np.zeros((len(learners), *stacked.shape[:2], task.kernel.n_outputs))
     weights = np.zeros((len(learners), len(stacked)))
     for b, learner in enumerate(learners):
         go_on()
-        out = np.flatnonzero(~held[b])
+        out = np.flatnonzero(~in_bag[b])
         if not len(out):
             continue
         points = stacked[out].reshape(-1, stacked.shape[2])
-        found = task.kernel.predict(at_hand(learner), points)
-        weight = 1.0 if given is None else float(given[b])
-        values[b, out] = weight * found.reshape(len(out), *values.shape[2:])
+        predictions = task.kernel.predict(at_hand(learner), points)
+        weight = 1.0 if learner_weights is None else float(learner_weights[b])
+        values[b, out] = weight * predictions.reshape(len(out), *values.shape[2:])
         weights[b, out] = weight
     return values, weights
 
@@ -177,14 +177,14 @@ def repeat_fit(
     Repetition r depends on the seed and r alone, not on `n_jobs`, nor on what the
     `keeper` has of an earlier call.
     """
-    found = np.empty((R, repeating.n_values))
+    estimates = np.empty((R, repeating.n_values))
     done = 0
     if keeper is not None:
-        kept = keeper.known(R)
-        done = len(kept)
-        found[:done] = kept
+        stored = keeper.known(R)
+        done = len(stored)
+        estimates[:done] = stored
         if done:
-            keeper.check_first(kept[0], _repeated(repeating, 0))
+            keeper.check_first(stored[0], _repeated(repeating, 0))
     bar = progress_bar(progress, total=R, initial=done, unit=" fits")
     parts = in_parallel(
         _repeated,
@@ -195,9 +195,9 @@ def repeat_fit(
     )
     with bar, closing(parts), closing(_saved(parts, done, keeper)) as passing:
         for number, part in enumerate(passing, done):
-            found[number] = part
+            estimates[number] = part
             bar.update()
-    return found
+    return estimates
 
 
 def _saved(

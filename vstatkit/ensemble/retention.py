@@ -35,8 +35,8 @@ def available_memory(root: Path = ROOT) -> int | None:
     space included), what the control groups of this process leave, and its limit on
     addresses. Where a system tells only how large it is, that is the answer.
     """
-    found = [_machine(root), *_groups(root), _addresses(root)]
-    known = [size for size in found if size is not None]
+    sizes = [_machine(root), *_groups(root), _addresses(root)]
+    known = [size for size in sizes if size is not None]
     return max(0, min(known)) if known else _physical()
 
 
@@ -49,12 +49,12 @@ def _machine(root: Path) -> int | None:
 
 def _table(path: Path) -> dict[str, int]:
     """Read lines such as `MemFree: 12 kB` and `inactive_file 12`."""
-    found = {}
+    table = {}
     for line in _text(path).splitlines():
         words = line.split()
         if len(words) > 1 and words[1].isdigit():
-            found[words[0].rstrip(":")] = int(words[1])
-    return found
+            table[words[0].rstrip(":")] = int(words[1])
+    return table
 
 
 def _text(path: Path) -> str:
@@ -71,7 +71,7 @@ def _number(path: Path) -> int | None:
 
 def _groups(root: Path) -> list[int | None]:
     """Ask the control groups that the process is in, and those around them."""
-    found: list[int | None] = []
+    sizes: list[int | None] = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, kinds, place = line.split(":", 2)
         if kinds == "":
@@ -88,8 +88,8 @@ def _groups(root: Path) -> list[int | None]:
         # Within a container the group may be at the top, whatever its place.
         parts = Path(place.lstrip("/")).parts
         places = [top.joinpath(*parts[:depth]) for depth in range(len(parts) + 1)]
-        found += [_left(folder, *names) for folder in places]
-    return found
+        sizes += [_left(folder, *names) for folder in places]
+    return sizes
 
 
 def _left(folder: Path, limit: str, used: str, inactive: str) -> int | None:
@@ -153,8 +153,8 @@ def keep_budget(
 
 def learner_bytes(learners: Sequence[Any]) -> int:
     """Estimate the size of learners: of arrays and trees, or by pickling the first."""
-    known = [one.nbytes for one in learners if hasattr(one, "nbytes")]
-    others = [one for one in learners if not hasattr(one, "nbytes")]
+    known = [learner.nbytes for learner in learners if hasattr(learner, "nbytes")]
+    others = [learner for learner in learners if not hasattr(learner, "nbytes")]
     try:
         each = len(pickle.dumps(others[0])) if others else 0
     except Exception:  # whatever a foreign learner raises, it has no known size

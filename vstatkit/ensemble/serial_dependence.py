@@ -99,12 +99,12 @@ def find_serial_dependence(
     largest = float(np.abs(residuals).max(initial=0.0))
     if residuals.size < LEAST_UNITS or not 0 < largest < np.inf:
         return None
-    kept = np.asarray(scores.rows)
+    scored = np.asarray(scores.rows)
     for order in _orders(frame, y):
         place = np.empty(len(y), dtype=np.int64)
         place[order.rows] = np.arange(len(y))
-        sequence = np.argsort(place[kept])
-        rows = kept[sequence]
+        sequence = np.argsort(place[scored])
+        rows = scored[sequence]
         values, at = _normal_scores(residuals[sequence]), place[rows]
         values = values - _block_means(values, y[rows], frame.iloc[rows])
         if members is not None:
@@ -113,10 +113,12 @@ def find_serial_dependence(
                 continue
             values, at = grouped, np.arange(grouped.size)
             rows = rows[_run_starts(members[rows])]
-        found = _lag_correlation(values, at)
+        correlation = _lag_correlation(values, at)
         units = None if order.units is None else order.units[rows]
-        if found is not None and (units is None or _ends_at_units(values, at, units)):
-            return _finding(found, order.name, values.size, members is not None)
+        if correlation is not None and (
+            units is None or _ends_at_units(values, at, units)
+        ):
+            return _finding(correlation, order.name, values.size, members is not None)
     return None
 
 
@@ -155,9 +157,9 @@ def _dates(frame: pd.DataFrame) -> Iterator[tuple[str, Floats]]:
     """Yield the index and the columns that are dates, as numbers."""
     columns: list[tuple[str, Any]] = [("the index", frame.index)]
     columns += [(repr(str(name)), frame[name].array) for name in frame]
-    for name, given in columns:
-        period = isinstance(given.dtype, pd.PeriodDtype)
-        dates = pd.DatetimeIndex(given.to_timestamp()) if period else given
+    for name, values in columns:
+        period = isinstance(values.dtype, pd.PeriodDtype)
+        dates = pd.DatetimeIndex(values.to_timestamp()) if period else values
         if not pd.api.types.is_datetime64_any_dtype(dates.dtype):
             continue
         index = pd.DatetimeIndex(dates)

@@ -103,7 +103,7 @@ def check_response(y: Any, *, numeric: bool) -> None:
             f"{missing.size} of {len(values)} rows in all. Leave such rows out. "
             "(Input contains NaN.)"
         )
-    text = [one for one in column if isinstance(one, str)]
+    text = [value for value in column if isinstance(value, str)]
     if numeric and text and not _all_numbers(column):
         raise ValueError(
             f"`y` must be numeric; got text such as {str(text[0])!r}. Use "
@@ -288,8 +288,8 @@ def weights_of_classes(
         if label not in known:
             raise ValueError(
                 f"`class_weight` names {label!r}, which is no class of `y`"
-                f"{nearest(str(label), [str(one) for one in known])} They are "
-                f"{', '.join(repr(one) for one in np.asarray(classes).tolist())}."
+                f"{nearest(str(label), [str(item) for item in known])} They are "
+                f"{', '.join(repr(c) for c in np.asarray(classes).tolist())}."
             )
         number = isinstance(weight, float | int | np.number)
         if not (number and 0 <= weight < np.inf):
@@ -297,7 +297,7 @@ def weights_of_classes(
                 "`class_weight` must hold finite numbers of at least 0; got "
                 f"{weight!r} for {label!r}."
             )
-    by_class = np.array([float(class_weight.get(one, 1.0)) for one in known])
+    by_class = np.array([float(class_weight.get(label, 1.0)) for label in known])
     return np.asarray(by_class[codes])
 
 
@@ -345,10 +345,10 @@ class Trained:
             yield DATA["X"]
         if type(mine) is not type(other):
             yield "`trend` or `boost`"
-        for one in fields(mine):
-            known = one.name in (*DATA, *SAME_DATA, "options")
-            if not known and getattr(mine, one.name) != getattr(other, one.name):
-                yield f"`{_PARAMETERS.get(one.name, one.name)}`"
+        for field in fields(mine):
+            known = field.name in (*DATA, *SAME_DATA, "options")
+            if not known and getattr(mine, field.name) != getattr(other, field.name):
+                yield f"`{_PARAMETERS.get(field.name, field.name)}`"
         for name, value in mine.options.items():
             if other.options[name] != value:
                 yield f"`{_PARAMETERS.get(name, name)}`"
@@ -472,9 +472,9 @@ def out_of_bag(predictor: Predictor, task: Task) -> OutOfBag:
     some = task.oob_rows(len(X))
     rows = np.arange(len(X)) if some is None else some
     nothing = sparse.csr_array((1, rows.size))
-    found = predictor.sums(X[rows], nothing, OwnLearners(task.design, rows))
-    times = np.asarray(found.times).reshape(-1)
-    return OutOfBag(np.asarray(found.total), times, some)
+    sums = predictor.sums(X[rows], nothing, OwnLearners(task.design, rows))
+    times = np.asarray(sums.times).reshape(-1)
+    return OutOfBag(np.asarray(sums.total), times, some)
 
 
 OOB_ATTRIBUTES = (
@@ -547,8 +547,8 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Refuse parameters that there are not, and say what was probably meant."""
         check_names(cls.__name__, cls._get_param_names(), given)
-        made: Self = super().__new__(cls)
-        return made
+        estimator: Self = super().__new__(cls)
+        return estimator
 
     def __dir__(self) -> list[str]:
         """List what is there: notebooks look at all of it to show an estimator."""
@@ -563,22 +563,26 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def __getstate__(self) -> dict[str, Any]:
         """Leave the training data out of pickles."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: one for name, one in state.items() if name not in NOT_PICKLED}
+        return {name: value for name, value in state.items() if name not in NOT_PICKLED}
 
     def __copy__(self) -> Self:
         """Copy the training data along: unlike a pickle, a copy stays in memory."""
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
+        duplicate = object.__new__(type(self))
+        duplicate.__dict__.update(self.__dict__)
+        return duplicate
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy everything but the training data and results, which never change."""
-        made = object.__new__(type(self))
-        memo[id(self)] = made
-        shared = {name: one for name, one in vars(self).items() if name in NOT_PICKLED}
-        own = {name: one for name, one in vars(self).items() if name not in shared}
-        made.__dict__.update(copy.deepcopy(own, memo), **shared)
-        return made
+        duplicate = object.__new__(type(self))
+        memo[id(self)] = duplicate
+        shared = {
+            name: value for name, value in vars(self).items() if name in NOT_PICKLED
+        }
+        copied = {
+            name: value for name, value in vars(self).items() if name not in shared
+        }
+        duplicate.__dict__.update(copy.deepcopy(copied, memo), **shared)
+        return duplicate
 
     def _read(self, X: Any, y: Any, *, numeric: bool) -> tuple[Floats, NDArray[Any]]:
         """Check training data, and remember the labels of rows and response."""
@@ -774,9 +778,9 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         return self.results_.summary(alpha)
 
     def _feature_names(self) -> list[str]:
-        found = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
         return (
-            [f"x{j}" for j in range(self.n_features_in_)] if found is None else [*found]
+            [f"x{j}" for j in range(self.n_features_in_)] if names is None else [*names]
         )
 
     def apply(self, X: Any) -> Ints:
@@ -810,8 +814,10 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         known = getattr(self, "_observed", {})  # pickles of earlier versions have none
         for place, levels in known.items():
             table = isinstance(X, pd.DataFrame)
-            given = X.iloc[:, place] if table else pd.Series(rows[:, place])
-            unseen = given[given.notna().to_numpy() & ~np.isin(rows[:, place], levels)]
+            values = X.iloc[:, place] if table else pd.Series(rows[:, place])
+            unseen = values[
+                values.notna().to_numpy() & ~np.isin(rows[:, place], levels)
+            ]
             name = X.columns[place] if table else f"column {place}"
             if len(unseen):
                 warn_of([unobserved_finding(name, unseen, len(rows))])
@@ -835,10 +841,10 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def _estimate(self, X: Floats) -> Estimates:
         self._check_errors()
         self._tell_of_large_k()
-        found = self._predictor.estimates(X, self._estimation())
+        estimates = self._predictor.estimates(X, self._estimation())
         if not self._told:
-            self._told = self._tell_of_error(found)
-        return found
+            self._told = self._tell_of_error(estimates)
+        return estimates
 
     def _with_tails(self, found: Estimates) -> Estimates:
         """Add what intervals need to know of predictions in general, found once."""
@@ -872,10 +878,10 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         """Estimate the standard errors of averages that every tree has."""
         self._check_errors()
         self._tell_of_large_k()
-        found = self._estimation(of_averages=True).of(averages)
+        estimates = self._estimation(of_averages=True).of(averages)
         if not self._told:
-            self._told = self._tell_of_error(found)
-        return found.bse
+            self._told = self._tell_of_error(estimates)
+        return estimates.bse
 
     def _estimation(self, *, of_averages: bool = False) -> Estimation:
         """Settle how trees become standard errors, of predictions or of averages."""

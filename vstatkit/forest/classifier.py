@@ -82,8 +82,10 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in PARAMETERS}
-        super().__init__(**given)
+        parameters = {
+            name: value for name, value in locals().items() if name in PARAMETERS
+        }
+        super().__init__(**parameters)
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -153,13 +155,13 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         rows = self._rows(X)
         if not (return_std or return_interval):
             return self._all_classes(self._mean(rows))
-        found = self._estimate(rows)
-        answer = [self._all_classes(found.estimate.reshape(len(rows), -1))]
+        estimates = self._estimate(rows)
+        answer = [self._all_classes(estimates.estimate.reshape(len(rows), -1))]
         if return_std:
-            std = found.bse.reshape(len(rows), -1)
+            std = estimates.bse.reshape(len(rows), -1)
             answer.append(self._both(std, std) if len(self.classes_) <= 2 else std)
         if return_interval:
-            answer.append(self._intervals(found, alpha))
+            answer.append(self._intervals(estimates, alpha))
         return tuple(answer)
 
     def predict_log_proba(self, X: Any) -> Floats:

@@ -88,10 +88,12 @@ class Dependence:
             weights=sample_weight,
         )
         trees = forest._predictor.dependence(grid)
-        found = Bunch(grid_values=values, average=by_output(trees.mean(axis=0), values))
+        result = Bunch(
+            grid_values=values, average=by_output(trees.mean(axis=0), values)
+        )
         if return_std:
-            found.std_error = by_output(forest._average_errors(trees), values)
-        return found
+            result.std_error = by_output(forest._average_errors(trees), values)
+        return result
 
 
 @dataclass(frozen=True)
@@ -153,19 +155,19 @@ class Marks:
 
 def places_of(features: Any, names: Sequence[str]) -> list[int]:
     """Find one or two features by their places or names."""
-    asked = np.ravel(np.asarray(features, dtype=object)).tolist()
-    if not 1 <= len(asked) <= MOST_AXES or len(set(asked)) < len(asked):
+    keys = np.ravel(np.asarray(features, dtype=object)).tolist()
+    if not 1 <= len(keys) <= MOST_AXES or len(set(keys)) < len(keys):
         raise ValueError(
             f"`features` must be one feature, or two different ones; got {features!r}."
         )
     known = {key: j for j, name in enumerate(names) for key in (j, name)}
-    for one in asked:
+    for one in keys:
         if isinstance(one, bool) or one not in known:
             raise ValueError(
                 f"`features` must be places from 0 to {len(names) - 1} or names; got "
                 f"{one!r}{nearest(str(one), names)}"
             )
-    return [known[one] for one in asked]
+    return [known[one] for one in keys]
 
 
 def grid_of(
@@ -231,5 +233,5 @@ def _codes(points: NDArray[Any], levels: Any) -> Floats:
 
 def by_output(values: Floats, points: Sequence[NDArray[Any]]) -> Floats:
     """Shape what is known of every point as scikit-learn does: outputs first."""
-    sizes = [len(one) for one in points]
+    sizes = [len(axis) for axis in points]
     return np.moveaxis(values.reshape(*sizes, -1), -1, 0)

@@ -153,15 +153,15 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         rows = self._rows(X)
         if not (return_std or return_interval):
             return self._mean(rows)[:, 0]
-        found = self._estimate(rows)
-        answer = [found.estimate]
+        estimates = self._estimate(rows)
+        answer = [estimates.estimate]
         if return_std:
-            answer.append(found.bse)
+            answer.append(estimates.bse)
         if return_interval:
-            answer.append(np.column_stack(self._with_tails(found).interval(alpha)))
+            answer.append(np.column_stack(self._with_tails(estimates).interval(alpha)))
         return tuple(answer)
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
         """Confidence intervals of the means, shape (rows, 2)."""
-        found = self._with_tails(self._estimate(self._rows(X)))
-        return np.column_stack(found.interval(alpha))
+        estimates = self._with_tails(self._estimate(self._rows(X)))
+        return np.column_stack(estimates.interval(alpha))

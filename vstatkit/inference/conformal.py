@@ -1,15 +1,15 @@
-"""Order statistics that enclose what has not been observed yet."""
+"""Order statistics that bound new observations."""
 
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
 
 ROUNDING = 1e-9
-"""What a sum of masses may lack, relative to it: levels are not exact numbers."""
+"""Relative rounding error allowed in a sum of masses."""
 
 
 def unit_masses(units: Ints, weights: Floats | None = None) -> Floats:
-    """Say how much each observation counts among all: units alike, by default.
+    """Compute the mass of each observation; units have equal masses by default.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ def upper_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
     values : ndarray of shape (s,) or (s, m)
         Values that were observed, in columns.
     masses : ndarray of shape (s,)
-        How much each of them counts; a unit one on average (see `unit_masses`).
+        Mass of each value; a unit has mass one on average (see `unit_masses`).
     alpha : float
         One minus the level.
 
     Returns
     -------
     ndarray of shape () or (m,), or None
-        None where there are too few units for the level: one could be above all.
+        None if there are too few units for the level.
 
     Notes
     -----
@@ -71,7 +71,7 @@ def upper_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
 
     .. math:: \sum_{i: v_i \le v} p_i \ge (1 - \alpha) (\sum_i p_i + 1) :
 
-    the new value has the mass of a unit, and might be the largest. With masses of
+    The new value has the mass of a unit and might be the largest. With masses of
     one this is the order statistic :math:`\lceil (1 - \alpha)(n + 1) \rceil` of split
     conformal prediction.
 
@@ -96,17 +96,17 @@ def upper_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
         return np.asarray(np.partition(values, rank - 1, axis=0)[rank - 1])
     order = np.argsort(values, axis=0, kind="stable")
     reached = np.cumsum(masses[order], axis=0) >= target
-    # Rounding of the sum may keep the last one below what all of them have.
+    # Rounding may keep the last cumulated sum below the total.
     reached[-1] = True
     first = np.expand_dims(reached.argmax(axis=0), 0)
-    found = np.take_along_axis(values, np.take_along_axis(order, first, axis=0), axis=0)
-    return np.asarray(found[0])
+    bound = np.take_along_axis(values, np.take_along_axis(order, first, axis=0), axis=0)
+    return np.asarray(bound[0])
 
 
 def lower_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | None:
     """Bound a new value from below, with probability 1 - alpha."""
-    found = upper_quantile(-values, masses, alpha)
-    return None if found is None else -found
+    bound = upper_quantile(-values, masses, alpha)
+    return None if bound is None else -bound
 
 
 def least_units(alpha: float) -> int:

@@ -11,9 +11,9 @@ STEP = 0.1
 """Longest step of the differences, in standard errors."""
 
 KINK = 0.75
-"""Share of the difference between one-sided slopes that stays when the step is halved.
+"""Share of the difference between one-sided slopes that remains at half the step.
 
-A half stays of a function with two derivatives; all of it at a kink.
+It is one half for a function with two derivatives, and one at a kink.
 """
 
 MATTERS = 0.05
@@ -33,9 +33,9 @@ class Gradient(NamedTuple):
     slopes : ndarray of shape (r, m)
         Its derivatives.
     bend : ndarray of shape (r,)
-        How much it departs from a line one standard error away, relative to what
-        the line changes by; zero for linear functions. Estimates move one by one, and
-        together.
+        Deviation from the tangent one standard error away, relative to the change of
+        the tangent; zero for linear functions. Estimates are moved one by one and
+        jointly.
     """
 
     value: Floats
@@ -55,16 +55,16 @@ def gradient(
     at : ndarray of shape (m,)
         The estimates.
     errors : ndarray of shape (m,)
-        Their standard errors, which say how far a step may go. Estimates without
-        error do not move.
+        Their standard errors, which set the step. Estimates without error are fixed.
 
     Notes
     -----
     With central differences :math:`D(h) = (f(p + h) - f(p - h)) / 2h` at the steps
     h of a tenth and a twentieth of a standard error the derivative is
     :math:`(4 D(h/2) - D(h)) / 3`, with an error of the fourth order in h; it is exact
-    for polynomials of the fourth degree. Slopes to the left and to the right that
-    stay apart as h is halved tell a kink or a jump, and the function is refused.
+    for polynomials of the fourth degree. If the slopes to the left and to the right
+    do not approach each other as h is halved, the function has a kink or a jump, and
+    an error is raised.
 
     References
     ----------
@@ -73,11 +73,11 @@ def gradient(
 
     Examples
     --------
-    >>> made = gradient(lambda p: p[:1] / p[1:], np.array([3.0, 2.0]), np.ones(2))
-    >>> made.slopes.round(4)
+    >>> result = gradient(lambda p: p[:1] / p[1:], np.array([3.0, 2.0]), np.ones(2))
+    >>> result.slopes.round(4)
     array([[ 0.5 , -0.75]])
     """
-    value = _finite(function(at), "the estimates")
+    value = _check_finite(function(at), "the estimates")
     slopes = np.zeros((value.size, at.size))
     apart = np.zeros((2, value.size, at.size))
     bend = np.zeros(value.size)
@@ -86,9 +86,10 @@ def gradient(
         for place, step in enumerate((STEP, STEP / 2)):
             h = step * errors[j]
             up, down = (
-                _finite(function(_moved(at, int(j), move)), NEAR) for move in (h, -h)
+                _check_finite(function(_shift_estimate(at, int(j), move)), NEAR)
+                for move in (h, -h)
             )
-            # What floating point made of the step, not what was asked for.
+            # The step in floating point, which differs from `h` by rounding.
             above = (at[j] + h) - at[j]
             below = at[j] - (at[j] - h)
             central.append((up - down) / (above + below))
@@ -98,7 +99,7 @@ def gradient(
         bend = np.maximum(bend, apart[0, :, j] / (2 * STEP))
     for signs in _directions(at.size):
         h = STEP * signs * errors
-        up, down = (_finite(function(at + one), NEAR) for one in (h, -h))
+        up, down = (_check_finite(function(at + shift), NEAR) for shift in (h, -h))
         bend = np.maximum(bend, np.abs(up + down - 2 * value) / (2 * STEP**2))
     scale = np.abs(slopes * errors).max(axis=1, initial=0.0)
     _check_smooth(apart, np.where(scale > 0, scale, apart[0].max(axis=1, initial=0.0)))
@@ -107,7 +108,7 @@ def gradient(
 
 
 def _directions(m: int) -> list[Floats]:
-    """List directions in which any two estimates move once alike, once apart."""
+    """List sign patterns in which any two estimates agree once and differ once."""
     places = np.arange(m)
     signs = [np.ones(m)]
     for bit in range(max(m - 1, 0).bit_length()):
@@ -115,13 +116,13 @@ def _directions(m: int) -> list[Floats]:
     return signs
 
 
-def _moved(at: Floats, j: int, h: float) -> Floats:
+def _shift_estimate(at: Floats, j: int, h: float) -> Floats:
     moved = at.copy()
     moved[j] += h
     return moved
 
 
-def _finite(value: Floats, where: str) -> Floats:
+def _check_finite(value: Floats, where: str) -> Floats:
     if not np.isfinite(value).all():
         raise ValueError(
             f"the function must be finite at the estimates and near them; at {where} "
@@ -131,11 +132,11 @@ def _finite(value: Floats, where: str) -> Floats:
 
 
 def _check_smooth(apart: Floats, scale: Floats) -> None:
-    """Refuse kinks: slopes to both sides that do not approach each other."""
+    """Raise an error at kinks, where one-sided slopes do not approach each other."""
     longer, shorter = apart
     kinked = (shorter > KINK * longer) & (shorter > MATTERS * scale[:, None])
     if kinked.any():
-        row, column = (int(one[0]) for one in np.nonzero(kinked))
+        row, column = (int(places[0]) for places in np.nonzero(kinked))
         raise ValueError(
             f"the function (output {row}) has a kink or a jump in estimate {column} "
             "within a tenth of a standard error: the delta method needs a function "

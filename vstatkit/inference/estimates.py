@@ -106,12 +106,12 @@ class Estimates:
     @property
     def zvalues(self) -> Floats:
         """Distance from the null in standard errors; nan if these are zero."""
-        return self._tested(ratio(self.estimate - self.null, self.bse))
+        return self._nan_without_error(ratio(self.estimate - self.null, self.bse))
 
-    def _tested(self, numbers: Floats) -> Floats:
+    def _nan_without_error(self, numbers: Floats) -> Floats:
         """Replace the numbers of tests by nan if learners do not vary.
 
-        A standard error of zero says nothing about other data, so there is no test.
+        A standard error of zero is no estimate of sampling error, so there is no test.
         """
         return np.where(self.bse == 0, np.nan, numbers)
 
@@ -119,20 +119,20 @@ class Estimates:
     def pvalues(self) -> Floats:
         """Two-sided p-values of the null.
 
-        By Student's t. Where intervals allow for skewness, p-values do so too: one is
-        below alpha if the 1 - alpha interval does not hold the null. For probabilities
+        By Student's t. If intervals allow for skewness, so do p-values: a p-value is
+        below alpha if the 1 - alpha interval excludes the null. For probabilities
         the two may disagree. They are nan if the standard error is zero.
         """
         if self.support is not None:
             return two_sided(self.zvalues, self.df)
         distance = ratio(self.estimate - self.null, self._reaching_error)
         curvature = np.sign(distance) * self._curvature
-        found = two_sided(quantile_of(np.abs(distance), curvature), self.df)
-        return self._tested(found)
+        pvalues = two_sided(quantile_of(np.abs(distance), curvature), self.df)
+        return self._nan_without_error(pvalues)
 
     @cached_property
     def own_skew(self) -> Floats:
-        """Skewness that the influences show, without noise and chance.
+        """Skewness of the influences, corrected for noise and chance.
 
         It is zero if the Monte Carlo error of the standard error is large; see
         `trusted_share`.
@@ -142,9 +142,9 @@ class Estimates:
             return np.zeros_like(self.estimate)
         noise = ratio(self.scaled.noise, self.positive, zero=np.inf)
         with np.errstate(invalid="ignore", over="ignore"):
-            found = known_skew(skew, noise, concentration, self.scaled.n)
-        found = found * trusted_share(self.relative_mc_error)
-        return np.where(np.isfinite(noise), found, 0.0)
+            own_skew = known_skew(skew, noise, concentration, self.scaled.n)
+        own_skew = own_skew * trusted_share(self.relative_mc_error)
+        return np.where(np.isfinite(noise), own_skew, 0.0)
 
     @cached_property
     def skew(self) -> Floats:
@@ -292,7 +292,7 @@ def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
 def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
     """Divide, with 0/0 = 0 and x/0 = `zero`, or signed infinity by default.
 
-    What is not known stays so: nan over or under anything is nan.
+    nan divided by any number, or any number divided by nan, is nan.
     """
     beyond = np.copysign(np.inf if zero is None else zero, a)
     beyond = np.where(a == 0, 0.0, np.where(np.isnan(a), np.nan, beyond))
@@ -316,7 +316,7 @@ def stabilise(
     unit: Floats | float = 1.0,
     limit: Floats | float = np.inf,
 ) -> Estimates:
-    """Make the variance positive, bound it and find its degrees of freedom.
+    """Make the variance positive, bound it and compute its degrees of freedom.
 
     Parameters
     ----------
@@ -508,7 +508,7 @@ class Estimation:
         return estimate(self.design, values, self.method, self.limit, self.orders)
 
     def of_many(self, B: int, n_values: int) -> "Estimation":
-        """Get ready for many values, of which a part is given at a time."""
+        """Cache the counts for many values, of which a part is given at a time."""
         return replace(self, design=held(self.design, B, n_values))
 
     @property
@@ -523,7 +523,7 @@ class Estimation:
 
 
 def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> int:
-    """Count the rows of the table of units times values; none where it is not made."""
+    """Count the rows of the table of units times values; zero if there is no table."""
     estimator = ESTIMATORS[method]
     if estimator.source == "groups":
         return 0
@@ -532,12 +532,12 @@ def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> i
 
 
 def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
-    """Keep the counts of B learners, as many query points will need them.
+    """Cache the counts of B learners for use at many query points.
 
     Parameters
     ----------
     design : SubsampleDesign
-        Draws the counts again each time it is asked.
+        Design that draws the counts again at each call.
     B : int
         Learners.
     n_values : int

@@ -73,7 +73,7 @@ class Support:
         return Support(-length, length, self.nobs)
 
     def beside(self, other: "Support", m: int, e: int) -> "Support":
-        """Range of m estimates with this range and e with another, one by one."""
+        """Join the range of m estimates with the range of e others."""
         ends = [
             np.concatenate([np.broadcast_to(a, m), np.broadcast_to(b, e)])
             for a, b in ((self.low, other.low), (self.high, other.high))
@@ -112,7 +112,7 @@ class Support:
         them. To these `z**2` are added, half to the class and half to its complement
         (z is `critical`), and the interval is that of the share q among `N + z**2`:
         `q ± z sqrt(q (1 - q) / (N + z**2))`, cut off at the ends. N is at most
-        `nobs`: where all learners agree, or nearly so, s says nothing. If they agree on
+        `nobs`, because s is uninformative if all learners agree. If they agree on
         p = 0, the upper bound is about 4.6/nobs at 95 %. `effective_size` finds `nobs`.
 
         Differences, whose range has zero inside, and averages may well be known better
@@ -213,9 +213,11 @@ class Tails:
             Coefficients, one combination per row.
         """
         single = (coefs != 0).sum(axis=1) == 1
-        own = np.where(coefs != 0, np.broadcast_to(self.skew, coefs.shape[1]), 0.0)
+        prediction_skew = np.where(
+            coefs != 0, np.broadcast_to(self.skew, coefs.shape[1]), 0.0
+        )
         error = np.where(single, (np.abs(coefs) * self.error).sum(axis=1), 0.0)
-        skew = np.where(single, (np.sign(coefs) * own).sum(axis=1), np.nan)
+        skew = np.where(single, (np.sign(coefs) * prediction_skew).sum(axis=1), np.nan)
         with np.errstate(invalid="ignore"):
             ends = np.stack([coefs * self.low, coefs * self.high])
         ends = np.where(coefs == 0, 0.0, ends)
@@ -234,7 +236,7 @@ class Tails:
         return Tails(low=-length, high=length)
 
     def beside(self, m: int, e: int) -> "Tails":
-        """Tails of m estimates like these, and of e differences, one by one."""
+        """Join the tails of m estimates with those of e differences."""
         other = self.of_differences
         pairs = (
             *((self.error, 0.0), (self.skew, np.nan)),
@@ -245,7 +247,7 @@ class Tails:
         )
 
     def moved(self, shift: Floats) -> "Tails":
-        """Move the range with the estimates."""
+        """Shift the range with the estimates."""
         return replace(self, low=self.low + shift, high=self.high + shift)
 
 
@@ -268,8 +270,8 @@ def effective_size(share: Floats, variance: Floats, units: int) -> float:
     -----
     A share of N independent observations has the variance `p (1 - p) / N`, so that
     variances V of probabilities p stand for `N = sum p (1 - p) / sum V` observations
-    typically. At a single point N may be larger, but where it is much larger the
-    learners agree by chance: at most `MOST_TIMES` times as large is taken to be real.
+    typically. At a single point N may be larger, but if it is much larger the learners
+    agree by chance, so N is at most `MOST_TIMES` times as large.
     Purity of leaves must not count: a tree stops where all its rows have one class, so
     that the rows in a leaf (or the weights of a forest) are many just where the
     probability is underestimated.
@@ -328,15 +330,15 @@ def reach(critical: Floats | float, curvature: Floats) -> Floats:
     >>> reach(2.0, np.array([0.3, 0.0, -0.3])).round(3)
     array([1.567, 2.   , 2.6  ])
     """
-    size = _curved(curvature)
+    size = _curvature_size(curvature)
     safe = np.where(size > 0, size, 1.0)
     short = np.log1p(safe * critical) / safe
     long = critical * (1 + size * critical / 2)
-    found = np.where(curvature > 0, short, long)
-    return np.asarray(np.where(size > 0, found, critical))
+    curved = np.where(curvature > 0, short, long)
+    return np.asarray(np.where(size > 0, curved, critical))
 
 
-def _curved(curvature: Floats) -> Floats:
+def _curvature_size(curvature: Floats) -> Floats:
     """Size of a curvature; zero if it is too small to divide by."""
     size = np.abs(curvature)
     return np.where(size > EPSILON**2, size, 0.0)
@@ -350,15 +352,15 @@ def quantile_of(distance: Floats, curvature: Floats) -> Floats:
     >>> quantile_of(reach(2.0, np.array([0.3, 0.0, -0.3])), np.array([0.3, 0, -0.3]))
     array([2., 2., 2.])
     """
-    size = _curved(curvature)
+    size = _curvature_size(curvature)
     safe = np.where(size > 0, size, 1.0)
     finite = np.where(np.isinf(distance), 0.0, distance)
     with np.errstate(over="ignore"):
         short = np.expm1(safe * finite) / safe
     # Not (sqrt(1 + 2 b d) - 1) / b, which cancels.
     long = 2 * finite / (1 + np.sqrt(1 + 2 * size * finite))
-    found = np.where(curvature > 0, short, long)
-    return np.asarray(np.where((size > 0) & np.isfinite(distance), found, distance))
+    quantile = np.where(curvature > 0, short, long)
+    return np.asarray(np.where((size > 0) & np.isfinite(distance), quantile, distance))
 
 
 def known_skew(
@@ -401,7 +403,7 @@ def noise_of_skew(r: Floats, concentration: Floats, n: int) -> Floats:
 
 
 def shrunken(skew: Floats, variance: Floats) -> Floats:
-    """Take twice its variance off the square of a skewness, to zero at most."""
+    """Subtract twice its variance from the square of a skewness, down to zero."""
     square = np.asarray(skew**2)
     share = np.divide(2 * variance, square, out=np.ones_like(square), where=square > 0)
     return np.asarray(np.clip(skew * np.maximum(1 - share, 0.0), -1.0, 1.0))
@@ -430,7 +432,7 @@ def trusted_share(mc_error: Floats) -> Floats:
 
 
 def beyond_small(skew: Floats) -> Floats:
-    """Take `SMALL_SKEW` off: less counts as none, and there is no jump."""
+    """Shrink a skewness by `SMALL_SKEW`, to zero if it is smaller."""
     return np.asarray(np.sign(skew) * np.maximum(np.abs(skew) - SMALL_SKEW, 0.0))
 
 

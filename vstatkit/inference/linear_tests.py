@@ -54,9 +54,9 @@ def covariance(
     deviation = np.sqrt(estimates.scaled_variance)
     scale = np.where(deviation > 0, deviation, 1.0)
     roots, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    kept = np.maximum(roots, 0.0)
+    positive_roots = np.maximum(roots, 0.0)
     total = np.abs(roots).sum()
-    repaired = (vectors * kept) @ vectors.T
+    repaired = (vectors * positive_roots) @ vectors.T
     diagonal = np.sqrt(np.diag(repaired))
     unit = np.where(diagonal > 0, diagonal, 1.0)
     repaired = repaired / np.outer(unit, unit)
@@ -139,10 +139,10 @@ class WaldTest:
             f"Wald test of {self.null}: F({self.df_num}, {self.df_denom:.4g}) = "
             f"{self.statistic:.4g}, P>F = {self.pvalue:.4g}"
         )
-        given = self.n_restrictions
-        if given is None or given <= self.df_num or np.isnan(self.statistic):
+        n_given = self.n_restrictions
+        if n_given is None or n_given <= self.df_num or np.isnan(self.statistic):
             return text
-        return f"{text} ({self.df_num} of {given} restrictions are independent)"
+        return f"{text} ({self.df_num} of {n_given} restrictions are independent)"
 
 
 def wald_test(
@@ -275,8 +275,8 @@ class Directions:
     def fixed_differences(self, difference: Floats) -> Floats:
         """Differences in the directions that do not vary; rounding errors are zero."""
         terms = self.fixed * difference
-        found, size = terms.sum(axis=1), np.abs(terms).sum(axis=1)
-        return np.where(np.abs(found) <= ALIKE * size, 0.0, found)
+        differences, size = terms.sum(axis=1), np.abs(terms).sum(axis=1)
+        return np.where(np.abs(differences) <= ALIKE * size, 0.0, differences)
 
 
 def directions(values: Floats, weights: Floats | None) -> Directions:
@@ -287,7 +287,7 @@ def directions(values: Floats, weights: Floats | None) -> Directions:
     Parameters
     ----------
     values : ndarray of shape (B, r)
-        What each learner says about each restriction.
+        Value of each restriction by each learner.
     weights : ndarray of shape (B,) or None
         Weights of the learners.
     """
@@ -307,7 +307,7 @@ def directions(values: Floats, weights: Floats | None) -> Directions:
 
 
 def holm(pvalues: Floats) -> Floats:
-    """Adjust p-values so that rejecting below alpha errs at all with chance alpha.
+    """Adjust p-values to control the family-wise error rate (Holm).
 
     Notes
     -----
@@ -332,7 +332,7 @@ def holm(pvalues: Floats) -> Floats:
 
 
 def benjamini_hochberg(pvalues: Floats) -> Floats:
-    """Adjust p-values so that a share alpha of those rejected below alpha is false.
+    """Adjust p-values to control the false discovery rate (Benjamini-Hochberg).
 
     Notes
     -----

@@ -68,13 +68,13 @@ def _test_rows(x: Floats) -> dict[str, Floats]:
     z = (z - z.mean(axis=1, keepdims=True)) / spread[varies, None]
     omnibus = stats.normaltest(z, axis=1)
     jarque_bera = stats.jarque_bera(z, axis=1)
-    found = (
+    columns = (
         stats.skew(z, axis=1),
         stats.kurtosis(z, axis=1, fisher=False),
         *(omnibus.statistic, omnibus.pvalue),
         *(jarque_bera.statistic, jarque_bera.pvalue),
     )
-    for name, column in zip(names, found, strict=True):
+    for name, column in zip(names, columns, strict=True):
         table[name][varies] = column
     return table
 
@@ -82,7 +82,7 @@ def _test_rows(x: Floats) -> dict[str, Floats]:
 def moment_tests(
     n: int, squares: Floats, cubes: Floats, fourths: Floats
 ) -> pd.DataFrame:
-    """Do the same for values of which only sums of powers are known.
+    """Test for normality given only the sums of powers of the values.
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ def studentised_tails(
     -------
     above, below : ndarray of shape (m,)
         Probability that the whole interval lies above the truth, and below it. Not
-        bounded: numbers outside [0, 1] say that the expansion does not hold.
+        bounded: the expansion is not valid if they are outside [0, 1].
 
     Notes
     -----
-    With :math:`T` the estimate less the truth over its standard error (variance with
+    With :math:`T` the estimate minus the truth over its standard error (variance with
     divisor n - 1),
 
     .. math::
@@ -204,9 +204,9 @@ def studentised_tails(
 
 
 def influence_blocks(design: SubsampleDesign, values: Floats) -> Iterator[Floats]:
-    """Influence on some of the estimates after others, to bound memory.
+    """Yield the influences on blocks of estimates, to bound memory.
 
-    Of every unit; of every shard, where shards and not units tell the variance.
+    The influences are those of units, or of shards in a design of shards.
     """
     if isinstance(design, ShardsDesign):
         yield shard_influence(values, design.groups(len(values)))
@@ -253,15 +253,17 @@ def most_influential(
     elif design.groups(B) is not None:
         return None
     else:
-        blocks = [_largest(design, b) for b in _column_blocks(design, values)]
+        blocks = [_largest_influence(design, b) for b in _column_blocks(design, values)]
         places = np.concatenate([place for place, _ in blocks])
         shares = np.concatenate([share for _, share in blocks])
     labels = influential(design, units)
     return pd.DataFrame({"unit": labels[places], "share": shares})
 
 
-def _largest(design: SubsampleDesign, values: Floats) -> tuple[Floats, Floats]:
-    """Find the place of the largest influence on each column, and its share."""
+def _largest_influence(
+    design: SubsampleDesign, values: Floats
+) -> tuple[Floats, Floats]:
+    """Find the position of the largest influence on each column, and its share."""
     sums = sum_ensemble(design, values / value_units(values))
     moments = moments_from_sums(sums, complete=design.complete)
     squares = influence_values(sums) ** 2
@@ -273,7 +275,7 @@ def _largest(design: SubsampleDesign, values: Floats) -> tuple[Floats, Floats]:
 def influence_powers(design: SubsampleDesign, values: Floats) -> InfluencePowers:
     """Sum powers of the influences on every estimate."""
     return InfluencePowers.join(
-        [InfluencePowers.of(one) for one in influence_blocks(design, values)]
+        [InfluencePowers.of(block) for block in influence_blocks(design, values)]
     )
 
 
@@ -289,7 +291,7 @@ def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame
 
 
 def influential(design: SubsampleDesign, units: Labels) -> Labels:
-    """Label what has an influence of its own: the units, or the shards."""
+    """Return the labels of the units, or of the shards in a design of shards."""
     if isinstance(design, ShardsDesign):
         return pd.RangeIndex(design.n_shards, name="shard")
     return units

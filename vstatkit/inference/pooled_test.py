@@ -53,7 +53,7 @@ def covariance_traces(
     Returns
     -------
     Traces or None
-        None where the influences are no larger than their noise.
+        None if the influences are not larger than their noise.
 
     Notes
     -----
@@ -88,25 +88,25 @@ def covariance_traces(
     B = sums.n_learners
     spread = float(sums.count_squares / B - sums.appearances @ sums.appearances / B**2)
     S = spread / n * monte_carlo
-    own = float(np.vdot(g, g)) - n * float(np.trace(S))
-    if own <= 0 or trace <= 0:
+    squared_influence = float(np.vdot(g, g)) - n * float(np.trace(S))
+    if squared_influence <= 0 or trace <= 0:
         return None
-    a = trace / own
-    return _unbiased(np.sqrt(a) * g, a * S, monte_carlo)
+    a = trace / squared_influence
+    return _unbiased_traces(np.sqrt(a) * g, a * S, monte_carlo)
 
 
-def _unbiased(g: Floats, S: Floats, M: Floats) -> Traces:
+def _unbiased_traces(g: Floats, S: Floats, M: Floats) -> Traces:
     """Sum traces of products of `A_i = g_i g_i' - S + M / n`."""
     n, E = len(g), S - M / len(g)
     C = g.T @ g - n * E
     squares, mixed, cubes = _powers(g, E, C)
     noise = _noise_of_squares(C - M, S, n)
-    kept = max(squares - float(np.trace(noise)), 0.0) / 3
+    diagonal = max(squares - float(np.trace(noise)), 0.0) / 3
     twice = mixed - cubes  # tr A_i^2 A_j of different units
     third = float(np.vdot(C @ C, C)) - 3 * twice - cubes
     third += max(twice - float(np.vdot(noise, C)), 0.0)
     error = _error_of_second(C - M, S, n)
-    return Traces(float(np.vdot(C, C)) - squares + kept, third, error)
+    return Traces(float(np.vdot(C, C)) - squares + diagonal, third, error)
 
 
 def _error_of_second(V: Floats, S: Floats, n: int) -> float:
@@ -133,7 +133,7 @@ def _powers(g: Floats, E: Floats, C: Floats) -> tuple[float, float, float]:
         rows = g[first : first + ROWS]
         gE, gC = rows @ E, rows @ C
         d = np.einsum("ij,ij->i", rows, rows)
-        by_E, by_C = (np.einsum("ij,ij->i", one, rows) for one in (gE, gC))
+        by_E, by_C = (np.einsum("ij,ij->i", product, rows) for product in (gE, gC))
         squares += float(np.sum(d**2 - 2 * by_E))
         mixed += float(d @ by_C - 2 * np.vdot(gE, gC))
         cubes += float(np.sum(d**3 - 3 * d * by_E) + 3 * np.vdot(gE, gE))
@@ -141,7 +141,7 @@ def _powers(g: Floats, E: Floats, C: Floats) -> tuple[float, float, float]:
 
 
 def _noise_of_squares(V: Floats, S: Floats, n: int) -> Floats:
-    """Find what Monte Carlo noise adds to the sum of squares of the `A_i`."""
+    """Compute the bias of the sum of squares of the `A_i` due to Monte Carlo noise."""
     t, VS = float(np.trace(S)), V @ S
     return np.asarray(t * V + float(np.trace(V)) * S + VS + VS.T + n * (t * S + S @ S))
 
@@ -246,21 +246,25 @@ def pooled_test(
     mean = ensemble_mean(design, scaled)
     squares = float(mean @ mean)
     if parts.df is None:
-        found = _denominator(design, scaled, parts, sampling, monte_carlo)
+        denominator = _denominator(design, scaled, parts, sampling, monte_carlo)
     else:
-        found = _of_replicates(sampling + monte_carlo, parts.df)
-    if found.trace <= 0:  # all learners agree
+        denominator = _of_replicates(sampling + monte_carlo, parts.df)
+    if denominator.trace <= 0:  # all learners agree
         statistic, pvalue = (np.nan, np.nan) if squares > 0 else (0.0, 1.0)
     else:
-        statistic = squares / found.trace
-        pvalue = pooled_sf(statistic, found.df_num, found.df_denom, found.df_tail)
-    return PooledTest(statistic, found.df_num, found.df_denom, pvalue, found.df_tail)
+        statistic = squares / denominator.trace
+        pvalue = pooled_sf(
+            statistic, denominator.df_num, denominator.df_denom, denominator.df_tail
+        )
+    return PooledTest(
+        statistic, denominator.df_num, denominator.df_denom, pvalue, denominator.df_tail
+    )
 
 
 def pooled_sf(
     statistic: float, df_num: float, df_denom: float, df_tail: float
 ) -> float:
-    r"""Chance of such a pooled statistic, or a larger one, under the null.
+    r"""Compute the probability of a statistic at least this large under the null.
 
     Parameters
     ----------
@@ -348,30 +352,30 @@ def _denominator(
     unknown = 0.0 if parts.orders is None else parts.orders.relative_error
     spread = error**2 + (unknown * positive) ** 2
     df_denom = 2 * trace**2 / spread if spread > 0 else np.inf
-    found = None
+    traces = None
     if SEEN * error < V:
-        found = covariance_traces(design, values, V, monte_carlo)
-    if found is None:
+        traces = covariance_traces(design, values, V, monte_carlo)
+    if traces is None:
         powers = monte_carlo @ monte_carlo, monte_carlo
-        found = Traces(float(np.trace(powers[0])), float(np.vdot(*powers)), 0.0)
+        traces = Traces(float(np.trace(powers[0])), float(np.vdot(*powers)), 0.0)
         V, error = 0.0, 0.0
-    df_num, df_tail = _degrees(found, V + M, error, len(sampling))
+    df_num, df_tail = _degrees(traces, V + M, error, len(sampling))
     return _Denominator(trace, df_num, df_denom, df_tail)
 
 
-def _degrees(found: Traces, trace: float, error: float, m: int) -> tuple[float, float]:
+def _degrees(traces: Traces, trace: float, error: float, m: int) -> tuple[float, float]:
     """Turn traces of powers into degrees of freedom; the trace has an error itself."""
     if trace <= 0:
         return 1.0, 1.0
     square = trace**2 - error**2
-    second = _between(found.second / square, found.error / square, 1 / m, 1.0)
-    third = found.third / (trace**3 - 3 * trace * error**2)
+    second = _truncated_mean(traces.second / square, traces.error / square, 1 / m, 1.0)
+    third = traces.third / (trace**3 - 3 * trace * error**2)
     third = float(np.clip(third, second**2, second**1.5))
     return 1 / second, second**3 / third**2
 
 
-def _between(estimate: float, error: float, low: float, high: float) -> float:
-    """Give the posterior mean under a flat prior between two bounds."""
+def _truncated_mean(estimate: float, error: float, low: float, high: float) -> float:
+    """Compute the posterior mean under a flat prior between two bounds."""
     if low >= high or error <= 1e-6 * (high - low):  # one difference: no shape
         return float(np.clip(estimate, low, high))
     a, b = (low - estimate) / error, (high - estimate) / error

@@ -84,9 +84,11 @@ def row_noise(
     B, _, v, c = errors.shape
     roots, signs = [], []
     for level in range(n_levels):
-        own = errors[:, codes == level].reshape(B, -1, v * c)
-        unit = value_units(own.reshape(-1, v * c))
-        values, vectors = np.linalg.eigh(summed_covariance(estimation, own / unit))
+        level_errors = errors[:, codes == level].reshape(B, -1, v * c)
+        unit = value_units(level_errors.reshape(-1, v * c))
+        values, vectors = np.linalg.eigh(
+            summed_covariance(estimation, level_errors / unit)
+        )
         placed = np.zeros((v * c, v, n_levels, c))
         scaled = np.sqrt(np.abs(values))[:, None] * vectors.T * unit
         placed[:, :, level] = scaled.reshape(-1, v, c)
@@ -178,7 +180,7 @@ def row_influence(
         Number of units in all.
     without : ndarray of shape (n_units, c), optional
         The mean by the learners that did not see each unit, where these predicted its
-        rows; by default all rows are held against the mean of what was predicted.
+        rows; by default all rows are compared with the mean prediction.
 
     Returns
     -------
@@ -203,16 +205,16 @@ def row_influence(
     places = np.arange(len(shares)) if units is None else units
     centre = shares @ predicted if without is None else without[places]
     centred = shares[:, None] * (predicted - centre)
-    found = np.zeros((n_units, predicted.shape[1]))
-    np.add.at(found, places, centred)
+    influence = np.zeros((n_units, predicted.shape[1]))
+    np.add.at(influence, places, centred)
     G = np.unique(places[shares != 0]).size
     if G < 2:
         raise ValueError(
             "a standard error for the population needs rows of at least two units "
             "(observations, or clusters) in every average; an average has rows of one "
-            "only. Join levels of `by`, or ask for se='sample'."
+            "only. Join levels of `by`, or use se='sample'."
         )
-    return np.asarray(found * np.sqrt(G / (G - 1)))
+    return np.asarray(influence * np.sqrt(G / (G - 1)))
 
 
 @dataclass(frozen=True)
@@ -238,11 +240,11 @@ class JointInfluence:
 
     def added(self, *, joint: bool = False) -> Floats:
         """Add to the sampling variance (m,), or covariance (m, m), of the learners."""
-        own = self._of_rows()
+        covariance = self._of_rows()
         if self.shared:
             cross = self.learners.T @ self.rows
-            own = own + cross + cross.T
-        return own if joint else np.diag(own).copy()
+            covariance = covariance + cross + cross.T
+        return covariance if joint else np.diag(covariance).copy()
 
     def _of_rows(self) -> Floats:
         """Covariance (m, m) through the rows; none where all of it is noise."""
@@ -262,7 +264,7 @@ class JointInfluence:
         if self.shared:
             both = [self.learners + rows]
         squares, cubes, fourths = (
-            np.sum([(one**power).sum(axis=0) for one in both], axis=0)
+            np.sum([(influence**power).sum(axis=0) for influence in both], axis=0)
             for power in (2, 3, 4)
         )
         return squares, cubes, fourths
@@ -289,8 +291,8 @@ def joint_influence(
         if points.shared:
             raise ValueError(
                 f"the variance estimator {method!r} compares groups of learners and "
-                "knows no influence of single observations, so it gives no standard "
-                "errors for the population of the training rows. Ask for se='sample', "
+                "has no influences of single observations, so it gives no standard "
+                "errors for the population of the training rows. Use se='sample', "
                 "or give other rows as `data`."
             )
         none = np.zeros((1, values.shape[1]))
@@ -306,7 +308,7 @@ def joint_influence(
 
 
 def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:
-    r"""Say what changes if a unit is deleted: :math:`\bar h - t_u`, by learners alone.
+    r"""Compute the change if a unit is deleted, :math:`\bar h - t_u`, of learners only.
 
     Parameters
     ----------
@@ -318,7 +320,7 @@ def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:
     Returns
     -------
     changes : ndarray of shape (n, m)
-        The mean of all learners less that of those without the unit; zero for units
+        The mean of all learners minus that of those without the unit; zero for units
         that every learner saw.
     n_left_out : int
         Units that some learner left out.
@@ -375,7 +377,7 @@ def population_estimates(
     learners has no part in the products on average: over the learners without i, the
     mean over i of what :math:`\hat f(x_i)` and the average have in common is what the
     average has in common with itself. Estimators by counts differentiate: there
-    :math:`\hat f(x_i)` is the prediction by all learners, less their average.
+    :math:`\hat f(x_i)` is the prediction by all learners, minus their average.
 
     Rows of another sample are drawn independently of the learners, so that
 
@@ -393,7 +395,7 @@ def population_estimates(
     with the variance of :math:`g_j` as `row_noise` estimates it. For m rows of equal
     weight, whose predictions have the variances :math:`V_j`, what is subtracted is
     :math:`(\bar V - V) / (m - 1)`. The difference of the sums is a variance of
-    expectations and no less than zero: where noise makes it negative, rows add nothing.
+    expectations, so it is set to zero if noise makes it negative.
 
     References
     ----------
@@ -420,11 +422,11 @@ def population_estimates(
             skew = influence_skew(squares, cubes, fourths, raw, parts.n)
             changed = replace(changed, concentration=share, skew=skew)
         changed = replace(changed, mc_se=np.sqrt(mc))
-    made = stabilise(
+    widened = stabilise(
         found.estimate,
         changed,
         found.n_learners,
         unit=found.unit,
         limit=np.inf if limit is None else limit,
     )
-    return replace(made, null=found.null, support=found.support, tails=found.tails)
+    return replace(widened, null=found.null, support=found.support, tails=found.tails)

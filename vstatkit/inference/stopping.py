@@ -1,4 +1,4 @@
-"""When standard errors are precise enough, and how many learners that takes."""
+"""Stopping rules: the Monte Carlo error of standard errors and the learners needed."""
 
 from dataclasses import dataclass, replace
 
@@ -64,7 +64,7 @@ class Tolerance:
         return np.maximum(self.tol, ratio(absolute, deviation, zero=0.0))
 
     def excess(self, estimates: Estimates) -> float:
-        """Largest error over what is allowed: at most one where it is met."""
+        """Largest error over the allowed one; at most one if the tolerance is met."""
         reached = self._law(estimates).relative_error(estimates.n_learners)
         return float(np.max(reached / self.allowed(estimates)))
 
@@ -84,12 +84,12 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Shrinkage(Tolerance):
-    """How much of a standard error may go away with more learners.
+    """Share of a standard error that more learners may still remove.
 
-    The variance of replicates is known alike for any number of learners: what they
-    change is the standard error itself, which falls from `sqrt(V + M)` to `sqrt(V)` as
-    the Monte Carlo part M goes away. It may exceed what it falls to by `tol` of that,
-    or by `atol`. All estimates count as one: the parts of single ones are too noisy.
+    The variance of replicates is equally precise for any number of learners. More
+    learners reduce the standard error itself from `sqrt(V + M)` to `sqrt(V)`, where M
+    is the Monte Carlo part. The excess over the limit `sqrt(V)` may be `tol` times the
+    limit, or `atol`. All estimates are pooled, because single parts are too noisy.
     """
 
     def cautious(self) -> "Tolerance":
@@ -97,14 +97,14 @@ class Shrinkage(Tolerance):
         return self
 
     def excess(self, estimates: Estimates) -> float:
-        """Compare what more learners would remove with what is allowed."""
+        """Divide the reduction by more learners by the allowed one."""
         V, M, unit = self._parts(estimates)
         room = self._room(estimates, V, unit)
         gap = np.sqrt(V + M) - np.sqrt(V)
         return float(ratio(np.array(gap), np.array(room)))
 
     def needed(self, estimates: Estimates) -> Floats:
-        """Learners at which standard errors exceed what they fall to by what may be."""
+        """Find the learners at which the excess over the limit is the allowed one."""
         V, M, unit = self._parts(estimates)
         room = self._room(estimates, V, unit)
         noise = np.array(M * estimates.n_learners)

@@ -78,16 +78,16 @@ def check_training_data(
     n_classes : int or None
         None for regression.
     """
-    if not all(_is_plain(one) for one in (forest, *(tree for tree, _ in learners))):
+    if not all(_is_plain(model) for model in (forest, *(tree for tree, _ in learners))):
         return
     chosen = list(zip(learners, counts, strict=True))[:N_TREES]
     if _has_plain_weights(forest, learners, counts):
         for b, ((tree, _), drawn) in enumerate(chosen):
             if not _has_root(tree, drawn, y, n_classes):
-                kept = (
+                difference = (
                     "another mean" if n_classes is None else "other shares of classes"
                 )
-                raise _refusal(forest, f"the rows drawn for tree {b} have {kept}")
+                raise _refusal(forest, f"the rows drawn for tree {b} have {difference}")
     for b, ((tree, features), drawn) in enumerate(chosen):
         if not _has_leaves(tree, drawn, X[:, features]):
             raise _refusal(forest, f"the rows drawn for tree {b} reach other leaves")
@@ -129,10 +129,10 @@ def _has_root(tree: Any, drawn: Ints, y: Floats, n_classes: int | None) -> bool:
     if n_classes is None:
         scale = ROUNDING * np.ptp(y) + SINGLE * np.abs(y).max()
         return bool(abs(root[0, 0] - np.average(y, weights=drawn)) <= scale)
-    given = np.bincount(y.astype(np.int64), weights=drawn, minlength=n_classes)
-    kept = np.zeros(n_classes)
-    kept[tree.classes_.astype(np.int64)] = root[0] / root[0].sum()
-    return bool(np.abs(kept - given / drawn.sum()).max() <= ROUNDING)
+    class_counts = np.bincount(y.astype(np.int64), weights=drawn, minlength=n_classes)
+    root_shares = np.zeros(n_classes)
+    root_shares[tree.classes_.astype(np.int64)] = root[0] / root[0].sum()
+    return bool(np.abs(root_shares - class_counts / drawn.sum()).max() <= ROUNDING)
 
 
 def _has_leaves(tree: Any, drawn: Ints, X: Floats) -> bool:
@@ -148,9 +148,9 @@ def _has_leaves(tree: Any, drawn: Ints, X: Floats) -> bool:
         return True
     inside = np.flatnonzero(seen)
     leaves = tree.apply(X[inside])
-    found = np.bincount(leaves, weights=seen[inside], minlength=nodes.node_count)
-    kept = np.where(nodes.children_left < 0, size, 0)
-    return bool(np.abs(found - kept).sum() / 2 <= MISPLACED * size[0])
+    counts = np.bincount(leaves, weights=seen[inside], minlength=nodes.node_count)
+    leaf_sizes = np.where(nodes.children_left < 0, size, 0)
+    return bool(np.abs(counts - leaf_sizes).sum() / 2 <= MISPLACED * size[0])
 
 
 @dataclass(frozen=True)
@@ -300,8 +300,8 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     adopted = AdoptedEnsemble(
         kernel=AdoptedKernel(rows, None if classes is None else len(classes)),
         learners=[
-            (one, everything if features is None else features[b])
-            for b, one in enumerate(forest.estimators_)
+            (tree, everything if features is None else features[b])
+            for b, tree in enumerate(forest.estimators_)
         ],
         counts=counts,
         replace=bool(forest.bootstrap),

@@ -144,9 +144,9 @@ CODECS[STAGED_CODEC.name] = STAGED_CODEC
 
 def codec_of(kernel: Any) -> KernelCodec | None:
     """Find what writes the learners of a kernel to a file."""
-    fitting = [one for one in CODECS.values() if isinstance(kernel, one.kernel)]
+    fitting = [codec for codec in CODECS.values() if isinstance(kernel, codec.kernel)]
     # A class below another one has learners of its own kind.
-    return max(fitting, key=lambda one: len(one.kernel.__mro__), default=None)
+    return max(fitting, key=lambda codec: len(codec.kernel.__mro__), default=None)
 
 
 def is_function(kernel: KernelLike) -> bool:
@@ -170,20 +170,20 @@ def factor_coding(
     all levels alike; those of a linear trend, which `target="truth"` tries, are
     indicators.
     """
-    asked = options.get(CATEGORICAL_SPLITS)
-    if asked is not None and not isinstance(asked, bool | np.bool_):
+    choice = options.get(CATEGORICAL_SPLITS)
+    if choice is not None and not isinstance(choice, bool | np.bool_):
         raise TypeError(
-            f"`{CATEGORICAL_SPLITS}` must be True, False or None; got {asked!r}."
+            f"`{CATEGORICAL_SPLITS}` must be True, False or None; got {choice!r}."
         )
     if keeps_intercept(kernel):
         return "treatment"
     known = KERNELS.get(kernel) if isinstance(kernel, str) else None
     if known is None or CATEGORICAL_SPLITS not in known.options:
         return "indicators"
-    if asked is None:
+    if choice is None:
         linear = options.get("trend") is not None or target != "mean"
         return "indicators" if linear else "trees"
-    return "splits" if asked else "indicators"
+    return "splits" if choice else "indicators"
 
 
 def kernel_name(kernel: KernelLike) -> str:

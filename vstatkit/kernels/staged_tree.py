@@ -99,7 +99,7 @@ class StagedTree:
         nodes = np.split(self.nodes, np.cumsum(self.sizes)[:-1])
         gains = [self.gains] + [np.zeros_like(self.gains)] * (len(nodes) - 1)
         pairs = zip(nodes, gains, strict=True)
-        return [Tree(one, _NO_SHARES, gain) for one, gain in pairs]
+        return [Tree(tree_nodes, _NO_SHARES, gain) for tree_nodes, gain in pairs]
 
 
 @dataclass(frozen=True)
@@ -227,18 +227,18 @@ def with_stages(kernel: TreeKernel, options: Mapping[str, Any]) -> TreeKernel:
     stages = Stages.of(options)
     if not any(stages):
         return kernel
-    asked = " and ".join(
+    names = " and ".join(
         name for name, on in zip(STAGE_OPTIONS, stages, strict=True) if on
     )
     if kernel.n_classes is not None:
         raise ValueError(
-            f"`{asked}` is for a numeric response; this one has {kernel.n_classes} "
-            f"classes. Leave `{asked}` out."
+            f"`{names}` is for a numeric response; this one has {kernel.n_classes} "
+            f"classes. Leave `{names}` out."
         )
     if kernel.options["loss"] != LOSSES["squared_error"]:
         raise ValueError(
-            f"`{asked}` needs criterion='squared_error': other criteria do not aim at "
-            "the mean of what a stage leaves."
+            f"`{names}` needs criterion='squared_error': other criteria do not target "
+            "the mean of the residuals of a stage. Leave `criterion` out."
         )
     if stages.trend and kernel.levels is not None:
         raise ValueError(
@@ -252,7 +252,7 @@ def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
     """Grow learners of other stages with the options of a kernel of trees."""
     if not any(stages):
         return kernel
-    same = {one.name: getattr(kernel, one.name) for one in fields(TreeKernel)}
+    same = {field.name: getattr(kernel, field.name) for field in fields(TreeKernel)}
     return StagedKernel(**same, stages=stages)
 
 
@@ -261,11 +261,14 @@ def alike(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
 
     One tree is a stage, and a line of zeros a trend: they predict what they did.
     """
-    staged = [_as_staged(one) for one in learners]
-    if not any(one.line.size for one in staged):
+    staged = [_as_staged(learner) for learner in learners]
+    if not any(learner.line.size for learner in staged):
         return staged
     flat = np.zeros(2 * p + 1)
-    return [one if one.line.size else replace(one, line=flat) for one in staged]
+    return [
+        learner if learner.line.size else replace(learner, line=flat)
+        for learner in staged
+    ]
 
 
 def _as_staged(learner: Tree | StagedTree) -> StagedTree:

@@ -284,9 +284,9 @@ class StoredTreeKernel:
     def leaves(self, learner: Tree, X: Floats) -> NDArray[np.int32]:
         """Find the leaf of every row, by its place among the nodes."""
         points = np.ascontiguousarray(X, dtype=np.float64)
-        found = np.empty(len(points), dtype=np.int32)
-        find_leaves_at(learner.nodes, points, found, current_stop())
-        return found
+        leaves = np.empty(len(points), dtype=np.int32)
+        find_leaves_at(learner.nodes, points, leaves, current_stop())
+        return leaves
 
 
 @dataclass(frozen=True)
@@ -563,8 +563,8 @@ def response_bounds(y: Floats) -> tuple[float, float]:
     (0.0, 1.0)
     """
     slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # what scaling has rounded
-    zero, one = np.abs(y) <= slack, np.abs(y - 1) <= slack
-    if zero.any() and one.any() and (zero | one).all():
+    is_zero, is_one = np.abs(y) <= slack, np.abs(y - 1) <= slack
+    if is_zero.any() and is_one.any() and (is_zero | is_one).all():
         return 0.0, 1.0
     low = 0.0 if y.min() >= -slack else -np.inf
     high = 0.0 if y.max() <= slack else np.inf

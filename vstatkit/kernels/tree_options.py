@@ -41,11 +41,11 @@ class Factors:
         }
         places = tuple(by_dtype) if _is_from_dtype(given) else named_places(X, given)
         categories = {place: by_dtype[place] for place in places if place in by_dtype}
-        for place, one in categories.items():
-            if len(one) > MOST_LEVELS:
+        for place, levels in categories.items():
+            if len(levels) > MOST_LEVELS:
                 raise ValueError(
                     f"a factor must have at most {MOST_LEVELS} levels; column "
-                    f"{X.columns[place]!r} has {len(one)}. Join rare ones."
+                    f"{X.columns[place]!r} has {len(levels)}. Join rare ones."
                 )
         return cls(places, categories)
 
@@ -76,15 +76,15 @@ class Factors:
         if not self.places:
             return None
         self.check(X)
-        found = [0] * X.shape[1]
+        n_levels = [0] * X.shape[1]
         for place in self.places:
             known = X[~np.isnan(X[:, place]), place]
-            found[place] = 1 + int(known.max(initial=0))
-        return found
+            n_levels[place] = 1 + int(known.max(initial=0))
+        return n_levels
 
 
-def _is_from_dtype(given: Any) -> bool:
-    return isinstance(given, str) and given == "from_dtype"
+def _is_from_dtype(features: Any) -> bool:
+    return isinstance(features, str) and features == "from_dtype"
 
 
 def named_places(X: Any, given: Any) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ def named_places(X: Any, given: Any) -> tuple[int, ...]:
         return tuple(np.flatnonzero(chosen).tolist())
     places: list[Any] = chosen.tolist() if chosen.ndim == 1 else [None]
     if chosen.dtype.kind in "UO":
-        places = [names.index(one) if one in names else None for one in places]
+        places = [names.index(name) if name in names else None for name in places]
     whole = all(type(place) is int and 0 <= place < p for place in places)
     if not whole:
         raise ValueError(
@@ -122,16 +122,16 @@ def checked_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] |
     """
     if levels is None:
         return None
-    given = np.asarray(levels)
-    whole = given.dtype.kind in "iu" and given.shape == (X.shape[1],)
-    if not whole or given.min() < 0 or given.max() > MOST_LEVELS:
+    counts = np.asarray(levels)
+    whole = counts.dtype.kind in "iu" and counts.shape == (X.shape[1],)
+    if not whole or counts.min() < 0 or counts.max() > MOST_LEVELS:
         raise ValueError(
             f"`levels` must have a whole number from 0 to {MOST_LEVELS} for each of "
             f"the {X.shape[1]} columns; got {levels!r}."
         )
-    for f in np.flatnonzero(given):
-        check_codes(X[:, f], int(given[f]), f"column {f}")
-    return tuple(int(one) for one in given) if given.any() else None
+    for f in np.flatnonzero(counts):
+        check_codes(X[:, f], int(counts[f]), f"column {f}")
+    return tuple(int(count) for count in counts) if counts.any() else None
 
 
 def check_codes(column: Floats, n_levels: int, name: str) -> None:

@@ -99,8 +99,8 @@ class Grid:
     @property
     def sizes(self) -> tuple[int, int]:
         """Points on each axis; a single axis is the second."""
-        found = [len(axis.values) for axis in self.axes]
-        return (1, *found) if len(found) == 1 else tuple(found)  # type: ignore[return-value]
+        lengths = [len(axis.values) for axis in self.axes]
+        return (1, *lengths) if len(lengths) == 1 else tuple(lengths)  # type: ignore[return-value]
 
     @property
     def n_points(self) -> int:
@@ -176,18 +176,18 @@ def _free_columns(grid: Grid, p: int) -> tuple[Any, Any, Floats]:
 
 def _line(learner: Any, grid: Grid) -> Floats:
     """Average the linear trend of a learner, shape (points,); zero without one."""
-    found = np.zeros(grid.sizes)
+    trend = np.zeros(grid.sizes)
     line = learner.line if isinstance(learner, StagedTree) else np.empty(0)
     if not line.size:
-        return found.ravel()
+        return trend.ravel()
     intercept, (centres, slopes) = line[0], line[1:].reshape(2, -1)
     steps = grid.mean(_known(slopes * (grid.rows - centres)))
     for j, axis in enumerate(grid.axes[::-1]):
         columns = list(axis.columns)
         steps[columns] = 0.0
         along = _known(slopes[columns] * (axis.values - centres[columns])).sum(axis=1)
-        found += along[None, :] if j == 0 else along[:, None]
-    return np.asarray(found.ravel() + intercept + steps.sum())
+        trend += along[None, :] if j == 0 else along[:, None]
+    return np.asarray(trend.ravel() + intercept + steps.sum())
 
 
 def _known(steps: Floats) -> Floats:

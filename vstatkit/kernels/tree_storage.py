@@ -22,7 +22,7 @@ def unpack_levels(packed: list[Any] | None, p: int) -> tuple[int, ...] | None:
     if packed is None:
         return None
     check(len(packed) == p, "levels and columns differ in number.")
-    good = all(type(one) is int and 0 <= one <= MOST_LEVELS for one in packed)
+    good = all(type(count) is int and 0 <= count <= MOST_LEVELS for count in packed)
     check(good, "a column has a number of levels that cannot be.")
     return tuple(packed)
 
@@ -120,8 +120,8 @@ def _check_leaves(leaves: NDArray[Any], rows: Ints, n_classes: int | None) -> No
 def _pack_trees(
     kernel: StoredTreeKernel, learners: list[Tree]
 ) -> tuple[Fields, Arrays]:
-    kept = {name: getattr(kernel, name) for name in FIELDS}
-    return kept, Tree.stack(learners)
+    fields = {name: getattr(kernel, name) for name in FIELDS}
+    return fields, Tree.stack(learners)
 
 
 def _unpack_trees(
@@ -155,11 +155,11 @@ MOST_TREES = 3
 def _pack_stages(
     kernel: StoredStagedKernel, learners: list[StagedTree]
 ) -> tuple[Fields, Arrays]:
-    kept = {name: getattr(kernel, name) for name in FIELDS}
+    fields = {name: getattr(kernel, name) for name in FIELDS}
     trees = [tree for learner in learners for tree in learner.trees]
     counts = np.array([len(learner.sizes) for learner in learners])
     lines = np.stack([learner.line for learner in learners])
-    return kept, {**Tree.stack(trees), "stage_trees": counts, "stage_lines": lines}
+    return fields, {**Tree.stack(trees), "stage_trees": counts, "stage_lines": lines}
 
 
 def _unpack_stages(

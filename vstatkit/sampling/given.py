@@ -72,8 +72,8 @@ class GivenDesign(SubsampleDesign):
         spread = B * q * (1 - q)
         if spread <= 0:
             return q
-        held = np.asarray((self.table > 0).sum(axis=0)).ravel()
-        excess = float(np.sum((held - B * (1 - q)) ** 2)) / spread - self.n
+        appearances = np.asarray((self.table > 0).sum(axis=0)).ravel()
+        excess = float(np.sum((appearances - B * (1 - q)) ** 2)) / spread - self.n
         likely = MOST_DEVIATION * np.sqrt(self.n * (2 + 1 / spread))
         return q if excess <= likely else None
 

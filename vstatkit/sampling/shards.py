@@ -54,15 +54,15 @@ def dealt(places: Ints, n: int, seed: int) -> Ints:
     table = (np.uint64(rows), np.uint64(-(-n // rows)))
     keys = learner_keys(seed, 0, 2 * ROUNDS, Purpose.DEALING)
     flat = places.ravel().astype(np.uint64)
-    units = _mixed(flat, table, keys)
+    units = _permute(flat, table, keys)
     beyond = np.flatnonzero(units >= n)
     while beyond.size:
-        units[beyond] = _mixed(units[beyond], table, keys)
+        units[beyond] = _permute(units[beyond], table, keys)
         beyond = beyond[units[beyond] >= n]
     return units.astype(np.int64).reshape(places.shape)
 
 
-def _mixed(
+def _permute(
     places: NDArray[np.uint64],
     table: tuple[np.uint64, np.uint64],
     keys: NDArray[np.uint64],
@@ -70,12 +70,12 @@ def _mixed(
     rows, columns = table
     row, column = np.divmod(places, columns)
     for first, second in keys.reshape(-1, 2):
-        row = (row + _hashed(column + first) % rows) % rows
-        column = (column + _hashed(row + second) % columns) % columns
+        row = (row + _hash_bits(column + first) % rows) % rows
+        column = (column + _hash_bits(row + second) % columns) % columns
     return row * columns + column
 
 
-def _hashed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _hash_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Mix the bits of whole numbers, by the finaliser of murmur3."""
     z = (z ^ (z >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     z = (z ^ (z >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)

@@ -160,11 +160,11 @@ def _compression(part: bytes) -> int:
 
 
 def _digest(parts: Mapping[str, bytes]) -> bytes:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(parts):
-        found.update(f"{name} {len(parts[name])}\n".encode())
-        found.update(parts[name])
-    return found.digest()
+        digest.update(f"{name} {len(parts[name])}\n".encode())
+        digest.update(parts[name])
+    return digest.digest()
 
 
 def read_archive(path: Path, known: Iterable[str]) -> tuple[Any, Arrays]:
@@ -186,8 +186,8 @@ def read_archive(path: Path, known: Iterable[str]) -> tuple[Any, Arrays]:
         raise FileError(
             "it was saved by an earlier version. Fit again, and save the results."
         )
-    told = parts.pop(CHECKSUM, b"")
-    if told != _array_bytes(np.frombuffer(_digest(parts), dtype=np.uint8)):
+    checksum = parts.pop(CHECKSUM, b"")
+    if checksum != _array_bytes(np.frombuffer(_digest(parts), dtype=np.uint8)):
         raise FileError("its checksum does not fit: the file is damaged.")
     text = arrays.pop(DOCUMENT).tobytes()
     del arrays[CHECKSUM]
@@ -198,26 +198,26 @@ def _members(
     archive: zipfile.ZipFile, known: set[str], size: int
 ) -> dict[str, zipfile.ZipInfo]:
     """List the members, after checking names and what they say about their size."""
-    found: dict[str, zipfile.ZipInfo] = {}
+    members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
-        if name not in known or name in found:
+        if name not in known or name in members:
             raise FileError(
                 f"it does not hold saved results: {info.filename[:60]!r} is no part of "
                 "them, or there twice."
             )
         if info.compress_type not in COMPRESSIONS or info.flag_bits & 1:
             raise FileError(f"{name!r} is packed in a way that is not used here.")
-        found[name] = info
-    if DOCUMENT not in found:
+        members[name] = info
+    if DOCUMENT not in members:
         raise FileError("it does not hold saved results.")
-    total = sum(info.file_size for info in found.values())
+    total = sum(info.file_size for info in members.values())
     if total > FREE_BYTES + MAX_EXPANSION * size:
         raise FileError(
             f"it would grow from {size:,} to {total:,} bytes, which saved results "
             "never do."
         )
-    return found
+    return members
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -33,7 +33,7 @@ from vstatkit.storage.directory import (
 LEARNERS = re.compile(r"learners-(\d{8,})-(\d+)\.npz")
 """Name of a file of learners: the first of them, and the first that is not in it."""
 
-OOB = {f"oob_{one.name}": one.name for one in fields(OutOfBag)}
+OOB = {f"oob_{field.name}": field.name for field in fields(OutOfBag)}
 """Arrays of the sums of out-of-bag predictions."""
 
 Read = TypeVar("Read")
@@ -61,12 +61,12 @@ class Sums:
 
 def learner_files(directory: Path) -> dict[tuple[int, int], Path]:
     """List the files of learners by their ranges, in order."""
-    found = {}
+    files = {}
     for path in directory.glob("learners-*.npz"):
         match = LEARNERS.fullmatch(path.name)
         if match:
-            found[int(match[1]), int(match[2])] = path
-    return dict(sorted(found.items()))
+            files[int(match[1]), int(match[2])] = path
+    return dict(sorted(files.items()))
 
 
 def sums_files(directory: Path) -> dict[int, Path]:
@@ -145,8 +145,8 @@ def read_sums(path: Path) -> Sums:
         start = take_size(document, "start", 0)
         check(path.name == f"sums-{start:08d}.npz", "it was renamed.")
         stop = take_size(document, "stop", start + 1)
-        found = {field: arrays[name] for name, field in OOB.items() if name in arrays}
-        oob = OutOfBag(**found) if found else None
+        sums = {field: arrays[name] for name, field in OOB.items() if name in arrays}
+        oob = OutOfBag(**sums) if sums else None
         return Sums(start, stop, take_size(document, "asked", stop), oob)
 
     start = path.stem.removeprefix("sums-").lstrip("0") or "0"
@@ -243,8 +243,8 @@ def kept_seed(directory: str | PathLike[str] | None, rng: Seed) -> Seed:
     """Give the seed that a directory was begun with, where no other is asked for."""
     if directory is None:
         return rng
-    found = recorded_settings(Path(directory)).get("seed")
-    return found if rng is None and type(found) is int else resolve_seed(rng)
+    seed = recorded_settings(Path(directory)).get("seed")
+    return seed if rng is None and type(seed) is int else resolve_seed(rng)
 
 
 @contextmanager
@@ -298,9 +298,9 @@ class KeptLearners:
         """
         files, known = sums_files(self._directory), Sums(start, start, stop, None)
         while known.stop < stop and known.stop in files:
-            found = read_sums(files[known.stop])
-            self._check_range(task, found, stop)
-            known = replace(known, stop=found.stop, oob=_added(known.oob, found.oob))
+            sums = read_sums(files[known.stop])
+            self._check_range(task, sums, stop)
+            known = replace(known, stop=sums.stop, oob=_added(known.oob, sums.oob))
         return known
 
     def _check_range(self, task: Task, found: Sums, stop: int) -> None:
@@ -439,13 +439,13 @@ def kept_repetitions(
 
 def _hash_data(kernel: Any) -> list[str]:
     """Fingerprint the observations that a kernel holds."""
-    found: list[Any] = []
+    values: list[Any] = []
     if is_dataclass(kernel):
-        for one in fields(kernel):
-            value = getattr(kernel, one.name)
-            found += value if isinstance(value, tuple) else [value]
+        for field in fields(kernel):
+            value = getattr(kernel, field.name)
+            values += value if isinstance(value, tuple) else [value]
     kinds = (np.ndarray, pd.DataFrame, pd.Series)
-    return [hash_table(one) for one in found if isinstance(one, kinds)]
+    return [hash_table(table) for table in values if isinstance(table, kinds)]
 
 
 class KeptRepetitions:
@@ -490,12 +490,12 @@ class KeptRepetitions:
 
     def _files(self) -> list[tuple[tuple[int, int], Path]]:
         """List the files in order."""
-        found = {}
+        files = {}
         for path in self._directory.glob("repetitions-*.npz"):
             match = REPETITIONS.fullmatch(path.name)
             if match:
-                found[int(match[1]), int(match[2])] = path
-        return sorted(found.items())
+                files[int(match[1]), int(match[2])] = path
+        return sorted(files.items())
 
     def _read(self, path: Path, first: int, last: int) -> Floats:
         def unpack(document: Any, arrays: Arrays) -> Floats:

@@ -141,8 +141,10 @@ def describe(thing: Any) -> str:
     if isinstance(thing, str):
         return thing
     if isinstance(thing, BaseEstimator):
-        given = sorted(thing.get_params(deep=False).items())
-        shown = ", ".join(f"{name}={_describe_inner(value)}" for name, value in given)
+        parameters = sorted(thing.get_params(deep=False).items())
+        shown = ", ".join(
+            f"{name}={_describe_inner(value)}" for name, value in parameters
+        )
         return f"{type(thing).__qualname__}({shown})"
     if callable(thing) and not dataclasses.is_dataclass(thing):
         return str(getattr(thing, "__qualname__", type(thing).__qualname__))
@@ -152,7 +154,7 @@ def describe(thing: Any) -> str:
 def _describe_inner(value: Any) -> str:
     """Describe a parameter: an estimator, or steps of some, or anything."""
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_describe_inner(one) for one in value)}]"
+        return f"[{', '.join(_describe_inner(item) for item in value)}]"
     return repr(value) if isinstance(value, str) else describe(value)
 
 
@@ -259,13 +261,13 @@ def recorded_settings(directory: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise CheckpointError(_unreadable_manifest(path, str(error))) from error
-    if not isinstance(found, dict):
-        kind = type(found).__name__
+    if not isinstance(manifest, dict):
+        kind = type(manifest).__name__
         raise CheckpointError(_unreadable_manifest(path, f"it holds a {kind}"))
-    return found
+    return manifest
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -314,7 +316,8 @@ def _other_setting(
     key: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> str:
     was, now = (
-        repr(one[key]) if key in one else "not recorded" for one in (found, wanted)
+        repr(settings[key]) if key in settings else "not recorded"
+        for settings in (found, wanted)
     )
     pairs = enumerate(zip(was, now, strict=False))
     same = next((i for i, (a, b) in pairs if a != b), min(len(was), len(now)))

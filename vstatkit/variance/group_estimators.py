@@ -288,20 +288,20 @@ class ShardEstimator(VarianceEstimator):
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
     ) -> VarianceComponents:
         """Estimate the components of values of shape (B, m)."""
-        found = shard_moments(values, self._labels(design, len(values)))
-        G, L = found.n_shards, found.per_shard
-        monte_carlo = found.within / (G * L)
-        sampling = found.between / G - monte_carlo
+        shards = shard_moments(values, self._labels(design, len(values)))
+        G, L = shards.n_shards, shards.per_shard
+        monte_carlo = shards.within / (G * L)
+        sampling = shards.between / G - monte_carlo
         # The variance is a sum of G squares, each with the noise of L learners; what is
         # seen in the squares is all of the noise at most.
-        noise = np.minimum(monte_carlo, found.between / G) / (G - 1)
+        noise = np.minimum(monte_carlo, shards.between / G) / (G - 1)
         return VarianceComponents(
             method=self.name,
             zeta_1=design.n / design.k**2 * sampling,
-            zeta_k=found.between + (1 - 1 / L) * found.within,
+            zeta_k=shards.between + (1 - 1 / L) * shards.within,
             sampling=sampling,
             monte_carlo=monte_carlo,
-            total=found.between / G,
+            total=shards.between / G,
             mc_se=np.sqrt(noise_variance(sampling, noise, G)),
             noise=noise,
             n=G,
@@ -313,9 +313,9 @@ class ShardEstimator(VarianceEstimator):
         self, design: SubsampleDesign, values: Floats, orders: HigherOrders | None
     ) -> tuple[Floats, Floats]:
         """Estimate the sampling and the Monte Carlo covariance, each (m, m)."""
-        found = shard_moments(values, self._labels(design, len(values)), joint=True)
-        monte_carlo = found.within / (found.n_shards * found.per_shard)
-        return found.between / found.n_shards - monte_carlo, monte_carlo
+        shards = shard_moments(values, self._labels(design, len(values)), joint=True)
+        monte_carlo = shards.within / (shards.n_shards * shards.per_shard)
+        return shards.between / shards.n_shards - monte_carlo, monte_carlo
 
     def _labels(self, design: SubsampleDesign, B: int) -> Ints:
         labels = checked_groups(self.name, design, B, least_size=2)

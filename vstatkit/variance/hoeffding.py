@@ -98,20 +98,20 @@ def pair_weights(
 
 def _slope(n: int, chances: PairChances) -> float:
     """Coefficient of the overlap alone in the weight of `Q_2`."""
-    both, one, none = 1 / chances.both, 1 / chances.split, 1 / chances.none
+    both, split, none = 1 / chances.both, 1 / chances.split, 1 / chances.none
     return (
         -(both**2) / 2
-        + n * one**2
+        + n * split**2
         + both * none
-        + 2 * n * one * none
+        + 2 * n * split * none
         + (2 * n - 1) * none**2 / 2
     )
 
 
 def _tilt(n: int, chances: PairChances) -> float:
     """Coefficient of the sum of the sizes in the weight of `Q_2`."""
-    both, one, none = 1 / chances.both, 1 / chances.split, 1 / chances.none
-    return -both * none / 2 - n * one * none - (2 * n - 1) * none**2 / 2
+    both, split, none = 1 / chances.both, 1 / chances.split, 1 / chances.none
+    return -both * none / 2 - n * split * none - (2 * n - 1) * none**2 / 2
 
 
 class PairSums(NamedTuple):
@@ -182,7 +182,7 @@ def sum_pairs(
     """
     L, n = presence.shape
     share = np.full(L, 1.0) if weights is None else weights * (L / weights.sum())
-    h = _standardised(values, share)
+    h = _standardise(values, share)
     size = np.asarray(presence.sum(axis=1, dtype=np.float64))
     rows, squares = np.zeros((2, L)), np.zeros(3)
     for start in range(0, L, BLOCK):
@@ -211,7 +211,7 @@ def _products(first: Floats, second: Floats) -> Floats:
     return np.array([a @ a, a @ b, b @ b])
 
 
-def _standardised(values: Floats, share: Floats) -> Floats:
+def _standardise(values: Floats, share: Floats) -> Floats:
     """Centre and scale the columns that vary, so that no unit counts more."""
     centred = values - values[0]
     centred = centred - np.average(centred, axis=0, weights=share)
@@ -455,18 +455,18 @@ def measure_orders(
         return _complete_orders(design, B, values(B), chances)
     L = min(PILOT, most)
     first = values(L)
-    found = _compare(design, L, first, chances)
-    if most > L and found.outlook * L / most <= HOPELESS * prior[1]:
-        needed = L * found.outlook / (ENOUGH * prior[1])
+    sums = _compare(design, L, first, chances)
+    if most > L and sums.outlook * L / most <= HOPELESS * prior[1]:
+        needed = L * sums.outlook / (ENOUGH * prior[1])
         L = int(np.clip(np.ceil(needed / PILOT) * PILOT, L, most))
-        found = _compare(design, L, values(L), chances)
+        sums = _compare(design, L, values(L), chances)
     return combine(
-        found.rho,
-        found.error,
+        sums.rho,
+        sums.error,
         prior,
         n_learners=L,
         n_reference=first.shape[1],
-        share=likely_share(found, typical_share(design, kind)),
+        share=likely_share(sums, typical_share(design, kind)),
     )
 
 
@@ -492,17 +492,17 @@ def _complete_orders(
     weights = np.ones(B) if weights is None else weights
     members = design.members(0, B)
     if B <= MOST_LEARNERS:
-        found = sum_pairs(
+        sums = sum_pairs(
             _indicators(count_members(members, design.n)), values, chances, weights
         )
-        error = 0.0 if found.q_1 > 0 else np.nan
+        error = 0.0 if sums.q_1 > 0 else np.nan
         L = B
     else:
         L = MOST_LEARNERS
         rng = stream(design.seed, 1, Purpose.REFERENCE)
         drawn = rng.choice(B, size=L, p=weights / weights.sum())
         presence = _indicators(count_members(members[drawn], design.n))
-        found = sum_pairs(presence, values[drawn], chances)
-        error = found.error
+        sums = sum_pairs(presence, values[drawn], chances)
+        error = sums.error
     prior = KernelKind.UNKNOWN.expected(chances.one)
-    return combine(found.rho, error, prior, n_learners=L, n_reference=values.shape[1])
+    return combine(sums.rho, error, prior, n_learners=L, n_reference=values.shape[1])

@@ -236,12 +236,12 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
     fourths = powers.fourths - 6 * s2 * known - 3 * n * s2**2
     spread = 9 * s2 * np.maximum(fourths, V**2 / n) + 36 * s2**2 * V + 15 * n * s2**3
     zero = np.zeros_like(V)
-    there = V > 0
+    varies = V > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         return Cumulants(
-            np.where(there, cubes / V**1.5, zero),
-            np.where(there, fourths / V**2 - 3 / n, zero),
-            np.where(there, np.sqrt(spread) / V**1.5, zero),
+            np.where(varies, cubes / V**1.5, zero),
+            np.where(varies, fourths / V**2 - 3 / n, zero),
+            np.where(varies, np.sqrt(spread) / V**1.5, zero),
         )
 
 

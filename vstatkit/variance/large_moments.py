@@ -106,7 +106,8 @@ class DrawnUnits(NamedTuple):
     def of(cls, columns: Any, *, presence: bool) -> "DrawnUnits":
         """Read sparse counts whose columns are units."""
         bounds, learners = (
-            np.asarray(one, dtype=np.int32) for one in (columns.indptr, columns.indices)
+            np.asarray(array, dtype=np.int32)
+            for array in (columns.indptr, columns.indices)
         )
         if presence:
             seen = np.diff(bounds).astype(np.float64)
@@ -196,7 +197,7 @@ def sum_powers(
     B, m = values.shape
     n_values = max(m, design.n_values) if isinstance(design, HeldDesign) else m
     values = np.ascontiguousarray(values)
-    origin, squares = _centred(values)
+    origin, squares = _mean_and_squares(values)
     sizes = np.zeros(B)
     table = np.zeros((len(Powers._fields), m))
     appearances, count_squares = [], 0.0
@@ -226,7 +227,7 @@ def _sized_squares(values: Floats, mean: Floats, sizes: Floats) -> Floats:
     return squares
 
 
-def _centred(values: Floats) -> tuple[Floats, Floats]:
+def _mean_and_squares(values: Floats) -> tuple[Floats, Floats]:
     """Mean over learners, and the sum of squares about it, without a copy of all."""
     mean = values.mean(axis=0)
     total, squares = np.zeros_like(mean), np.zeros_like(mean)
@@ -248,14 +249,14 @@ def _parts(design: SubsampleDesign, B: int, presence: bool) -> Iterator[DrawnUni
     step = max(1, DRAWN_AT_ONCE // design.k)
     for first, last in itertools.pairwise(edges):
         rows = [
-            _drawn(design, b, min(b + step, B), int(first), int(last))
+            _draw_range(design, b, min(b + step, B), int(first), int(last))
             for b in range(0, B, step)
         ]
         columns = sparse.vstack(rows, format="csr").tocsc()
         yield DrawnUnits.of(columns, presence=presence)
 
 
-def _drawn(
+def _draw_range(
     design: SubsampleDesign, start: int, stop: int, first: int, last: int
 ) -> Any:
     counts = design.sparse_counts(start, stop)
@@ -298,9 +299,9 @@ def threads_allowed() -> int:
     if others_at_work():
         return 1
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        asked = os.environ.get(name, "")
-        if asked.isdigit() and int(asked) > 0:
-            return int(asked)
+        setting = os.environ.get(name, "")
+        if setting.isdigit() and int(setting) > 0:
+            return int(setting)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

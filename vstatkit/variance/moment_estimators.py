@@ -183,8 +183,8 @@ class PresenceEstimator(SumEstimator):
         sampling, monte_carlo = _parts(presence, design.complete, orders)
         zeta_k = presence.squares / (B - 1)
         # What the learners without an observation differ by is one influence.
-        one = odds * monte_carlo
-        noise = one if orders is None else orders.factor * one
+        influence_noise = odds * monte_carlo
+        noise = influence_noise if orders is None else orders.factor * influence_noise
         ceiling = influence_ceiling(noise, B, n, complete=design.complete)
         if not design.complete:  # nor does a mean vary more than what it is a mean of
             ceiling = np.minimum(ceiling, zeta_k - monte_carlo)
@@ -200,10 +200,12 @@ class PresenceEstimator(SumEstimator):
             n=n,
             ceiling=ceiling,
             concentration=influence_concentration(
-                presence.left_out, presence.quartic, one, n
+                presence.left_out, presence.quartic, influence_noise, n
             ),
             skew=influence_skew(
-                *(presence.left_out, presence.cubic, presence.quartic), one, n
+                *(presence.left_out, presence.cubic, presence.quartic),
+                influence_noise,
+                n,
             ),
             orders=orders,
         )

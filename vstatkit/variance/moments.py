@@ -385,23 +385,23 @@ def moments_of(design: SubsampleDesign, values: Floats) -> EnsembleMoments:
     """Moments of an ensemble; of many units or values without a table of both."""
     if not is_wide(design, *values.shape):
         return moments_from_sums(sum_ensemble(design, values), complete=design.complete)
-    found = sum_powers(design, values, _by_appearances, presence=False)
-    B, powers = len(values), found.powers
+    unit_powers = sum_powers(design, values, _by_appearances, presence=False)
+    B, powers = len(values), unit_powers.powers
     sums = EnsembleSums(
         size=design.k,
-        origin=found.origin,
+        origin=unit_powers.origin,
         n_learners=float(B),
-        appearances=found.appearances,
-        count_squares=found.count_squares,
+        appearances=unit_powers.appearances,
+        count_squares=unit_powers.count_squares,
         weighted=np.empty((0, 0)),
-        total=np.zeros_like(found.origin),
-        squares=found.squares,
-        sized_squares=found.sized_squares,
+        total=np.zeros_like(unit_powers.origin),
+        squares=unit_powers.squares,
+        sized_squares=unit_powers.sized_squares,
     )
     moments = moments_of_powers(
         sums,
         sums.total,
-        squares=found.squares,
+        squares=unit_powers.squares,
         forms=np.stack([powers.squares, powers.tilted_squares, powers.mixed]),
         first=powers.tilted,
         cubic=powers.cubes / B**3,
@@ -542,19 +542,21 @@ class Absence:
         if self.chance is None:
             share = present[seen]
             n, odds = int(seen.sum()), float(np.mean(share / (1 - share)))
-            own, centring = n * odds * squares / (B * (B - 1)), 1.0
+            own_products, centring = n * odds * squares / (B * (B - 1)), 1.0
         else:
             q = self.chance
             p = 1 - q
             odds = p / q
-            own = ((1 - 2 * p) * sized_squares + n * p**2 * squares) / (B * q) ** 2
+            own_products = ((1 - 2 * p) * sized_squares + n * p**2 * squares) / (
+                B * q
+            ) ** 2
             centring = B**3 / ((B - 1) * (B**2 - 2 * B + 2))
         return PresenceMoments(
             n_learners=B,
             n_left_out=n,
             odds=odds,
             left_out=left_out,
-            own=own,
+            own=own_products,
             centring=centring,
             cubic=cubic,
             quartic=quartic,
@@ -624,14 +626,14 @@ def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
     def mean_without(appearances: Floats) -> Weights:
         return absence.inverse(appearances), None
 
-    found = sum_powers(design, values, mean_without, presence=True)
+    unit_powers = sum_powers(design, values, mean_without, presence=True)
     return absence.moments(
-        found.appearances,
-        left_out=found.powers.squares,
-        cubic=-found.powers.cubes,
-        quartic=found.powers.fourths,
-        squares=found.squares,
-        sized_squares=found.sized_squares,
+        unit_powers.appearances,
+        left_out=unit_powers.powers.squares,
+        cubic=-unit_powers.powers.cubes,
+        quartic=unit_powers.powers.fourths,
+        squares=unit_powers.squares,
+        sized_squares=unit_powers.sized_squares,
     )
 
 
