@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import r_bridge
 import vstatkit as vs
 from r_bridge.convert import to_r_frame
-from tests.ensembles import SAME_ALGEBRA
+from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.ensemble.prediction import OwnLearners
 
 pytestmark = pytest.mark.r

@@ -13,7 +13,7 @@ from r_bridge import session as r_session
 from r_bridge.forests import FORESTS
 from r_bridge.packages import FOREST_PACKAGES
 from tests.conftest import need
-from tests.recipes import ROOT, recipe
+from tests.oracles.recipes import ROOT, recipe
 
 X = np.linspace(0, 1, 30)
 Y = np.sin(5 * X) + np.cos(40 * X)

@@ -26,7 +26,7 @@ from r_bridge.grf import (
 )
 from r_bridge.recorders import TREES, record_grf
 from r_bridge.recording import read_recording, write_json
-from tests.ensembles import SAME_ALGEBRA
+from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.variance import formulas
 
 RECORDING = read_recording()

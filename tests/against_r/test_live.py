@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 import r_bridge
 import vstatkit as vs
 from r_bridge.identities import rangers_ij_u, rows_ranger_keeps
-from tests.ensembles import SAME_ALGEBRA, make_ensemble
+from tests.oracles.ensembles import SAME_ALGEBRA, make_ensemble
 
 pytestmark = pytest.mark.r
 

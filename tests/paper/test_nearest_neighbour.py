@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from tests.ensembles import SAME_ALGEBRA
+from tests.oracles.ensembles import SAME_ALGEBRA
 
 
 def with_replacement(n, k):
