@@ -10,7 +10,6 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.marginal_averages import Averager, By, Division, RowMove, Sample
 from vstatkit.inference.population import RowInfluence
-from vstatkit.options import with_advice
 from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.moves import (
     Variables,
@@ -28,6 +27,7 @@ from vstatkit.results.rows import (
     observed_of,
     sample_of,
 )
+from vstatkit.validation import with_advice
 
 if TYPE_CHECKING:
     from vstatkit.results.averages import Averages

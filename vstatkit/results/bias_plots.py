@@ -4,10 +4,10 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 from vstatkit._typing import DataLike
-from vstatkit.options import check_alpha
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.strokes import BAND, GREY, draw_intervals, new_axes
 from vstatkit.results.tables import label_texts
+from vstatkit.validation import check_alpha
 
 
 def plot_bias(

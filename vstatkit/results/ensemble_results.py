@@ -32,7 +32,6 @@ from vstatkit.inference.normality import (
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.stopping import Tolerance, tolerance_of
 from vstatkit.kernels.base import KernelKind
-from vstatkit.options import with_advice
 from vstatkit.pickling import plain_state, take_state
 from vstatkit.results.aiming import Aiming
 from vstatkit.results.asking import Asking
@@ -58,6 +57,7 @@ from vstatkit.results.testing import Testing
 from vstatkit.results.views import Views
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.validation import with_advice
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS, resolved

@@ -8,10 +8,10 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Labels
 from vstatkit.inference.estimates import Estimates
-from vstatkit.options import with_advice
 from vstatkit.results.estimated import Estimated
 from vstatkit.results.tables import estimates_frame
 from vstatkit.results.tabular import Tabular
+from vstatkit.validation import with_advice
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary

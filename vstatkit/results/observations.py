@@ -18,10 +18,10 @@ from vstatkit.ensemble.prediction_intervals import (
     local_limits,
 )
 from vstatkit.inference.conformal import least_units
-from vstatkit.options import check_alpha
 from vstatkit.results.class_sets import ClassSets, probable_classes
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.learners import predictor_of
+from vstatkit.validation import check_alpha
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults

@@ -9,7 +9,6 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.formula.data_checks import warn_of_new_rows
-from vstatkit.options import with_advice
 from vstatkit.results.file_predictions import held_data, write_predictions
 from vstatkit.results.prediction_results import (
     PredictionResults,
@@ -17,6 +16,7 @@ from vstatkit.results.prediction_results import (
     predicted_means,
 )
 from vstatkit.results.rows import training_rows
+from vstatkit.validation import with_advice
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults

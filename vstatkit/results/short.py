@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from vstatkit.results.tables import label_texts
-from vstatkit.showing import shown_estimates
+from vstatkit.text import shown_estimates
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults

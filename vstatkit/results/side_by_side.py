@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from vstatkit.options import check_alpha
 from vstatkit.results.averages import Averages
 from vstatkit.results.columns import (
     NUMBERS,
@@ -25,6 +24,7 @@ from vstatkit.results.importance import Importance
 from vstatkit.results.sections import Section, number_text
 from vstatkit.results.summary import composed
 from vstatkit.results.transforming import Transformed
+from vstatkit.validation import check_alpha
 
 STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
 """Marks of p-values, as in statsmodels' `summary_col`."""

@@ -7,8 +7,8 @@ when it is asked for.
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
-from vstatkit.options import with_advice
 from vstatkit.results.drawing import draw
+from vstatkit.validation import with_advice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

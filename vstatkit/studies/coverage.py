@@ -16,7 +16,6 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.patsy_engine import caller_environment
-from vstatkit.options import check_alpha, split_options
 from vstatkit.sampling.grouped import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
@@ -25,6 +24,7 @@ from vstatkit.studies.interval_table import interval_frame
 from vstatkit.studies.measures import Interval, Intervals, Method
 from vstatkit.studies.run import check_iterations, one_thread, run_experiment
 from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simulation
+from vstatkit.validation import check_alpha, split_options
 from vstatkit.variance.registry import resolved
 
 LEARNERS = 1000
