@@ -29,9 +29,8 @@ import pandas as pd
 import vstatkit as vs
 from vstatkit.results.dependence_curves import Curve
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.studies import law_parts as parts
-from vstatkit.studies.law import Law
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies import dgps as parts
+from vstatkit.studies.dgps import LAWS, Law
 
 B, N, POINTS = 2000, 200, 50
 

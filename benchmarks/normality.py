@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies.dgps import LAWS
 
 B, ROWS, POINTS = 3000, 100, 3
 

@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.studies.law import Law
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies.dgps import LAWS, Law
 
 NAMES = ("mars", "linear20", "heavy", "spread", "correlated", "levels")
 ASIDE = ("lognormal", "counts")

@@ -18,9 +18,8 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.studies import law_parts as parts
-from vstatkit.studies.law import Law
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies import dgps as parts
+from vstatkit.studies.dgps import LAWS, Law
 
 Case = tuple[str, str]
 Pvalues = dict[str, float]

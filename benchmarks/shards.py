@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies.dgps import LAWS
 
 NAMES = ("mars", "heavy", "binary", "lognormal")
 ROWS, K, SHARDS, PER_SHARD = 20_000, 200, 40, 5

@@ -26,9 +26,8 @@ from scipy import stats
 import vstatkit as vs
 from benchmarks.truth_laws import NEW_LAWS
 from benchmarks.truth_peers import econml_intervals, grf_intervals, has_econml
-from vstatkit.studies.law import Law
-from vstatkit.studies.laws import LAWS
-from vstatkit.studies.rscript import has_r_package
+from vstatkit.studies.dgps import LAWS, Law
+from vstatkit.studies.validity_peers import has_r_package
 
 DEVELOPED = (
     *("mars", "friedman10", "noise", "linear20", "heavy"),

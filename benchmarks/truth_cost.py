@@ -15,7 +15,7 @@ from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.staged_tree import restaged
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.iid import IidDesign
-from vstatkit.studies import law_parts as parts
+from vstatkit.studies import dgps as parts
 
 N, K, LEARNERS = 500, 145, 100
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.studies import law_parts as parts
-from vstatkit.studies.law import Law, Rng
+from vstatkit.studies import dgps as parts
+from vstatkit.studies.dgps import Law, Rng
 
 
 def sine(X: pd.DataFrame) -> Floats:

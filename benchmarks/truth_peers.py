@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from vstatkit.studies.law import Law
+from vstatkit.studies.dgps import Law
 from vstatkit.studies.validity import plain_columns
 
 TREES = 2000

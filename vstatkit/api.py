@@ -51,7 +51,6 @@ from vstatkit.kernels.registry import (
     kernel_name,
     kernel_title,
 )
-from vstatkit.options import check_statistic_options, split_options
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
@@ -60,6 +59,7 @@ from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.checkpoint import Checkpoint, kept_seed
 from vstatkit.storage.directory import describe
+from vstatkit.validation import check_statistic_options, split_options
 
 
 def fit(

@@ -26,7 +26,7 @@ from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies.dgps import LAWS
 
 FORMULA = "y ~ x1 + x2 + x4"
 

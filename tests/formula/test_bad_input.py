@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.options import ARGUMENTS
+from vstatkit.validation import ARGUMENTS
 
 
 @pytest.fixture

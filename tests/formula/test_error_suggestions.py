@@ -12,8 +12,8 @@ import pytest
 import vstatkit as vs
 from vstatkit.formula.expressions import columns_in, names_in
 from vstatkit.formula.names import settle_names
-from vstatkit.options import ELSEWHERE
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
+from vstatkit.validation import ELSEWHERE
 
 N = 300
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.options import NOT_OF_STATISTICS
+from vstatkit.validation import NOT_OF_STATISTICS
 
 
 @pytest.fixture(scope="module")

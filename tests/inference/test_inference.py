@@ -29,11 +29,11 @@ from vstatkit.inference.intervals import (
     simultaneous_critical_value,
 )
 from vstatkit.inference.linear_tests import covariance, wald_test
-from vstatkit.options import check_alpha
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
+from vstatkit.validation import check_alpha
 from vstatkit.variance.registry import estimate_components
 
 

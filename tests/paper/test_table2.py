@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from vstatkit.studies import table2
-from vstatkit.studies.run import run_experiment
+from vstatkit.studies.experiment import run_experiment
 
 ITERATIONS = 50
 

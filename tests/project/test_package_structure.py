@@ -9,13 +9,13 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact inside_r packing pickling showing",
+    "classical datasets exact inside_r packing pickling text",
     "scratch",
     "native",
     "workers",
     "sources",
     "formula",
-    "options",
+    "validation",
     "sampling",
     "kernels",
     "variance",

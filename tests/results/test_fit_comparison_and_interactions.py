@@ -15,7 +15,7 @@ from vstatkit.ensemble.refit import Reader
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.predictor_tests import grid_values
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies.dgps import LAWS
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 

@@ -37,7 +37,7 @@ from vstatkit.results.predictor_tests import PredictorQuestion
 from vstatkit.sampling.design import dense
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies.dgps import LAWS
 from vstatkit.variance.registry import estimate_components, estimate_covariance
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")

@@ -20,7 +20,6 @@ from pandas.testing import assert_frame_equal
 import vstatkit as vs
 from vstatkit.cli import main
 from vstatkit.exceptions import DataError
-from vstatkit.options import ARGUMENTS
 from vstatkit.shell import outputs, tables
 from vstatkit.shell.files import Content
 from vstatkit.shell.numerals import PLAIN, Marks, as_numbers
@@ -28,6 +27,7 @@ from vstatkit.shell.separators import find_separator
 from vstatkit.shell.tables import Format, read_text
 from vstatkit.shell.words import OPTIONS, in_shell_words, note_in_shell_words
 from vstatkit.sources.text import CsvSource
+from vstatkit.validation import ARGUMENTS
 
 QUICK = ["--B", "20", "--seed", "1"]
 

@@ -23,7 +23,7 @@ from vstatkit.ensemble import evaluation
 from vstatkit.ensemble.prediction_intervals import LEAF
 from vstatkit.storage import checkpoint, directory
 from vstatkit.storage.checkpoint import learner_files, sums_files
-from vstatkit.studies.run import run_experiment
+from vstatkit.studies.experiment import run_experiment
 
 PROJECT = Path(__file__).parents[2]
 

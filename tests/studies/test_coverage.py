@@ -16,15 +16,16 @@ import vstatkit as vs
 from vstatkit.exceptions import VstatkitError, VstatkitWarning
 from vstatkit.sampling.registry import make_design
 from vstatkit.storage.directory import describe, hash_frame
-from vstatkit.studies import checkpoint, table2
-from vstatkit.studies.checkpoint import CheckpointError, Checkpoints
-from vstatkit.studies.experiment import iteration_stream
-from vstatkit.studies.generators import Line
-from vstatkit.studies.measures import Components
-from vstatkit.studies.prefixes import prefixes
-from vstatkit.studies.run import run_experiment
-from vstatkit.studies.scale import QUICK
-from vstatkit.studies.simulation import Arm, LabelsError, Simulation
+from vstatkit.studies import experiment, table2
+from vstatkit.studies.dgps import Line
+from vstatkit.studies.experiment import (
+    CheckpointError,
+    Checkpoints,
+    iteration_stream,
+    run_experiment,
+)
+from vstatkit.studies.measures import Components, prefixes
+from vstatkit.studies.simulation import QUICK, Arm, LabelsError, Simulation
 
 AT = {"x": [4.0, 10.0]}
 
@@ -178,7 +179,7 @@ def test_a_second_interrupt_waits_for_the_file(tmp_path, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
         savez(file, **arrays)
 
-    monkeypatch.setattr(checkpoint.np, "savez", press)
+    monkeypatch.setattr(experiment.np, "savez", press)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         kept.save({0: simulation.run(1, 0)})

@@ -13,10 +13,9 @@ import vstatkit as vs
 from vstatkit.cli import main
 from vstatkit.studies import bias, data, table1, table1_report, table2, transition
 from vstatkit.studies.claims import check_claims
-from vstatkit.studies.experiment import Draw, iteration_stream
+from vstatkit.studies.experiment import Draw, iteration_stream, run_experiment
 from vstatkit.studies.report import markdown_table, read_printed
-from vstatkit.studies.run import run_experiment
-from vstatkit.studies.scale import QUICK
+from vstatkit.studies.simulation import QUICK
 from vstatkit.studies.table2_report import report as table2_report
 
 DATA = Path(__file__).parents[1] / "data"

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
-from vstatkit.studies.laws import LAWS, chosen_laws
+from vstatkit.studies.dgps import LAWS, chosen_laws
 
 MANY = 20_000
 

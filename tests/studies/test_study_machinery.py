@@ -18,10 +18,22 @@ from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.sampling.design import dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies import table2
-from vstatkit.studies.checkpoint import CheckpointError
-from vstatkit.studies.experiment import Draw, iteration_stream
-from vstatkit.studies.generators import Line, Mars
-from vstatkit.studies.measures import Components, Intervals, Method
+from vstatkit.studies.dgps import Line, Mars
+from vstatkit.studies.experiment import (
+    CheckpointError,
+    Draw,
+    iteration_stream,
+    run_experiment,
+)
+from vstatkit.studies.measures import (
+    VARIANTS,
+    Components,
+    Intervals,
+    Method,
+    distinct_squares,
+    prefixes,
+    sampling_variance,
+)
 from vstatkit.studies.metrics import (
     binomial_interval,
     covered,
@@ -30,10 +42,7 @@ from vstatkit.studies.metrics import (
     proportion_bound,
     variance_ratio,
 )
-from vstatkit.studies.prefixes import prefixes
-from vstatkit.studies.run import run_experiment
 from vstatkit.studies.simulation import Arm, Simulation
-from vstatkit.studies.variants import VARIANTS, distinct_squares, sampling_variance
 
 SIZES = (40, 100, 250)
 
@@ -274,9 +283,9 @@ def test_an_interrupted_run_keeps_what_was_finished(tmp_path, monkeypatch):
 
 COMMAND = """
 import sys
-from vstatkit.studies import run
+from vstatkit.studies import experiment
 from vstatkit.cli import main
-run.SAVE_SECONDS = 0.0
+experiment.SAVE_SECONDS = 0.0
 sys.exit(main(sys.argv[1:]))
 """
 ARGUMENTS = ["reproduce", "table2", "--quick", "--iterations", "30", "--n-jobs", "1"]

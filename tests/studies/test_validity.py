@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import vstatkit as vs
 from vstatkit.cli import main
 from vstatkit.studies import validity, validity_metrics, validity_peers
+from vstatkit.studies.dgps import LAWS
 from vstatkit.studies.experiment import Draw, iteration_stream
-from vstatkit.studies.laws import LAWS
 from vstatkit.studies.validity import ESTIMATORS, OURS, SETTINGS, Validity
 from vstatkit.studies.validity_report import Findings, goals, report
 from vstatkit.studies.validity_seeds import Seeds

@@ -28,7 +28,7 @@ from vstatkit.kernels.tree_options import LOSSES
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 from vstatkit.variance.registry import resolved
 from vstatkit.workers.progress import progress_bar
 

@@ -7,7 +7,7 @@ import numpy as np
 from vstatkit._typing import Floats, Ints
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, Predictive
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from vstatkit.kernels.base import AnyKernel, Evaluation, Predictive
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_prediction import Grid, dependence, summed
 from vstatkit.sampling.design import SubsampleDesign, dense
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
 

@@ -18,7 +18,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 
 N_TREES = 64
 """Trees of the forest."""

@@ -21,7 +21,7 @@ from vstatkit.kernels.function import FunctionKernel, name_values
 from vstatkit.kernels.registry import kernel_name
 from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 from vstatkit.variance.hoeffding import reference_rows
 
 QUANTILES = (0.1, 0.9)

@@ -16,7 +16,7 @@ from vstatkit.forest.base import (
 )
 from vstatkit.inference.estimates import Estimates
 from vstatkit.kernels.tree import row_weights
-from vstatkit.options import with_advice
+from vstatkit.validation import with_advice
 
 
 class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]

@@ -19,9 +19,9 @@ from vstatkit.inference.intervals import (
     reach,
     trusted_share,
 )
-from vstatkit.options import check_alpha
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
+from vstatkit.validation import check_alpha
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.large_moments import HeldDesign, is_wide

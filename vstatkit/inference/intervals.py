@@ -7,8 +7,8 @@ from scipy import stats
 
 from vstatkit._typing import Bools, Floats
 from vstatkit.kernels.base import AnyKernel, Predictive
-from vstatkit.options import check_alpha
 from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.validation import check_alpha
 
 EPSILON = float(np.finfo(np.float64).eps)
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from vstatkit.options import check_alpha
 from vstatkit.results.model_column import (
     NUMBERS,
     OBSERVATIONS,
@@ -17,6 +16,7 @@ from vstatkit.results.model_column import (
 )
 from vstatkit.results.summary import Section, compose
 from vstatkit.results.summary_notes import number_text
+from vstatkit.validation import check_alpha
 
 
 def table(

@@ -18,7 +18,7 @@ from vstatkit.kernels.staged_tree import STAGE_OPTIONS, with_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS
 from vstatkit.kernels.tree_storage import STAGED_CODEC, TREE_CODEC
-from vstatkit.options import check_options
+from vstatkit.validation import check_options
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from scipy import stats
 
 from vstatkit._typing import DataLike, Floats
 from vstatkit.inference.estimates import estimate
-from vstatkit.options import check_alpha
 from vstatkit.plots.style import (
     ACCENT,
     BAND,
@@ -33,6 +32,7 @@ from vstatkit.results.prediction_results import (
     PredictionResults,
     members,
 )
+from vstatkit.validation import check_alpha
 
 
 def plot_estimates(

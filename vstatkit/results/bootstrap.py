@@ -11,8 +11,8 @@ from scipy import stats
 from vstatkit._typing import Floats, Labels, Seed
 from vstatkit.ensemble.refit import Repeating, repeat_fit
 from vstatkit.inference.normality import MIN_OBSERVATIONS, normality_tests
-from vstatkit.options import check_alpha
 from vstatkit.sampling.streams import Purpose, resolve_seed, stream
+from vstatkit.validation import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,7 +24,7 @@ from vstatkit.results.bias import aimed
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import ensemble_size
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 
 if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults

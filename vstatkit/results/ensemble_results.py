@@ -22,7 +22,6 @@ from vstatkit.ensemble.query import EffectValues
 from vstatkit.formula.data_checks import warn_of_new_rows
 from vstatkit.inference.estimates import Estimates, estimate
 from vstatkit.kernels.base import OutOfBag
-from vstatkit.options import with_advice
 from vstatkit.pickling import plain_state, take_state
 from vstatkit.results.bootstrap import Bootstrap, bootstrapped
 from vstatkit.results.continuation import Continuation, continued
@@ -54,6 +53,7 @@ from vstatkit.results.prediction_results import (
     write_predictions,
 )
 from vstatkit.results.reference_rows import with_typical
+from vstatkit.validation import with_advice
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders
 
 if TYPE_CHECKING:

@@ -37,7 +37,6 @@ from vstatkit.inference.normality import (
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.stopping import Tolerance, tolerance_of
 from vstatkit.kernels.base import KernelKind
-from vstatkit.options import with_advice
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.labels import label_texts
 from vstatkit.results.model_column import (
@@ -51,7 +50,8 @@ from vstatkit.results.model_info import ModelInfo
 from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.showing import shown_estimates
+from vstatkit.text import shown_estimates
+from vstatkit.validation import with_advice
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.registry import ESTIMATORS, resolved

@@ -26,12 +26,12 @@ from vstatkit.inference.population import (
     population_estimates,
     row_influence,
 )
-from vstatkit.options import check_alpha
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.marginal_effects import training_weights
 from vstatkit.results.model_column import OBSERVATIONS, Column, TabularModel
 from vstatkit.results.predictor_tests import PredictorQuestion, check_number
 from vstatkit.sampling.streams import Purpose, stream
+from vstatkit.validation import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from vstatkit.pickling import pickled_plainly
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference.normality import influence_powers, studentised_tails
-from vstatkit.options import check_alpha
 from vstatkit.pickling import pickled_plainly
 from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.validation import check_alpha
 from vstatkit.variance.influence import InfluenceNoise, cumulants
 
 if TYPE_CHECKING:

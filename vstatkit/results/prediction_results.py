@@ -30,7 +30,6 @@ from vstatkit.formula.input_checks import as_frame, is_number_kind, nearest
 from vstatkit.inference.conformal import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
-from vstatkit.options import check_alpha
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.estimate_table import (
@@ -42,10 +41,11 @@ from vstatkit.results.estimate_table import (
 from vstatkit.results.labels import label_texts
 from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
-from vstatkit.showing import shown_estimates
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.sources.source import Source, required, sliced
 from vstatkit.sources.store import check_directory
+from vstatkit.text import shown_estimates
+from vstatkit.validation import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

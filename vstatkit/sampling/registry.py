@@ -7,13 +7,13 @@ import numpy as np
 
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.input_checks import nearest
-from vstatkit.options import check_options
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.grouped import LittleBagsDesign, MatchedDesign, TwoLevelDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.shards import ShardsDesign
+from vstatkit.validation import check_options
 
 
 def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None) -> int:

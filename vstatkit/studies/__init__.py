@@ -2,8 +2,7 @@
 
 from vstatkit.studies import paper, validity_study
 from vstatkit.studies.coverage import coverage
-from vstatkit.studies.plan import Plan
-from vstatkit.studies.registry import STUDIES, Study, register
+from vstatkit.studies.registry import STUDIES, Plan, Study, register
 from vstatkit.studies.report import Report
 from vstatkit.studies.reproduce import reproduce
 

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
+from vstatkit.studies.dgps import Line
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.generators import Line
 from vstatkit.studies.measures import Components
 from vstatkit.studies.metrics import true_variance, variance_ratio
-from vstatkit.studies.scale import Scale
-from vstatkit.studies.simulation import Arm, Simulation
+from vstatkit.studies.simulation import Arm, Scale, Simulation
 
 ITERATIONS = 300
 """Data sets; with the paper's 100, the true variance is known to 14 % only."""

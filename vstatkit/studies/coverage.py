@@ -16,15 +16,19 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.patsy_engine import caller_environment
-from vstatkit.options import check_alpha, split_options
 from vstatkit.sampling.grouped import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
-from vstatkit.studies.experiment import Record
-from vstatkit.studies.interval_table import interval_frame
+from vstatkit.studies.experiment import (
+    Record,
+    check_iterations,
+    one_thread,
+    run_experiment,
+)
 from vstatkit.studies.measures import Interval, Intervals, Method
-from vstatkit.studies.run import check_iterations, one_thread, run_experiment
+from vstatkit.studies.metrics import interval_frame
 from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simulation
+from vstatkit.validation import check_alpha, split_options
 from vstatkit.variance.registry import resolved
 
 LEARNERS = 1000

@@ -15,7 +15,7 @@ import pandas as pd
 from vstatkit import datasets
 from vstatkit._typing import Floats
 from vstatkit.exceptions import VstatkitError
-from vstatkit.studies.generators import Mars
+from vstatkit.studies.dgps import Mars
 
 ENVIRONMENT = "VSTATKIT_DATA"
 R_SECONDS = 60

@@ -1,22 +1,282 @@
-"""What a study keeps from an ensemble: intervals, or variance components."""
+"""Quantities measured on the first B learners: intervals and variance components."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Literal, Protocol
 
 import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.inference.estimates import stabilise
+from vstatkit.inference.estimates import ensemble_mean, stabilise
+from vstatkit.kernels.base import KernelKind
+from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.prefixes import Prefix
-from vstatkit.studies.variants import sampling_variance
 from vstatkit.variance.estimator import VarianceComponents
+from vstatkit.variance.formulas import between_variance
+from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
+from vstatkit.variance.moments import (
+    EnsembleMoments,
+    EnsembleSums,
+    moments_from_sums,
+    sum_ensemble,
+)
 from vstatkit.variance.registry import (
     ESTIMATORS,
     estimate_components,
     moment_components,
+    moment_sampling,
 )
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The first B learners of an ensemble.
+
+    Attributes
+    ----------
+    design : SubsampleDesign
+        The design by which the learners were drawn.
+    values : ndarray of shape (B, m)
+        Their values.
+    origin : ndarray of shape (m,)
+        What sums are taken relative to; the same for all prefixes.
+    shorter : Prefix or None
+        The next shorter prefix, whose sums are extended.
+    reference : ndarray of shape (at least B, r) or None
+        Values on which learners are compared beyond the first order; None for the
+        values themselves.
+    kind : KernelKind
+        How the kernel depends on its observations.
+    """
+
+    design: SubsampleDesign
+    values: Floats
+    origin: Floats
+    shorter: "Prefix | None"
+    reference: Floats | None = None
+    kind: KernelKind = KernelKind.UNKNOWN
+
+    @property
+    def n_learners(self) -> int:
+        """Number B of learners."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> Floats:
+        """The ensemble's estimates, `hbar`."""
+        return ensemble_mean(self.design, self.values)
+
+    @property
+    def _start(self) -> int:
+        return 0 if self.shorter is None else self.shorter.n_learners
+
+    @cached_property
+    def sums(self) -> EnsembleSums:
+        """Sums with the counts of each observation."""
+        part = sum_ensemble(
+            self.design,
+            self.values[self._start :],
+            start=self._start,
+            origin=self.origin,
+        )
+        return part if self.shorter is None else self.shorter.sums + part
+
+    @cached_property
+    def presence(self) -> EnsembleSums:
+        """Sums of values and their squares, an observation counted once per learner.
+
+        Values are relative to `origin`; `weighted` has 2 m columns.
+        """
+        h = self.values[self._start :] - self.origin
+        part = sum_ensemble(
+            self.design,
+            np.concatenate([h, h**2], axis=1),
+            start=self._start,
+            origin=np.zeros(2 * self.origin.size),
+            presence=True,
+        )
+        return part if self.shorter is None else self.shorter.presence + part
+
+    @cached_property
+    def orders(self) -> HigherOrders:
+        """What is known beyond the first order, as `fit` finds it."""
+        compared = self.values if self.reference is None else self.reference
+        chosen = compared[:, spread_columns(compared.shape[1])]
+        B = self.n_learners
+        return measure_orders(self.design, B, lambda L: chosen[:L], self.kind)
+
+    @cached_property
+    def moments(self) -> EnsembleMoments:
+        """What the moment-based estimators see."""
+        return moments_from_sums(self.sums)
+
+
+def prefixes(
+    design: SubsampleDesign,
+    values: Floats,
+    sizes: Sequence[int],
+    *,
+    reference: Floats | None = None,
+    kind: KernelKind = KernelKind.UNKNOWN,
+) -> list[Prefix]:
+    """List the prefixes of an ensemble, from the shortest to the longest.
+
+    Parameters
+    ----------
+    design : SubsampleDesign
+        The design by which the learners were drawn.
+    values : ndarray of shape (B, m)
+        Values of all learners.
+    sizes : sequence of int
+        Numbers of learners, increasing.
+    reference, kind
+        See `Prefix`.
+    """
+    if not sizes or any(a >= b for a, b in pairwise([0, *sizes])):
+        raise ValueError(f"`sizes` must be increasing and positive; got {sizes!r}.")
+    origin = values[: sizes[0]].mean(axis=0)
+    made: list[Prefix] = []
+    for size in sizes:
+        shorter = made[-1] if made else None
+        made.append(Prefix(design, values[:size], origin, shorter, reference, kind))
+    return made
+
+
+@dataclass(frozen=True)
+class DistinctSquares:
+    """Sums of squares in which an observation counts once per subsample.
+
+    Attributes
+    ----------
+    appearances : ndarray of shape (n,)
+        Number of subsamples that hold each observation, `D_i`.
+    within : ndarray of shape (m,)
+        `sum_i sum_{b: i in b} (h_b - m_i)**2`, with the paper's means `m_i`,
+        weighted by the number of appearances.
+    within_own, between_own : ndarray of shape (m,)
+        The same about the unweighted means of the learners that hold i; and
+        `sum_i D_i` times the squared deviations of these means.
+    """
+
+    appearances: Floats
+    within: Floats
+    within_own: Floats
+    between_own: Floats
+
+
+def distinct_squares(prefix: Prefix) -> DistinctSquares:
+    """Take the sums of squares over distinct members."""
+    sums, presence = prefix.sums, prefix.presence
+    q = prefix.origin.size
+    shift = sums.total / sums.n_learners
+    D = presence.appearances
+    held = presence.weighted[:, :q] - np.multiply.outer(D, shift)
+    squares = (
+        presence.weighted[:, q:].sum(axis=0)
+        - 2 * shift * presence.weighted[:, :q].sum(axis=0)
+        + shift**2 * D.sum()
+    )
+    N = sums.appearances
+    m = _means(sums.weighted - np.multiply.outer(N, shift), N)
+    own = _means(held, D)
+    centre = D @ own / D.sum()
+    return DistinctSquares(
+        appearances=D,
+        within=squares - 2 * np.einsum("ij,ij->j", m, held) + D @ m**2,
+        within_own=squares - D @ own**2,
+        between_own=D @ (own - centre) ** 2,
+    )
+
+
+def _means(weighted: Floats, appearances: Floats) -> Floats:
+    """Divide by the appearances; observations never drawn have deviation zero."""
+    N = appearances[:, None]
+    return np.divide(weighted, N, out=np.zeros_like(weighted), where=N > 0)
+
+
+def corrected_ij(prefix: Prefix) -> Floats:
+    """Infinitesimal jackknife times `n (n - 1) / (n - k)**2`.
+
+    References
+    ----------
+    Wager and Athey (2018), Journal of the American Statistical Association 113;
+    Zhou, Mentch and Hooker, section 5.1.
+    """
+    n, k = prefix.moments.n, prefix.moments.size
+    return n * (n - 1) / (n - k) ** 2 * prefix.moments.jackknife
+
+
+def distinct_within(prefix: Prefix) -> Floats:
+    """Section 5.2 with `SS_eps` over distinct members, and all else as printed."""
+    squares = distinct_squares(prefix)
+    sigma2 = squares.within / (_draws(prefix) - prefix.moments.n)
+    return _anova(prefix, sigma2)
+
+
+def distinct_within_own_size(prefix: Prefix) -> Floats:
+    """As `distinct_within`, divided by the number of distinct members less n."""
+    squares = distinct_squares(prefix)
+    sigma2 = squares.within / (squares.appearances.sum() - prefix.moments.n)
+    return _anova(prefix, sigma2)
+
+
+def distinct_from_ij(prefix: Prefix) -> Floats:
+    """Infinitesimal jackknife less the balanced form's correction, distinct members.
+
+    `V_IJ - k**2/n * sigma2/r` with `r = B k / n`, equation (5.2)'s special case.
+    """
+    moments = prefix.moments
+    sigma2 = distinct_squares(prefix).within / (_draws(prefix) - moments.n)
+    return moments.jackknife - moments.size / moments.n_learners * sigma2
+
+
+def distinct_throughout(prefix: Prefix) -> Floats:
+    """Section 5.2 with every count replaced by an indicator."""
+    moments, squares = prefix.moments, distinct_squares(prefix)
+    D, n = squares.appearances, moments.n
+    C = D.sum()
+    sigma2 = squares.within_own / (C - n)
+    zeta_1 = between_variance(squares.between_own, sigma2, D, n, C)
+    return np.asarray(moments.size**2 / n * zeta_1)
+
+
+def _draws(prefix: Prefix) -> float:
+    return prefix.moments.n_learners * prefix.moments.size
+
+
+def _anova(prefix: Prefix, sigma2: Floats) -> Floats:
+    """Estimate as in section 5.2, given its `sigma2_eps`."""
+    moments, n, C = prefix.moments, prefix.moments.n, _draws(prefix)
+    N, ss_tau = moments.appearances, moments.between_weighted
+    return moments.size**2 / n * between_variance(ss_tau, sigma2, N, n, C)
+
+
+VARIANTS: dict[str, Callable[[Prefix], Floats]] = {
+    "corrected_ij": corrected_ij,
+    "distinct_within": distinct_within,
+    "distinct_within_own_size": distinct_within_own_size,
+    "distinct_from_ij": distinct_from_ij,
+    "distinct_throughout": distinct_throughout,
+}
+"""Sampling variance, `k**2/n * zeta_1`, by name."""
+
+
+def sampling_variance(method: str, prefix: Prefix) -> Floats:
+    """Estimate the sampling variance (m,), whatever the sampling was.
+
+    The paper applies corrected-V to subsamples without replacement, to show that
+    it does not serve there; so nothing is refused here.
+    """
+    if method in VARIANTS:
+        return VARIANTS[method](prefix)
+    design = prefix.design
+    if ESTIMATORS[method].source == "moments":
+        return moment_sampling(method, prefix.moments, replace=design.replace)
+    return estimate_components(method, design, prefix.values).sampling
+
 
 Interval = Literal["normal", "t"]
 

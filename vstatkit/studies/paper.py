@@ -3,11 +3,9 @@
 from vstatkit.studies import bias, table1, table2, transition
 from vstatkit.studies import data as sources
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.plan import Plan
-from vstatkit.studies.registry import Study, register
+from vstatkit.studies.registry import Plan, Study, register
 from vstatkit.studies.report import Report
-from vstatkit.studies.scale import QUICK
-from vstatkit.studies.simulation import Simulation
+from vstatkit.studies.simulation import QUICK, Simulation
 
 QUICK_NOTE = (
     "*Quick: data sets, subsamples and ensembles are a fifth to a tenth of the "

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vstatkit.studies import data as sources
-from vstatkit.studies.plan import Plan
-from vstatkit.studies.registry import Study, options, studies_of
+from vstatkit.studies.registry import Plan, Study, options, studies_of
 from vstatkit.studies.report import Report
 
 QUICK_FOLDER = "quick"
@@ -54,7 +53,7 @@ def reproduce(
         Show progress with the time remaining; by default on a terminal.
     **given
         Options of the study, lists of names. The validity study has `laws`, some
-        of `studies.laws.LAWS`, and `settings`, some of "fit", "estimators", "half",
+        of `studies.dgps.LAWS`, and `settings`, some of "fit", "estimators", "half",
         "whole" and "B500", with "seeds" for the Monte Carlo error and "peers" for
         other packages. Both are everything by default, but "peers" is left out of
         quick runs.

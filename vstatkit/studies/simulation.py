@@ -1,4 +1,4 @@
-"""The engine of every simulation: generator x design x kernel x estimators."""
+"""Simulations: data-generating process, design, kernel and estimators."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -37,9 +37,28 @@ from vstatkit.studies.experiment import (
     Record,
     iteration_stream,
 )
-from vstatkit.studies.measures import Measure
-from vstatkit.studies.prefixes import prefixes
+from vstatkit.studies.measures import Measure, prefixes
 from vstatkit.variance.hoeffding import reference_rows
+
+
+@dataclass(frozen=True)
+class Scale:
+    """By how much a study is smaller than the paper's.
+
+    Attributes
+    ----------
+    units : int
+        Divisor of n and k.
+    learners : int
+        Divisor of B.
+    """
+
+    units: int = 1
+    learners: int = 1
+
+
+QUICK = Scale(units=5, learners=10)
+
 
 Generator = Callable[[np.random.Generator], DataLike]
 Meaning = dict[str, tuple[str, ...]]

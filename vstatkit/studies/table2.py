@@ -4,21 +4,21 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
+from vstatkit.studies.dgps import Mars
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.generators import Mars
-from vstatkit.studies.interval_table import interval_frame, ratio_of
 from vstatkit.studies.measures import Intervals, Method
 from vstatkit.studies.metrics import (
     LEVEL,
     PRINTED_ITERATIONS,
+    interval_frame,
     normal_quantile,
     normality_bound,
     normality_statistic,
     proportion_bound,
+    ratio_of,
 )
 from vstatkit.studies.report import read_printed
-from vstatkit.studies.scale import Scale
-from vstatkit.studies.simulation import Arm, Simulation
+from vstatkit.studies.simulation import Arm, Scale, Simulation
 
 ITERATIONS = 500
 NOBS = 500

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from vstatkit.studies.dgps import Line
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.generators import Line
 from vstatkit.studies.measures import Components
-from vstatkit.studies.scale import Scale
-from vstatkit.studies.simulation import Arm, Simulation
+from vstatkit.studies.simulation import Arm, Scale, Simulation
 
 GROUP = 100
 """Data sets behind one empirical variance, as in the paper."""

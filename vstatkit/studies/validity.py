@@ -19,12 +19,12 @@ from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.storage.directory import hash_arrays, hash_frame
+from vstatkit.studies.dgps import Law
 from vstatkit.studies.experiment import (
     Draw,
     Record,
     iteration_stream,
 )
-from vstatkit.studies.law import Law
 
 ITERATIONS = 500
 

@@ -8,8 +8,8 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats
+from vstatkit.studies.dgps import LAWS
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.laws import LAWS
 from vstatkit.studies.metrics import normal_quantile, true_variance, variance_ratio
 from vstatkit.studies.validity import ALPHA, ESTIMATORS
 

@@ -1,9 +1,10 @@
-"""What other packages' intervals do on the data sets of the validity study.
+"""Intervals of other packages on the data sets of the validity study.
 
-Our own are among them, with as many trees and with normal quantiles.
+Our own forests are included, with as many trees and with normal quantiles.
 """
 
 import importlib.util
+import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -15,10 +16,9 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import VstatkitError
+from vstatkit.studies.dgps import Law
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.law import Law
 from vstatkit.studies.metrics import normal_quantile
-from vstatkit.studies.rscript import has_r_package
 from vstatkit.studies.validity import (
     ALPHA,
     describe_law,
@@ -26,6 +26,16 @@ from vstatkit.studies.validity import (
     grow,
     plain_columns,
 )
+
+
+def has_r_package(name: str) -> bool:
+    """Tell whether R is installed and loads a package."""
+    if shutil.which("Rscript") is None:
+        return False
+    code = f"quit(status = !requireNamespace('{name}', quietly = TRUE))"
+    asked = ["Rscript", "--vanilla", "-e", code]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
 
 ITERATIONS = 200
 """Largest number of data sets that peers see."""

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vstatkit.studies.laws import LAWS
+from vstatkit.studies.dgps import LAWS
 from vstatkit.studies.palette import COLOURS, clean, panels
 from vstatkit.studies.report import Report, decimals, markdown_table
 from vstatkit.studies.validity import ESTIMATORS, OURS, SETTINGS

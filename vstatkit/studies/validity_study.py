@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.studies import validity, validity_peers, validity_seeds
+from vstatkit.studies.dgps import LAWS, Law, chosen_laws
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.law import Law
-from vstatkit.studies.laws import LAWS, chosen_laws
-from vstatkit.studies.plan import Plan
-from vstatkit.studies.registry import Study, register
+from vstatkit.studies.registry import Plan, Study, register
 from vstatkit.studies.report import Report
 
 QUICK_NOTE = (

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Labels
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.moments import EnsembleSums, sum_ensemble
 

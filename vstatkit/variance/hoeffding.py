@@ -18,7 +18,7 @@ from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign, count_members, dense
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 from vstatkit.variance.noise import positive_mean
 
 BLOCK = 256

@@ -14,7 +14,7 @@ from scipy import sparse
 from vstatkit._typing import Counts, Floats
 from vstatkit.native._engine import add_product
 from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign, dense
-from vstatkit.showing import short_repr
+from vstatkit.text import short_repr
 from vstatkit.variance.large_moments import Weights, is_wide, sum_powers
 
 BATCH_ENTRIES = 2_000_000

@@ -1,4 +1,4 @@
-"""Keyword options that are handed on to kernels and designs."""
+"""Check arguments, and the keyword options of kernels and designs."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""How objects that hold arrays show themselves: in a line, whatever they hold."""
+"""Short text for objects that hold arrays."""
 
 from dataclasses import fields
 from typing import Any
