@@ -1,4 +1,4 @@
-"""Data to try things on: scikit-learn's, tidied, and generators."""
+"""Built-in data: scikit-learn's, tidied, and generators."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Under reticulate, have R convert its values so that what is missing stays so."""
+"""Conversion of R's values under reticulate: missing values stay missing."""
 
 import sys
 import warnings

@@ -1,6 +1,7 @@
 """The package structure: imports point one way only."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,20 @@ def test_the_package_never_imports_the_bridge():
     for name, path in MODULES.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert not any(one.split(".")[0] == "r_bridge" for one in imports(tree)), name
+
+
+def test_every_module_has_its_line_in_the_map():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = page.split("### Modules")[1].split("### The walk")[0]
+    packages = re.split(r"^\*\*`vstatkit/(.*?)/?`\*\*$", listed, flags=re.M)[1:]
+    found = {
+        ".".join(filter(None, ["vstatkit", package, name.replace("/", ".")])): line
+        for package, text in zip(packages[::2], packages[1::2], strict=True)
+        for name, line in re.findall(r"^- `([\w/]+)`: (.+)$", text, re.M)
+    }
+    expected = {
+        name: ast.get_docstring(ast.parse(path.read_text("utf-8"))).splitlines()[0]
+        for name, path in MODULES.items()
+        if path.name not in ("__init__.py", "__main__.py")
+    }
+    assert found == expected

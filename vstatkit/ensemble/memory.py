@@ -1,4 +1,4 @@
-"""What a fit needs of memory, from its sizes alone.
+"""Memory that a fit needs, from its sizes alone.
 
 Counted is what grows with the data, the learners or the query points, but not chunks
 of bounded size, nor Python itself. Learners other than trees and coefficients are of

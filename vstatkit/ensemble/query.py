@@ -1,4 +1,4 @@
-"""Where a kernel is evaluated: query points, and the moves behind the effects."""
+"""Query points of a fit, and the moves behind its effects."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which learners are kept, within the memory that is available."""
+"""Retention of learners within the memory that is available."""
 
 import os
 import pickle

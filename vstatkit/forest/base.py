@@ -1,4 +1,4 @@
-"""What the forests for regression and for classes share."""
+"""Common base of the forests for regression and classification."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""The forest for classes."""
+"""`ForestClassifier`, the forest for classes."""
 
 from typing import Any, Self
 

@@ -1,4 +1,4 @@
-"""The forest for a numeric response."""
+"""`ForestRegressor`, the forest for a numeric response."""
 
 from typing import Any, Self
 

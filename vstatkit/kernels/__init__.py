@@ -1,1 +1,1 @@
-"""What is evaluated on each subsample."""
+"""Kernels: the functions that are evaluated on each subsample."""

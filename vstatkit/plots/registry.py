@@ -1,4 +1,4 @@
-"""Pictures of results by name; what draws them loads matplotlib, this does not."""
+"""Registry of pictures by name; it does not import matplotlib."""
 
 import importlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How a report looks, on a screen and on paper."""
+"""Style sheet of a report, for screen and paper."""
 
 STYLE = """\
 :root { --ink: #1b1f24; --soft: #4d5560; --line: #c9ced6; --shade: #f4f6f8; }

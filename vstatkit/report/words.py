@@ -1,4 +1,4 @@
-"""What a report says in words."""
+"""Sentences of a report."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Write results as one page that stands alone."""
+"""Composition of a report: one HTML page with everything in it."""
 
 import os
 from os import PathLike

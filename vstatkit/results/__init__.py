@@ -1,1 +1,1 @@
-"""Labelled results, and how they are shown."""
+"""Results: tables of estimates, fits, predictions, tests and summaries."""

@@ -1,4 +1,4 @@
-"""Estimates of a fit that was repeated on resampled data."""
+"""Bootstrap of a whole fit on resampled data."""
 
 from dataclasses import dataclass, replace
 from os import PathLike

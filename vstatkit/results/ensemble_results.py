@@ -1,4 +1,4 @@
-"""Results of a fit: the estimates of an ensemble, and what its learners can answer."""
+"""Results of a fit: estimates, learners, scores and training data."""
 
 import copy
 import re

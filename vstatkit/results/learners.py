@@ -1,4 +1,4 @@
-"""The learners of results, where they are."""
+"""Access to the learners of a fit: kept, or refitted on demand."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING

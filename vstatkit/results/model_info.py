@@ -1,4 +1,4 @@
-"""What results say about the model besides numbers."""
+"""Description of a model: header of the summary, growth and target."""
 
 from dataclasses import dataclass, field, replace
 

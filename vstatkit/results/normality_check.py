@@ -1,4 +1,4 @@
-"""Whether normal intervals can be relied on, from one fit."""
+"""Check whether normal intervals are reliable, from one fit."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

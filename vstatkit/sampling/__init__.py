@@ -1,1 +1,1 @@
-"""Which observations each base learner sees."""
+"""Subsample designs and random streams."""

@@ -1,4 +1,4 @@
-"""Every subsample there is."""
+"""The complete design: every possible subsample once."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""The bytes of a table: from a file or a pipe, unpacked, and known to be text."""
+"""Bytes of a table, from a file or a pipe, decompressed."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""From bytes to text: encodings, and which one is probably meant."""
+"""Encodings of text files."""
 
 import codecs
 from dataclasses import dataclass

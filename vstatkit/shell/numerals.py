@@ -1,4 +1,4 @@
-"""Numbers as people write them: decimal commas, and marks between thousands."""
+"""Numbers in text: decimal commas and thousands separators."""
 
 import re
 from collections.abc import Iterable

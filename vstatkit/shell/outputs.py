@@ -1,4 +1,4 @@
-"""Where answers go: paths that are checked before the work, and what is written."""
+"""Output files of the command: checked before the work, written after it."""
 
 import json
 import math

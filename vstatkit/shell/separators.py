@@ -1,4 +1,4 @@
-"""What stands between the fields of a table, and the header row."""
+"""Separators and header rows of delimited text."""
 
 import csv
 import io

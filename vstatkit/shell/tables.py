@@ -1,4 +1,4 @@
-"""Tables from files and pipes, as they are written in the wild."""
+"""Tables from delimited text and other files."""
 
 import io
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Messages in the words of a shell: options in place of Python's arguments."""
+"""Messages with command-line options in place of Python arguments."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Tell data that are read batch after batch from data in memory."""
+"""Recognition of data sources that are read in batches."""
 
 from os import PathLike, fspath
 from pathlib import Path

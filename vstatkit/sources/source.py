@@ -1,4 +1,4 @@
-"""What data that do not fit into memory offer: columns by name, in batches."""
+"""Interface of data sources: columns by name, in batches."""
 
 import importlib
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Simulations: the paper's experiments, and coverage studies of any law."""
+"""Simulations: the paper's experiments, and coverage studies of any design."""
 
 from vstatkit.studies import paper, validity_study
 from vstatkit.studies.coverage import coverage

@@ -1,4 +1,4 @@
-"""What the paper concludes from its figures, tested cell by cell."""
+"""The paper's conclusions from its figures, tested cell by cell."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Do intervals cover? A study of any law, formula and kernel."""
+"""Coverage study of any simulation design, formula and kernel."""
 
 import warnings
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Run the studies of a part, and write what they show."""
+"""Reproduction of the paper: run studies and write their reports."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The validity study's experiment: standard errors on laws that nobody tuned to.
+"""The experiment of the validity study, on designs that no rule was tuned on.
 
 Every data set that a law draws gets one ensemble per setting; all variance
 estimators see the same learners.

@@ -1,4 +1,4 @@
-"""What the records of the validity study say, with Monte Carlo errors."""
+"""Metrics of the validity study, with Monte Carlo errors."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -241,29 +241,54 @@ def resolve_method(
             f"`variance` must be one of {', '.join(map(repr, known))}; got "
             f"{method!r}{meant_estimator(str(method), known)}"
         )
-    estimator = ESTIMATORS[method]
+    reason = _inapplicable(
+        ESTIMATORS[method],
+        replace=replace,
+        design=design,
+        k=k,
+        n=n,
+        complete=complete,
+        grouped=grouped,
+    )
+    if reason is not None:
+        raise ValueError(reason)
+    return method
+
+
+def _inapplicable(
+    estimator: VarianceEstimator,
+    *,
+    replace: bool,
+    design: str,
+    k: int,
+    n: int,
+    complete: bool,
+    grouped: bool,
+) -> str | None:
+    """Explain why an estimator does not apply to a design; None if it does."""
+    method = estimator.name
     if estimator.replace is not None and estimator.replace != replace:
         fitting = "corrected_v" if replace else "corrected_u"
         way = "with" if estimator.replace else "without"
-        raise ValueError(
+        return (
             f"`variance={method!r}` assumes sampling {way} replacement; this design "
             f"has `replace={replace}`. Use {fitting!r}."
         )
     if estimator.design is not None and design not in (estimator.design, "given"):
-        raise ValueError(
+        return (
             f"`variance={method!r}` needs `design={estimator.design!r}`; "
             f"this design is {design!r}. Refit with that design, or use 'corrected'."
         )
     if grouped and estimator.source != "groups":
-        raise ValueError(_not_for_groups(method, design))
+        return _not_for_groups(method, design)
     if estimator.inflated and not replace and k >= n:
-        raise ValueError(
+        return (
             f"`variance={method!r}` needs k < n without replacement, where subsamples "
             f"differ; got k = n = {n}. Use a smaller `k`, or `replace=True`."
         )
     if complete and estimator.source == "groups":
-        raise ValueError(f"`variance={method!r}` does not apply to `B='complete'`.")
-    return method
+        return f"`variance={method!r}` does not apply to `B='complete'`."
+    return None
 
 
 def _not_for_groups(method: str, design: str) -> str:

@@ -1,4 +1,4 @@
-"""Calls that can be called off, and that leave none of their threads running.
+"""Calls that can be cancelled and leave no thread running.
 
 Only the main thread hears Ctrl-C. Every call therefore carries a flag: the thread that
 collects the answers sets it when anything goes wrong, compiled code and loops over

@@ -1,4 +1,4 @@
-"""What engines of other processes have in common: hand out, collect, never too much."""
+"""Common base of engines in other processes: distribute, collect, limit."""
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What calls have in common, packed so that every worker gets it once.
+"""Data that many calls share, sent to every worker once.
 
 A parcel is a pickle (cloudpickle's, which takes functions that nobody can import) with
 its large arrays kept apart, so that they can be sent, or mapped from a file, without
