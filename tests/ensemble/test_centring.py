@@ -98,9 +98,9 @@ def test_one_kind_of_learners_may_do_for_both(data):
     assert res.info.aim.errors["estimates"] == res.info.aim.errors["standard errors"]
     text = " ".join(str(res.summary()).split())
     assert "of a mean of learners, each a linear trend, a tree and a second" in text
-    assert "What they leave out is the bias of such a learner." in text
-    assert "each kind). Taken was the least biased learner whose error" in text
-    assert "mix" not in text
+    assert "but not for the bias of such a learner." in text
+    assert "each kind). We chose the least biased learner whose error" in text
+    assert "stack" not in text
 
 
 def test_a_mix_has_learners_of_each_kind_by_their_shares(new):
@@ -257,7 +257,7 @@ def test_the_bootstrap_repeats_what_errors_come_from(res, smooth, rough):
     found, own = (one.bootstrap(20, B=50, rng=1, n_jobs=1) for one in (res, rough))
     step = smooth.params.to_numpy() - rough.params.to_numpy()
     assert_allclose(found.estimates, own.estimates + step, rtol=1e-9, atol=1e-12)
-    note = "Fitted again were the learners that standard errors come from"
+    note = "The learners behind the standard errors were fitted again"
     assert [note in str(one.summary()) for one in (found, own)] == [True, False]
 
 
@@ -291,7 +291,7 @@ def damaged(change):
 
 DAMAGES = {
     "of no known kind": damaged(lambda centre, _: centre.update(kind="lines")),
-    "nobody reads": lambda document, _: document["predictor"].update(centred_at=None),
+    "is not known": lambda document, _: document["predictor"].update(centred_at=None),
     "the field 'scale'": damaged(lambda centre, _: centre.update(scale="1")),
     "`centred_at`": damaged(lambda centre, _: centre.update(more=1)),
     "numbers of trees are missing": damaged(
@@ -402,7 +402,7 @@ def test_means_that_cancel_are_zero():
 def test_the_summary_says_where_numbers_come_from(res):
     text = " ".join(str(res.summary()).split())
     errors = res.info.aim.errors
-    assert "estimates are means of a mix of learners: 100% a linear trend." in text
+    assert "estimates are means of a stacked ensemble: 100% a linear trend." in text
     assert f"with less bias, each {res.info.aim.learner}, fitted to k = 75" in text
     numbers = [number_text(errors[one]) for one in ("estimates", "standard errors")]
     numbers = "estimates {}, standard errors {}, both".format(*numbers)

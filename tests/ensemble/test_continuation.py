@@ -162,8 +162,6 @@ def test_results_without_training_data_say_so(data, tmp_path):
     res.save(tmp_path / "r.npz")
     with pytest.raises(ValueError, match=r"no training data.*rng=17"):
         vs.load(tmp_path / "r.npz").more(200)
-    with pytest.raises(ValueError, match="combinations of other results"):
-        res.t_test([[1.0]]).more(200)
     counts = np.asarray(res.design.counts(0, 100))
     given = vs.from_arrays(counts, res.values, replace=True)
     with pytest.raises(ValueError, match="fitted elsewhere"):

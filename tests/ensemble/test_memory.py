@@ -248,7 +248,7 @@ def test_predictions_are_checked(data, monkeypatch):
     with pytest.raises(vs.MemoryLimitError, match=r"coded query points.*several parts"):
         res.get_prediction(data)
     with pytest.raises(vs.MemoryLimitError, match="every learner's predictions"):
-        predicted.cov()
+        _ = predicted.values
     with pytest.raises(vs.MemoryLimitError, match="every learner's predictions"):
         res.predictor.values(predicted.X)
     starved(monkeypatch, 10**6)

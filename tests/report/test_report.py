@@ -85,9 +85,6 @@ KINDS = {
     ),
     "clusters": lambda data: vs.fit(FORMULA, data, groups="group", **FEW),
     "points": lambda data: vs.fit(FORMULA, data, at=data.head(50), **FEW),
-    "test": lambda data: vs.fit(FORMULA, data, at=data.head(2), **FEW).t_test(
-        [[1, -1]]
-    ),
     "without learners": lambda data: vs.fit(FORMULA, data, keep_learners=False, **FEW),
     "shards": lambda data: vs.fit(
         FORMULA, data, k=3, design="shards", n_shards=20, **FEW
@@ -246,7 +243,7 @@ def test_all_kinds_of_results_have_a_report(kind, data):
         assert f"At the typical row the probability of yes is {mean:.4f} (95%" in said
     if kind == "complete":
         assert "no Monte Carlo error" in said
-    if kind in ("ols", "statistic", "test"):
+    if kind in ("ols", "statistic"):
         first = next(iter(page.table("Estimates").values()))
         assert number(first["t"]) == pytest.approx(results.zvalues.iloc[0], abs=0.006)
     if kind == "points":
@@ -315,7 +312,6 @@ def test_the_precision_is_the_worst_of_all_that_is_shown(data):
     assert shown[1] > shown[0], "the effects are the worse ones here"
     text = f"change the standard errors by about {shown[1]:.1%} at most"
     assert text in report_page(res)
-    assert f"about {shown[0]:.1%} at most" in report_page(res.t_test("typical = 0"))
 
 
 def test_other_arguments_are_checked(forest, tmp_path):

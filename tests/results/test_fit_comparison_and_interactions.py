@@ -257,8 +257,6 @@ def test_results_without_training_data_say_so(tmp_path, data, res):
     for ask in ("importance", "additivity_test"):
         with pytest.raises(ValueError, match=f"{ask} needs the training data.*rng=3"):
             getattr(loaded, ask)()
-    with pytest.raises(ValueError, match="needs the training data"):
-        res.t_test([[1.0]]).importance()
     with pytest.raises(ValueError, match="is a statistic"):
         vs.statistic("mean", data["y"], k=5, B=20, rng=1).importance()
 

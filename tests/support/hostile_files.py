@@ -303,7 +303,11 @@ HOSTILE = {
     "no json": (TREES, document(lambda made: "{")),
     "a list": (TREES, document(lambda made: "[]")),
     "layout 1": (TREES, field("format", value=1)),
-    "layout 9": (TREES, field("format", value=9)),
+    "layout 10": (TREES, field("format", value=10)),
+    "unknown type": (TREES, field("type", value="Averages")),
+    "type not text": (TREES, field("type", value=3)),
+    "tests without values": (TREES, field("type", value="ContrastResults")),
+    "values without tests": (TEST, field("type", value="EstimateTable")),
     "layout true": (TREES, field("format", value=True)),
     "layout text": (TREES, field("format", value="2")),
     "extra field": (TREES, field("more", value=1)),
@@ -626,7 +630,7 @@ def outcome(path):
     try:
         results = vs.load(path)
         str(results.summary())
-        if results.predictor is not None:
+        if isinstance(results, vs.EnsembleResults) and results.predictor is not None:
             results.predict({"x1": [0.5], "x2": [0.5], "g": ["a"], "y": [1.0]})
         found = "accepted"
     except vs.FileError as error:

@@ -420,7 +420,7 @@ def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
 
     Examples
     --------
-    >>> listed(("age", "dose")), listed((["age", "dose"],))
+    >>> name_tuple(("age", "dose")), name_tuple((["age", "dose"],))
     (('age', 'dose'), ('age', 'dose'))
     """
     if any(map(_are_rows, variables)):
