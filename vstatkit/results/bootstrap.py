@@ -191,9 +191,8 @@ def bootstrapped(
     if recipe is None:
         raise ValueError(
             "the bootstrap fits again, and these results hold no training data: they "
-            "were loaded from a file or a pickle, made of learners that were fitted "
-            "elsewhere, or are combinations of other results. Fit with `fit` or "
-            "`statistic`, and call it there."
+            "were loaded from a file or a pickle, or made of learners that were fitted "
+            "elsewhere. Fit with `fit` or `statistic`, and call it there."
         )
     design, size = results.design, results.B if B is None else int(B)
     if design.complete and size != results.B:

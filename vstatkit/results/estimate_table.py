@@ -125,7 +125,7 @@ def tidy_frame(estimates: Estimates, labels: Labels, alpha: float) -> pd.DataFra
 def diagnostics_frame(
     estimates: Estimates, labels: Labels, tolerance: Tolerance, k: int
 ) -> pd.DataFrame:
-    """Tabulate what tells whether the numbers can be relied on."""
+    """Tabulate diagnostics of the reliability of the estimates."""
     parts = estimates.scaled
     zeta_k = np.where(parts.zeta_k > 0, parts.zeta_k, 1)
     return pd.DataFrame(
@@ -294,7 +294,7 @@ class EstimateTable(TabularModel):
 
     @property
     def zvalues(self) -> pd.Series:
-        """Estimates over standard errors."""
+        """Estimates minus their hypothesised values, over standard errors."""
         return self._series(self.estimates.zvalues, "zvalues")
 
     @property
@@ -304,7 +304,7 @@ class EstimateTable(TabularModel):
 
     @property
     def pvalues(self) -> pd.Series:
-        """Two-sided p-values for the null of zero, by Student's t with `df`."""
+        """Two-sided p-values for the hypothesised values `null`, by Student's t."""
         return self._series(self.estimates.pvalues, "pvalues")
 
     @property
@@ -414,7 +414,7 @@ class EstimateTable(TabularModel):
 
     @property
     def diagnostics(self) -> pd.DataFrame:
-        """Whether the numbers can be relied on, one row per estimate.
+        """Diagnostics of the reliability of the estimates, one row for each.
 
         Returns
         -------

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def predictor_of(results: "EnsembleResults") -> Predictor:
-    """Give what predicts, or say why nothing does."""
+    """Return the predictor of a fit, or raise an error that says why it has none."""
     if results.predictor is None:
         raise ValueError(
             f"these results hold no learners that predict: {results.info.kernel!r} is "
-            "a statistic, or they were saved without learners, or are combinations of "
-            "other results. The estimates are in `params` and `summary()`."
+            "a statistic, or they were saved without learners. The estimates are in "
+            "`params` and `summary()`."
         )
     if results.predictor.n_kept < results.B:
         raise ValueError(_missing_learners(results.predictor, results.B))
@@ -26,7 +26,7 @@ def predictor_of(results: "EnsembleResults") -> Predictor:
 
 
 def averaging_predictor(results: "EnsembleResults") -> Predictor:
-    """Give what averages over rows: learners that were not kept are fitted again.
+    """Return a predictor for averages over rows; learners not kept are refitted.
 
     Every learner is fitted again in each pass over the learners; averages need one.
     """
