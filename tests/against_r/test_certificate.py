@@ -26,7 +26,7 @@ from vstatkit.results import (
     estimate_table,
     marginal_effects,
     prediction_results,
-    reference_rows,
+    typical_predictions,
 )
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable
 from vstatkit.results.marginal_effects import Averages
@@ -441,14 +441,14 @@ MECHANISM = {
     "the error of rho": (perturb_property, hoeffding.PairSums, "error"),
     "the likely variance": (perturb_property, Estimates, "likely_sampling"),
     "the skewness": (perturb_function, moment_estimators, "influence_skew"),
-    "the pooled skewness": (perturb_function, reference_rows, "shrunken"),
+    "the pooled skewness": (perturb_function, typical_predictions, "shrunken"),
     "what skewness bends": (perturb_function, estimates, "bend"),
     "the weight of own skewness": (perturb_function, estimates, "trusted_share"),
     "the least error of skewed estimates": (perturb_function, estimates, "least_error"),
     "intervals of probabilities": (perturb_function, Support, "interval"),
     "the effective number of observations": (
         perturb_function,
-        reference_rows,
+        typical_predictions,
         "effective_size",
     ),
 }

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import vstatkit as vs
 from vstatkit.report import pictures
-from vstatkit.report.markup import visible
+from vstatkit.report.html_markup import visible
 from vstatkit.report.words import lead
 from vstatkit.report.writing import report_page
 

@@ -21,7 +21,7 @@ import vstatkit as vs
 from vstatkit.cli import main
 from vstatkit.exceptions import DataError
 from vstatkit.shell import outputs, tables
-from vstatkit.shell.files import Content
+from vstatkit.shell.input_bytes import Content
 from vstatkit.shell.numerals import PLAIN, Marks, as_numbers
 from vstatkit.shell.separators import find_separator
 from vstatkit.shell.tables import Format, read_text

@@ -31,10 +31,10 @@ from vstatkit.formula.patsy_engine import environment_of
 from vstatkit.formula.streaming import encode, scan
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.scratch import LOCK
-from vstatkit.sources import arrow, source, store
+from vstatkit.sources import arrow, disk_arrays, source
+from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray
 from vstatkit.sources.find import find_source
 from vstatkit.sources.source import parts_of
-from vstatkit.sources.store import GrowingArray, PlacedArray
 
 pa = pytest.importorskip("pyarrow")
 ds = pytest.importorskip("pyarrow.dataset")
@@ -50,7 +50,7 @@ def short(monkeypatch):
     """Batches of 64 rows, and files of which no process writes half a block."""
     for module in (arrow, source):
         monkeypatch.setattr(module, "BATCH_ROWS", 64)
-    monkeypatch.setattr(store, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(disk_arrays, "BLOCK_BYTES", 256)
 
 
 def only_file(room):

@@ -34,7 +34,7 @@ from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.packing import pack_index, unpack_index
 from vstatkit.shell import tables
 from vstatkit.shell.outputs import Show, as_text
-from vstatkit.sources import arrow, find, source, store, text
+from vstatkit.sources import arrow, disk_arrays, find, source, text
 from vstatkit.sources.find import find_source
 
 pa = pytest.importorskip("pyarrow")
@@ -429,7 +429,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(
 ):
     path, _ = by_parquet(data, tmp_path)
     usage = type("Usage", (), {"free": 700 * 3 * 8})
-    monkeypatch.setattr(store.shutil, "disk_usage", lambda place: usage)
+    monkeypatch.setattr(disk_arrays.shutil, "disk_usage", lambda place: usage)
     with pytest.raises(DataError, match=r"take 0\.0 GB on disk.*TMPDIR"):
         vs.fit("y ~ x", path, kernel="ols", B=10)
 

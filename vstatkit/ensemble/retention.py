@@ -18,7 +18,7 @@ from vstatkit.kernels.base import Evaluation
 from vstatkit.kernels.staged_tree import StagedTree
 from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sources.store import GrowingArray, check_space
+from vstatkit.sources.disk_arrays import GrowingArray, check_space
 from vstatkit.variance.hoeffding import most_compared
 
 ROOT = Path("/")

@@ -16,8 +16,8 @@ from vstatkit.kernels.linear import LINEAR_CODEC, linear_kernel
 from vstatkit.kernels.sklearn_estimator import estimator_kernel
 from vstatkit.kernels.staged_tree import STAGE_OPTIONS, with_stages
 from vstatkit.kernels.tree import tree_kernel
+from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.kernels.tree_options import TREE_OPTIONS
-from vstatkit.kernels.tree_storage import STAGED_CODEC, TREE_CODEC
 from vstatkit.validation import check_options
 
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator
 
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.plots.registry import draw
-from vstatkit.report.markup import Picture, visible
+from vstatkit.report.html_markup import Picture, visible
 from vstatkit.report.words import level_text
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.summary_notes import MAX_ROWS

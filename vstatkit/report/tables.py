@@ -14,7 +14,7 @@ from vstatkit.inference.normality import (
     influence_normality,
     influential,
 )
-from vstatkit.report.markup import Table
+from vstatkit.report.html_markup import Table
 from vstatkit.report.words import chance_text, level_text
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts, setting_text

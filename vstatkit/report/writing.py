@@ -5,12 +5,12 @@ from os import PathLike
 from pathlib import Path
 
 from vstatkit.report import pictures, tables
-from vstatkit.report.markup import Chapter, Part, Words, page
+from vstatkit.report.html_markup import Chapter, Part, Words, page
 from vstatkit.report.style import STYLE
 from vstatkit.report.words import in_short, lead, outcome
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.summary_notes import summary_notes
-from vstatkit.sources.store import check_directory
+from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.storage.archive import write_text_whole
 
 SUFFIXES = (".html", ".htm")

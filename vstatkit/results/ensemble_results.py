@@ -52,7 +52,7 @@ from vstatkit.results.prediction_results import (
     with_residuals,
     write_predictions,
 )
-from vstatkit.results.reference_rows import with_typical
+from vstatkit.results.typical_predictions import with_typical
 from vstatkit.validation import with_advice
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders
 

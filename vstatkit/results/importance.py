@@ -17,7 +17,7 @@ from vstatkit.ensemble.conditional_copies import (
     check_how,
     predict_left_out,
 )
-from vstatkit.ensemble.loss_differences import Saved, mean_saved, saved_losses, targets
+from vstatkit.ensemble.importance_losses import Saved, mean_saved, saved_losses, targets
 from vstatkit.ensemble.refit import Reader
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm

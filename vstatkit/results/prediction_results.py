@@ -41,9 +41,9 @@ from vstatkit.results.estimate_table import (
 from vstatkit.results.labels import label_texts
 from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
+from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.sources.source import Source, required, sliced
-from vstatkit.sources.store import check_directory
 from vstatkit.text import shown_estimates
 from vstatkit.validation import check_alpha
 

@@ -188,8 +188,8 @@ class PredictorQuestion:
         if recipe is None:
             reason = (
                 "the training data, and these results hold none: they were loaded from "
-                "a file or a pickle, or their learners were fitted elsewhere. Fit again "
-                f"with the same data and rng={results.seed}"
+                "a file or a pickle, or their learners were fitted elsewhere. Fit "
+                f"again with the same data and rng={results.seed}"
             )
         elif coding is None:
             reason = (

@@ -10,7 +10,11 @@ from vstatkit.formula.input_checks import nearest
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.grouped import LittleBagsDesign, MatchedDesign, TwoLevelDesign
+from vstatkit.sampling.grouped_learners import (
+    LittleBagsDesign,
+    MatchedDesign,
+    TwoLevelDesign,
+)
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.validation import check_options

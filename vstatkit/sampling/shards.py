@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Ints
 from vstatkit.native._engine import draw_members
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.grouped import check_whole_groups, whole_groups
+from vstatkit.sampling.grouped_learners import check_whole_groups, whole_groups
 from vstatkit.sampling.streams import Purpose, learner_keys
 
 ROUNDS = 8

@@ -19,7 +19,7 @@ from vstatkit.plots.registry import PLOTS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.prediction_results import METHODS
 from vstatkit.sampling.registry import DESIGNS
-from vstatkit.shell.files import STDIN
+from vstatkit.shell.input_bytes import STDIN
 from vstatkit.shell.letters import check_encoding
 from vstatkit.shell.numerals import check_marks
 from vstatkit.shell.outputs import (

@@ -4,7 +4,7 @@ import codecs
 from dataclasses import dataclass
 
 from vstatkit.exceptions import DataError
-from vstatkit.shell.files import Content
+from vstatkit.shell.input_bytes import Content
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -11,7 +11,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError
-from vstatkit.shell.files import (
+from vstatkit.shell.input_bytes import (
     STDIN,
     Content,
     check_folder,

@@ -8,8 +8,8 @@ import pandas as pd
 
 from vstatkit.exceptions import DataError
 from vstatkit.sources.arrow import ArrowSource, parquet
-from vstatkit.sources.lazy import LazySource
-from vstatkit.sources.partitions import DaskSource
+from vstatkit.sources.dask_frames import DaskSource
+from vstatkit.sources.polars_lazy import LazySource
 from vstatkit.sources.source import Source
 from vstatkit.sources.text import CsvSource
 

@@ -27,7 +27,7 @@ from vstatkit.inference.intervals import (
 from vstatkit.kernels.base import KernelKind
 from vstatkit.kernels.registry import CODECS, codec_of
 from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.kernels.tree_storage import STAGED_CODEC, TREE_CODEC
+from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.packing import (
     check,
     only,
@@ -45,12 +45,12 @@ from vstatkit.packing import (
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
-from vstatkit.results.reference_rows import with_typical
+from vstatkit.results.typical_predictions import with_typical
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS
-from vstatkit.sources.store import check_directory
+from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.storage.archive import Arrays, read_archive, write_archive
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import resolved

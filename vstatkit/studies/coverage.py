@@ -16,7 +16,7 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.patsy_engine import caller_environment
-from vstatkit.sampling.grouped import TwoLevelDesign
+from vstatkit.sampling.grouped_learners import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.studies.experiment import (

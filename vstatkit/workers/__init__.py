@@ -1,6 +1,6 @@
 """Calls side by side, in threads, in other processes or on a cluster; and Ctrl-C."""
 
-from vstatkit.workers.calls import (
+from vstatkit.workers.cancellation import (
     CalledOffError,
     current_stop,
     go_on,

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from vstatkit.workers.calls import call_for_another
+from vstatkit.workers.cancellation import call_for_another
 from vstatkit.workers.parcels import Parcel, Sent, pack, sent
 
 Handle = TypeVar("Handle")

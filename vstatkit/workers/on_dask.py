@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from vstatkit.exceptions import WorkerError
-from vstatkit.workers.calls import call_off_here
+from vstatkit.workers.cancellation import call_off_here
 from vstatkit.workers.engine import Arguments, LostError, Work, perform
 from vstatkit.workers.parcels import Parcel, pack
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import joblib
 
-from vstatkit.workers.calls import CalledOffError, Crew, sequentially
+from vstatkit.workers.cancellation import CalledOffError, Crew, sequentially
 from vstatkit.workers.engine import Arguments, Work, perform
 from vstatkit.workers.parcels import Parcel, ParcelFile, pack, recall
 

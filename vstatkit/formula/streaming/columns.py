@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
 from vstatkit.formula.coding import HeldVariables
-from vstatkit.sources.store import ArrayFile, GrowingArray, Place
+from vstatkit.sources.disk_arrays import ArrayFile, GrowingArray, Place
 
 ORDERED_ROWS = 20_000_000
 """Rows up to which medians and quantiles are those of all rows."""

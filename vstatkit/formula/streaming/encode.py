@@ -66,8 +66,8 @@ from vstatkit.formula.streaming.columns import (
 )
 from vstatkit.formula.streaming.scan import HEAD, Survey, by_parts, survey
 from vstatkit.formula.terms import Codes, Model, variables
+from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray, check_space
 from vstatkit.sources.source import Part, Source
-from vstatkit.sources.store import GrowingArray, PlacedArray, check_space
 from vstatkit.workers import go_on
 
 Batches = Callable[[], Iterator[pd.DataFrame]]
