@@ -1,23 +1,33 @@
 """The public functions: check arguments, wire the stages; no arithmetic."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace as changed
 from os import PathLike
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Ints, KernelLike, Seed
-from vstatkit.ensemble.bias_reduction import Choice, chosen
+from vstatkit._typing import DataLike, KernelLike, Seed
+from vstatkit.ensemble.bias_reduction import choose_if_truth
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.memory import memory_bytes
-from vstatkit.ensemble.query import Query, build_query, probe, statistic_task
+from vstatkit.ensemble.query import (
+    Query,
+    build_query,
+    probe_function,
+    statistic_task,
+)
 from vstatkit.ensemble.retention import keep_budget
+from vstatkit.ensemble.sampling_plan import plan_sampling
 from vstatkit.ensemble.serial_dependence import find_serial_dependence
-from vstatkit.fitting import Drawing, Growing, grow_results, settle
-from vstatkit.forest.base import check_workers
+from vstatkit.fitting import (
+    GrowthOptions,
+    Observations,
+    grow_results,
+    read_fit_data,
+)
 from vstatkit.formula.data_checks import (
     find_copies,
     find_leaks,
@@ -25,24 +35,15 @@ from vstatkit.formula.data_checks import (
     warn_of_new_rows,
 )
 from vstatkit.formula.design_matrix import Missing
-from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.parse import (
-    ParsedFormula,
-    check_column,
-    check_order,
     column_name,
-    observation_weights,
-    own_column,
-    parse,
     read_observations,
     response_name,
     take_column,
-    warn_if_constant,
 )
 from vstatkit.formula.patsy_engine import caller_environment
-from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.inference.stopping import TOL
-from vstatkit.kernels.base import AnyKernel, KernelKind, Predictive, Training, kind_of
+from vstatkit.kernels.base import KernelKind, Predictive, Training, kind_of
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.registry import (
     build_kernel,
@@ -53,13 +54,17 @@ from vstatkit.kernels.registry import (
 )
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.results.model_info import Aim, Growth, ModelInfo
-from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
+from vstatkit.results.model_info import Aim, ModelInfo
+from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.find import find_source, read_few
 from vstatkit.storage.checkpoint import Checkpoint, kept_seed
 from vstatkit.storage.directory import describe
-from vstatkit.validation import check_statistic_options, split_options
+from vstatkit.validation import (
+    check_statistic_options,
+    check_workers,
+    split_options,
+)
 
 
 def fit(
@@ -132,7 +137,7 @@ def fit(
     groups : str or array-like, optional
         Clusters, resampled whole; `k` counts clusters then.
     weights : str or array-like, optional
-        Sampling weights: how many members of the population a row stands for, up to
+        Sampling weights: how many unit_of_row of the population a row stands for, up to
         a constant factor. They multiply the row's loss in every learner that draws
         it; subsamples are drawn without regard to them. Averages over rows and
         out-of-bag scores are weighted; the typical row and the quantiles between which
@@ -212,7 +217,7 @@ def fit(
     (['x1', 'x2', 'x4'], 200, 70)
     """
     restricted = eval_env == "restricted"
-    observed = _observe(
+    observed = read_fit_data(
         formula,
         data,
         environment=None if restricted else caller_environment(1 + int(eval_env)),
@@ -223,39 +228,83 @@ def fit(
         weights=weights,
         n_jobs=n_jobs,
     )
-    parsed, units = _checked(observed, k)
-    keywords, options = split_options(kernel_options, design_options())
-    training = Training.of(parsed, observed.weights)
-    built = build_kernel(kernel, training, options)
-    seed = kept_seed(checkpoint, rng)
-    drawing = Drawing(design, k, B, replace, seed, variance, target != "mean")
-    scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
-    drawn = scheme.design, observed.members
-    choice = chosen(target, built, options, *drawn, n_jobs=n_jobs, progress=progress)
-    built, mix = (built, None) if choice is None else (choice.kernel, choice.parts)
+    warn_of_single_rows(k)
+    of_design, of_kernel = split_options(kernel_options, design_options())
+    training = Training.of(observed.parsed, observed.weights)
+    built = build_kernel(kernel, training, of_kernel)
+    plan = plan_sampling(
+        len(observed.units),
+        kind_of(built),
+        design=design,
+        k=k,
+        B=B,
+        replace=replace,
+        rng=kept_seed(checkpoint, rng),
+        variance=variance,
+        max_B=max_B,
+        options=of_design,
+        larger_k=target != "mean",
+    )
+    choice = choose_if_truth(
+        target,
+        built,
+        of_kernel,
+        plan.design,
+        observed.unit_of_row,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    if choice is not None:
+        built = choice.kernel
+    points = _read_points(at)
+    query = build_query(built, observed.parsed, points)
     limit = memory_bytes(memory_limit)
-    held = {"oob": oob, "keep_bytes": keep_budget(keep_learners, limit)}
-    points = _points(at)
-    task, query = _fit_task(built, scheme.design, observed, points, held)
-    asked = _asked(formula, kernel, options, choice)
-    kept = Checkpoint.of(checkpoint, task, asked, _tables(training, task))
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept, limit, mix)
+    task = Task(
+        built,
+        plan.design,
+        query.rows,
+        observed.unit_of_row,
+        keep=isinstance(built, Predictive),
+        oob=oob,
+        keep_bytes=keep_budget(keep_learners, limit),
+    )
+    if isinstance(built, FunctionKernel):
+        task, query = probe_function(task, built)
+    settings = {"formula": formula, "kernel": describe(kernel), "options": of_kernel}
+    if choice is not None:
+        settings["target"] = "truth"
+    options = GrowthOptions(
+        tol=tol,
+        max_B=max_B,
+        atol=atol,
+        n_jobs=n_jobs,
+        progress=progress,
+        checkpoint=Checkpoint.of(checkpoint, task, settings, _tables(training, task)),
+        memory_limit=limit,
+        stack=None if choice is None else choice.stack,
+    )
     info = _model_info(formula, kernel, observed, query, aim_of(built, choice))
-    notes = _data_notes(observed, points, info)
+    notes = _check_data(observed, points, info)
     results = grow_results(
-        task, scheme, query, info=info, units=units, growing=growing, parsed=parsed
+        task,
+        plan,
+        query,
+        options,
+        info=info,
+        units=observed.units,
+        parsed=observed.parsed,
     )
     return _with_notes(results, observed, notes)
 
 
-def _data_notes(
-    observed: "_Observed", points: DataLike | None, info: ModelInfo
+def _check_data(
+    observed: Observations, points: DataLike | None, info: ModelInfo
 ) -> dict[str, tuple[str, ...]]:
     """Warn of data that are probably not as meant, before learners are grown."""
     parsed = observed.parsed
     notes: dict[str, tuple[str, ...]] = {"copies": (), "leaks": (), "points": ()}
     if isinstance(parsed.data, pd.DataFrame):
-        notes["copies"] = warn_of([find_copies(parsed, observed.members)])
+        notes["copies"] = warn_of([find_copies(parsed, observed.unit_of_row)])
         notes["leaks"] = warn_of([find_leaks(parsed)])
     if points is not None:
         notes["points"] = warn_of_new_rows(points, parsed.coding, info.ranges)
@@ -263,111 +312,26 @@ def _data_notes(
 
 
 def _with_notes(
-    results: EnsembleResults, observed: "_Observed", notes: dict[str, tuple[str, ...]]
+    results: EnsembleResults,
+    observed: Observations,
+    notes: dict[str, tuple[str, ...]],
 ) -> EnsembleResults:
-    """Warn of correlated residuals, and add what was found to the summary's notes.
+    """Warn of correlated residuals, and add all warnings to the summary's notes.
 
     Copies that lie next to each other are correlated too; one warning is enough.
     """
     parsed = observed.parsed
     if not notes["copies"]:
-        held = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
+        frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
         n_classes = None if parsed.classes is None else len(parsed.classes)
-        found = find_serial_dependence(
-            results.scores, parsed.y, held, observed.members, n_classes
+        finding = find_serial_dependence(
+            results.scores, parsed.y, frame, observed.unit_of_row, n_classes
         )
-        notes["order"] = warn_of([found])
+        notes["order"] = warn_of([finding])
     sentences = tuple(note for part in notes.values() for note in part)
     if not sentences:
         return results
     return changed(results, info=changed(results.info, data_notes=sentences))
-
-
-def _asked(
-    formula: str, kernel: KernelLike, options: Mapping[str, Any], choice: Choice | None
-) -> dict[str, Any]:
-    """Say what a checkpoint must have been asked for."""
-    asked = {"formula": formula, "kernel": describe(kernel), "options": options}
-    return asked if choice is None else asked | {"target": "truth"}
-
-
-class _Observed(NamedTuple):
-    """The observations of a fit.
-
-    Attributes
-    ----------
-    parsed : ParsedFormula
-        What the formula and the data come to.
-    members : ndarray of shape (n_rows,) or None
-        Unit of every row; None where every row is its own unit.
-    units : Index
-        Labels of the units.
-    weights : ndarray of shape (n_rows,) or None
-        Weight of every row.
-    beside : dict of str to str or None
-        What `groups` and `weights` are called.
-    weights_in_column : bool
-        Whether `weights` are a column, and not an array.
-    """
-
-    parsed: ParsedFormula
-    members: Ints | None
-    units: pd.Index
-    weights: Floats | None
-    beside: dict[str, str | None]
-    weights_in_column: bool
-
-
-def _observe(
-    formula: str,
-    data: DataLike,
-    *,
-    groups: Any,
-    weights: Any,
-    n_jobs: int | None,
-    **how: Any,
-) -> _Observed:
-    """Apply the formula, and read the columns beside it; `how` is for `parse`."""
-    check_workers(n_jobs)
-    check_order(formula, data)
-    given = {"groups": groups, "weights": weights}
-    names = {key: one for key, one in given.items() if isinstance(one, str)}
-    source = find_source(data)
-    if source is None:
-        frame = as_frame(data)
-        parsed = parse(formula, frame, not_in_dot=tuple(names.values()), **how)
-        beside, index = parsed.data, frame.index
-    else:
-        for key, name in names.items():
-            check_column(key, name, pd.Index(source.columns))
-        named = tuple(names.values())
-        streamed = parse_source(formula, source, beside=named, n_jobs=n_jobs, **how)
-        parsed, beside = streamed.parsed, streamed.beside.held()
-        index = pd.RangeIndex(streamed.n_rows)
-    clusters, column = (
-        take_column(key, one, beside, parsed.rows, index) for key, one in given.items()
-    )
-    members, units = unit_codes(clusters, parsed.data.index)
-    called = {
-        "groups": column_name(groups),
-        "weights": column_name(weights, column, beside),
-    }
-    own = own_column(weights, column, beside) is not None
-    return _Observed(parsed, members, units, observation_weights(column), called, own)
-
-
-def _fit_task(
-    kernel: AnyKernel,
-    design: SubsampleDesign,
-    observed: _Observed,
-    at: DataLike | None,
-    held: dict[str, Any],
-) -> tuple[Task, Query]:
-    """Say what is evaluated, and where; `held` are fields of the task."""
-    query = build_query(kernel, observed.parsed, at)
-    keep = isinstance(kernel, Predictive)
-    task = Task(kernel, design, query.rows, observed.members, keep, **held)
-    return probe(task, kernel) if isinstance(kernel, FunctionKernel) else (task, query)
 
 
 def _tables(training: Training, task: Task) -> dict[str, Any]:
@@ -378,13 +342,13 @@ def _tables(training: Training, task: Task) -> dict[str, Any]:
         "predictors": training.X,
         "response": training.y,
         "weights": training.weights,
-        "groups": task.rows,
+        "groups": task.unit_of_row,
         "points": task.at,
     }
 
 
-def _points(at: Any) -> Any:
-    """Read query points that are in a file; they are few."""
+def _read_points(at: Any) -> Any:
+    """Read query points that are in a file; there must be few of them."""
     source = find_source(at)
     if source is None:
         return at
@@ -392,29 +356,14 @@ def _points(at: Any) -> Any:
     return read_few(source, None, advice)
 
 
-def _checked(
-    observed: "_Observed", k: int | float | None
-) -> tuple[ParsedFormula, pd.Index]:
-    """Give what was observed, and its units, once it is enough to draw from."""
-    _check_observations(observed.parsed, k)
-    return observed.parsed, observed.units
-
-
-def _check_observations(parsed: ParsedFormula, k: Any) -> None:
-    """Refuse too few observations; warn of what is allowed but rarely meant."""
-    check_units(len(parsed.y))
-    warn_if_constant(parsed)
-    warn_of_single_rows(k)
-
-
 def _model_info(
     formula: str,
     kernel: KernelLike,
-    observed: _Observed,
+    observed: Observations,
     query: Query,
     aim: Aim | None,
 ) -> ModelInfo:
-    """Say what the header of a fit's summary says."""
+    """Describe the model, for the header of the summary."""
     parsed = observed.parsed
     return ModelInfo(
         title=kernel_title(kernel),
@@ -423,14 +372,14 @@ def _model_info(
         kernel=kernel_name(kernel),
         nobs=len(parsed.y),
         n_dropped=parsed.n_dropped,
-        units="observations" if observed.members is None else "clusters",
+        units="observations" if observed.unit_of_row is None else "clusters",
         coefficients=query.rows is None,
         typical=parsed.typical,
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
         aim=aim,
-        groups=observed.beside["groups"],
-        weights=observed.beside["weights"],
+        groups=observed.groups_name,
+        weights=observed.weights_name,
         weights_in_column=observed.weights_in_column,
     )
 
@@ -494,21 +443,31 @@ def statistic(
     check_statistic_options(options, design_options(), own)
     columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=index)
     clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
-    members, units = unit_codes(clusters, index)
-    drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
-    scheme = settle(drawing, len(units), options, KernelKind.SMOOTH, max_B)
-    task, query = statistic_task(h, table, scheme.design, members)
+    unit_of_row, units = unit_codes(clusters, index)
+    plan = plan_sampling(
+        len(units),
+        KernelKind.SMOOTH,
+        design=design,
+        k=k,
+        B=B,
+        replace=replace,
+        rng=kept_seed(checkpoint, rng),
+        variance=variance,
+        max_B=max_B,
+        options=options,
+    )
+    task, query = statistic_task(h, table, plan.design, unit_of_row)
     name = kernel_name(h)
     info = ModelInfo(
         title="V-statistic Results" if replace else "U-statistic Results",
         response=name,
         kernel=name,
         nobs=n,
-        units="observations" if members is None else "clusters",
+        units="observations" if unit_of_row is None else "clusters",
         coefficients=True,
         groups=column_name(groups),
     )
-    asked, tables = {"kernel": describe(h)}, {"data": table, "groups": members}
-    kept = Checkpoint.of(checkpoint, task, asked, tables)
-    growing = Growing(Growth(tol, max_B, atol), n_jobs, progress, kept)
-    return grow_results(task, scheme, query, info=info, units=units, growing=growing)
+    settings, tables = {"kernel": describe(h)}, {"data": table, "groups": unit_of_row}
+    kept = Checkpoint.of(checkpoint, task, settings, tables)
+    growth = GrowthOptions(tol, max_B, atol, n_jobs, progress, kept)
+    return grow_results(task, plan, query, growth, info=info, units=units)

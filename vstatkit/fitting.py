@@ -1,4 +1,4 @@
-"""The path that all fits share: choose the design, grow learners, make results."""
+"""The path of all fits: read the data, grow the learners, assemble the results."""
 
 import warnings
 from dataclasses import replace as changed
@@ -7,226 +7,220 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Seed
-from vstatkit.ensemble.auto_design import (
-    AUTO,
-    Wish,
-    choose,
-    feasible_size,
-    whole_shards,
-)
-from vstatkit.ensemble.bias_reduction import Centred, Mix, centred, larger
+from vstatkit._typing import DataLike, Floats, Ints
+from vstatkit.ensemble.bias_reduction import CentredEvaluation, Stack, centre_values
 from vstatkit.ensemble.evaluation import Task
-from vstatkit.ensemble.growth import FIRST_B, MAX_B, grow
-from vstatkit.ensemble.memory import check_memory, plan_of, room
+from vstatkit.ensemble.growth import FIRST_B, grow
+from vstatkit.ensemble.memory import available_bytes, check_memory, plan_memory
 from vstatkit.ensemble.oob_scores import out_of_bag_scores
 from vstatkit.ensemble.prediction import build_predictor
 from vstatkit.ensemble.query import Query, build_reference, effect_values
-from vstatkit.ensemble.retention import warn_of_let_go, within_budget
+from vstatkit.ensemble.retention import trim_to_budget, warn_of_dropped
+from vstatkit.ensemble.sampling_plan import SamplingPlan
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.parse import ParsedFormula
+from vstatkit.formula.input_checks import as_frame
+from vstatkit.formula.parse import (
+    ParsedFormula,
+    check_column,
+    check_order,
+    column_name,
+    observation_weights,
+    own_column,
+    parse,
+    take_column,
+    warn_if_constant,
+)
+from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.inference.intervals import value_limit, value_support, value_tails
-from vstatkit.inference.stopping import TOL, scale_share
-from vstatkit.kernels.base import Evaluation, KernelKind, kind_of
+from vstatkit.inference.stopping import scale_share
+from vstatkit.kernels.base import Evaluation, kind_of
 from vstatkit.results.bias import aimed
 from vstatkit.results.continuation import Continuation, recipe_of, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
 from vstatkit.results.prediction_results import with_residuals
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.registry import build_design, ensemble_size
-from vstatkit.sampling.shards import ShardsDesign
-from vstatkit.sampling.streams import resolve_seed
+from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
+from vstatkit.sources.find import find_source
 from vstatkit.storage.checkpoint import Checkpoint, kept_learners
-from vstatkit.variance.registry import large_k_warning, resolved
+from vstatkit.validation import check_workers
 
 
-class Scheme(NamedTuple):
-    """How an ensemble is drawn, and its variance estimated.
+class Observations(NamedTuple):
+    """What was observed: the data of a fit after the formula was applied.
 
     Attributes
     ----------
-    design : SubsampleDesign
-        Which units each learner sees.
-    size : int, "auto" or "complete"
-        Number of learners.
-    method : str
-        Name of the variance estimator.
+    parsed : ParsedFormula
+        Response, design matrix and coding.
+    unit_of_row : ndarray of shape (n_rows,) or None
+        Unit of every row; None if every row is its own unit.
+    units : Index
+        Labels of the units.
+    weights : ndarray of shape (n_rows,) or None
+        Weight of every row.
+    groups_name, weights_name : str or None
+        The columns that `groups` and `weights` are, "given" if they have no name.
+    weights_in_column : bool
+        Whether `weights` are a column of the data rather than an array.
     """
 
-    design: SubsampleDesign
-    size: int | Literal["auto", "complete"]
-    method: str
+    parsed: ParsedFormula
+    unit_of_row: Ints | None
+    units: pd.Index
+    weights: Floats | None
+    groups_name: str | None
+    weights_name: str | None
+    weights_in_column: bool
 
 
-class Drawing(NamedTuple):
-    """How subsamples are to be drawn, as it was asked for; see `fit`.
-
-    `aims` at E[y|x]: they are larger then, unless `k` says otherwise.
-    """
-
-    design: str
-    k: int | float | None
-    B: int | str
-    replace: bool
-    rng: Seed
-    variance: str
-    aims: bool = False
-
-
-def settle(
-    drawing: Drawing, n: int, options: dict[str, Any], kind: KernelKind, max_B: int
-) -> Scheme:
-    """Settle how n units are drawn, before anything is evaluated.
-
-    Parameters
-    ----------
-    drawing : Drawing
-        What was asked for.
-    n : int
-        Units.
-    options : dict
-        Options of the design.
-    kind : KernelKind
-        How the kernel depends on its observations.
-    max_B : int
-        Most learners that "auto" may grow.
-    """
-    B = ensemble_size(drawing.B)
-    wish = Wish(drawing.design, drawing.variance, drawing.k, B, max_B)
-    asked = options
-    name, options = choose(wish, n, kind, options)
-    B = feasible_size(wish, n, kind, name, asked)
-    chosen = name == ShardsDesign.name and drawing.design == AUTO
-    design, size = build_design(
-        name,
-        n,
-        drawing.k,
-        "auto" if chosen else B,
-        replace=drawing.replace,
-        seed=resolve_seed(drawing.rng),
-        options=options,
+def read_fit_data(
+    formula: str,
+    data: DataLike,
+    *,
+    groups: Any,
+    weights: Any,
+    n_jobs: int | None,
+    **options: Any,
+) -> Observations:
+    """Apply the formula, and read `groups` and `weights`; `options` are of `parse`."""
+    check_workers(n_jobs)
+    check_order(formula, data)
+    given = {"groups": groups, "weights": weights}
+    names = {key: value for key, value in given.items() if isinstance(value, str)}
+    source = find_source(data)
+    if source is None:
+        frame = as_frame(data)
+        parsed = parse(formula, frame, not_in_dot=tuple(names.values()), **options)
+        columns, index = parsed.data, frame.index
+    else:
+        for key, name in names.items():
+            check_column(key, name, pd.Index(source.columns))
+        named = tuple(names.values())
+        streamed = parse_source(formula, source, beside=named, n_jobs=n_jobs, **options)
+        parsed, columns = streamed.parsed, streamed.beside.held()
+        index = pd.RangeIndex(streamed.n_rows)
+    clusters, weight_column = (
+        take_column(key, value, columns, parsed.rows, index)
+        for key, value in given.items()
     )
-    if isinstance(design, ShardsDesign) and chosen:
-        size = whole_shards(design, B) if isinstance(B, int) else B
-    if drawing.aims and drawing.k is None:
-        design = larger(design)
-    method = resolved(drawing.variance, design, kind)
-    warning = large_k_warning(method, design, kind)
-    if warning:
-        warnings.warn(warning, VstatkitWarning, stacklevel=3)
-    return Scheme(design, size, method)
+    check_units(len(parsed.y))
+    warn_if_constant(parsed)
+    unit_of_row, units = unit_codes(clusters, parsed.data.index)
+    return Observations(
+        parsed=parsed,
+        unit_of_row=unit_of_row,
+        units=units,
+        weights=observation_weights(weight_column),
+        groups_name=column_name(groups),
+        weights_name=column_name(weights, weight_column, columns),
+        weights_in_column=own_column(weights, weight_column, columns) is not None,
+    )
 
 
-class Growing(NamedTuple):
+class GrowthOptions(NamedTuple):
     """How learners are grown.
 
     Attributes
     ----------
-    growth : Growth
-        When there are enough, if their number is not given.
+    tol, max_B, atol
+        When "auto" stops; see `fit`.
     n_jobs : int or None
         Workers.
     progress : bool or None
         Whether to show a progress bar.
     checkpoint : Checkpoint or None
-        Where learners are kept as they are grown.
+        Where learners are saved as they are grown.
     memory_limit : int or None
-        Bytes that may be used; None for what the machine has left.
-    mix : Mix or None
-        Grows other learners besides, whose means are the estimates; None for none.
+        Bytes that may be used; None for the available memory.
+    stack : Stack or None
+        Grows the stacked ensemble that estimates come from; None for none.
     """
 
-    growth: Growth
+    tol: float
+    max_B: int
+    atol: float | None
     n_jobs: int | None
     progress: bool | None
     checkpoint: Checkpoint | None = None
     memory_limit: int | None = None
-    mix: Mix | None = None
+    stack: Stack | None = None
 
 
 def grow_results(
     task: Task,
-    scheme: Scheme,
+    plan: SamplingPlan,
     query: Query,
+    options: GrowthOptions,
     *,
     info: ModelInfo,
     units: pd.Index,
-    growing: Growing,
     parsed: ParsedFormula | None = None,
 ) -> EnsembleResults:
-    """Grow the learners, and put the results together: the path of all fits."""
-    growth, n_jobs = growing.growth, growing.n_jobs
-    max_B = MAX_B if growth.max_B is None else growth.max_B
-    most = room_for(task, scheme.size, growing, max_B)
-    with kept_learners(growing.checkpoint) as keeper:
+    """Grow the learners, and assemble the results: the path of all fits."""
+    work: dict[str, Any] = {"n_jobs": options.n_jobs, "progress": options.progress}
+    most = check_fit_memory(task, plan.size, options)
+    with kept_learners(options.checkpoint) as keeper:
         design, evaluation = grow(
             task,
-            scheme.size,
-            method=scheme.method,
+            plan.size,
+            method=plan.variance,
             n_query=len(query.labels),
-            tol=TOL if growth.tol is None else growth.tol,
-            atol=growth.atol,
+            tol=options.tol,
+            atol=options.atol,
             max_B=most,
-            n_jobs=n_jobs,
-            progress=growing.progress,
             keeper=keeper,
+            **work,
         )
-    if len(evaluation.values) >= most < max_B:
-        _warn_of_memory(most, growing.memory_limit)
-    evaluation = within_budget(evaluation, task.keep_bytes, design)
-    found = centred(
-        changed(task, design=design),
-        growing.mix,
-        evaluation,
-        len(query.labels),
-        n_jobs=n_jobs,
-        progress=growing.progress,
-    )
-    asked = growth if scheme.size == "auto" else Growth()
+    if len(evaluation.values) >= most < options.max_B:
+        _warn_of_memory(most, options.memory_limit)
+    evaluation = trim_to_budget(evaluation, task.keep_bytes, design)
+    sized = changed(task, design=design)
+    centred = centre_values(sized, options.stack, evaluation, len(query.labels), **work)
+    growth = Growth()
+    if plan.size == "auto":
+        growth = Growth(options.tol, options.max_B, options.atol)
     results = assemble_results(
         task,
         design,
-        found.evaluation,
+        centred.evaluation,
         query,
-        info=changed(info, growth=asked),
+        info=changed(info, growth=growth),
         units=units,
-        method=scheme.method,
-        n_jobs=n_jobs,
-        progress=growing.progress,
+        method=plan.variance,
         parsed=parsed,
-        found=found,
+        centred=centred,
+        **work,
     )
     if results.predictor is not None:
         learners, n_kept = results.predictor.learners, results.predictor.n_kept
-        warn_of_let_go(learners, n_kept, results.B, task.keep_bytes)
+        warn_of_dropped(learners, n_kept, results.B, task.keep_bytes)
     return results
 
 
-def room_for(
-    task: Task,
-    size: int | Literal["auto", "complete"],
-    growing: Growing,
-    max_B: int,
+def check_fit_memory(
+    task: Task, size: int | Literal["auto", "complete"], options: GrowthOptions
 ) -> int:
-    """Check that there is memory, and say how far an ensemble may grow by itself.
+    """Check that the memory suffices, and return the most learners that fit into it.
 
-    One that grows by itself must have room for its first learners; others for all.
+    With "auto" it must suffice for the first learners, otherwise for all of them.
     """
-    plan = plan_of(task, growing.n_jobs, growing.mix or ())
-    limit = growing.memory_limit
+    plan = plan_memory(task, options.n_jobs, options.stack or ())
+    limit, max_B = options.memory_limit, options.max_B
     X = getattr(task.kernel, "X", None)
-    held = 0 if X is None or isinstance(X, np.memmap) else int(X.nbytes)
+    data_bytes = 0 if X is None or isinstance(X, np.memmap) else int(X.nbytes)
     if size != "auto":
         design = task.design
         B = design.n_subsamples if isinstance(design, CompleteDesign) else int(size)
-        check_memory(plan.needs(B), limit, held=held)
+        check_memory(plan.needs(B), limit, held=data_bytes)
         return max_B
     first = task.design.rounded(FIRST_B, at_most=max_B)
-    check_memory(plan.needs(first), limit, held=held)
-    there = room(sum(plan.needs(max_B).values())) if limit is None else limit - held
-    return max_B if there is None else min(max_B, max(first, plan.most(there)))
+    check_memory(plan.needs(first), limit, held=data_bytes)
+    if limit is None:
+        free = available_bytes(sum(plan.needs(max_B).values()))
+    else:
+        free = limit - data_bytes
+    return max_B if free is None else min(max_B, max(first, plan.most(free)))
 
 
 def _warn_of_memory(most: int, limit: int | None) -> None:
@@ -252,22 +246,22 @@ def assemble_results(
     n_jobs: int | None = None,
     progress: bool | None = None,
     parsed: ParsedFormula | None = None,
-    found: Centred | None = None,
+    centred: CentredEvaluation | None = None,
 ) -> EnsembleResults:
-    """Put results together.
+    """Assemble the results of a fit.
 
     Parameters
     ----------
     task : Task
         What was evaluated.
     design : SubsampleDesign
-        How subsamples were drawn, with the number of learners as it came out.
+        The design with its final number of learners.
     evaluation : Evaluation
         Values at the query points, then the differences behind the effects.
     query : Query
         Where they were evaluated.
     info : ModelInfo
-        What the summary's header says.
+        Content of the summary's header.
     units : Index
         Labels of the units.
     method : str
@@ -275,9 +269,9 @@ def assemble_results(
     n_jobs, progress
         Of later work.
     parsed : ParsedFormula, optional
-        The formula and its data, for what it gives: effects, predictions, scores.
-    found : Centred, optional
-        Where estimates are those of other learners: how the evaluation was moved.
+        The formula and its data, for effects, predictions and scores.
+    centred : CentredEvaluation, optional
+        The stacked ensemble that estimates come from, if they do.
     """
     kernel = task.kernel
     results = EnsembleResults(
@@ -295,8 +289,8 @@ def assemble_results(
     )
     if parsed is not None:
         results = _with_learners(results, evaluation, query, parsed)
-    if found is not None:
-        results = with_centre(results, found)
+    if centred is not None:
+        results = with_centre(results, centred)
     return with_residuals(aimed(results.with_variance(method)))
 
 
@@ -306,15 +300,15 @@ def _with_learners(
     query: Query,
     parsed: ParsedFormula,
 ) -> EnsembleResults:
-    """Add what a formula gives: effects, predictions and their scores."""
+    """Add effects, predictions and out-of-bag scores."""
     recipe = recipe_of(results)
     kernel = recipe.task.kernel
-    held = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
+    frame = parsed.data if isinstance(parsed.data, pd.DataFrame) else None
     return changed(
         results,
         effect_values=effect_values(query, evaluation, parsed.classes),
         predictor=build_predictor(kernel, evaluation, parsed, recipe.n_jobs),
         scores=out_of_bag_scores(kernel, evaluation, parsed),
         reference=build_reference(kernel, parsed, results.seed),
-        recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=held),
+        recipe=changed(recipe, oob=evaluation.oob, y=parsed.y, data=frame),
     )

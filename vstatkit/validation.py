@@ -6,6 +6,8 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from vstatkit.formula.input_checks import nearest
 
 P = ParamSpec("P")
@@ -188,6 +190,26 @@ def _refuse_unknown(
     raise TypeError(
         f"{of} has no option {name!r}{nearest(name, meant)} Its options are: {listed}."
     )
+
+
+def check_workers(n_jobs: Any) -> None:
+    """Check a number of workers as joblib counts them."""
+    if n_jobs is not None and not (is_whole(n_jobs) and int(n_jobs) != 0):
+        raise ValueError(
+            "`n_jobs` must be None or a whole number other than 0 (-1 for all "
+            f"processors); got {n_jobs!r}."
+        )
+
+
+def is_whole(given: Any) -> bool:
+    """Whether a value is a whole number; True and False are not.
+
+    Examples
+    --------
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)
 
 
 def check_alpha(alpha: float) -> None:

@@ -12,13 +12,13 @@ from vstatkit.ensemble import bias_reduction
 from vstatkit.ensemble.bias_reduction import (
     STAGES,
     Candidate,
-    bias_left,
-    candidates,
     choose_learner,
-    larger,
+    list_candidates,
+    smooth_bias,
+    with_larger_k,
 )
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.ensemble.stacking import mixing_weights
+from vstatkit.ensemble.stacking import stacking_weights
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged_tree import StagedKernel, Stages, restaged
 from vstatkit.kernels.tree import tree_kernel
@@ -108,16 +108,18 @@ MEANS = {
 
 def check_parts(choice):
     """The mix is grown by kernels of its candidates."""
-    if list(choice.mix) == [choice.candidate]:
-        assert choice.parts is None
-        assert choice.mixture is None
+    if list(choice.shares) == [choice.candidate]:
+        assert choice.stack is None
+        assert choice.stack_text is None
         return
-    told = [int(part.split("%")[0]) for part in choice.mixture.split("; ")]
+    told = [int(part.split("%")[0]) for part in choice.stack_text.split("; ")]
     assert sum(told) in ((100,) if len(told) > 2 else (99, 100, 101))
-    same = "those of the standard errors" in choice.mixture
-    assert same == (choice.candidate in sorted(choice.mix, key=choice.mix.get)[-2:])
+    same = "those of the standard errors" in choice.stack_text
+    assert same == (
+        choice.candidate in sorted(choice.shares, key=choice.shares.get)[-2:]
+    )
     for (grown, share), (one, expected) in zip(
-        choice.parts, choice.mix.items(), strict=True
+        choice.stack, choice.shares.items(), strict=True
     ):
         assert share == expected
         assert getattr(grown, "stages", Stages()) == STAGES[one.name]
@@ -139,11 +141,11 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     most = 1.25 * min(errors.values())
     admitted = [one for one in worse if worse[one] <= 2 and errors[one] <= most]
     assert choice.candidate == admitted[0]
-    weights = mixing_weights(r, s, design.n)
-    found = [choice.mix.get(one, 0.0) for one in losses]
+    weights = stacking_weights(r, s, design.n)
+    found = [choice.shares.get(one, 0.0) for one in losses]
     assert_allclose(found, weights, atol=1e-6)
     mixed = np.sqrt(np.mean((weights @ r) * (weights @ s)))
-    assert choice.mixed == pytest.approx(mixed, rel=1e-6)
+    assert choice.stack_error == pytest.approx(mixed, rel=1e-6)
     check_parts(choice)
     stages = getattr(choice.kernel, "stages", Stages())
     assert stages == STAGES[choice.candidate.name]
@@ -153,7 +155,7 @@ def test_the_choice_is_that_of_the_literal_rule(rng, mean, clusters):
     for one, error in errors.items():
         kinds[one.name].append(error)
     least = {
-        "estimates": choice.mixed,
+        "estimates": choice.stack_error,
         "standard errors": errors[choice.candidate],
     }
     least |= {name: min(found) for name, found in kinds.items()}
@@ -170,10 +172,10 @@ def test_weights_count_in_the_errors(rng):
     losses, _, (r, s) = literal_errors(kernel, design)
     errors = [np.average(loss, weights=weights) for loss in losses.values()]
     assert_allclose(list(choice.errors.values()), np.sqrt(errors), rtol=1e-9)
-    found = np.array([choice.mix.get(one, 0.0) for one in losses])
+    found = np.array([choice.shares.get(one, 0.0) for one in losses])
     some = weights > 0
     roots = np.sqrt(weights[some] / weights[some].mean())
-    expected = mixing_weights(roots * r[:, some], roots * s[:, some], some.sum())
+    expected = stacking_weights(roots * r[:, some], roots * s[:, some], some.sum())
     assert_allclose(found, expected, atol=1e-6)
 
 
@@ -204,14 +206,14 @@ def test_one_row_does_not_admit_a_learner_with_a_large_error(rng):
 
 def test_options_that_are_given_are_not_chosen(rng):
     kernel = trees(rng, MEANS["line"])
-    of_one = candidates(kernel, 100, {"min_samples_leaf"})
+    of_one = list_candidates(kernel, 100, {"min_samples_leaf"})
     assert {one.min_samples_leaf for one in of_one} == {1}
     assert all(one.splits for one in of_one)
     assert {one.max_features for one in of_one} == {1, 3}
-    own = candidates(kernel, 100, {"max_features"})
+    own = list_candidates(kernel, 100, {"max_features"})
     assert {one.max_features for one in own} == {1}
     assert {one.min_samples_leaf for one in own} == {1, 5, 10, 20, 120}
-    few = candidates(kernel, 20)
+    few = list_candidates(kernel, 20)
     assert {one.min_samples_leaf for one in few} == {1, 5, 120}
 
 
@@ -227,7 +229,7 @@ def test_a_fit_keeps_the_options_it_is_given(data):
 
 def test_without_trees_there_is_a_line_or_a_mean(rng):
     kernel = trees(rng, MEANS["line"])
-    line, mean = candidates(kernel, 100)[-2:]
+    line, mean = list_candidates(kernel, 100)[-2:]
     assert (line.text(3), mean.text(3)) == ("a linear trend", "a mean")
     counts = rng.multinomial(40, np.full(120, 1 / 120), size=2).astype(np.float64)
     keys = np.arange(2, dtype=np.uint64)
@@ -239,11 +241,11 @@ def test_without_trees_there_is_a_line_or_a_mean(rng):
 
 
 def test_subsamples_are_larger_where_they_are_independent():
-    assert larger(IidDesign(200, 70, False, 1)) == IidDesign(200, 118, False, 1)
+    assert with_larger_k(IidDesign(200, 70, False, 1)) == IidDesign(200, 118, False, 1)
     shards = build_design(
         "shards", 900, None, "auto", replace=False, seed=1, options={}
     )
-    assert larger(shards[0]) is shards[0]
+    assert with_larger_k(shards[0]) is shards[0]
 
 
 def test_the_choice_depends_on_data_and_seed_alone(data, aimed):
@@ -313,7 +315,7 @@ def test_bias_left_is_smoothed_residuals(rng):
     kernel = tree_kernel("forest", X, y, n_classes=None, weights=None, options={})
     task = Task(kernel, IidDesign(80, 20, True, 3), X[:4], None, keep=False)
     oob = evaluate(task, 0, 150, n_jobs=1).oob
-    found = bias_left(task, oob, X[:4], 1)
+    found = smooth_bias(task, oob, X[:4], 1)
     frame = pd.DataFrame(X, columns=["a", "b"])
     frame["y"] = oob.mean[:, 0] - y
     seed = bias_reduction.learner_keys(3, 0, 1, bias_reduction.Purpose.OUT_OF_BAG)[0]
@@ -383,7 +385,7 @@ def test_bias_left_of_clusters_and_of_some_rows(data):
     assert np.isfinite(res.bias_left().to_numpy()).all()
     task, oob = res.recipe.task, res.recipe.oob
     some = oob.only(np.arange(0, 150, 2))
-    assert np.isfinite(bias_left(task, some, task.kernel.X[:2]).estimate).all()
+    assert np.isfinite(smooth_bias(task, some, task.kernel.X[:2]).estimate).all()
 
 
 def test_the_summary_says_what_it_aims_at(data, aimed):
@@ -500,10 +502,10 @@ def test_checkpoints_go_on(data, aimed, tmp_path):
 
 
 REFUSED = {
-    "kernel": ({"kernel": "ols"}, "kernel='forest' and kernel='tree'"),
+    "kernel": ({"kernel": "ols"}, "require kernel='forest' or 'tree'; got"),
     "classes": ({"formula": "C(x1 > 0.5) ~ x2 + x4"}, "numeric response"),
     "stages": ({"boost": 1}, "chooses `trend` and `boost` itself"),
-    "medians": ({"criterion": "absolute_error"}, "at medians"),
+    "medians": ({"criterion": "absolute_error"}, "estimates medians"),
     "another": ({"target": "beauty"}, "`target` must be 'mean' or 'truth'"),
     "no rows": ({"k": 3000}, "Use a smaller `k`"),
 }

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import vstatkit as vs
 from vstatkit.ensemble import prediction
 from vstatkit.ensemble.retention import learner_bytes
-from vstatkit.ensemble.stacking import allocated
+from vstatkit.ensemble.stacking import allocate_learners
 from vstatkit.exceptions import FileError
 from vstatkit.inference.estimates import weighted_mean
 from vstatkit.kernels.staged_tree import Stages
@@ -62,7 +62,7 @@ def fit_again(res, data, kernel, **how):
 
 @pytest.fixture(scope="module")
 def smooth(res, data):
-    return fit_again(res, data, res.recipe.centre.mix[0][0])
+    return fit_again(res, data, res.recipe.centre.stack[0][0])
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +107,13 @@ def test_a_mix_has_learners_of_each_kind_by_their_shares(new):
     """Written out: the first learners of one kind, the next of another."""
     data = line(1)
     res = vs.fit(FORMULA, data, at=data.iloc[:4], target="truth", **FIT)
-    mix = res.recipe.centre.mix
+    mix = res.recipe.centre.stack
     assert len(mix) == 3
     names = ("82% a tree, with leaves of 15 rows", "9% a linear trend; 9% others")
     assert all(name in res.info.aim.mix for name in names)
     fits = [fit_again(res, data, kernel) for kernel, _ in mix]
     shares = np.array([share for _, share in mix])
-    counts = allocated(shares, 200)
+    counts = allocate_learners(shares, 200)
     ends = np.cumsum(counts)
     pairs = list(zip(fits, ends - counts, ends, strict=True))
     values = np.concatenate([fit.values[a:b] for fit, a, b in pairs])

@@ -14,19 +14,19 @@ from vstatkit.ensemble.conditional_copies import (
     MOST_TERMS,
     PENALTIES,
     Copier,
-    Others,
+    OtherPredictors,
     Ridge,
     _curves,
-    _drawn_in,
     _guesses,
     _least_squares,
     _out_of_bag,
     _products,
-    _scaled,
+    _shrink_outliers,
     _smoother,
-    _stacked,
-    explain,
-    shuffled,
+    _stack,
+    _standardise,
+    fit_conditional_model,
+    shuffle_residuals,
 )
 
 
@@ -108,36 +108,43 @@ def test_missing_values_stay_where_they_are(frame):
 def test_predictors_of_clusters_stay_constant_within_them(rng, frame):
     members = np.arange(len(frame)) // 6
     frame = frame.assign(c=rng.normal(size=50)[members])
-    made = one(frame, ["c"], members=members)
+    made = one(frame, ["c"], unit_of_row=members)
     assert all(len(set(made["c"][members == j])) == 1 for j in range(50))
     assert_array_equal(np.sort(made["c"]), np.sort(frame["c"]))
     assert (
-        one(frame, ["x1"], members=members)["x1"].groupby(members).nunique().min() > 1
+        one(frame, ["x1"], unit_of_row=members)["x1"].groupby(members).nunique().min()
+        > 1
     )
 
 
 @pytest.mark.parametrize("name", ["x2", "g", "few"])
 def test_own_residuals_give_the_predictor_back(frame, rng, name):
-    found = explain(frame[name], Others(frame.drop(columns=name)), rng)
-    back = found.redrawn(found.residual)
+    found = fit_conditional_model(
+        frame[name], OtherPredictors(frame.drop(columns=name)), rng
+    )
+    back = found.copy_with(found.residual)
     assert_array_equal(back.to_numpy(), frame[name].to_numpy())
 
 
 def test_residuals_of_numbers_are_uncorrelated_with_predictions(frame, rng):
-    found = explain(frame["x2"], Others(frame.drop(columns="x2")), rng)
+    found = fit_conditional_model(
+        frame["x2"], OtherPredictors(frame.drop(columns="x2")), rng
+    )
     away = found.spread * found.residual
     assert abs(found.centre @ away) < 1e-8
     assert abs(away.sum()) < 1e-8
     assert_allclose(found.centre + away, frame["x2"])
     left = 1 - away.var() / frame["x2"].var()
     assert abs(left - 0.95**2) < 0.05
-    alone = explain(frame["x2"], Others(frame[[]]), rng)
+    alone = fit_conditional_model(frame["x2"], OtherPredictors(frame[[]]), rng)
     assert_allclose(alone.centre, frame["x2"].mean())
     assert_allclose(alone.spread, np.abs(frame["x2"] - frame["x2"].mean()).mean())
 
 
 def test_shares_are_of_normal_scores(frame, rng):
-    found = explain(frame["g"], Others(frame.drop(columns="g")), rng)
+    found = fit_conditional_model(
+        frame["g"], OtherPredictors(frame.drop(columns="g")), rng
+    )
     assert_allclose(found.centre.sum(axis=1), 1)
     assert set(found.levels) == {"down", "up"}  # not the level that never occurs
     assert abs(found.residual.mean()) < 0.2
@@ -178,12 +185,12 @@ def test_ridge_leaves_each_row_out_at_the_penalty_that_predicts_best(rng):
     errors = [np.mean((x - one) ** 2) for one in tried]
     best = int(np.argmin(errors))
     assert 0 < best < len(PENALTIES) - 1
-    ridge = Ridge.of(_scaled(W))
+    ridge = Ridge.of(_standardise(W))
     found, loss = ridge.left_out(x, None)
     assert_allclose(found.mean, tried[best], rtol=1e-6)
     assert_allclose(loss, 30 * errors[best])
     assert_allclose(ridge.left_out(x, None, 2)[0].mean, tried[best - 2], rtol=1e-6)
-    constant = Ridge.of(_scaled(np.ones((30, 2)))).left_out(x, None)[0]
+    constant = Ridge.of(_standardise(np.ones((30, 2)))).left_out(x, None)[0]
     assert_array_equal(constant.mean, np.full(30, x.mean()))
 
 
@@ -200,7 +207,7 @@ def test_clusters_are_left_out_as_a_whole(rng):
 
 
 def kernel_matrix(W, length, degree):
-    S = _drawn_in(W)
+    S = _shrink_outliers(W)
     gaps = S[:, None] - S[None]
     return np.exp(-(gaps**2) / (2 * length**2)).mean(axis=2) ** degree
 
@@ -227,7 +234,7 @@ def test_predictions_never_repeat_the_values(rng):
     """Many predictors and little to predict: the best guess is near the mean."""
     frame = pd.DataFrame(rng.normal(size=(150, 12))).add_prefix("v")
     x = rng.normal(size=150)
-    for guess in _guesses(x, Others(frame), rng)[0]:
+    for guess in _guesses(x, OtherPredictors(frame), rng)[0]:
         assert abs(np.corrcoef(guess, x)[0, 1]) < 0.4 or guess.std() < 1e-12
 
 
@@ -236,7 +243,9 @@ def test_a_wave_is_learnt_from_few_rows(rng):
     x1 = rng.normal(size=200)
     frame = pd.DataFrame({"x1": x1, "x2": rng.normal(size=200)})
     wave = np.sin(2 * x1)
-    guesses, _ = _guesses(wave + 0.4 * rng.normal(size=200), Others(frame), rng)
+    guesses, _ = _guesses(
+        wave + 0.4 * rng.normal(size=200), OtherPredictors(frame), rng
+    )
     errors = [np.mean((one - wave) ** 2) for one in guesses]
     curves, smooth, forest = errors[1], errors[3], errors[-1]
     assert smooth < 0.5 * min(curves, forest)
@@ -254,14 +263,14 @@ def test_products_are_left_out_where_they_are_many(p, fits, rng):
     assert (p + p * (p - 1) // 2 <= MOST_TERMS) == (fits == 6)
     W = pd.DataFrame(rng.integers(2, size=(40, p)).astype(float))
     W.columns = [f"v{j}" for j in range(p)]
-    assert len(_guesses(rng.normal(size=40), Others(W), rng)[0]) == fits
+    assert len(_guesses(rng.normal(size=40), OtherPredictors(W), rng)[0]) == fits
 
 
 def test_products_that_are_too_many_are_not_made(rng):
     frame = pd.DataFrame(rng.normal(size=(60, 400)))
     frame.columns = [f"v{j}" for j in range(400)]
     tracemalloc.start()
-    explain(frame["v0"], Others(frame.drop(columns="v0")), rng)
+    fit_conditional_model(frame["v0"], OtherPredictors(frame.drop(columns="v0")), rng)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 20e6  # all products: 38 MB
@@ -270,11 +279,11 @@ def test_products_that_are_too_many_are_not_made(rng):
 def test_no_prediction_counts_with_the_opposite_sign(rng):
     x = rng.normal(size=200)
     left_out = (x.sum() - x) / 199  # low where the value is high
-    assert_allclose(_stacked(x, [left_out]), x.mean())
+    assert_allclose(_stack(x, [left_out]), x.mean())
     good, bad = x + rng.normal(size=200), -x
     slope = np.cov(good, x)[0, 1] / good.var(ddof=1)
     expected = x.mean() + slope * (good - good.mean())
-    assert_allclose(_stacked(x, [good, bad]), expected)
+    assert_allclose(_stack(x, [good, bad]), expected)
 
 
 def test_products_are_of_each_two_columns(rng):
@@ -313,7 +322,7 @@ def test_values_that_others_say_exactly_are_copied_exactly(rng):
 def test_no_row_has_a_residual_in_units_of_nothing(rng):
     a = rng.uniform(-1, 1, size=300)
     frame = pd.DataFrame({"a": a, "b": np.where(a > 0, rng.normal(size=300), 0.0)})
-    found = explain(frame["b"], Others(frame[["a"]]), rng)
+    found = fit_conditional_model(frame["b"], OtherPredictors(frame[["a"]]), rng)
     least = LEAST_SPREAD * np.abs(frame["b"] - found.centre).mean()
     assert np.isclose(found.spread.min(), least)
 
@@ -336,7 +345,7 @@ def test_curved_relations_are_copied(rng):
 
 def test_shuffling_moves_rows_together(rng):
     table = np.column_stack([np.arange(20.0), np.arange(20.0) ** 2])
-    moved = shuffled(table, None, rng)
+    moved = shuffle_residuals(table, None, rng)
     assert_array_equal(moved[:, 1], moved[:, 0] ** 2)
     assert_array_equal(np.sort(moved[:, 0]), table[:, 0])
 
@@ -345,7 +354,7 @@ def test_shuffling_of_clusters_keeps_means_and_deviations(rng):
     members = np.repeat(np.arange(5), 4)
     means = 100.0 * np.arange(5)
     away = np.tile([-3.0, -1.0, 1.0, 3.0], 5)
-    moved = shuffled((means[members] + away)[:, None], members, rng)[:, 0]
+    moved = shuffle_residuals((means[members] + away)[:, None], members, rng)[:, 0]
     nearest = np.round(moved / 100) * 100
     assert all(len(set(nearest[members == j])) == 1 for j in range(5))
     assert_array_equal(np.sort(nearest), np.sort(means[members]))
@@ -364,8 +373,8 @@ def test_shares_that_follow_a_wave_are_learnt(rng):
     x1 = rng.normal(size=300)
     chance = 0.5 + 0.45 * np.sin(2 * x1)
     flag = pd.Series((rng.random(300) < chance).astype(int))
-    others = Others(pd.DataFrame({"x1": x1, "x2": rng.normal(size=300)}))
-    found = explain(flag, others, rng)
+    others = OtherPredictors(pd.DataFrame({"x1": x1, "x2": rng.normal(size=300)}))
+    found = fit_conditional_model(flag, others, rng)
     assert_allclose(found.centre.sum(axis=1), 1)
     error = np.mean((found.centre[:, 1] - chance) ** 2)
     forest = _out_of_bag(flag.to_numpy(float), 2, others, rng)[:, 0]

@@ -13,7 +13,12 @@ import vstatkit as vs
 from vstatkit.cli import main
 from vstatkit.ensemble import memory, retention
 from vstatkit.ensemble.evaluation import Task
-from vstatkit.ensemble.memory import Plan, learner_bytes, memory_bytes, plan_of
+from vstatkit.ensemble.memory import (
+    MemoryPlan,
+    learner_bytes,
+    memory_bytes,
+    plan_memory,
+)
 from vstatkit.ensemble.retention import available_memory
 from vstatkit.sampling.registry import make_design
 
@@ -97,7 +102,7 @@ def test_trees_of_classes_are_within_a_factor_of_two(data, noise):
 
 
 def test_the_parts_add_up():
-    plan = Plan(
+    plan = MemoryPlan(
         n=10, p=3, m=4, n_outputs=2, learner=50.0, entries=20, workers=2,
         ranked=True, n_scored=9,
     )  # fmt: skip
@@ -111,7 +116,7 @@ def test_the_parts_add_up():
 
 
 def test_trees_beyond_a_size_go_to_disk():
-    plan = Plan(
+    plan = MemoryPlan(
         n=10, p=3, m=4, n_outputs=2, learner=2.0**20 + 9, entries=20, workers=2,
         ranked=True, n_scored=9, filed=2.0**20,
     )  # fmt: skip
@@ -126,18 +131,18 @@ def test_trees_beyond_a_size_go_to_disk():
 
 def test_plans_know_kernels_without_learners(data):
     res = vs.fit("y ~ x1 + x2", data, kernel="ols", B=20, rng=1)
-    plan = plan_of(res.recipe.task, 1)
+    plan = plan_memory(res.recipe.task, 1)
     assert (plan.m, plan.ranked, plan.n_scored) == (3, False, len(data))
     two = vs.statistic(lambda d: {"a": d.y.mean(), "b": 1.0}, data, k=9, B=9, rng=1)
-    plan = plan_of(two.recipe.task, 1)
+    plan = plan_memory(two.recipe.task, 1)
     assert (plan.m, plan.p, plan.learner, plan.n_scored) == (2, 0, 0.0, 0)
 
 
 def test_learners_of_a_mix_count(data):
     fit = {"k": 100, "B": 20, "rng": 1, "n_jobs": 1, "target": "truth"}
     res = vs.fit("y ~ .", data, **fit)
-    task, mix = res.recipe.task, res.recipe.centre.mix
-    alone, plan = plan_of(task, 1), plan_of(task, 1, mix)
+    task, mix = res.recipe.task, res.recipe.centre.stack
+    alone, plan = plan_memory(task, 1), plan_memory(task, 1, mix)
     others = sum(share * learner_bytes(one, task.design, 600) for one, share in mix)
     assert plan.learner == pytest.approx(alone.learner + others)
     beside = (plan.learner - plan.filed) / (alone.learner - alone.filed)
@@ -153,7 +158,7 @@ def test_small_subsamples_of_many_rows_are_not_ranked(data):
     sizes = [(299_999, 10_000), (299_999, 9999), (300_000, 33_334), (300_000, 33_333)]
     for (n, k), ranked in zip(sizes, (True, False, True, False), strict=True):
         design = make_design("iid", n, k, replace=True, seed=1)
-        assert plan_of(Task(kernel, design, None, None, False), 1).ranked is ranked
+        assert plan_memory(Task(kernel, design, None, None, False), 1).ranked is ranked
 
 
 # Limits
@@ -234,7 +239,7 @@ def test_auto_stops_where_the_memory_ends(data):
         res = vs.fit("y ~ .", data, memory_limit=enough, **options)
     limit, held = memory_bytes(enough), res.predictor.kernel.X.nbytes
     assert 256 < res.B < 2000
-    assert plan_of(res.recipe.task, 1).most(limit - held) == res.B
+    assert plan_memory(res.recipe.task, 1).most(limit - held) == res.B
     assert any("`memory_limit` leaves room for no more" in str(w.message) for w in seen)
     assert {w.filename for w in seen} == {__file__}
     with pytest.raises(vs.MemoryLimitError, match=r"the counts of.*fewer workers"):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize
 
-from vstatkit.ensemble.stacking import allocated, mixing_weights
+from vstatkit.ensemble.stacking import allocate_learners, stacking_weights
 
 
 def residuals(rng, n=300):
@@ -28,7 +28,7 @@ def objective(r, s, n_units, weights):
 @pytest.mark.parametrize("n_units", [300, 20])
 def test_no_other_weights_are_better(rng, n_units):
     r, s = residuals(rng)
-    weights = mixing_weights(r, s, n_units)
+    weights = stacking_weights(r, s, n_units)
     assert weights.sum() == pytest.approx(1)
     assert (weights >= 0).all()
     found = objective(r, s, n_units, weights)
@@ -45,38 +45,38 @@ def test_no_other_weights_are_better(rng, n_units):
 
 def test_the_price_is_paid_for_roughness_by_units(rng):
     r, s = residuals(rng)
-    shares = [mixing_weights(r, s, n) @ np.arange(5) for n in (10, 100, 10_000)]
+    shares = [stacking_weights(r, s, n) @ np.arange(5) for n in (10, 100, 10_000)]
     assert shares[0] > shares[1] > shares[2]
 
 
 def test_of_equals_the_smoothest_is_taken(rng):
     noise = rng.normal(size=100)
     same = np.stack([noise, noise, noise])
-    assert_allclose(mixing_weights(same, same, 100), [0, 0, 1], atol=1e-9)
+    assert_allclose(stacking_weights(same, same, 100), [0, 0, 1], atol=1e-9)
 
 
 def test_small_shares_are_left_out(rng):
     r, s = residuals(rng, 60)
     for n_units in range(20, 80, 5):
-        weights = mixing_weights(r, s, n_units)
+        weights = stacking_weights(r, s, n_units)
         assert ((weights == 0) | (weights >= 0.02)).all()
         assert weights.sum() == pytest.approx(1)
 
 
 def test_one_candidate_and_perfect_ones():
-    assert_array_equal(mixing_weights(np.ones((1, 5)), np.ones((1, 5)), 5), [1])
+    assert_array_equal(stacking_weights(np.ones((1, 5)), np.ones((1, 5)), 5), [1])
     none = np.zeros((3, 5))
-    assert mixing_weights(none, none, 5).sum() == pytest.approx(1)
+    assert stacking_weights(none, none, 5).sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("B", [1, 2, 7, 200, 1001])
 def test_learners_are_divided_by_shares(rng, B):
     for weights in (rng.dirichlet(np.ones(4)), np.array([0.1, 0.2, 0.7]), np.ones(1)):
-        counts = allocated(weights, B)
+        counts = allocate_learners(weights, B)
         assert counts.sum() == B
         assert (np.abs(counts - B * weights) < 1).all()
-    assert_array_equal(allocated(np.array([0.3, 0.3, 0.4]), 10), [3, 3, 4])
-    assert_array_equal(allocated(np.array([0.55, 0.25, 0.2]), 7), [4, 2, 1])
+    assert_array_equal(allocate_learners(np.array([0.3, 0.3, 0.4]), 10), [3, 3, 4])
+    assert_array_equal(allocate_learners(np.array([0.55, 0.25, 0.2]), 7), [4, 2, 1])
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.015, 0.0), (0.025, 0.025)])
@@ -84,7 +84,7 @@ def test_shares_of_two_percent_are_kept(share, kept):
     """Two candidates whose errors have nothing in common."""
     larger = np.sqrt(1 / share - 1)
     r = np.array([[larger, -larger, 0, 0], [0, 0, 1, -1]])
-    assert_allclose(mixing_weights(r, r, 10**12), [kept, 1 - kept], atol=1e-6)
+    assert_allclose(stacking_weights(r, r, 10**12), [kept, 1 - kept], atol=1e-6)
 
 
 def test_errors_below_zero_count_as_none():
@@ -98,10 +98,10 @@ def test_errors_below_zero_count_as_none():
     grid = [(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1]
     errors = [w @ clipped @ w for w in np.array(grid)]
     expected = grid[int(np.argmin(errors))]
-    assert_allclose(mixing_weights(r, s, 10**12), expected, atol=0.02)
+    assert_allclose(stacking_weights(r, s, 10**12), expected, atol=0.02)
 
 
 def test_there_is_no_price_where_errors_are_negative():
     r = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
     s = np.array([[-0.1, 0.1, 0.0, 0.0], [0.0, 0.0, 4.0, -4.0]])
-    assert_allclose(mixing_weights(r, s, 1), mixing_weights(r, s, 10**9))
+    assert_allclose(stacking_weights(r, s, 1), stacking_weights(r, s, 10**9))

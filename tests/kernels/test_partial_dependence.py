@@ -137,7 +137,7 @@ def data():
 
 def walked(res, axes, se="sample"):
     averager = averager_of(res, sample_of(res, None), se)
-    return marginal_averages.walked_grid(averager, axes), averager
+    return marginal_averages.build_grid(averager, axes), averager
 
 
 WALKED = [
@@ -170,8 +170,8 @@ def test_averages_do_not_depend_on_the_way(data, formula, axes, options):
     settings = [
         dict(zip(axes, one, strict=True)) for one in itertools.product(*axes.values())
     ]
-    wanted, _ = marginal_averages.set_averages(averager, settings)
-    found, influence = marginal_averages.grid_averages(averager, axes)
+    wanted, _ = marginal_averages.average_settings(averager, settings)
+    found, influence = marginal_averages.average_grid(averager, axes)
     assert influence is None
     assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
     curve = res.partial_dependence(*axes, grid=axes)
@@ -181,7 +181,7 @@ def test_averages_do_not_depend_on_the_way(data, formula, axes, options):
 def test_curves_for_the_population_predict_every_row(data):
     res = vs.fit("y ~ x1 + x4", data, B=40, k=30, rng=1, n_jobs=1)
     grid, averager = walked(res, {"x4": [0.2, 0.6]}, se="population")
-    values, influence = marginal_averages.grid_averages(averager, {"x4": [0.2, 0.6]})
+    values, influence = marginal_averages.average_grid(averager, {"x4": [0.2, 0.6]})
     assert influence.values.shape == (60, 2)
     assert_allclose(values, averager.predictor.dependence(grid), rtol=1e-12)
 

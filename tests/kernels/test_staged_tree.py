@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import vstatkit as vs
 from tests.oracles import slow_stages
 from vstatkit.ensemble import memory
-from vstatkit.ensemble.retention import filed
+from vstatkit.ensemble.retention import spill_to_disk
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged_tree import Stages, with_stages
 from vstatkit.kernels.subsample_rows import Drawn, UnitRows
@@ -312,7 +312,7 @@ def test_kernels_and_learners_travel(rng, options):
     sent = pickle.loads(pickle.dumps(kernel))
     here, there = (one.grow(counts, keys, X, keep=True) for one in (kernel, sent))
     assert_array_equal(here.values, there.values)
-    moved = filed(here.learners)
+    moved = spill_to_disk(here.learners)
     for one, other in zip(moved, there.learners, strict=True):
         assert not one.nodes.flags.owndata  # a part of a file
         assert_array_equal(kernel.predict(one, X), sent.predict(other, X))

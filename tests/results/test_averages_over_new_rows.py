@@ -279,7 +279,7 @@ def test_few_rows_stand_for_many(rng):
     assert_allclose(found.scales, np.concatenate(literal))
     H = rng.normal(size=(7, 5))
     values = H @ found.stacked.toarray().T
-    errors = found.averaged(values, None).errors[:, :, 0]
+    errors = found.split_averages(values, None).errors[:, :, 0]
     each = [
         row_influence(one[:, None], shares.toarray()[0], None, 5)[[1, 4], 0]
         for one in H
@@ -343,7 +343,7 @@ def estimated(design, H):
     m = H.shape[1]
     shares = np.full((1, m), 1 / m)
     weights = RowWeights.of(sparse.csr_array(shares), 100)
-    found = weights.averaged(H @ weights.stacked.toarray().T, None)
+    found = weights.split_averages(H @ weights.stacked.toarray().T, None)
     errors = found.errors[:, :, None]
     noise = row_noise(Estimation(design, "jackknife"), errors, weights.codes, 1)
     total = estimate(design, found.values, "jackknife").components.total[0]

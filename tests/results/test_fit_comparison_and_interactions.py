@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 import vstatkit as vs
-from vstatkit.ensemble.refit import Reader
+from vstatkit.ensemble.refit import OutOfBagPredictor
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.predictor_tests import grid_values
 from vstatkit.sampling.streams import Purpose, stream
@@ -346,7 +346,9 @@ def test_functions_and_constants_are_refused(data, res):
 def test_learners_of_complete_designs_have_weights(data):
     res = vs.fit("y ~ x1", data.head(6), B="complete", k=3, rng=1)
     X, rows = res.recipe.task.kernel.X, np.arange(6)
-    found = Reader(res.recipe.task, res.predictor.learners, (X,)).outside(rows)
+    found = OutOfBagPredictor(res.recipe.task, res.predictor.learners, (X,)).outside(
+        rows
+    )
     assert len(set(found[1].ravel())) > 2
     assert_allclose(found[1].sum(axis=0), res.recipe.oob.times)
     assert_allclose(found[0].sum(axis=0)[:, 0], res.recipe.oob.total)

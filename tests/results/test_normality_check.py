@@ -12,7 +12,7 @@ from scipy import stats
 
 import vstatkit as vs
 from vstatkit.ensemble import refit
-from vstatkit.ensemble.refit import Repeating, repeat_fit
+from vstatkit.ensemble.refit import RepeatedFit, repeat_fit
 from vstatkit.inference.normality import studentised_tails
 from vstatkit.results.normality_check import (
     LOPSIDED,
@@ -537,7 +537,7 @@ def test_repeating_takes_the_first_values(data):
     res = vs.fit("y ~ x1", data, B=10, rng=1)
     task = res.recipe.task
     assert len(task.at) == 3  # the typical row, and the two ends of the effect
-    repeating = Repeating(task, 10, 1, 3)
+    repeating = RepeatedFit(task, 10, 1, 3)
     first = repeat_fit(repeating, 2, n_jobs=1, progress=False)
     assert first.shape == (2, 1)
     assert_array_equal(res.bootstrap(8, rng=3, n_jobs=1).estimates[:2], first)

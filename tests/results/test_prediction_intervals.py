@@ -17,10 +17,10 @@ from vstatkit.ensemble.oob_scores import Scores, score_rows
 from vstatkit.ensemble.prediction_intervals import (
     LEAST_SPREAD,
     N_TREES,
-    Errors,
+    OutOfBagErrors,
     class_thresholds,
     collect_errors,
-    learn_spread,
+    fit_residual_scale,
     local_limits,
 )
 from vstatkit.inference.conformal import (
@@ -199,7 +199,7 @@ def test_trees_of_the_spread_see_whole_clusters(data):
 
 
 def test_errors_are_expected_where_they_are(data):
-    wide = learn_spread(
+    wide = fit_residual_scale(
         data[["x1"]].to_numpy(),
         np.where(data["x1"] > 0.5, 3.0, 1.0),
         np.arange(120),
@@ -213,16 +213,16 @@ def test_errors_are_expected_where_they_are(data):
 def test_errors_of_zero_and_of_few_units_are_alike_everywhere():
     X = np.arange(6.0)[:, None]
     plain = {"weights": None, "levels": None, "seed": 1}
-    none, expected = learn_spread(X, np.zeros(6), np.arange(6), **plain)
+    none, expected = fit_residual_scale(X, np.zeros(6), np.arange(6), **plain)
     assert none.at(X).tolist() == expected.tolist() == [1.0] * 6
-    few, expected = learn_spread(X, np.arange(6.0), np.arange(6) // 2, **plain)
+    few, expected = fit_residual_scale(X, np.arange(6.0), np.arange(6) // 2, **plain)
     assert few.at(X).tolist() == expected.tolist() == [2.5] * 6
 
 
 def test_expected_errors_are_weighted():
     """Rows that are all alike: a leaf has the weighted mean of its draws."""
     sizes, weights = np.tile([1.0, 3.0], 200), np.tile([3.0, 1.0], 200)
-    spread, _ = learn_spread(
+    spread, _ = fit_residual_scale(
         np.zeros((400, 1)), sizes, np.arange(400), weights=weights, levels=None, seed=1
     )
     assert spread.at(np.zeros((1, 1)))[0] == pytest.approx(1.5, abs=0.05)
@@ -230,7 +230,7 @@ def test_expected_errors_are_weighted():
 
 def test_weights_are_handed_to_the_spread(data):
     res = vs.fit("y ~ x1 + x2", data, weights="w", B=40, rng=3)
-    _, expected = learn_spread(
+    _, expected = fit_residual_scale(
         data[["x1", "x2"]].to_numpy(),
         np.abs(res.scores.residuals),
         np.arange(120),
@@ -244,13 +244,13 @@ def test_weights_are_handed_to_the_spread(data):
 def test_the_least_expected_error_is_a_share_of_the_mean():
     X = np.repeat([0.0, 1.0], 200)[:, None]
     sizes = np.repeat([0.0, 2.0], 200)
-    spread, expected = learn_spread(
+    spread, expected = fit_residual_scale(
         X, sizes, np.arange(400), weights=None, levels=None, seed=1
     )
     assert_allclose(spread.at(np.array([[0.0], [1.0]])), [0.05, 2.0])
     assert_allclose(expected, np.repeat([0.05, 2.0], 200))
     weights = np.repeat([3.0, 1.0], 200)
-    spread, _ = learn_spread(
+    spread, _ = fit_residual_scale(
         X, sizes, np.arange(400), weights=weights, levels=None, seed=1
     )
     assert_allclose(spread.at(np.array([[0.0], [1.0]])), [0.025, 2.0])
@@ -312,14 +312,14 @@ def test_the_jackknife_is_the_literal_one(options, data, monkeypatch):
 def test_the_jackknife_takes_points_in_pieces(data, results, monkeypatch):
     whole = results.get_prediction(data).summary_frame(0.1, "jackknife+")
     sizes = []
-    means = prediction_intervals._Seen.means_without
+    means = prediction_intervals._Membership.means_without
 
     def watched(seen, values):
         found = means(seen, values)
         sizes.append(found.shape)
         return found
 
-    monkeypatch.setattr(prediction_intervals._Seen, "means_without", watched)
+    monkeypatch.setattr(prediction_intervals._Membership, "means_without", watched)
     monkeypatch.setattr(prediction, "CHUNK_ENTRIES", 7 * (80 + 5 * 120))
     pieces = results.get_prediction(data).summary_frame(0.1, "jackknife+")
     assert sizes == [(120, 7)] * 17 + [(120, 1)]
@@ -344,7 +344,7 @@ def test_rows_that_were_never_out_of_bag_are_left_out(data):
     known = np.flatnonzero((counts == 0).any(axis=0))
     assert 70 < known.size < 110
     assert_array_equal(res.out_of_bag_errors.units, known)
-    expected = learn_spread(
+    expected = fit_residual_scale(
         data[["x1"]].to_numpy()[known],
         np.abs(res.scores.residuals),
         known,
@@ -439,7 +439,9 @@ def test_tables_and_pickles_grow_nothing(data, monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise AssertionError("a forest is grown")
 
-    monkeypatch.setattr("vstatkit.ensemble.prediction_intervals.learn_spread", refuse)
+    monkeypatch.setattr(
+        "vstatkit.ensemble.prediction_intervals.fit_residual_scale", refuse
+    )
     for one in (res, longer, res.with_variance("ij"), forest.results_):
         frame = one.get_prediction(data[["x1"]]).summary_frame()
         assert frame.attrs["obs_method"] == "local"
@@ -701,7 +703,7 @@ def test_classes_that_are_too_rare_are_named(data):
 
 
 def test_thresholds_count_clusters():
-    errors = Errors(
+    errors = OutOfBagErrors(
         np.array([0.1, 0.2, 0.3, 0.9]),
         np.array([0, 0, 1, 2]),
         unit_masses(np.array([0, 0, 1, 2])),
@@ -716,7 +718,7 @@ def test_thresholds_count_clusters():
 
 def test_a_class_has_a_mass_of_one_a_unit_whatever_its_weight():
     """Three units of one class, together as heavy as twelve: the third of four."""
-    heavy = Errors(
+    heavy = OutOfBagErrors(
         np.array([0.1, 0.2, 0.3, 0.5]),
         np.arange(4),
         np.array([1.3, 1.3, 1.3, 0.1]),

@@ -13,14 +13,18 @@ from statsmodels.stats.multitest import multipletests
 
 import vstatkit as vs
 from vstatkit.ensemble import importance_losses
-from vstatkit.ensemble.conditional_copies import Copier, Others, predict_left_out
-from vstatkit.ensemble.importance_losses import (
-    MeanSaved,
-    mean_saved,
-    saved_losses,
-    targets,
+from vstatkit.ensemble.conditional_copies import (
+    Copier,
+    OtherPredictors,
+    predict_leave_one_out,
 )
-from vstatkit.ensemble.refit import Reader, refitted_values
+from vstatkit.ensemble.importance_losses import (
+    MeanLossDifference,
+    average_differences,
+    compare_losses,
+    target_values,
+)
+from vstatkit.ensemble.refit import OutOfBagPredictor, refit_values
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.pooled_test import (
     Traces,
@@ -288,7 +292,7 @@ def test_learners_that_agree_on_a_difference_have_no_test():
 def test_learners_grown_again_are_the_same(data, kernel):
     res = vs.fit("y ~ .", data, B=30, rng=3, kernel=kernel)
     X = res.recipe.task.kernel.X
-    again = refitted_values(res.recipe.task, X[:5], 20, None)
+    again = refit_values(res.recipe.task, X[:5], 20, None)
     assert_array_equal(again, res.predictor.values(X[:5])[:20])
 
 
@@ -380,7 +384,9 @@ def test_importance_is_the_orthogonal_form(res, data):
         axis=0,
     )
     rng = stream(res.seed, zlib.crc32(name.encode()), Purpose.QUESTION)
-    given = predict_left_out(y, Others(data.drop(columns=["y", name])), rng)
+    given = predict_leave_one_out(
+        y, OtherPredictors(data.drop(columns=["y", name])), rng
+    )
     saved = 2 * (y - given.mean) * (own - copies)
     row = found.frame.loc[name]
     assert_allclose(row["importance"], saved.mean())
@@ -392,7 +398,7 @@ def test_importance_is_the_orthogonal_form(res, data):
         res.predictor.coding.matrix(one)
         for one in copier_of(res, data).copies([name], "conditional", 2)
     ]
-    parts = saved_losses(
+    parts = compare_losses(
         full,
         replace(full, tables=tuple(tables)),
         y,
@@ -402,7 +408,7 @@ def test_importance_is_the_orthogonal_form(res, data):
     )
     assert_allclose(parts.saved, saved)
     weights = (1 - given.leverage) ** WEIGHT_POWER
-    null = mean_saved(
+    null = average_differences(
         parts.weighted(weights),
         res.design,
         np.arange(200),
@@ -426,9 +432,11 @@ def test_weights_count_in_importance(data):
     ]
     key = zlib.crc32(b"x1")
     y = data["y"].to_numpy()
-    others = Others(data.drop(columns=["y", "x1"]))
-    expected = predict_left_out(y, others, stream(given.seed, key, Purpose.QUESTION))
-    parts = saved_losses(
+    others = OtherPredictors(data.drop(columns=["y", "x1"]))
+    expected = predict_leave_one_out(
+        y, others, stream(given.seed, key, Purpose.QUESTION)
+    )
+    parts = compare_losses(
         full,
         replace(full, tables=tuple(tables)),
         y,
@@ -503,7 +511,7 @@ def test_parts_of_the_orthogonal_form_are_derivatives(res, data):
     full, reduced = readers(res, data, 20)
     y, rows = data["y"].to_numpy(), np.arange(200)
     expected = 0.5 * y[::-1, None]
-    found = saved_losses(full, reduced, y, rows, None, expected=expected)
+    found = compare_losses(full, reduced, y, rows, None, expected=expected)
     own, weights = full.outside(rows)
     change = own[..., 0, 0] - reduced.outside(rows)[0][..., 0, 0]
 
@@ -602,28 +610,32 @@ def readers(res, data, L=200):
     copy = next(copier_of(res, data).copies(["x1"], "conditional", 1))
     Z = res.predictor.coding.matrix(copy)
     learners = res.predictor.learners[:L]
-    return Reader(task, learners, (X,)), Reader(task, learners, (Z,))
+    return OutOfBagPredictor(task, learners, (X,)), OutOfBagPredictor(
+        task, learners, (Z,)
+    )
 
 
 def test_errors_of_importance_count_rows_and_learners(res, data):
     full, reduced = readers(res, data)
     y, rows = data["y"].to_numpy(), np.arange(200)
-    found = saved_losses(full, reduced, y, rows, None)
+    found = compare_losses(full, reduced, y, rows, None)
     assert_allclose(found.parts.sum(axis=0), 0, atol=1e-10)
-    one = mean_saved(found, res.design, rows)
+    one = average_differences(found, res.design, rows)
     counts = dense(res.design.counts(0, 200))
     assert_allclose(one.error, literal_error(found.saved, found.parts, counts))
     assert_allclose(one.own, found.saved.std(ddof=1) / np.sqrt(200))
-    alone = mean_saved(found, res.design, rows, through=False)
+    alone = average_differences(found, res.design, rows, through=False)
     assert alone.error == alone.own == one.own
-    clusters = mean_saved(found, IidDesign(50, 20, True, 1), rows // 4, through=False)
+    clusters = average_differences(
+        found, IidDesign(50, 20, True, 1), rows // 4, through=False
+    )
     sums = (found.saved - found.saved.mean()).reshape(50, 4).sum(axis=1)
     assert_allclose(clusters.error, np.sqrt(50 / 49 * np.sum(sums**2)) / 200)
     assert clusters.df == 49
 
 
 def test_degrees_of_freedom_of_regressions_make_the_error_larger(res, data):
-    """By algebra for projections, see `mean_saved`."""
+    """By algebra for projections, see `average_differences`."""
     n, K = 40, 10
     rng = np.random.default_rng(1)
     Q = np.linalg.qr(rng.normal(size=(n, K)))[0]
@@ -634,18 +646,20 @@ def test_degrees_of_freedom_of_regressions_make_the_error_larger(res, data):
     assert_allclose(true / said, 1 / (1 - h))
     full, reduced = readers(res, data)
     rows = np.arange(200)
-    found = saved_losses(full, reduced, data["y"].to_numpy(), rows, None)
-    plain = mean_saved(found, res.design, rows, through=False)
-    more = mean_saved(found, res.design, rows, through=False, freedom=h)
+    found = compare_losses(full, reduced, data["y"].to_numpy(), rows, None)
+    plain = average_differences(found, res.design, rows, through=False)
+    more = average_differences(found, res.design, rows, through=False, freedom=h)
     assert_allclose(more.error, plain.error / np.sqrt(1 - h))
-    both = [mean_saved(found, res.design, rows, freedom=f).error for f in (0, h)]
+    both = [
+        average_differences(found, res.design, rows, freedom=f).error for f in (0, h)
+    ]
     assert both[0] < both[1] < both[0] / np.sqrt(1 - h)
 
 
 def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
     full, reduced = readers(res, data, 60)
     y = data["y"].to_numpy()
-    found = saved_losses(full, reduced, y, np.arange(200), None)
+    found = compare_losses(full, reduced, y, np.arange(200), None)
     p = (found.parts / 200).T
     absent = dense(res.design.counts(0, 60)) == 0
     order = np.random.default_rng(importance_losses.PAIRING_SEED).permutation(60)
@@ -676,13 +690,13 @@ def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
 def test_pvalues_are_those_of_quadratic_forms(df):
     """Sums of squares of normal variables have these, exactly."""
     for value in (0.2, df + 1.0, 3.0 * df + 5):
-        found = MeanSaved(
+        found = MeanLossDifference(
             (value - df) / np.sqrt(2 * df), 1.0, 1.0, 10**9, np.sqrt(8 / df)
         )
         assert_allclose(found.pvalue, stats.chi2.sf(value, df), rtol=1e-5)
-    plain = MeanSaved(1.3, 1.0, 1.0, 12)
+    plain = MeanLossDifference(1.3, 1.0, 1.0, 12)
     assert_allclose(plain.pvalue, stats.t.sf(1.3, 12))
-    close = MeanSaved(1.3, 1.0, 1.0, 12, 1.001 * importance_losses.LEAST_SKEW)
+    close = MeanLossDifference(1.3, 1.0, 1.0, 12, 1.001 * importance_losses.LEAST_SKEW)
     assert_allclose(close.pvalue, plain.pvalue, rtol=0.03)
 
 
@@ -698,28 +712,28 @@ def test_the_skewness_of_a_null_is_found():
         flipped = replace(full, tables=(1 - asked.design_matrix,))
         y = data["y"].to_numpy()
         mean = np.full((80, 1), y.mean())
-        found = saved_losses(full, flipped, y, np.arange(80), None, expected=mean)
-        skews.append(mean_saved(found, res.design, np.arange(80)).skew)
+        found = compare_losses(full, flipped, y, np.arange(80), None, expected=mean)
+        skews.append(average_differences(found, res.design, np.arange(80)).skew)
     assert 2.0 < np.mean(skews) <= np.sqrt(8)
 
 
 def test_pairs_of_many_rows_are_drawn(res, data, monkeypatch):
     full, reduced = readers(res, data)
     rows = np.arange(200)
-    found = saved_losses(full, reduced, data["y"].to_numpy(), rows, None)
+    found = compare_losses(full, reduced, data["y"].to_numpy(), rows, None)
     monkeypatch.setattr(importance_losses, "MOST_PAIRED", 150)
     drawn = np.random.default_rng(importance_losses.PAIRING_SEED).choice(
         200, 150, False
     )
     counts = dense(res.design.counts(0, 200))
     expected = literal_error(found.saved, found.parts, counts, drawn)
-    assert_allclose(mean_saved(found, res.design, rows).error, expected)
+    assert_allclose(average_differences(found, res.design, rows).error, expected)
 
 
 def test_a_learners_part_is_a_derivative(res, data):
     full, reduced = readers(res, data, 20)
     y, rows = data["y"].to_numpy(), np.arange(200)
-    found = saved_losses(full, reduced, y, rows, None)
+    found = compare_losses(full, reduced, y, rows, None)
     own, weights = (
         one[..., 0, 0] if one.ndim == 4 else one for one in full.outside(rows)
     )
@@ -740,18 +754,18 @@ def test_a_learners_part_is_a_derivative(res, data):
 
 def test_readers_predict_what_was_left_out(res):
     X, rows = res.recipe.task.kernel.X, np.arange(200)
-    values, weights = Reader(res.recipe.task, res.predictor.learners, (X,)).outside(
-        rows
-    )
+    values, weights = OutOfBagPredictor(
+        res.recipe.task, res.predictor.learners, (X,)
+    ).outside(rows)
     assert_array_equal(weights.sum(axis=0), res.recipe.oob.times)
     assert_allclose(values.sum(axis=0)[:, 0], res.recipe.oob.total)
     assert_array_equal(weights, res.design.counts(0, 200) == 0)
 
 
 def test_targets_of_classes():
-    assert_array_equal(targets(np.array([0.0, 2.0]), 3), [[1, 0, 0], [0, 0, 1]])
-    assert_array_equal(targets(np.array([0.0, 1.0]), 2), [[0], [1]])
-    assert_array_equal(targets(np.array([3.0]), None), [[3]])
+    assert_array_equal(target_values(np.array([0.0, 2.0]), 3), [[1, 0, 0], [0, 0, 1]])
+    assert_array_equal(target_values(np.array([0.0, 1.0]), 2), [[0], [1]])
+    assert_array_equal(target_values(np.array([3.0]), None), [[3]])
 
 
 def test_adjusted_pvalues_agree_with_statsmodels(rng):

@@ -11,10 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import vstatkit as vs
-from vstatkit.ensemble.auto_design import (
+from vstatkit.ensemble.sampling_plan import (
     MOST_ERROR,
-    Wish,
-    choose,
+    choose_design,
     jackknife_error,
     jackknife_learners,
 )
@@ -461,9 +460,8 @@ def test_the_predicted_error_is_that_of_the_jackknife():
     assert_allclose(jackknife_error(1000, needed, ratio), 0.2, rtol=1e-12)
 
 
-def wish(**changes):
-    asked = {"design": "auto", "variance": "auto", "k": 100, "size": "auto"}
-    return Wish(**{**asked, "max_B": 10_000, **changes})
+def choose(n, kind, options, **changes):
+    return choose_design(n, kind, options=options, **{"k": 100, **changes})
 
 
 def test_shards_are_chosen_where_a_jackknife_is_hopeless():
@@ -471,31 +469,31 @@ def test_shards_are_chosen_where_a_jackknife_is_hopeless():
     assert jackknife_error(few, 10_000, 10) < MOST_ERROR
     assert jackknife_error(many, 10_000, 10) > MOST_ERROR
     trees, options = KernelKind.TREES, {}
-    assert choose(wish(), few, trees, options) == ("iid", {})
-    assert choose(wish(), many, trees, options) == ("shards", {"n_shards": 40})
-    assert choose(wish(k=4000), many, trees, options) == ("shards", {"n_shards": 31})
-    assert choose(wish(k=0.04), many, trees, options) == ("shards", {"n_shards": 25})
-    assert choose(wish(k=6300), many, trees, options) == ("shards", {"n_shards": 20})
-    assert choose(wish(), 2 * 10**6, KernelKind.UNKNOWN, {})[0] == "shards"
-    assert choose(wish(), 10**6, KernelKind.UNKNOWN, {})[0] == "iid"
-    assert choose(wish(), 10**7, KernelKind.SMOOTH, {})[0] == "iid"
-    assert choose(wish(size=20_000), many, trees, options) == ("iid", {})
-    assert choose(wish(size=50), many, trees, options)[0] == "shards"
-    assert choose(wish(size="complete"), many, trees, options) == ("iid", {})
+    assert choose(few, trees, options) == ("iid", {})
+    assert choose(many, trees, options) == ("shards", {"n_shards": 40})
+    assert choose(many, trees, options, k=4000) == ("shards", {"n_shards": 31})
+    assert choose(many, trees, options, k=0.04) == ("shards", {"n_shards": 25})
+    assert choose(many, trees, options, k=6300) == ("shards", {"n_shards": 20})
+    assert choose(2 * 10**6, KernelKind.UNKNOWN, {})[0] == "shards"
+    assert choose(10**6, KernelKind.UNKNOWN, {})[0] == "iid"
+    assert choose(10**7, KernelKind.SMOOTH, {})[0] == "iid"
+    assert choose(many, trees, options, size=20_000) == ("iid", {})
+    assert choose(many, trees, options, size=50)[0] == "shards"
+    assert choose(many, trees, options, size="complete") == ("iid", {})
 
 
 def test_few_learners_of_few_units_are_nobodys_reason_for_shards():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert choose(wish(max_B=50), 80, KernelKind.TREES, {}) == ("iid", {})
-        assert choose(wish(size=50), 80, KernelKind.TREES, {}) == ("iid", {})
-    assert choose(wish(max_B=40_000), 126_000, KernelKind.TREES, {})[0] == "iid"
+        assert choose(80, KernelKind.TREES, {}, max_B=50) == ("iid", {})
+        assert choose(80, KernelKind.TREES, {}, size=50) == ("iid", {})
+    assert choose(126_000, KernelKind.TREES, {}, max_B=40_000)[0] == "iid"
 
 
 def test_shards_are_chosen_by_name_and_by_option():
     trees = KernelKind.TREES
-    assert choose(wish(variance="shards"), 500, trees, {}) == ("shards", {})
-    assert choose(wish(), 500, trees, {"n_shards": 9}) == ("shards", {"n_shards": 9})
+    assert choose(500, trees, {}, variance="shards") == ("shards", {})
+    assert choose(500, trees, {"n_shards": 9}) == ("shards", {"n_shards": 9})
 
 
 @pytest.mark.parametrize(
@@ -508,7 +506,7 @@ def test_shards_are_chosen_by_name_and_by_option():
 )
 def test_a_jackknife_of_many_units_is_warned_of_with_what_it_needs(changes):
     with pytest.warns(vs.MonteCarloWarning, match="about 26,000 learners"):
-        name, _ = choose(wish(**changes), 126_000, KernelKind.TREES, {})
+        name, _ = choose(126_000, KernelKind.TREES, {}, **changes)
     assert name == "iid"
 
 
@@ -517,16 +515,18 @@ def test_shards_never_make_k_smaller(k):
     """One more row does not change what is estimated: both ways out are named."""
     match = r"about 26,000 learners.*smaller `k` \(up to n / 20 = 6,300\), or des"
     with pytest.warns(vs.MonteCarloWarning, match=match):
-        name, options = choose(wish(k=k), 126_000, KernelKind.TREES, {})
+        name, options = choose(126_000, KernelKind.TREES, {}, k=k)
     assert (name, options) == ("iid", {})
-    assert choose(wish(k=k), 124_000, KernelKind.TREES, {}) == ("iid", {})
+    assert choose(124_000, KernelKind.TREES, {}, k=k) == ("iid", {})
 
 
 def test_the_default_size_stays_where_standard_errors_are_not_feasible(monkeypatch):
     data = vs.datasets.mars(3000, rng=1)
     few = vs.fit("y ~ x1", data, rng=1, B=40)
-    monkeypatch.setattr("vstatkit.ensemble.auto_design.MOST_ERROR", 0.001)
-    with pytest.warns(vs.MonteCarloWarning, match="There are two ways out") as seen:
+    monkeypatch.setattr("vstatkit.ensemble.sampling_plan.MOST_ERROR", 0.001)
+    with pytest.warns(
+        vs.MonteCarloWarning, match="their standard errors are mostly"
+    ) as seen:
         found = vs.fit("y ~ x1", data, rng=1)
     assert len(seen) == 1
     assert seen[0].filename == __file__
@@ -542,7 +542,7 @@ def test_the_default_size_stays_where_standard_errors_are_not_feasible(monkeypat
 def test_designs_without_a_jackknife_are_not_warned_of(changes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        name, _ = choose(wish(**changes), 10**7, KernelKind.TREES, {})
+        name, _ = choose(10**7, KernelKind.TREES, {}, **changes)
     assert name == changes["design"]
 
 

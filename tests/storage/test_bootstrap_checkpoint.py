@@ -33,7 +33,7 @@ def every_repetition_is_written(monkeypatch):
 def made(monkeypatch):
     """Numbers of the repetitions that are made."""
     numbers = []
-    original = refit._repeated
+    original = refit._repeat
 
     def watched(repeating, number):
         numbers.append(number)
@@ -54,7 +54,7 @@ def files(directory):
 def test_a_bootstrap_goes_on_to_the_same_numbers(data, tmp_path, monkeypatch, made):
     res = forest(data)
     whole = res.bootstrap(12).estimates
-    watched = refit._repeated
+    watched = refit._repeat
 
     def stopped(repeating, number):
         if number == 7:

@@ -12,7 +12,7 @@ import pandas as pd
 
 import vstatkit as vs
 from vstatkit import fitting
-from vstatkit.ensemble.memory import plan_of
+from vstatkit.ensemble.memory import plan_memory
 
 
 def peak():
@@ -39,14 +39,14 @@ def main(case):
     at = pd.DataFrame(points, columns=names)
     vs.fit("y ~ .", data.head(200), at=at.head(2), k=20, B=10, rng=1)
     seen = {}
-    original = fitting.room_for
+    original = fitting.check_fit_memory
 
-    def watched(task, size, growing, max_B):
-        needs = plan_of(task, growing.n_jobs, growing.mix or ()).needs(size)
+    def watched(task, size, options):
+        needs = plan_memory(task, options.n_jobs, options.stack or ()).needs(size)
         seen.update(needs=sum(needs.values()) + task.kernel.X.nbytes)
-        return original(task, size, growing, max_B)
+        return original(task, size, options)
 
-    fitting.room_for = watched
+    fitting.check_fit_memory = watched
     gc.collect()
     before = peak()
     vs.fit("y ~ .", data, at=at, rng=1, variance="ij", **case)

@@ -271,7 +271,7 @@ def test_several_outputs_in_pieces(in_pieces, monkeypatch):
 )
 def test_pieces_are_of_even_size(rows, most):
     size = prediction.even_size(rows, most)
-    pieces = list(prediction.divided(rows, size))
+    pieces = list(prediction.split_rows(rows, size))
     assert [stop for _, stop in pieces[:-1]] == [start for start, _ in pieces[1:]]
     assert pieces[0][0] == 0
     assert pieces[-1][1] == rows

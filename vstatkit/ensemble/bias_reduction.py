@@ -12,7 +12,7 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.retention import learner_bytes
-from vstatkit.ensemble.stacking import allocated, mixing_weights
+from vstatkit.ensemble.stacking import allocate_learners, stacking_weights
 from vstatkit.inference.estimates import Estimates, estimate, weighted_mean
 from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, kind_of
 from vstatkit.kernels.staged_tree import (
@@ -38,13 +38,13 @@ STAGES = {
     "trend": Stages(trend=True),
     "plain": Stages(),
 }
-"""What learners are made of, those with the least bias first."""
+"""Stages of learners, those with the least bias first."""
 
 SMALL_LEAVES = (1, 5)
-"""Rows in the smallest leaves that are tried."""
+"""Smallest leaf sizes that are tried."""
 
 MOST_LEAVES = 5
-"""Leaves that a tree of the largest ones that are tried can have."""
+"""Leaves of a tree with the largest leaf size that is tried."""
 
 
 class Candidate(NamedTuple):
@@ -69,15 +69,15 @@ class Candidate(NamedTuple):
 
     def kernel(self, kernel: TreeKernel) -> TreeKernel:
         """Grow such learners with the other options of a kernel of trees."""
-        chosen = {
+        choose_if_truth = {
             "min_samples_leaf": self.min_samples_leaf,
             "max_features": self.max_features,
         }
-        options = {**kernel.options, **chosen}
+        options = {**kernel.options, **choose_if_truth}
         return restaged(replace(kernel, options=options), STAGES[self.name])
 
     def text(self, n_features: int) -> str:
-        """Say in words what the learner is."""
+        """Describe the learner."""
         stages = STAGES[self.name]
         if not self.splits:
             return "a linear trend" if stages.trend else "a mean"
@@ -89,7 +89,7 @@ class Candidate(NamedTuple):
         return f"{text} and {tried} {n_features} columns tried at a split"
 
 
-def candidates(
+def list_candidates(
     kernel: TreeKernel, n_rows: int, given: Collection[str] = ()
 ) -> list[Candidate]:
     """List learners to choose from, those with the least bias first.
@@ -115,10 +115,10 @@ def candidates(
     >>> from vstatkit.kernels.tree import tree_kernel
     >>> how = {"n_classes": None, "weights": None, "options": {}}
     >>> kernel = tree_kernel("forest", X, y, **how)
-    >>> listed = candidates(kernel, 100)
+    >>> listed = list_candidates(kernel, 100)
     >>> len(listed), listed[0]
     (34, Candidate(name='both', min_samples_leaf=1, max_features=1, splits=True))
-    >>> [one.min_samples_leaf for one in listed[::8]]
+    >>> [candidate.min_samples_leaf for candidate in listed[::8]]
     [1, 5, 10, 20, 6]
     """
     n_tried, p = int(kernel.options["max_features"]), kernel.n_features
@@ -129,7 +129,7 @@ def candidates(
         middle, large = round(float(np.sqrt(n_rows))), n_rows // MOST_LEAVES
         least = max(SMALL_LEAVES)
         leaves = sorted({*SMALL_LEAVES, max(least, middle), max(least, large)})
-    names = [name for name, stages in STAGES.items() if may_have(kernel, stages)]
+    names = [name for name, stages in STAGES.items() if allows_stages(kernel, stages)]
     listed = [
         Candidate(name, leaf, tried)
         for leaf in leaves
@@ -140,7 +140,7 @@ def candidates(
     return listed + [Candidate(name, len(kernel.y), n_tried, False) for name in whole]
 
 
-def may_have(kernel: TreeKernel, stages: Stages) -> bool:
+def allows_stages(kernel: TreeKernel, stages: Stages) -> bool:
     """Whether learners of a kernel of trees may have these stages; see `with_stages`.
 
     Stages are fitted to what others leave, by least squares; a trend needs numbers.
@@ -150,7 +150,7 @@ def may_have(kernel: TreeKernel, stages: Stages) -> bool:
     return (squared or not any(stages)) and (numbers or not stages.trend)
 
 
-def larger(design: SubsampleDesign) -> SubsampleDesign:
+def with_larger_k(design: SubsampleDesign) -> SubsampleDesign:
     """Draw subsamples of size `ceil(n**0.9)` where they are independent.
 
     The bias of trees falls with the size of subsamples; their variance is smoothed away
@@ -161,42 +161,42 @@ def larger(design: SubsampleDesign) -> SubsampleDesign:
     return replace(design, k=int(np.ceil(design.n**0.9)))
 
 
-Mix = tuple[tuple[TreeKernel, float], ...]
-"""What grows the learners of a mix, and how many of them: shares that add up to one."""
+Stack = tuple[tuple[TreeKernel, float], ...]
+"""Kernels of a stacked ensemble, and their shares of the learners."""
 
 
 @dataclass(frozen=True)
 class Centre:
-    """What the estimates of an ensemble are, where they are not its own means.
+    """The stacked ensemble whose mean replaces that of the learners.
 
     Attributes
     ----------
-    mix : Mix
-        Grows the learners whose mean is the estimate.
+    stack : Stack
+        Kernels of the stacked ensemble.
     shift : ndarray of shape (m,)
-        What was added to the values of every learner.
+        Number added to the values of every learner.
     oob : OutOfBag or None
         Out-of-bag sums of the ensemble's own learners.
     """
 
-    mix: Mix
+    stack: Stack
     shift: Floats
     oob: OutOfBag | None
 
     __repr__ = short_repr
 
 
-class Centred(NamedTuple):
-    """An evaluation whose means are those of other learners.
+class CentredEvaluation(NamedTuple):
+    """An evaluation whose mean is that of a stacked ensemble.
 
     Attributes
     ----------
     evaluation : Evaluation
-        Values of the ensemble's own learners, moved; out-of-bag sums of the others.
+        Shifted values of the ensemble's own learners; out-of-bag sums of the stack.
     learners : list of StagedTree
-        The others, as many as were kept.
+        Learners of the stacked ensemble, as many as were kept.
     centre : Centre or None
-        How it was moved; None if it was not.
+        How values were shifted; None if they were not.
     """
 
     evaluation: Evaluation
@@ -204,40 +204,42 @@ class Centred(NamedTuple):
     centre: Centre | None
 
 
-def centred(
+def centre_values(
     task: Task,
-    mix: Mix | None,
+    stack: Stack | None,
     evaluation: Evaluation,
     n_query: int | None,
     *,
     n_jobs: int | None = None,
     progress: bool | None = None,
-) -> Centred:
-    r"""Move the values of learners so that their mean is that of other learners.
+) -> CentredEvaluation:
+    r"""Shift the values of learners so that their mean is that of a stacked ensemble.
 
     Parameters
     ----------
     task : Task
-        What was evaluated, with the design that was used.
-    mix : Mix or None
-        Grows the others, as many and on the same subsamples; None to move nothing.
+        The task that was evaluated, with its final design.
+    stack : Stack or None
+        Kernels of the stacked ensemble, which has as many learners on the same
+        subsamples; None to shift nothing.
     evaluation : Evaluation
         Values of the ensemble's own learners.
     n_query : int or None
-        Leading values that are no differences.
+        Leading values that are not differences.
     n_jobs, progress
         See `evaluate`.
 
     Notes
     -----
-    With :math:`h_b` the learners and :math:`g_b` the others, values become
-    :math:`h_b - \bar h + \bar g`. All that is estimated from how learners differ stays
-    as it was. The first of the others are of the first kind, the next of the second.
+    With learners :math:`h_b` and stacked learners :math:`g_b`, values become
+    :math:`h_b - \bar h + \bar g`. Differences between learners do not change, nor do
+    estimates that depend on these alone. The first stacked learners are of the first
+    kernel, the next of the second, and so on.
     """
-    if mix is None:
-        return Centred(evaluation, [], None)
+    if stack is None:
+        return CentredEvaluation(evaluation, [], None)
     B = len(evaluation.values)
-    counts = allocated(np.array([share for _, share in mix]), B)
+    counts = allocate_learners(np.array([share for _, share in stack]), B)
     ends = np.cumsum(counts)
     parts = [
         evaluate(
@@ -247,53 +249,53 @@ def centred(
             n_jobs=n_jobs,
             progress=progress,
         )
-        for (kernel, _), count, end in zip(mix, counts, ends, strict=True)
+        for (kernel, _), count, end in zip(stack, counts, ends, strict=True)
         if count
     ]
     other = functools.reduce(operator.add, parts).with_moves(n_query)
     mean, others = (weighted_mean(grown.values, None) for grown in (evaluation, other))
     shift = others - mean
     moved = replace(evaluation, values=evaluation.values + shift, oob=other.oob)
-    # Without all of the ensemble's own learners the others predict nothing.
+    # Predictions need all learners, of the ensemble and of the stack.
     complete = all(
         len(grown.learners) == len(grown.values) for grown in (evaluation, *parts)
     )
     budget = np.inf if task.keep_bytes is None else task.keep_bytes
     complete = complete and learner_bytes(other.learners) <= budget
-    learners = alike(other.learners, mix[0][0].n_features) if complete else []
-    return Centred(moved, learners, Centre(mix, shift, evaluation.oob))
+    learners = alike(other.learners, stack[0][0].n_features) if complete else []
+    return CentredEvaluation(moved, learners, Centre(stack, shift, evaluation.oob))
 
 
-def uncentred(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
-    """Undo `centred`, up to rounding: what the ensemble's own learners say."""
+def undo_centring(evaluation: Evaluation, centre: Centre | None) -> Evaluation:
+    """Undo `centre_values`, up to rounding."""
     if centre is None:
         return evaluation
     values = evaluation.values - centre.shift
     return replace(evaluation, values=values, oob=centre.oob)
 
 
-def centred_predictor(
-    predictor: Predictor, mix: Mix, learners: list[StagedTree]
+def centre_predictor(
+    predictor: Predictor, stack: Stack, learners: list[StagedTree]
 ) -> Predictor:
-    """Let a predictor be centred, too, by the learners of a mix."""
-    kernel = stored(restaged(mix[0][0], Stages(boost=True)))
+    """Centre the predictions of a predictor at those of a stacked ensemble."""
+    kernel = stored(restaged(stack[0][0], Stages(boost=True)))
     other = replace(predictor, kernel=kernel, learners=learners, coding=None)
     return replace(predictor, centre=replace(other, centre=None))
 
 
-def may_be_centred(design: SubsampleDesign) -> bool:
-    """Whether all learners count the same, as a mean of others on them must."""
+def allows_centring(design: SubsampleDesign) -> bool:
+    """Whether all learners have equal weight, as centring requires."""
     return not design.complete
 
 
 TARGETS = ("mean", "truth")
-"""What intervals may aim at."""
+"""Estimands that intervals may cover."""
 
 PILOT_B = (25, 100)
 """Fewest and most learners of each of the two pilot ensembles of a candidate."""
 
 PILOT_UNITS = 500
-"""Units up to which there are most: the more there are, the better errors are known."""
+"""Units up to which pilot ensembles have the most learners."""
 
 CLEARLY = 2.0
 """Standard errors of a difference from which an error is clearly larger."""
@@ -304,7 +306,7 @@ one. Where single rows make up most of the difference, its standard error is as 
 as the difference itself, and would admit any learner."""
 
 NAMED = 2
-"""Learners of a mix that are named, those with the largest shares."""
+"""Learners of a stacked ensemble that are described, by decreasing share."""
 
 SMOOTHER_B = 500
 """Trees that smooth out-of-bag residuals."""
@@ -315,43 +317,43 @@ SMOOTHER_LEAF = 5
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen to aim at E[y|x].
+    """The learners chosen for `target="truth"`.
 
     Attributes
     ----------
     candidate : Candidate
-        The learner that standard errors come from.
+        The learner whose ensemble gives standard errors.
     kernel : TreeKernel
-        Grows such learners.
-    mix : dict of Candidate to float
-        The learners that estimates come from, with their shares.
-    parts : Mix or None
-        Grows them; None where it is the learner of the standard errors alone.
+        Its kernel.
+    shares : dict of Candidate to float
+        Learners of the stacked ensemble that gives estimates, with their shares.
+    stack : Stack or None
+        Their kernels; None if they are the learner of the standard errors alone.
     errors : dict of Candidate to float
-        Out-of-bag root mean square error of every candidate, had it infinitely many
+        Out-of-bag root mean square error of every candidate, for infinitely many
         learners.
-    mixed : float
-        That of the mix.
+    stack_error : float
+        Root mean square error of the stacked ensemble.
     """
 
     candidate: Candidate
     kernel: TreeKernel
-    mix: dict[Candidate, float]
-    parts: Mix | None
+    shares: dict[Candidate, float]
+    stack: Stack | None
     errors: dict[Candidate, float]
-    mixed: float
+    stack_error: float
 
     @property
     def learner(self) -> str:
-        """What standard errors come from, in words."""
+        """Description of the learner of the standard errors."""
         return self.candidate.text(self.kernel.n_features)
 
     @property
-    def mixture(self) -> str | None:
-        """What estimates come from, in words; None where it is the learner alone."""
-        if self.parts is None:
+    def stack_text(self) -> str | None:
+        """Description of the stacked ensemble; None if it is the learner alone."""
+        if self.stack is None:
             return None
-        ordered = sorted(self.mix.items(), key=lambda item: -item[1])
+        ordered = sorted(self.shares.items(), key=lambda item: -item[1])
         shares = [round(100 * share) for _, share in ordered[:NAMED]]
         named = [
             "those of the standard errors"
@@ -367,9 +369,9 @@ class Choice:
 
     @property
     def least_errors(self) -> dict[str, float]:
-        """Errors of what was chosen, and the least of each kind of stages."""
+        """Errors of the choice, and the smallest error of each kind of stages."""
         least = {
-            "estimates": self.mixed,
+            "estimates": self.stack_error,
             "standard errors": self.errors[self.candidate],
         }
         for candidate, error in self.errors.items():
@@ -377,36 +379,36 @@ class Choice:
         return least
 
 
-def checked_trees(kernel: AnyKernel) -> TreeKernel:
-    """Refuse kernels for which there is nothing to choose from."""
+def check_tree_kernel(kernel: AnyKernel) -> TreeKernel:
+    """Check that a kernel grows regression trees, whose bias can be estimated."""
     if not isinstance(kernel, TreeKernel):
         raise TypeError(
-            "the bias of kernel='forest' and kernel='tree' can be estimated, and "
-            f"reduced by target='truth'; this kernel is {type(kernel).__name__}."
+            "target='truth' and bias_left require kernel='forest' or 'tree'; got "
+            f"{type(kernel).__name__}."
         )
     if kernel.n_classes is not None:
         raise ValueError(
-            "the bias can be estimated, and reduced by target='truth', for a numeric "
-            f"response; this one has {kernel.n_classes} classes."
+            "target='truth' and bias_left require a numeric response; this one has "
+            f"{kernel.n_classes} classes."
         )
     return kernel
 
 
-def chosen(
+def choose_if_truth(
     target: str, kernel: AnyKernel, options: Mapping[str, Any], *drawn: Any, **work: Any
 ) -> Choice | None:
-    """Choose a learner if intervals are to aim at E[y|x]; see `choose_learner`.
+    """Choose a learner if the target is E[y|x]; see `choose_learner`.
 
     Parameters
     ----------
     target : str
-        What they are to aim at, one of `TARGETS`.
+        One of `TARGETS`.
     kernel : kernel
-        Of the fit; of trees, if there is to be a choice.
+        Kernel of the fit; it must grow trees if the target is E[y|x].
     options : mapping
-        Options of the kernel, as the user has set them.
+        Options of the kernel that the user has set.
     *drawn, **work
-        Design and members, workers and progress; see `choose_learner`.
+        Design and `unit_of_row`; `n_jobs` and `progress`.
     """
     if target not in TARGETS:
         names = " or ".join(map(repr, TARGETS))
@@ -419,11 +421,11 @@ def chosen(
             f"target='truth' chooses `trend` and `boost` itself; leave `{fixed[0]}` "
             "out, or use target='mean'."
         )
-    trees = checked_trees(kernel)
+    trees = check_tree_kernel(kernel)
     if trees.options["loss"] == LOSSES["absolute_error"]:
         raise ValueError(
-            "target='truth' aims at E[y|x], and criterion='absolute_error' at medians. "
-            "Leave `criterion` out, or use target='mean'."
+            "target='truth' estimates E[y|x], but criterion='absolute_error' estimates "
+            "medians. Leave `criterion` out, or use target='mean'."
         )
     return choose_learner(trees, set(options), *drawn, **work)
 
@@ -432,12 +434,12 @@ def choose_learner(
     kernel: TreeKernel,
     given: Collection[str],
     design: SubsampleDesign,
-    members: Ints | None,
+    unit_of_row: Ints | None,
     *,
     n_jobs: int | None,
     progress: bool | None = False,
 ) -> Choice:
-    """Choose what learners are made of by the out-of-bag error of pilot ensembles.
+    """Choose the learners by the out-of-bag error of pilot ensembles.
 
     Parameters
     ----------
@@ -447,7 +449,7 @@ def choose_learner(
         Names of options that the user has set; these are not chosen.
     design : SubsampleDesign
         Subsamples of the pilots are independent, of its size, from its seed.
-    members : ndarray of shape (n_rows,) or None
+    unit_of_row : ndarray of shape (n_rows,) or None
         Unit of every row where units are clusters.
     n_jobs : int or None
         Workers.
@@ -456,37 +458,39 @@ def choose_learner(
 
     Notes
     -----
-    Every candidate has two ensembles, whose out-of-bag residuals `r` and `s` are
-    multiplied: the mean of `r * s` has no Monte Carlo bias, since the ensembles'
-    own noise is independent. Estimates come from a mix of candidates, `mixing_weights`,
-    whose error is small. Standard errors come from the candidate with the least bias
-    of those whose error is not larger than the smallest by more than two standard
-    errors of the difference, nor by more than a quarter (as root mean squares): it
-    undersmooths where there is something to be biased about, and its spread leaves
-    room for what bias the mix may have.
+    Every candidate has two pilot ensembles, whose out-of-bag residuals `r` and `s` are
+    multiplied: the mean of `r * s` has no Monte Carlo bias, because the noise of the
+    two ensembles is independent. Estimates come from a stack of candidates with a small
+    error, see `stacking_weights`. Standard errors come from the least biased candidate
+    whose error exceeds the smallest one by at most two standard errors of the
+    difference, and by at most a quarter (as root mean squares). It undersmooths if
+    there is a bias to avoid, and its larger variance allows for a small remaining bias
+    of the stack.
     """
     n_rows = round(design.k * len(kernel.y) / design.n)
-    listed = candidates(kernel, n_rows, given)
+    listed = list_candidates(kernel, n_rows, given)
     bar = progress_bar(progress, iterable=listed, unit=" candidates")
     losses = {
-        candidate: _losses(candidate.kernel(kernel), design, members, n_jobs)
+        candidate: _losses(candidate.kernel(kernel), design, unit_of_row, n_jobs)
         for candidate in bar
     }
     best = min(losses.values(), key=lambda loss: loss.mean)
-    taken = next(
+    least_biased = next(
         candidate for candidate, loss in losses.items() if loss.as_good_as(best)
     )
-    mix, error = {taken: 1.0}, losses[taken].mean
-    if may_be_centred(design):
-        mix, error = _mixed(losses)
+    shares, error = {least_biased: 1.0}, losses[least_biased].mean
+    if allows_centring(design):
+        shares, error = _stack_candidates(losses)
     errors = {candidate: _root(kernel, loss.mean) for candidate, loss in losses.items()}
-    parts = tuple((candidate.kernel(kernel), share) for candidate, share in mix.items())
-    alone = list(mix) == [taken]
+    stack = tuple(
+        (candidate.kernel(kernel), share) for candidate, share in shares.items()
+    )
+    alone = list(shares) == [least_biased]
     return Choice(
-        taken,
-        taken.kernel(kernel),
-        mix,
-        None if alone else parts,
+        least_biased,
+        least_biased.kernel(kernel),
+        shares,
+        None if alone else stack,
         errors,
         _root(kernel, error),
     )
@@ -524,12 +528,14 @@ class _Losses:
         return bool(excess.mean() <= CLEARLY * error)
 
 
-def _mixed(losses: dict[Candidate, _Losses]) -> tuple[dict[Candidate, float], float]:
-    """Mix candidates, and say what the mean squared error of the mix is."""
+def _stack_candidates(
+    losses: dict[Candidate, _Losses],
+) -> tuple[dict[Candidate, float], float]:
+    """Stack candidates, and estimate the mean squared error of the stack."""
     first = np.stack([loss.first for loss in losses.values()])
     second = np.stack([loss.second for loss in losses.values()])
     units = next(iter(losses.values())).units
-    weights = mixing_weights(first, second, np.unique(units).size)
+    weights = stacking_weights(first, second, np.unique(units).size)
     shares = zip(losses, weights.tolist(), strict=True)
     error = float(np.mean((weights @ first) * (weights @ second)))
     return {candidate: share for candidate, share in shares if share > 0}, error
@@ -550,13 +556,13 @@ def pilot_size(n: int) -> int:
 def _losses(
     kernel: TreeKernel,
     design: SubsampleDesign,
-    members: Ints | None,
+    unit_of_row: Ints | None,
     n_jobs: int | None,
 ) -> "_Losses":
     """Out-of-bag residuals of standardised rows, in two pilot ensembles."""
     pilot = IidDesign(design.n, design.k, design.replace, design.seed)
     nowhere, B = np.empty((0, kernel.n_features)), pilot_size(design.n)
-    task = Task(kernel, pilot, nowhere, members, keep=False)
+    task = Task(kernel, pilot, nowhere, unit_of_row, keep=False)
     r, s = (
         evaluate(task, start, start + B, n_jobs=n_jobs, progress=False).oob
         for start in (0, B)
@@ -571,7 +577,7 @@ def _losses(
             "there are none. Use a smaller `k`."
         )
     rows = np.arange(len(kernel.y)) if r.rows is None else r.rows
-    units = rows if members is None else members[rows]
+    units = rows if unit_of_row is None else unit_of_row[rows]
     if kernel.weights is None:
         return _Losses(first[known], second[known], units[known])
     weights = kernel.weights[rows]
@@ -587,7 +593,7 @@ def _residuals(kernel: TreeKernel, oob: OutOfBag) -> Floats:
     return np.asarray(oob.of(kernel.y) - predicted)
 
 
-def bias_left(
+def smooth_bias(
     task: Task, oob: OutOfBag, at: Floats, n_jobs: int | None = None
 ) -> Estimates:
     """Estimate an ensemble's bias at points from its out-of-bag residuals.
@@ -605,18 +611,18 @@ def bias_left(
 
     Notes
     -----
-    The bias is smoothed out-of-bag predictions less responses: a forest of
-    `SMOOTHER_B` trees with `SMOOTHER_LEAF` rows in a leaf, on subsamples as large as
-    the ensemble's, whose own standard errors say how much of it is noise. A forest
-    flattens what it smooths, so that the estimate is rather too small than too large.
+    The bias is estimated by smoothing out-of-bag predictions minus responses with a
+    forest of `SMOOTHER_B` trees with `SMOOTHER_LEAF` rows in a leaf, on subsamples as
+    large as the ensemble's, which also gives a standard error. A forest shrinks the
+    function that it smooths, so the estimate tends to be too small.
     """
-    kernel, design = checked_trees(task.kernel), task.design
+    kernel, design = check_tree_kernel(task.kernel), task.design
     bias = -kernel.scale * _residuals(kernel, oob)
     known = np.isfinite(bias)
     rows = np.flatnonzero(known) if oob.rows is None else oob.rows[known]
-    members, n = None, rows.size
-    if task.rows is not None:
-        units, members = np.unique(task.rows[rows], return_inverse=True)
+    unit_of_row, n = None, rows.size
+    if task.unit_of_row is not None:
+        units, unit_of_row = np.unique(task.unit_of_row[rows], return_inverse=True)
         n = units.size
     options = {"min_samples_leaf": SMOOTHER_LEAF}
     smoother = tree_kernel(
@@ -631,7 +637,7 @@ def bias_left(
     seed = int(learner_keys(design.seed, 0, 1, Purpose.OUT_OF_BAG)[0])
     drawn = IidDesign(n, min(design.k, n), design.replace, seed)
     values = evaluate(
-        Task(smoother, drawn, at, members, keep=False, oob=False),
+        Task(smoother, drawn, at, unit_of_row, keep=False, oob=False),
         0,
         SMOOTHER_B,
         n_jobs=n_jobs,

@@ -22,22 +22,22 @@ TREES = 100
 """Trees that predict a predictor from the others."""
 
 SHARE = 0.632
-"""Share of the rows that each of them sees, without replacement."""
+"""Share of the rows in the subsample of each of them, without replacement."""
 
 LEAF = 5
-"""Rows in a leaf at least."""
+"""Least number of rows in a leaf."""
 
 FEW_VALUES = 10
-"""Most values of a number that is copied as if it were a category."""
+"""Most distinct values of a number that is treated as a category."""
 
 MOST_TERMS = 500
-"""Most columns of a regression in which terms are shrunk."""
+"""Most columns of the ridge regression with products."""
 
 PENALTIES = np.logspace(-8, 1, 28)
-"""Penalties of it that are tried, in units of its largest squared singular value."""
+"""Its penalties, in units of its largest squared singular value."""
 
 MOST_FREEDOM = 0.5
-"""Most degrees of freedom of such a regression, to the number of rows."""
+"""Most degrees of freedom of such a regression, divided by the number of rows."""
 
 LENGTHS = (0.3, 0.6, 1.2)
 """Lengths of the kernels of smoothers, in units of the spread of a predictor."""
@@ -49,10 +49,10 @@ MARKS = 200
 """Rows at which the kernels of smoothers are centred, drawn from more."""
 
 MARKING_SEED = 21
-"""Draws them."""
+"""Seed that draws these rows."""
 
 MOST_HELD = 10_000
-"""Most rows of which smoothers are held in memory; of more they are made again."""
+"""Most rows for which smoothers are held in memory rather than recomputed."""
 
 STEPS_BELOW = 2
 """Penalties by which smoothers are rougher than those that predict best."""
@@ -61,15 +61,15 @@ MOST_SMOOTHED = 12
 """Most levels whose shares are predicted by smoothers too, not by a forest alone."""
 
 LEAST_SPREAD = 0.1
-"""Least spread of a number around its prediction, to the mean."""
+"""Smallest conditional spread of a number, divided by the mean spread."""
 
 WEIGHTS = np.linspace(0.0, 1.0, 21)
-"""Weights of out-of-bag class shares that are tried, beside the overall shares."""
+"""Weights of out-of-bag class shares relative to the overall shares."""
 
 
 @dataclass(frozen=True)
-class Explained:
-    """A predictor, predicted from the others, and what is left of it.
+class ConditionalModel:
+    """A predictor, its prediction from the others, and the residual.
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ class Explained:
     levels : Index or None
         Levels of a category (or of a number with few values); None for numbers.
     residual : ndarray of shape (n,)
-        Value less `centre`, over `spread`; for levels a normal score of where the level
-        lies in its shares, standard normal if these are right.
+        `(value - centre) / spread`; for levels a normal score of their position in the
+        cumulative shares, standard normal if the shares are correct.
     spread : ndarray of shape (n,) or float
         Predicted mean of the absolute difference from `centre`; not used for levels.
     """
@@ -92,8 +92,8 @@ class Explained:
     residual: Floats
     spread: Floats | float = 1.0
 
-    def redrawn(self, residual: Floats) -> pd.Series:
-        """Put other residuals on the same predictions.
+    def copy_with(self, residual: Floats) -> pd.Series:
+        """Combine the predictions with other residuals.
 
         Numbers are moved to the nearest rank of the column's own values, so that the
         copy has the same values as the column, in another order.
@@ -105,39 +105,39 @@ class Explained:
             copy[order] = values
             return pd.Series(copy, self.column.index)
         place = stats.norm.cdf(residual)[:, None]
-        codes = (place > self.cumulated[:, :-1]).sum(axis=1)
-        made = self.levels.take(codes)
-        return pd.Series(made, self.column.index).astype(self.column.dtype)
+        codes = (place > self.cumulative_shares[:, :-1]).sum(axis=1)
+        labels = self.levels.take(codes)
+        return pd.Series(labels, self.column.index).astype(self.column.dtype)
 
     @cached_property
-    def cumulated(self) -> Floats:
-        """Cumulated shares of the levels."""
+    def cumulative_shares(self) -> Floats:
+        """Cumulative shares of the levels."""
         return np.asarray(self.centre.cumsum(axis=1))
 
 
 @dataclass(frozen=True)
-class Others:
-    """What a predictor, or the response, is predicted from.
+class OtherPredictors:
+    """The predictors from which another one, or the response, is predicted.
 
     Attributes
     ----------
     frame : DataFrame with n rows
-        The other predictors; without columns, nothing explains the predictor.
-    members : ndarray of shape (n,) or None
+        The other predictors; without columns, the prediction is the mean.
+    unit_of_row : ndarray of shape (n,) or None
         Cluster of every row.
     n_jobs : int or None
         Workers.
     """
 
     frame: pd.DataFrame
-    members: Ints | None = None
+    unit_of_row: Ints | None = None
     n_jobs: int | None = None
 
     @cached_property
     def table(self) -> Floats:
         """Numbers and indicators of levels, missing values at the median.
 
-        Of two levels one has an indicator, of more each: none is the reference.
+        Factors of two levels have one indicator, others one for every level.
         """
         columns = []
         for column in (self.frame[name] for name in self.frame.columns):
@@ -146,8 +146,8 @@ class Others:
                 continue
             levels = _levels_by_rows(column)
             codes = levels.get_indexer(pd.Index(column))
-            shown = range(1 if len(levels) == 2 else 0, len(levels))
-            columns += [(codes == code).astype(np.float64) for code in shown]
+            coded = range(1 if len(levels) == 2 else 0, len(levels))
+            columns += [(codes == code).astype(np.float64) for code in coded]
         if not columns:
             return np.empty((len(self.frame), 0))
         W = np.column_stack(columns)
@@ -157,17 +157,17 @@ class Others:
         """Give the smoothers of one degree, one for each length of the kernel."""
         if len(self.frame) > MOST_HELD:
             return (_smoother(self.table, length, degree) for length in LENGTHS)
-        return self._held[degree]
+        return self._smoothers[degree]
 
     @cached_property
-    def _held(self) -> "dict[int, list[Ridge]]":
+    def _smoothers(self) -> "dict[int, list[Ridge]]":
         return {
             degree: [_smoother(self.table, length, degree) for length in LENGTHS]
             for degree in DEGREES
         }
 
 
-class LeftOut(NamedTuple):
+class LeaveOneOut(NamedTuple):
     """Predictions of every value by a fit that has not seen it.
 
     Attributes
@@ -183,14 +183,18 @@ class LeftOut(NamedTuple):
     leverage: Floats
 
 
-def predict_left_out(x: Floats, others: Others, rng: np.random.Generator) -> LeftOut:
-    """Predict a number from other predictors; see the notes of `explain`."""
+def predict_leave_one_out(
+    x: Floats, others: OtherPredictors, rng: np.random.Generator
+) -> LeaveOneOut:
+    """Predict a number from other predictors; see `fit_conditional_model`."""
     guesses, leverage = _guesses(x, others, rng)
-    return LeftOut(_stacked(x, guesses), leverage)
+    return LeaveOneOut(_stack(x, guesses), leverage)
 
 
-def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Explained:
-    """Predict a predictor from the others, each row by trees that have not seen it.
+def fit_conditional_model(
+    column: pd.Series, others: OtherPredictors, rng: np.random.Generator
+) -> ConditionalModel:
+    """Predict a predictor from the others, each row by fits that have not seen it.
 
     Parameters
     ----------
@@ -230,19 +234,19 @@ def explain(column: pd.Series, others: Others, rng: np.random.Generator) -> Expl
     levels = _levels(column)
     if levels is None:
         x = column.to_numpy(dtype=np.float64)
-        centre = predict_left_out(x, others, rng).mean
+        centre = predict_leave_one_out(x, others, rng).mean
         away = np.abs(x - centre)
-        spread = predict_left_out(away, others, rng).mean
+        spread = predict_leave_one_out(away, others, rng).mean
         least = max(LEAST_SPREAD * away.mean(), np.finfo(float).tiny)
         spread = np.maximum(spread, least)
-        return Explained(column, centre, None, (x - centre) / spread, spread)
+        return ConditionalModel(column, centre, None, (x - centre) / spread, spread)
     codes = levels.get_indexer(pd.Index(column))
     shares = _shares(codes, len(levels), others, rng)
     top = shares.cumsum(axis=1)[np.arange(len(codes)), codes]
     share = shares[np.arange(len(codes)), codes]
     place = top - share * (1 - rng.random(len(codes)))
     score = stats.norm.ppf(np.clip(place, 1e-12, 1 - 1e-12))
-    return Explained(column, shares, levels, score)
+    return ConditionalModel(column, shares, levels, score)
 
 
 def _levels(column: pd.Series) -> pd.Index | None:
@@ -256,12 +260,12 @@ def _levels(column: pd.Series) -> pd.Index | None:
 
 
 def _levels_by_rows(column: pd.Series) -> pd.Index:
-    """List levels as they come in the rows: their own order has no effect."""
+    """List levels in the order of the rows, so that their own order has no effect."""
     levels: pd.Index = pd.Index(column[column.notna()].unique())
     return levels
 
 
-def _stacked(x: Floats, guesses: list[Floats]) -> Floats:
+def _stack(x: Floats, guesses: list[Floats]) -> Floats:
     """Regress a number on predictions of it; no coefficient is negative."""
     if not guesses:
         return np.full(len(x), x.mean())
@@ -272,35 +276,35 @@ def _stacked(x: Floats, guesses: list[Floats]) -> Floats:
 
 
 def _guesses(
-    x: Floats, others: Others, rng: np.random.Generator
+    x: Floats, others: OtherPredictors, rng: np.random.Generator
 ) -> tuple[list[Floats], Floats]:
     """Predict a number from the others in several ways; give leverages too."""
     if others.frame.shape[1] == 0:
         return [], np.full(len(x), 1 / len(x))
     seen = _out_of_bag(x, None, others, rng)[:, 0]
-    W, members = others.table, others.members
+    W, unit_of_row = others.table, others.unit_of_row
     curves = _curves(W)
-    fits = [_least_squares(x, columns, members) for columns in (W, curves)]
+    fits = [_least_squares(x, columns, unit_of_row) for columns in (W, curves)]
     p = W.shape[1]
     if curves.shape[1] + p * (p - 1) // 2 <= MOST_TERMS:  # else they fill the memory
-        ridge = Ridge.of(_scaled(np.column_stack([curves, _products(W)])))
-        fits.append(ridge.left_out(x, members)[0].mean)
-    smooth = [_smoothed(x, others, degree) for degree in DEGREES]
+        ridge = Ridge.of(_standardise(np.column_stack([curves, _products(W)])))
+        fits.append(ridge.left_out(x, unit_of_row)[0].mean)
+    smooth = [_smooth(x, others, degree) for degree in DEGREES]
     guesses = [*fits, *(fit.mean for fit in smooth)]
     guesses.append(np.where(np.isnan(seen), x.mean(), seen))
     return guesses, smooth[0].leverage
 
 
-def _smoothed(x: Floats, others: Others, degree: int) -> LeftOut:
+def _smooth(x: Floats, others: OtherPredictors, degree: int) -> LeaveOneOut:
     """Predict by the smoother of one degree whose length predicts best."""
     fits = (
-        smoother.left_out(x, others.members, STEPS_BELOW)
+        smoother.left_out(x, others.unit_of_row, STEPS_BELOW)
         for smoother in others.smoothers(degree)
     )
     return min(fits, key=lambda fit: fit[1])[0]
 
 
-def _scaled(W: Floats) -> Floats:
+def _standardise(W: Floats) -> Floats:
     """Centre columns, in units of their spread."""
     spread = W.std(axis=0)
     return np.asarray((W - W.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
@@ -309,26 +313,26 @@ def _scaled(W: Floats) -> Floats:
 def _products(W: Floats) -> Floats:
     """Multiply each two columns."""
     first, second = np.triu_indices(W.shape[1], 1)
-    scaled = _scaled(W)
+    scaled = _standardise(W)
     return np.asarray(scaled[:, first] * scaled[:, second])
 
 
 def _curves(W: Floats) -> Floats:
     """Add squares, and hinges at the quartiles, of columns with many values."""
     many = [j for j in range(W.shape[1]) if len(np.unique(W[:, j])) > FEW_VALUES]
-    scaled = _scaled(W[:, many])
+    scaled = _standardise(W[:, many])
     knots = np.quantile(scaled, [0.25, 0.5, 0.75], axis=0)
     hinges = [np.maximum(scaled - knot, 0.0) for knot in knots]
     return np.column_stack([W, scaled**2, *hinges])
 
 
-def _least_squares(x: Floats, W: Floats, members: Ints | None) -> Floats:
+def _least_squares(x: Floats, W: Floats, unit_of_row: Ints | None) -> Floats:
     """Predict every value by least squares on the other rows."""
     if W.shape[1] > len(x) // 5:  # too many to be fitted without noise
         return np.full(len(x), x.mean())
-    left, roots, _ = np.linalg.svd(_scaled(W), full_matrices=False)
+    left, roots, _ = np.linalg.svd(_standardise(W), full_matrices=False)
     left = left[:, roots > 1e-10 * max(roots[0], np.finfo(float).tiny)]
-    return x - _errors(x, left, np.ones(left.shape[1]), members)
+    return x - _errors(x, left, np.ones(left.shape[1]), unit_of_row)
 
 
 @dataclass(frozen=True)
@@ -355,29 +359,29 @@ class Ridge:
         return cls(left, squares[live])
 
     def left_out(
-        self, x: Floats, members: Ints | None, below: int = 0
-    ) -> tuple[LeftOut, float]:
+        self, x: Floats, unit_of_row: Ints | None, below: int = 0
+    ) -> tuple[LeaveOneOut, float]:
         """Predict every value by the other rows, or clusters.
 
         Parameters
         ----------
         x : ndarray of shape (n,)
             What is predicted.
-        members : ndarray of shape (n,) or None
+        unit_of_row : ndarray of shape (n,) or None
             Cluster of every row.
         below : int
             Steps by which the penalty is smaller than the one that predicts best.
 
         Returns
         -------
-        found : LeftOut
+        prediction : LeaveOneOut
             Predictions.
         loss : float
             Sum of squared errors at the penalty that predicts best, row by row.
         """
         if not len(self.squares):
             centre = np.full(len(x), x.mean())
-            left_out = LeftOut(centre, np.full(len(x), 1 / len(x)))
+            left_out = LeaveOneOut(centre, np.full(len(x), 1 / len(x)))
             return left_out, float(np.sum((x - centre) ** 2))
         along, weight = self.left.T @ (x - x.mean()), self.left**2
         table = self.squares / (self.squares + self.squares[-1] * PENALTIES[:, None])
@@ -387,34 +391,34 @@ class Ridge:
         losses = []
         for share in shares:
             error = x - x.mean() - self.left @ (share * along)
-            error = error / (1 - _bounded(weight @ share + 1 / len(x)))
+            error = error / (1 - _bound_leverage(weight @ share + 1 / len(x)))
             losses.append(float(error @ error))
         best = int(np.argmin(losses))
         share = shares[max(best - below, 0)]
-        leverage = _bounded(weight @ share + 1 / len(x))
-        predicted = x - _errors(x, self.left, share, members)
-        return LeftOut(predicted, leverage), losses[best]
+        leverage = _bound_leverage(weight @ share + 1 / len(x))
+        predicted = x - _errors(x, self.left, share, unit_of_row)
+        return LeaveOneOut(predicted, leverage), losses[best]
 
 
-def _bounded(leverage: Floats) -> Floats:
+def _bound_leverage(leverage: Floats) -> Floats:
     """Keep leverages below one."""
     return np.minimum(leverage, 1 - 1e-6)
 
 
-def _errors(x: Floats, left: Floats, share: Floats, members: Ints | None) -> Floats:
+def _errors(x: Floats, left: Floats, share: Floats, unit_of_row: Ints | None) -> Floats:
     """Errors of predictions by the other rows, or by the other clusters."""
     n = len(x)
     away = x - x.mean()
     residual = away - left @ (share * (left.T @ away))
-    if members is None:
+    if unit_of_row is None:
         leverage = (left**2) @ share + 1 / n
-        return np.asarray(residual / (1 - _bounded(leverage)))
+        return np.asarray(residual / (1 - _bound_leverage(leverage)))
     errors = np.empty(n)
-    order = np.argsort(members, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(members[order])) + 1):
+    order = np.argsort(unit_of_row, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(unit_of_row[order])) + 1):
         block = (left[rows] * share) @ left[rows].T + 1 / n
         roots, vectors = np.linalg.eigh(block)
-        turned = (vectors.T @ residual[rows]) / (1 - _bounded(roots))
+        turned = (vectors.T @ residual[rows]) / (1 - _bound_leverage(roots))
         errors[rows] = vectors @ turned
     return errors
 
@@ -442,7 +446,7 @@ def _smoother(W: Floats, length: float, degree: int) -> Ridge:
     ----------
     Duvenaud, Nickisch and Rasmussen (2011), Additive Gaussian processes, NeurIPS 24.
     """
-    S = _drawn_in(W)
+    S = _shrink_outliers(W)
     marks = np.arange(len(S))
     if len(S) > MARKS:
         rng = np.random.default_rng(MARKING_SEED)
@@ -461,8 +465,8 @@ def _smoother(W: Floats, length: float, degree: int) -> Ridge:
     return Ridge.of(table - table.mean(axis=0))
 
 
-def _drawn_in(W: Floats) -> Floats:
-    """Centre columns and scale them, far values less than near ones."""
+def _shrink_outliers(W: Floats) -> Floats:
+    """Centre and scale columns, and shrink outliers."""
     low, middle, high = np.quantile(W, [0.25, 0.5, 0.75], axis=0)
     spread = (high - low) / 1.349
     spread = np.where(spread > 0, spread, W.std(axis=0))
@@ -470,7 +474,7 @@ def _drawn_in(W: Floats) -> Floats:
 
 
 def _shares(
-    codes: Ints, n_levels: int, others: Others, rng: np.random.Generator
+    codes: Ints, n_levels: int, others: OtherPredictors, rng: np.random.Generator
 ) -> Floats:
     """Predict the shares of levels."""
     overall = np.bincount(codes, minlength=n_levels) / len(codes)
@@ -496,13 +500,13 @@ def _shares(
 
 
 def _smooth_shares(
-    codes: Ints, n_levels: int, others: Others, rng: np.random.Generator
+    codes: Ints, n_levels: int, others: OtherPredictors, rng: np.random.Generator
 ) -> Floats:
     """Predict the indicator of each level as a number, and make shares of them."""
     n = len(codes)
     free = range(1, n_levels) if n_levels == 2 else range(n_levels)
     guesses = [
-        predict_left_out((codes == code).astype(np.float64), others, rng).mean
+        predict_leave_one_out((codes == code).astype(np.float64), others, rng).mean
         for code in free
     ]
     if n_levels == 2:
@@ -512,11 +516,11 @@ def _smooth_shares(
 
 
 def _out_of_bag(
-    y: Floats, n_classes: int | None, others: Others, rng: np.random.Generator
+    y: Floats, n_classes: int | None, others: OtherPredictors, rng: np.random.Generator
 ) -> Floats:
     """Predict by trees that have not seen the row (nor its cluster)."""
-    W, levels = _coded(others.frame)
-    members = others.members
+    W, levels = _code_columns(others.frame)
+    unit_of_row = others.unit_of_row
     options: dict[str, Any] = {
         "max_features": -(-W.shape[1] // 2),
         "min_samples_leaf": LEAF,
@@ -530,17 +534,17 @@ def _out_of_bag(
         options=options,
         levels=levels,
     )
-    units = len(y) if members is None else int(members.max()) + 1
+    units = len(y) if unit_of_row is None else int(unit_of_row.max()) + 1
     k = int(np.clip(SHARE * units, 1, units - 1))
     design = IidDesign(units, k, replace=False, seed=int(rng.integers(2**63)))
     at = np.empty((0, W.shape[1]))
-    task = Task(kernel, design, at, members, keep=False, most_oob=None)
+    task = Task(kernel, design, at, unit_of_row, keep=False, most_oob=None)
     oob = evaluate(task, 0, TREES, n_jobs=others.n_jobs, progress=False).oob
     assert oob is not None
     return oob.mean
 
 
-def _coded(others: pd.DataFrame) -> tuple[Floats, tuple[int, ...] | None]:
+def _code_columns(others: pd.DataFrame) -> tuple[Floats, tuple[int, ...] | None]:
     """Code categories by numbers, whole factors where these are not too many."""
     columns, levels = [], []
     for name in others.columns:
@@ -559,7 +563,7 @@ def _coded(others: pd.DataFrame) -> tuple[Floats, tuple[int, ...] | None]:
 
 
 How = Literal["conditional", "permute"]
-"""What takes the place of a predictor."""
+"""How a predictor is replaced."""
 
 
 @dataclass(frozen=True)
@@ -572,7 +576,7 @@ class Copier:
         All predictors.
     seed : int
         Seed of the copies.
-    members : ndarray of shape (n,) or None
+    unit_of_row : ndarray of shape (n,) or None
         Cluster of every row.
     n_jobs : int or None
         Workers.
@@ -580,20 +584,20 @@ class Copier:
 
     frame: pd.DataFrame
     seed: int
-    members: Ints | None = None
+    unit_of_row: Ints | None = None
     n_jobs: int | None = None
 
-    def others(self, names: Sequence[str]) -> Others:
+    def others(self, names: Sequence[str]) -> OtherPredictors:
         """Take all predictors but some."""
         rest = [name for name in self.frame.columns if name not in names]
-        return Others(self.frame[rest], self.members, self.n_jobs)
+        return OtherPredictors(self.frame[rest], self.unit_of_row, self.n_jobs)
 
     def copies(
         self,
         names: Sequence[str],
         how: How,
         number: int,
-        others: Others | None = None,
+        others: OtherPredictors | None = None,
     ) -> Iterator[pd.DataFrame]:
         """Yield the data, time after time, with other values of some predictors.
 
@@ -602,12 +606,12 @@ class Copier:
         names : sequence of str
             Predictors that are replaced, together.
         how : {"conditional", "permute"}
-            "conditional": what the other predictors say of it, plus what they leave
-            unexplained, taken from another row. "permute": its value in another row.
+            "conditional": its prediction from the other predictors plus the residual of
+            another row. "permute": its value in another row.
         number : int
             How many copies.
         others : Others, optional
-            All other predictors, so that what was computed of them is used again.
+            All other predictors, so that their smoothers are reused.
 
         Notes
         -----
@@ -623,64 +627,70 @@ class Copier:
         rng = stream(self.seed, key, Purpose.COPY)
         if others is None or how != "conditional":
             others = self.others(names)
-        known = self._explained(names, how, live, others, rng)
+        known = self._fit_models(names, how, live, others, rng)
         for _ in range(number):
-            yield self.frame.assign(**known.drawn(self.frame, live, rng))
+            yield self.frame.assign(**known.draw(self.frame, live, rng))
 
-    def _explained(
+    def _fit_models(
         self,
         names: list[str],
         how: How,
         live: Bools,
-        others: Others,
+        others: OtherPredictors,
         rng: np.random.Generator,
-    ) -> "_Known":
+    ) -> "_ConditionalModels":
         frame = self.frame[live]
-        members = None if self.members is None else self.members[live]
+        unit_of_row = None if self.unit_of_row is None else self.unit_of_row[live]
         spread = None
-        if members is not None:
+        if unit_of_row is not None:
             # Clusters that lost all their rows to missing values are not counted.
-            members = np.unique(members, return_inverse=True)[1]
-            if _constant_within(frame[names], members):
-                frame, spread, members = _per_cluster(frame, members), members, None
+            unit_of_row = np.unique(unit_of_row, return_inverse=True)[1]
+            if _constant_within(frame[names], unit_of_row):
+                frame, spread, unit_of_row = (
+                    _per_cluster(frame, unit_of_row),
+                    unit_of_row,
+                    None,
+                )
         rest = list(others.frame.columns) if how == "conditional" else []
         if rest != list(others.frame.columns) or spread is not None or not live.all():
-            others = Others(frame[rest], members, self.n_jobs)
-        explained = {name: explain(frame[name], others, rng) for name in names}
-        return _Known(explained, members, spread)
+            others = OtherPredictors(frame[rest], unit_of_row, self.n_jobs)
+        explained = {
+            name: fit_conditional_model(frame[name], others, rng) for name in names
+        }
+        return _ConditionalModels(explained, unit_of_row, spread)
 
 
 @dataclass(frozen=True)
-class _Known:
-    """Predictors that are explained, and how their residuals change places.
+class _ConditionalModels:
+    """Models of several predictors, and how their residuals are permuted.
 
     Attributes
     ----------
-    found : dict
-        The predictors.
-    members : ndarray or None
+    models : dict
+        The models by predictor.
+    unit_of_row : ndarray or None
         Cluster of every row, if these matter.
     spread : ndarray or None
         Cluster of every row, if the predictors have one value for each.
     """
 
-    found: dict[str, Explained]
-    members: Ints | None
+    models: dict[str, ConditionalModel]
+    unit_of_row: Ints | None
     spread: Ints | None
 
-    def drawn(
+    def draw(
         self, frame: pd.DataFrame, live: Bools, rng: np.random.Generator
     ) -> dict[str, pd.Series]:
         """Draw copies of all of them."""
         table = np.column_stack(
-            [explained.residual for explained in self.found.values()]
+            [explained.residual for explained in self.models.values()]
         )
-        moved = shuffled(table, self.members, rng)
+        moved = shuffle_residuals(table, self.unit_of_row, rng)
         copies = {}
         for (name, explained), residual in zip(
-            self.found.items(), moved.T, strict=True
+            self.models.items(), moved.T, strict=True
         ):
-            copy = explained.redrawn(residual)
+            copy = explained.copy_with(residual)
             if self.spread is not None:
                 copy = copy.iloc[self.spread]
             column = frame[name].copy()
@@ -689,41 +699,41 @@ class _Known:
         return copies
 
 
-def shuffled(
-    residuals: Floats, members: Ints | None, rng: np.random.Generator
+def shuffle_residuals(
+    residuals: Floats, unit_of_row: Ints | None, rng: np.random.Generator
 ) -> Floats:
-    """Let the rows of residuals change places.
+    """Permute the rows of residuals.
 
     Parameters
     ----------
     residuals : ndarray of shape (n, q)
         One column for each predictor.
-    members : ndarray of shape (n,) or None
-        Cluster of every row: clusters' means and rows' deviations from them change
-        places separately.
+    unit_of_row : ndarray of shape (n,) or None
+        Cluster of every row: clusters' means and rows' deviations from them are
+        permuted separately.
     rng : Generator
         Draws the order.
     """
     n = len(residuals)
-    if members is None:
+    if unit_of_row is None:
         return np.asarray(residuals[rng.permutation(n)])
-    sizes = np.bincount(members)
-    sums = [np.bincount(members, column) for column in residuals.T]
+    sizes = np.bincount(unit_of_row)
+    sums = [np.bincount(unit_of_row, column) for column in residuals.T]
     means = np.column_stack(sums) / sizes[:, None]
-    away = residuals - means[members]
+    away = residuals - means[unit_of_row]
     other = rng.permutation(len(sizes))
-    return np.asarray(means[other][members] + away[rng.permutation(n)])
+    return np.asarray(means[other][unit_of_row] + away[rng.permutation(n)])
 
 
-def _constant_within(columns: pd.DataFrame, members: Ints) -> bool:
+def _constant_within(columns: pd.DataFrame, unit_of_row: Ints) -> bool:
     """Whether columns have one value in each cluster."""
-    values = columns.groupby(members, observed=True).nunique()
+    values = columns.groupby(unit_of_row, observed=True).nunique()
     return int(values.to_numpy().max()) <= 1
 
 
-def _per_cluster(frame: pd.DataFrame, members: Ints) -> pd.DataFrame:
+def _per_cluster(frame: pd.DataFrame, unit_of_row: Ints) -> pd.DataFrame:
     """Make one row of each cluster: means of numbers, first levels of categories."""
-    grouped = frame.groupby(members)
+    grouped = frame.groupby(unit_of_row)
     first = grouped.first()
     means = {
         name: grouped[name].mean()
@@ -734,7 +744,7 @@ def _per_cluster(frame: pd.DataFrame, members: Ints) -> pd.DataFrame:
 
 
 def check_how(how: str) -> None:
-    """Refuse other ways to replace a predictor."""
+    """Check how a predictor is replaced."""
     if how not in get_args(How):
         names = ", ".join(map(repr, get_args(How)))
         raise ValueError(f"`how` must be one of {names}; got {how!r}.")

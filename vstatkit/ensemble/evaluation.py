@@ -35,7 +35,7 @@ BATCH_SIZE = 64
 """Learners evaluated in one batch."""
 
 MOST_TASKS = 64
-"""Tasks at which several batches make one: each sends out-of-bag sums back."""
+"""Most tasks; above this several batches make a task, since each returns sums."""
 
 BATCH_TASKS = 8
 """Number of tasks into which many learners of a compiled kernel are split."""
@@ -44,25 +44,25 @@ BATCH_ENTRIES = 500_000
 """Most counts that one task of a compiled kernel holds."""
 
 OOB_ROWS = 20_000
-"""Most observations that are predicted out of bag: a score needs no more."""
+"""Most observations that are predicted out of bag."""
 
 ARRAY_ENTRIES = 250_000
-"""Members of subsamples that one task of an array kernel draws."""
+"""Units that one task of an array kernel draws."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """All that a worker needs to evaluate learners.
+    """What a worker evaluates: a kernel on the subsamples of a design.
 
     Attributes
     ----------
     kernel : Kernel or BatchKernel
-        What is evaluated on each subsample.
+        The function of a subsample.
     design : SubsampleDesign
         Which units each subsample holds.
     at : ndarray of shape (q, p) or None
         Query points of predictive kernels.
-    rows : ndarray of shape (n_rows,) or None
+    unit_of_row : ndarray of shape (n_rows,) or None
         Unit of every observation when units are clusters.
     keep : bool
         Whether to keep the learners, to predict new data later.
@@ -77,7 +77,7 @@ class Task:
     kernel: AnyKernel
     design: SubsampleDesign
     at: Floats | None
-    rows: Ints | None
+    unit_of_row: Ints | None
     keep: bool
     oob: bool = True
     most_oob: int | None = OOB_ROWS
@@ -85,8 +85,12 @@ class Task:
 
     @cached_property
     def index(self) -> UnitRows | None:
-        """The rows of every unit; None where every row is its own unit."""
-        return None if self.rows is None else UnitRows.of(self.rows, self.design.n)
+        """The rows of every unit; None if every row is its own unit."""
+        return (
+            None
+            if self.unit_of_row is None
+            else UnitRows.of(self.unit_of_row, self.design.n)
+        )
 
     def keeps(self, start: int) -> bool:
         """Whether learners from number `start` on may be kept."""
@@ -106,13 +110,13 @@ Batches = Generator[Evaluation, None, None]
 """Consecutive learners, batch after batch."""
 
 
-class Keeper(Protocol):
-    """Keeps learners as they are evaluated, so that nothing is evaluated twice."""
+class LearnerKeeper(Protocol):
+    """Saves learners as they are evaluated, so that nothing is evaluated twice."""
 
-    def passing(
+    def stream_learners(
         self, task: Task, start: int, stop: int, grow: Callable[[int], Batches]
     ) -> Batches:
-        """Yield learners `start` to `stop`: those kept, then those that are missing.
+        """Yield learners `start` to `stop`: saved ones first, then the missing ones.
 
         `grow` evaluates the learners from a number on.
         """
@@ -126,7 +130,7 @@ def evaluate(
     n_jobs: int | None = None,
     batch_size: int | None = None,
     progress: bool | None = None,
-    keeper: Keeper | None = None,
+    keeper: LearnerKeeper | None = None,
 ) -> Evaluation:
     """Evaluate learners `start` to `stop`.
 
@@ -146,7 +150,7 @@ def evaluate(
     progress : bool, optional
         Show a progress bar; by default on a terminal, for work over a second.
     keeper : Keeper, optional
-        Keeps the learners for another process, and has those of an earlier one.
+        Saves learners for another process, and has those of an earlier one.
     """
     size = _batch_size(task, stop - start) if batch_size is None else batch_size
     step = size * max(1, (stop - start) // (size * MOST_TASKS))
@@ -161,7 +165,11 @@ def evaluate(
             lasting=(task.kernel,),
         )
 
-    parts = grow(start) if keeper is None else keeper.passing(task, start, stop, grow)
+    parts = (
+        grow(start)
+        if keeper is None
+        else keeper.stream_learners(task, start, stop, grow)
+    )
     values = np.empty((0, 0))
     collected = Collector(task.keep_bytes, task.design, start)
     done = 0
@@ -182,7 +190,7 @@ def evaluate(
 
 
 def fit_learner(task: Task, number: int) -> Any:
-    """Fit one learner of a kernel that predicts; always the same one."""
+    """Fit one learner of a kernel that predicts; a number gives the same learner."""
     single = replace(task, keep=True, oob=False, keep_bytes=None)
     return _evaluate_batch(single, number, number + 1).learners[0]
 
@@ -196,7 +204,7 @@ def _batch_size(task: Task, n_learners: int) -> int:
     n = len(task.kernel.X)
     bound = max(1, BATCH_ENTRIES // n)
     if n > OOB_ROWS and isinstance(task.kernel, DrawnKernel):
-        # Learners take milliseconds, and only what they draw is held.
+        # Learners take milliseconds, and only the rows that they draw are held.
         bound = max(
             bound, min(BATCH_ENTRIES // task.design.k, n_learners // BATCH_TASKS)
         )
@@ -205,7 +213,7 @@ def _batch_size(task: Task, n_learners: int) -> int:
 
 def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:
     design = task.design
-    drawn = Drawn(design.counts(start, stop), task.rows, task.index)
+    drawn = Drawn(design.counts(start, stop), task.unit_of_row, task.index)
     keys = learner_keys(design.seed, start, stop)
     weights = design.weights(start, stop)
     if weights is None:
@@ -239,7 +247,7 @@ def _grow_drawn(
 def _evaluate_arrays(
     task: Task, kernel: ArrayKernel, start: int, stop: int
 ) -> Evaluation:
-    if task.rows is None:
+    if task.unit_of_row is None:
         values = kernel.values(task.design.members(start, stop))
     else:
         # Clusters differ in size, and so do subsamples of them.
@@ -251,7 +259,7 @@ def _evaluate_arrays(
 
 
 def _evaluate_range(task: Task, start: int, stop: int, batch_size: int) -> Evaluation:
-    """Evaluate batch after batch, and add them up where they are made."""
+    """Evaluate batch after batch, and add them up in the worker."""
     edges = range(start, stop, batch_size)
     batches = (_evaluate_batch(task, j, min(j + batch_size, stop)) for j in edges)
     return functools.reduce(operator.add, batches)
@@ -301,8 +309,8 @@ def _empty_oob(task: Task) -> OutOfBag | None:
 
 
 def _row_draws(task: Task, start: int, stop: int) -> Iterator[RowDraw]:
-    drawn = Drawn(task.design.counts(start, stop), task.rows, task.index)
-    n_rows = task.design.n if task.rows is None else task.rows.size
+    drawn = Drawn(task.design.counts(start, stop), task.unit_of_row, task.index)
+    n_rows = task.design.n if task.unit_of_row is None else task.unit_of_row.size
     for learner in range(stop - start):
         yield RowDraw(*drawn.rows(learner), n_rows)
 
@@ -333,11 +341,11 @@ def _check_value(b: int, value: Floats) -> None:
         )
 
 
-class AbsentLearner:
-    """A learner of which only the values are at hand.
+class LazyLearner:
+    """A learner that is refitted at its first use, and then held.
 
     It was fitted in another process and cannot be written to a file. Its subsample
-    and its stream are known, so the first prediction fits the same learner again.
+    and its random stream are known, so that refitting gives the same learner.
 
     Parameters
     ----------
@@ -354,21 +362,21 @@ class AbsentLearner:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes: as good as none."""
+        """Bytes that it takes."""
         return 0
 
-    def fitted(self) -> Any:
+    def fit(self) -> Any:
         """Fit the learner, unless that has been done."""
         if self._learner is None:
             self._learner = fit_learner(self._task, self._number)
         return self._learner
 
     def __reduce__(self) -> tuple[Any, tuple[Any]]:
-        return _itself, (self.fitted(),)  # a pickle holds the learner, not the data
+        return _itself, (self.fit(),)  # a pickle holds the learner, not the data
 
 
-class PassingLearner:
-    """A learner that was not kept: it is fitted again for every use, and let go.
+class TransientLearner:
+    """A learner that was not kept: it is refitted for every use, and discarded.
 
     Parameters
     ----------
@@ -382,8 +390,8 @@ class PassingLearner:
         self._task = task
         self._number = number
 
-    def fitted(self) -> Any:
-        """Fit the learner; always the same one."""
+    def fit(self) -> Any:
+        """Fit the learner."""
         return fit_learner(self._task, self._number)
 
 
@@ -391,7 +399,7 @@ def _itself(learner: Any) -> Any:
     return learner
 
 
-def at_hand(learner: Any) -> Any:
-    """Give a learner that predicts, fitting it again if need be."""
-    absent = isinstance(learner, AbsentLearner | PassingLearner)
-    return learner.fitted() if absent else learner
+def materialise(learner: Any) -> Any:
+    """Return a learner that predicts, refitting it if necessary."""
+    absent = isinstance(learner, LazyLearner | TransientLearner)
+    return learner.fit() if absent else learner

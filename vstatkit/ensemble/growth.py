@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.ensemble.evaluation import BATCH_SIZE, Keeper, Task, evaluate
+from vstatkit.ensemble.evaluation import BATCH_SIZE, LearnerKeeper, Task, evaluate
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.inference.estimates import Estimates, stabilise, value_units
 from vstatkit.inference.intervals import value_limit
@@ -32,13 +32,13 @@ from vstatkit.variance.moments import EnsembleSums, sum_ensemble
 from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_method
 
 FIRST_B = 256
-"""Learners grown before the first look at the Monte Carlo error."""
+"""Learners grown before the Monte Carlo error is first estimated."""
 
 MAX_B = 10_000
-"""Learners at which "auto" stops, whatever the error."""
+"""Learners at which "auto" stops, whatever the Monte Carlo error."""
 
 LARGEST_STEP = 4
-"""Factor that B grows by at most: early looks are noisy."""
+"""Largest factor by which B grows at once, since early estimates are noisy."""
 
 Size = int | Literal["auto", "complete"]
 
@@ -47,22 +47,22 @@ Run = Callable[[int, int], Evaluation]
 
 
 @dataclass(frozen=True)
-class Rule:
+class StoppingRule:
     """When "auto" stops growing.
 
     Attributes
     ----------
     method : str
-        Variance estimator that is watched.
+        Variance estimator whose Monte Carlo error is estimated.
     tolerance : Tolerance
-        What standard errors must meet.
+        Tolerance of the standard errors.
     max_B : int
         Number of learners at which growth stops in any case.
     first_B : int
-        Learners grown before the first look.
+        Learners grown before the error is first estimated.
     n_query : int or None
         Leading values that are estimates; the others are effects, which must meet the
-        tolerance too. None where all are estimates.
+        tolerance too. None if all are estimates.
     kind : KernelKind
         How the kernel depends on its observations.
     """
@@ -75,7 +75,7 @@ class Rule:
     kind: KernelKind = KernelKind.UNKNOWN
 
     def orders(self, design: SubsampleDesign) -> HigherOrders | None:
-        """Say what is expected beyond the first order, if the estimator needs it."""
+        """Return the expected Hoeffding correction, if the estimator needs it."""
         if not ESTIMATORS[self.method].beyond:
             return None
         return expected_orders(design, self.kind)
@@ -94,9 +94,9 @@ def grow(
     n_jobs: int | None = None,
     batch_size: int | None = None,
     progress: bool | None = None,
-    keeper: Keeper | None = None,
+    keeper: LearnerKeeper | None = None,
 ) -> tuple[SubsampleDesign, Evaluation]:
-    """Evaluate as many learners as `B` asks for.
+    """Evaluate a number of learners, or as many as the tolerance requires.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ def grow(
         Number of learners; all subsamples of a complete design; or as many as
         bring the Monte Carlo error of the standard errors below `tol` or `atol`.
     method : str
-        Variance estimator that "auto" watches.
+        Variance estimator whose Monte Carlo error "auto" estimates.
     n_query : int or None
         Leading values that are estimates (the others belong to effects); None for
         all.
     tol : float
         Relative tolerance of "auto".
     max_B : int
-        Where "auto" gives up, with a warning.
+        Learners at which "auto" stops, with a warning.
     atol : float, optional
         Absolute tolerance of "auto"; see `tolerance_of`.
     start : Evaluation, optional
@@ -128,7 +128,7 @@ def grow(
         query points, then the differences behind the effects.
     """
     design = task.design
-    run = runner(
+    run = make_runner(
         task,
         n_query,
         n_jobs=n_jobs,
@@ -139,29 +139,31 @@ def grow(
     if isinstance(design, CompleteDesign):
         return design, run(0, design.n_subsamples)
     if isinstance(B, int):
-        return design.sized(B), _joined(start, run, B)
+        return design.sized(B), _extend(start, run, B)
     limit = value_limit(task.kernel)
     check_growth(tol, max_B, atol)
     replicates = isinstance(design, ShardsDesign)
     share = scale_share(task.kernel)
     tolerance = tolerance_of(tol, atol, limit, share=share, replicates=replicates)
-    rule = Rule(method, tolerance, max_B, n_query=n_query, kind=kind_of(task.kernel))
+    rule = StoppingRule(
+        method, tolerance, max_B, n_query=n_query, kind=kind_of(task.kernel)
+    )
     evaluation, last = grow_enough(run, design, rule, limit, start)
-    if tolerance.excess(last) > 1 and not replicates:  # those hold at any size
+    if tolerance.excess(last) > 1 and not replicates:  # these are valid at any size
         _warn_of_error(last, tolerance, max_B)
     return design.sized(len(evaluation.values)), evaluation
 
 
-def runner(
+def make_runner(
     task: Task,
     n_query: int | None,
     *,
     n_jobs: int | None = None,
     batch_size: int | None = None,
     progress: bool | None = None,
-    keeper: Keeper | None = None,
+    keeper: LearnerKeeper | None = None,
 ) -> Run:
-    """Make the function that evaluates a range of learners."""
+    """Return the function that evaluates a range of learners."""
 
     def run(start: int, stop: int) -> Evaluation:
         sized = task.design if task.design.complete else task.design.sized(stop)
@@ -179,14 +181,14 @@ def runner(
     return run
 
 
-def _joined(start: Evaluation | None, run: Run, B: int) -> Evaluation:
+def _extend(start: Evaluation | None, run: Run, B: int) -> Evaluation:
     return run(0, B) if start is None else start + run(len(start.values), B)
 
 
 def grow_enough(
     run: Run,
     design: SubsampleDesign,
-    rule: Rule,
+    rule: StoppingRule,
     limit: float | None,
     start: Evaluation | None = None,
 ) -> tuple[Evaluation, Estimates]:
@@ -208,7 +210,7 @@ def grow_enough(
     Returns
     -------
     evaluation, estimates
-        The learners, and the estimates that they give.
+        The learners, and the estimates from them.
 
     Notes
     -----
@@ -223,17 +225,17 @@ def grow_enough(
     if split is not None and start.values.shape[1] > split:
         of_two = None if limit is None else 2 * limit  # of a difference
         watched.append((rule.tolerance, slice(split, None), of_two))
-    watches = [_Watch(rule.method, most, orders) for _, _, most in watched]
+    monitors = [_ErrorMonitor(rule.method, most, orders) for _, _, most in watched]
     while True:
         size = len(evaluation.values)
         needed = 0.0
-        looks = []
-        for watch, (aim, part, _) in zip(watches, watched, strict=True):
-            look = watch.look(design.sized(size), evaluation.values[:, part])
-            looks.append(look)
-            if aim.excess(look) > 1:
-                needed = max(needed, float(aim.needed(look).max()))
-        estimates = looks[0]
+        current = []
+        for monitor, (tolerance, part, _) in zip(monitors, watched, strict=True):
+            latest = monitor.update(design.sized(size), evaluation.values[:, part])
+            current.append(latest)
+            if tolerance.excess(latest) > 1:
+                needed = max(needed, float(tolerance.needed(latest).max()))
+        estimates = current[0]
         if needed == 0:
             return evaluation, estimates
         wanted = _next_size(size, needed)
@@ -271,13 +273,13 @@ def check_growth(tol: float, max_B: int, atol: float | None = None) -> None:
 
 
 def _next_size(size: int, needed: float) -> int:
-    """Aim slightly beyond what the last look asked for, in whole batches."""
-    aim = float(np.clip(1.05 * needed, 1.2 * size, LARGEST_STEP * size))
-    return int(np.ceil(aim / BATCH_SIZE)) * BATCH_SIZE
+    """Grow slightly beyond the estimated need, in whole batches."""
+    target = float(np.clip(1.05 * needed, 1.2 * size, LARGEST_STEP * size))
+    return int(np.ceil(target / BATCH_SIZE)) * BATCH_SIZE
 
 
-class _Watch:
-    """Follow the Monte Carlo error; sums are extended, never recomputed."""
+class _ErrorMonitor:
+    """Estimate the Monte Carlo error repeatedly; sums are extended, not recomputed."""
 
     def __init__(
         self, method: str, limit: float | None, orders: HigherOrders | None
@@ -290,7 +292,7 @@ class _Watch:
         self._unit = np.ones(0)
         self._flat = np.zeros(0, dtype=bool)
 
-    def look(self, design: SubsampleDesign, values: Floats) -> Estimates:
+    def update(self, design: SubsampleDesign, values: Floats) -> Estimates:
         """Estimate from all values so far."""
         flat = np.all(values == values[0], axis=0)
         if self._seen == 0 or np.any(self._flat & ~flat):
@@ -336,10 +338,10 @@ AUTO_NODES = 16_000_000
 could be more precise."""
 
 WATCHED_ROWS = (10, 50)
-"""Fewest and most reference rows that "auto" watches."""
+"""Fewest and most reference rows whose standard errors "auto" checks."""
 
 WATCHED_VALUES = 200
-"""Predictions of a tree at these rows, where they are of many classes."""
+"""Most predictions of a tree at these rows, for many classes."""
 
 
 UNSURE = 0.25
@@ -356,14 +358,14 @@ def grow_forest(
     share: float,
     n_jobs: int | None,
 ) -> Evaluation:
-    """Grow the first trees, and on until standard errors are known well enough.
+    """Grow trees until the Monte Carlo error of standard errors is small enough.
 
     Parameters
     ----------
     task : Task
         Trees to grow; they must be kept.
     reference : ndarray
-        Rows of which some are watched.
+        Rows from which the checked ones are taken.
     n_outputs : int
         Predictions of a tree at each row.
     variance : str
@@ -376,7 +378,7 @@ def grow_forest(
         Threads.
     """
     rows = watched_rows(reference, n_outputs)
-    run = runner(replace(task, at=rows), None, n_jobs=n_jobs, progress=False)
+    run = make_runner(replace(task, at=rows), None, n_jobs=n_jobs, progress=False)
     start = run(0, AUTO_FIRST)
     if why_no_errors(task.design, variance) is not None:
         return start
@@ -384,18 +386,18 @@ def grow_forest(
     most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
     method = tree_variance(variance, task.design)
     tolerance = pooled_tolerance(TOL, limit, share)
-    rule = Rule(method, tolerance, most, kind=KernelKind.TREES)
+    rule = StoppingRule(method, tolerance, most, kind=KernelKind.TREES)
     return grow_enough(run, task.design, rule, limit, start)[0]
 
 
 def watched_rows(reference: Floats, n_outputs: int) -> Floats:
-    """Take the reference rows that "auto" watches."""
+    """Take the reference rows that "auto" checks."""
     low, high = WATCHED_ROWS
     return reference[: int(np.clip(WATCHED_VALUES // n_outputs, low, high))]
 
 
 def why_no_errors(design: SubsampleDesign, variance: str) -> str | None:
-    """Say why these data and subsamples have no standard errors, if so."""
+    """Return the reason why there are no standard errors, or None."""
     if design.n < 2:
         return "standard errors need at least two training rows."
     if not design.replace and design.k == design.n:
@@ -421,11 +423,11 @@ def tree_variance(variance: str, design: SubsampleDesign) -> str:
 
 
 def pooled_tolerance(tol: float, limit: float | None, share: float) -> Tolerance:
-    """Say what standard errors must meet, all points taken together."""
+    """Return the tolerance of standard errors, pooled over all points."""
     return replace(tolerance_of(tol, None, limit, share=share), pooled=True)
 
 
-def tell_of_error(
+def warn_if_imprecise(
     found: Estimates,
     n_trees: int,
     limit: float | None,
@@ -433,7 +435,7 @@ def tell_of_error(
     *,
     stacklevel: int,
 ) -> bool:
-    """Warn where standard errors are hardly known, and say how many trees are enough.
+    """Warn if standard errors are imprecise, with the number of trees that suffices.
 
     Returns
     -------
@@ -454,8 +456,8 @@ def tell_of_error(
     return True
 
 
-def importances(trees: Sequence[Tree]) -> Floats:
-    """Share of the impurity that the splits on each feature remove."""
+def mean_importances(trees: Sequence[Tree]) -> Floats:
+    """Average each feature's share of the reduction in impurity over the trees."""
     gains = np.stack([tree.gains for tree in trees])
     totals = gains.sum(axis=1, keepdims=True)
     shares = np.divide(gains, totals, out=np.zeros_like(gains), where=totals > 0)

@@ -6,69 +6,68 @@ import numpy as np
 from scipy import sparse, stats
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.refit import Reader
+from vstatkit.ensemble.refit import OutOfBagPredictor
 from vstatkit.sampling.design import SubsampleDesign
 
 CHUNK_VALUES = 8_000_000
-"""Predictions held at a time: learners x rows x tables x outputs."""
+"""Most predictions held at a time: learners x rows x tables x outputs."""
 
 MOST_PAIRED = 1000
-"""Units of which all pairs are looked at."""
+"""Most units whose pairs are all compared."""
 
 PAIRING_SEED = 20
-"""Draws them from more units, and divides learners."""
+"""Seed that draws them from more units."""
 
 LEAST_SKEW = 0.05
-"""Skewness below which Student's t is used as it is."""
+"""Skewness below which Student's t needs no correction."""
 
 MOST_SKEW = float(np.sqrt(8))
 """Skewness of a chi-squared variable with one degree of freedom: no quadratic form
 has more."""
 
 
-def targets(y: Floats, n_classes: int | None) -> Floats:
-    """Give what predictions aim at, shape (n, c)."""
+def target_values(y: Floats, n_classes: int | None) -> Floats:
+    """Return the values that predictions estimate, shape (n, c)."""
     if n_classes is None or n_classes == 2:
         return np.asarray(y[:, None])
     return np.asarray(np.arange(n_classes) == y[:, None], dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class Saved:
-    """What a predictor saves of the loss, row by row.
+class LossDifferences:
+    """Differences in out-of-bag loss, with copies of a predictor minus without.
 
     Attributes
     ----------
     base : ndarray of shape (r,)
-        Loss of the fit; NaN where every learner has seen the row.
+        Loss of the fit; NaN if every learner has seen the row.
     saved : ndarray of shape (r,)
-        Loss with copies of the predictor, on average, less `base`; or its orthogonal
-        form.
+        Mean loss with copies of the predictor minus `base`; or its orthogonal form.
     parts : ndarray of shape (L, r)
-        What each learner does to `saved`, to the first order; zero where it has seen
-        the row. Over the learners they add up to zero.
+        First-order contribution of each learner to `saved`; zero where it has seen the
+        row. The contributions of all learners sum to zero.
     """
 
     base: Floats
     saved: Floats
     parts: Floats
 
-    def weighted(self, weights: Floats) -> "Saved":
+    def weighted(self, weights: Floats) -> "LossDifferences":
         """Weight the rows; weights have any mean."""
         shares = weights / weights[np.isfinite(self.saved)].mean()
         return replace(self, saved=self.saved * shares, parts=self.parts * shares)
 
 
-def saved_losses(
-    full: Reader,
-    reduced: Reader,
+def compare_losses(
+    full: OutOfBagPredictor,
+    reduced: OutOfBagPredictor,
     y: Floats,
     rows: Ints,
     n_classes: int | None,
     *,
     expected: Floats | None = None,
-) -> Saved:
-    r"""Compare out-of-bag losses of a fit with those that copies leave.
+) -> LossDifferences:
+    r"""Compare out-of-bag losses of a fit with those with copies of a predictor.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ def saved_losses(
     Notes
     -----
     Let f be the out-of-bag prediction of a row and :math:`\tilde f` that with a copy.
-    The loss that is saved is :math:`(y - \tilde f)^2 - (y - f)^2`. If copies are drawn
+    The loss difference is :math:`(y - \tilde f)^2 - (y - f)^2`. If copies are drawn
     from the distribution of the predictor given the others, z, then any function of z
     times :math:`f - \tilde f` has mean zero, and f and :math:`\tilde f` have the same
     variance given z. Without these terms the mean is that of
@@ -103,8 +102,8 @@ def saved_losses(
     With the out-of-bag prediction :math:`\hat f_i = \sum_b w_{bi} h_b(x_i) /
     \sum_b w_{bi}`, the squared error of row i changes by :math:`-2 (y_i - \hat f_i)
     w_{bi} (h_b(x_i) - \hat f_i) / \sum_b w_{bi}` per unit of weight that learner b
-    gains. The learner's part is this with copies, less this without. In the
-    orthogonal form it is :math:`2 (y_i - g_i)` times what the learner does to
+    gains. The learner's contribution is this with copies minus this without. In the
+    orthogonal form it is :math:`2 (y_i - g_i)` times the learner's contribution to
     :math:`f - \tilde f`.
 
     References
@@ -128,20 +127,22 @@ def saved_losses(
     for first in range(0, len(rows), step):
         place = slice(first, first + step)
         values, weights = _outside(full, reduced, rows[place])
-        target = targets(y[rows[place]], n_classes)[:, None]
+        target = target_values(y[rows[place]], n_classes)[:, None]
         losses, part = _losses(values, weights, target)
         base[place] = losses[:, 0]
         if expected is not None:
             away = target[:, 0] - expected[rows[place]]
             saved[place], parts[:, place] = _orthogonal(values, weights, away)
             continue
-        # Differences first: copies that change nothing save nothing at all.
+        # Differences first, so that copies without an effect give exactly zero.
         saved[place] = (losses[:, 1:] - losses[:, :1]).mean(axis=1)
         parts[:, place] = (part[:, :, 1:] - part[:, :, :1]).mean(axis=2)
-    return Saved(base, saved, parts)
+    return LossDifferences(base, saved, parts)
 
 
-def _outside(full: Reader, reduced: Reader, rows: Ints) -> tuple[Floats, Floats]:
+def _outside(
+    full: OutOfBagPredictor, reduced: OutOfBagPredictor, rows: Ints
+) -> tuple[Floats, Floats]:
     """Predict rows out of bag, first as they are, then with copies."""
     if full.learners is reduced.learners:  # one call for each learner
         return replace(full, tables=(*full.tables, *reduced.tables)).outside(rows)
@@ -150,7 +151,7 @@ def _outside(full: Reader, reduced: Reader, rows: Ints) -> tuple[Floats, Floats]
 
 
 def _losses(values: Floats, weights: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """Losses of rows, shape (r, tables), and each learner's part, (L, r, tables)."""
+    """Compute losses, (r, tables), and learners' contributions, (L, r, tables)."""
     times = weights.sum(axis=0)
     often = np.where(times > 0, times, np.nan)[:, None, None]
     mean = values.sum(axis=0) / often
@@ -164,7 +165,7 @@ def _losses(values: Floats, weights: Floats, target: Floats) -> tuple[Floats, Fl
 
 
 def _orthogonal(values: Floats, weights: Floats, away: Floats) -> tuple[Floats, Floats]:
-    """Orthogonal form of what rows save, (r,), and each learner's part, (L, r)."""
+    """Compute the orthogonal form, (r,), and learners' contributions, (L, r)."""
     times = weights.sum(axis=0)
     often = np.where(times > 0, times, np.nan)[:, None]
     apart = (values[:, :, :1] - values[:, :, 1:]).mean(axis=2)
@@ -178,19 +179,19 @@ def _orthogonal(values: Floats, weights: Floats, away: Floats) -> tuple[Floats, 
 
 
 @dataclass(frozen=True)
-class MeanSaved:
-    """The mean of what is saved, with its standard error.
+class MeanLossDifference:
+    """The mean loss difference, with its standard error.
 
     Attributes
     ----------
     mean, error : float
         Mean over rows; its standard error.
     own : float
-        The standard error that rows would have if learners were given.
+        The standard error given the learners.
     df : int
-        Units less one.
+        Units minus one.
     skew : float
-        Skewness that the mean has under the null.
+        Skewness of the mean under the null hypothesis.
     """
 
     mean: float
@@ -201,7 +202,7 @@ class MeanSaved:
 
     @property
     def pvalue(self) -> float:
-        r"""Chance of such a mean, or a larger one, if the true one is zero.
+        r"""One-sided p-value of a zero mean.
 
         Notes
         -----
@@ -226,32 +227,32 @@ class MeanSaved:
         return float(stats.chi2.sf(nu + z * np.sqrt(2 * nu), nu))
 
 
-def mean_saved(
-    found: Saved,
+def average_differences(
+    found: LossDifferences,
     design: SubsampleDesign,
     units: Ints,
     *,
     through: bool = True,
     freedom: float = 0.0,
     skewness: bool = True,
-) -> MeanSaved:
-    r"""Average what is saved over rows, with a standard error over units.
+) -> MeanLossDifference:
+    r"""Average loss differences over rows, with a standard error over units.
 
     Parameters
     ----------
-    found : Saved
-        What is saved, row by row.
+    found : LossDifferences
+        Loss differences, row by row.
     design : SubsampleDesign
         The design that the learners were drawn by.
     units : ndarray of shape (r,)
         Unit (row, or cluster) of every row.
     through : bool
-        Whether units also count through the learners that saw them.
+        Whether to include the influence of units through the learners that saw them.
     freedom : float
-        Degrees of freedom that regressions on the other predictors use, to the number
-        of rows.
+        Degrees of freedom of the regressions on the other predictors, divided by the
+        number of rows.
     skewness : bool
-        Whether the skewness is found, for a test.
+        Whether to estimate the skewness, for a test.
 
     Notes
     -----
@@ -290,14 +291,14 @@ def mean_saved(
     factor = n_known / max(n_known - 1, 1) / (1 - freedom)
     row_variance = factor * float(rows @ rows)
     if not through:
-        return MeanSaved(
+        return MeanLossDifference(
             mean,
             float(np.sqrt(row_variance)),
             float(np.sqrt(row_variance)),
             n_known - 1,
         )
     L = len(found.parts)
-    by_unit = _summed(found.parts[:, known], place) / r
+    by_unit = _sum_by_unit(found.parts[:, known], place) / r
     g = by_unit.sum(axis=0)
     alone = row_variance - factor * float(np.vdot(by_unit, by_unit))
     chance = L / (L - 1) * float(g @ g)
@@ -307,7 +308,7 @@ def mean_saved(
     skew = 0.0
     if skewness and variance > 0:
         skew = pairs.third_cumulant() / variance**1.5
-    return MeanSaved(
+    return MeanLossDifference(
         mean=mean,
         error=float(np.sqrt(variance)),
         own=float(np.sqrt(row_variance)),
@@ -318,16 +319,17 @@ def mean_saved(
 
 @dataclass(frozen=True)
 class Pairs:
-    r"""What units do to the rows of each other through the learners that saw one.
+    r"""Influences of units on the rows of other units, through the learners.
 
-    What unit j does to the rows of unit i is seen in the :math:`a_j` learners that did
-    not see it: :math:`c_{ij} = -(L / a_j) \sum_{b \not\ni j} p_{bi}`. From
-    `MOST_PAIRED` units on, pairs are those of as many units drawn from them.
+    The influence of unit j on the rows of unit i is estimated from the :math:`a_j`
+    learners that did not see it:
+    :math:`c_{ij} = -(L / a_j) \sum_{b \not\ni j} p_{bi}`. Of more than `MOST_PAIRED`
+    units, a random sample of that size is used.
 
     Attributes
     ----------
     parts : ndarray of shape (u, L)
-        Part of the rows of a unit that is by each learner, :math:`p_{bi}`.
+        Contribution of each learner to the rows of a unit, :math:`p_{bi}`.
     absent : ndarray of shape (L, u)
         One where a learner did not see a unit.
     units : int
@@ -340,7 +342,7 @@ class Pairs:
 
     @classmethod
     def of(cls, by_unit: Floats, design: SubsampleDesign, held: Ints) -> "Pairs":
-        """Take the units that are looked at."""
+        """Select the units whose pairs are compared."""
         units = len(held)
         some = np.arange(units)
         if units > MOST_PAIRED:
@@ -418,7 +420,7 @@ def _inverse(often: Floats) -> Floats:
     return np.divide(1.0, often, out=np.zeros(len(often)), where=often > 0)
 
 
-def _summed(parts: Floats, place: Ints) -> Floats:
+def _sum_by_unit(parts: Floats, place: Ints) -> Floats:
     """Sum the parts of the rows of every unit, shape (units, L)."""
     n_units, r = int(place.max()) + 1, len(place)
     units = sparse.csr_array((np.ones(r), (place, np.arange(r))), (n_units, r))

@@ -33,7 +33,7 @@ STACKED_ROWS = 50_000
 """Rows that are coded and predicted at a time, of several settings."""
 
 PICKED = (5, 100)
-"""Fewest and most rows of an average whose own predictions are looked at."""
+"""Fewest and most rows of an average whose own predictions are used."""
 
 PICKED_VALUES = 2_000
 """Predictions of such rows, of all averages together, by one learner."""
@@ -56,7 +56,7 @@ class Sample:
     weights : ndarray of shape (rows,) or None
         Sampling weights of the rows, all positive; None where they are equal.
     weighting : str
-        How rows are weighted, in words; empty for a fit without weights.
+        Description of the weighting; empty for a fit without weights.
     """
 
     frame: pd.DataFrame
@@ -69,7 +69,7 @@ class Sample:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def only(self, rows: Ints) -> "Sample":
+    def select(self, rows: Ints) -> "Sample":
         """Take some of the rows."""
         places = None if self.places is None else self.places[rows]
         weights = None if self.weights is None else self.weights[rows]
@@ -94,7 +94,7 @@ class Sample:
         """Repeat the first row, with a column set to each of several values."""
         first = self.frame.iloc[np.zeros(len(values), dtype=np.int64)]
         first = first[list(self.variables)].reset_index(drop=True)
-        return first.assign(**{name: _filled(first[name], values)})
+        return first.assign(**{name: _fill(first[name], values)})
 
     def __str__(self) -> str:
         kind = "other rows" if self.places is None else "training rows"
@@ -104,14 +104,14 @@ class Sample:
 
 
 def _column(column: pd.Series, value: Any) -> Any:
-    """Fill a column with a value, in a kind that formulas read in the same way."""
+    """Fill a column with a value, keeping the type that formulas read."""
     if isinstance(value, np.ndarray):
         return value
-    return _filled(column, [value] * len(column))
+    return _fill(column, [value] * len(column))
 
 
-def _filled(column: pd.Series, values: list[Any]) -> Any:
-    """Write values in the kind of a column; numbers as they are."""
+def _fill(column: pd.Series, values: list[Any]) -> Any:
+    """Convert values to the type of a column; floats stay as they are."""
     kind = column.dtype
     if isinstance(values[0], float | np.floating) and not isinstance(
         kind, pd.CategoricalDtype
@@ -123,7 +123,7 @@ def _filled(column: pd.Series, values: list[Any]) -> Any:
 def training_places(training: pd.DataFrame | None, frame: pd.DataFrame) -> Ints | None:
     """Find the rows of a frame among the training rows, by labels and values.
 
-    None unless all of them are there: then they are another sample.
+    None unless all of them are training rows; otherwise they are another sample.
     """
     if training is None or not training.index.is_unique or len(frame) == 0:
         return None
@@ -152,7 +152,7 @@ class Division:
     Attributes
     ----------
     columns : tuple of str
-        The columns; none where rows are not divided.
+        The columns; none if rows are not divided.
     levels : list
         Levels; tuples of them for several columns.
     shares : csr_array of shape (g, rows)
@@ -253,8 +253,8 @@ class RowWeights:
     codes : ndarray of shape (p,)
         The average that each of these rows is in.
     scales : ndarray of shape (p,)
-        What the difference between the row and its average is multiplied by, to be the
-        row's influence and that of the rows it stands for.
+        Factors that turn the difference between the row and its average into the
+        influence of the row and of the rows that it represents.
     """
 
     shares: Any
@@ -279,10 +279,11 @@ class RowWeights:
         picked = sparse.csr_array(entries, shape=(columns.size, shares.shape[1]))
         return cls(shares, picked, np.concatenate(codes), np.concatenate(scales))
 
-    def over(self, widths: Floats) -> "RowWeights":
+    def divide(self, widths: Floats) -> "RowWeights":
         """Divide the weights of the rows by widths."""
         shares, picked = (
-            one.multiply(1 / widths).tocsr() for one in (self.shares, self.picked)
+            weights.multiply(1 / widths).tocsr()
+            for weights in (self.shares, self.picked)
         )
         return replace(self, shares=shares, picked=picked)
 
@@ -291,13 +292,13 @@ class RowWeights:
         """Weights of averages, then those of single rows, shape (g + p, rows)."""
         return sparse.vstack([self.shares, self.picked], format="csr")
 
-    def averaged(self, values: Floats, own: Floats | None) -> "Averaged":
-        """Tell averages and single rows apart, from sums of shape (B, (g + p) * c)."""
+    def split_averages(self, values: Floats, own: Floats | None) -> "LearnerAverages":
+        """Separate averages from single rows, given sums of shape (B, (g + p) * c)."""
         B, g = len(values), self.shares.shape[0]
         sums = values.reshape(B, self.stacked.shape[0], -1)
         means, rows = sums[:, :g], sums[:, g:]
         errors = self.scales[:, None] * (rows - means[:, self.codes])
-        return Averaged(means.reshape(B, -1), own, errors)
+        return LearnerAverages(means.reshape(B, -1), own, errors)
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,7 @@ class RowMove:
     start, end : dict
         The values by predictor, one for all rows or one for each.
     widths : ndarray of shape (rows,)
-        What the difference of a row's predictions is divided by.
+        Divisors of the difference between a row's predictions.
     known : ndarray of shape (rows,) or None
         Rows that can move, where a predictor is missing in others; None for all.
     """
@@ -327,15 +328,17 @@ class RowMove:
         if self.known is None:
             return shares
         weights = shares.data * self.known[shares.indices]
-        kept = sparse.csr_array((weights, shares.indices, shares.indptr), shares.shape)
-        totals = kept.sum(axis=1)
+        movable = sparse.csr_array(
+            (weights, shares.indices, shares.indptr), shares.shape
+        )
+        totals = movable.sum(axis=1)
         if not totals.all():
             raise ValueError(
                 f"{', '.join(self.start)} is missing in all rows of an average. Join "
                 "levels of `by`, or leave the predictor out."
             )
-        kept.data /= np.repeat(totals, np.diff(kept.indptr))
-        return kept
+        movable.data /= np.repeat(totals, np.diff(movable.indptr))
+        return movable
 
     def divisors(self, shares: Any) -> Floats:
         """Width of every average: no slope exceeds the largest difference over it."""
@@ -344,7 +347,7 @@ class RowMove:
 
 @dataclass(frozen=True)
 class Averager:
-    """Averages predictions over rows, with what standard errors need.
+    """Averages predictions over rows, with the influences for standard errors.
 
     Attributes
     ----------
@@ -357,9 +360,9 @@ class Averager:
     units : ndarray of shape (rows,) or None
         Unit of every row, where the rows are training rows.
     population : bool
-        Whether the influence of the rows is asked for.
+        Whether to compute the influence of the rows.
     out_of_bag : bool
-        Whether a training row's influence rests on the learners that did not see it.
+        Whether the influence of a training row uses only learners that did not see it.
     """
 
     predictor: Predictor
@@ -374,14 +377,14 @@ class Averager:
         """Which units each learner saw."""
         return self.estimation.design
 
-    def coded(self, frame: pd.DataFrame) -> Floats:
-        """Code rows, if there is room."""
+    def code_rows(self, frame: pd.DataFrame) -> Floats:
+        """Code rows, after a check of the memory."""
         entries = len(frame) * self.predictor.kernel.n_features
         check_memory({POINTS: 2 * FLOAT * entries})
         return self.predictor.rows(frame)[0]
 
     def sums(self, *frames: pd.DataFrame, shares: Any) -> LearnerSums:
-        """Sum over the rows of frames: the sample's rows, each time set otherwise."""
+        """Sum over the rows of frames: the sample's rows in several settings."""
         own = None
         if self.population:
             units = self.units if self.out_of_bag else None
@@ -389,7 +392,7 @@ class Averager:
                 self.design, None if units is None else np.tile(units, len(frames))
             )
         # Coded one by one: errors name the rows by their labels.
-        coded: list[Any] = [self.coded(frame) for frame in frames]
+        coded: list[Any] = [self.code_rows(frame) for frame in frames]
         as_frames = isinstance(coded[0], pd.DataFrame)  # forests of R take frames
         stacked = pd.concat(coded) if as_frames else np.concatenate(coded)
         return self.predictor.sums(stacked, shares, own)
@@ -406,18 +409,20 @@ class Averager:
 
     def slopes(
         self, moves: Sequence["RowMove"], weights: Sequence[RowWeights]
-    ) -> list["Averaged"]:
-        """Average what changes between two settings of the rows, over their widths."""
-        over = [own.over(move.widths) for move, own in zip(moves, weights, strict=True)]
+    ) -> list["LearnerAverages"]:
+        """Average the difference between two settings of the rows, over the widths."""
+        over = [
+            own.divide(move.widths) for move, own in zip(moves, weights, strict=True)
+        ]
         settings = [ends for move in moves for ends in (move.start, move.end)]
         both = [own for own in over for _ in range(2)]
         averages = self.averages(settings, both)
         rows = zip(moves, averages[::2], averages[1::2], strict=True)
-        return [after.less(before, move.widths) for move, before, after in rows]
+        return [after.subtract(before, move.widths) for move, before, after in rows]
 
     def averages(
         self, settings: Sequence[dict[str, Any]], weights: Sequence[RowWeights]
-    ) -> list["Averaged"]:
+    ) -> list["LearnerAverages"]:
         """Average over all rows, with columns set in each of several ways.
 
         Rows of several settings are predicted together: as many as STACKED_ROWS, or
@@ -426,22 +431,24 @@ class Averager:
         step = max(1, STACKED_ROWS // len(self.sample))
         if self.predictor.refits:
             step = len(settings)
-        averages: list[Averaged] = []
+        averages: list[LearnerAverages] = []
         for first in range(0, len(settings), step):
             some, own = settings[first : first + step], weights[first : first + step]
             frames = [self.sample.at(columns) for columns in some]
-            shares = sparse.block_diag([one.stacked for one in own], format="csr")
+            shares = sparse.block_diag(
+                [row_weights.stacked for row_weights in own], format="csr"
+            )
             sums = self.sums(*frames, shares=shares)
             parts = np.split(sums.values, len(some), axis=1)
             rows: list[Any] = [None] * len(some)
             if self.population:
                 rows = np.split(sums.own, len(some))
             triples = zip(own, parts, rows, strict=True)
-            averages += [one.averaged(part, row) for one, part, row in triples]
+            averages += [rows_of.split_averages(*rest) for rows_of, *rest in triples]
         return averages
 
     def influence(
-        self, found: Sequence["Averaged"], weights: Sequence[RowWeights]
+        self, found: Sequence["LearnerAverages"], weights: Sequence[RowWeights]
     ) -> RowInfluence | None:
         """Influence of the rows on averages, in several settings one after the other.
 
@@ -451,12 +458,12 @@ class Averager:
         if not self.population:
             return None
         pairs = zip(found, weights, strict=True)
-        parts = [self._influences(one, own.shares) for one, own in pairs]
+        parts = [self._influences(averages, own.shares) for averages, own in pairs]
         noise = self._noise(found, weights[0]) if self.units is None else None
         shared = self.units is not None
         return RowInfluence(np.concatenate(parts, axis=1), shared, noise)
 
-    def _influences(self, found: "Averaged", shares: Any) -> Floats:
+    def _influences(self, found: "LearnerAverages", shares: Any) -> Floats:
         """Influences on the averages of one setting."""
         predictions = np.asarray(found.own)
         n_units = len(predictions) if self.units is None else self.design.n
@@ -466,12 +473,14 @@ class Averager:
             left_out = whole - deletions(self.design, found.values)[0]
             without = np.split(left_out, len(without), axis=1)
         parts = [
-            row_influence(predictions, one, self.units, n_units, centre)
-            for one, centre in zip(shares.toarray(), without, strict=True)
+            row_influence(predictions, share, self.units, n_units, centre)
+            for share, centre in zip(shares.toarray(), without, strict=True)
         ]
         return np.concatenate(parts, axis=1)
 
-    def _noise(self, found: Sequence["Averaged"], weights: RowWeights) -> RowNoise:
+    def _noise(
+        self, found: Sequence["LearnerAverages"], weights: RowWeights
+    ) -> RowNoise:
         errors = np.stack([averaged.errors for averaged in found], axis=2)
         return row_noise(
             self.estimation, errors, weights.codes, weights.shares.shape[0]
@@ -479,7 +488,7 @@ class Averager:
 
 
 @dataclass(frozen=True)
-class Averaged:
+class LearnerAverages:
     """Averages by every learner.
 
     Attributes
@@ -496,12 +505,12 @@ class Averaged:
     own: Floats | None
     errors: Floats
 
-    def less(self, other: "Averaged", widths: Floats) -> "Averaged":
-        """Take differences; those of rows over their widths, which averages are."""
+    def subtract(self, other: "LearnerAverages", widths: Floats) -> "LearnerAverages":
+        """Subtract averages; differences of rows are divided by their widths."""
         differences = None
         if self.own is not None and other.own is not None:
             differences = (self.own - other.own) / widths[:, None]
-        return Averaged(
+        return LearnerAverages(
             self.values - other.values, differences, self.errors - other.errors
         )
 
@@ -521,39 +530,40 @@ def quantile_edges(column: Floats, intervals: int) -> Floats:
     return np.unique(np.quantile(column, np.linspace(0, 1, intervals + 1)))
 
 
-def grid_averages(
+def average_grid(
     averager: Averager, axes: Mapping[str, list[Any]]
 ) -> tuple[Floats, RowInfluence | None]:
     """Average over all rows, with columns set to every combination of values.
 
-    Trees are walked once, with all rows and the whole grid, where each of the columns
-    has columns of the design matrix to itself; else rows are predicted at each point.
+    Trees are traversed once, with all rows and the whole grid, if each of the columns
+    has its own columns of the design matrix; otherwise rows are predicted point by
+    point.
 
     Returns
     -------
     values, influence
-        See `set_averages`.
+        See `average_settings`.
     """
-    grid = None if averager.population else walked_grid(averager, axes)
+    grid = None if averager.population else build_grid(averager, axes)
     if grid is not None:
         return averager.predictor.dependence(grid), None
     settings = [
         dict(zip(axes, values, strict=True))
         for values in itertools.product(*axes.values())
     ]
-    return set_averages(averager, settings)
+    return average_settings(averager, settings)
 
 
-def walked_grid(averager: Averager, axes: Mapping[str, list[Any]]) -> Grid | None:
-    """Code the rows and the axes by themselves; None where trees cannot be walked."""
+def build_grid(averager: Averager, axes: Mapping[str, list[Any]]) -> Grid | None:
+    """Code the rows and the axes separately; None if trees cannot be traversed."""
     sample, kernel = averager.sample, averager.predictor.kernel
     columns = [own for own in (_own_columns(averager, name) for name in axes) if own]
     centre = averager.predictor.centre
     walked = walks(kernel) and (centre is None or walks(centre.kernel))
     if not walked or len(columns) < len(axes):
         return None
-    rows = averager.coded(sample.at({name: axes[name][0] for name in axes}))
-    coded = [averager.coded(sample.along(name, axes[name])) for name in axes]
+    rows = averager.code_rows(sample.at({name: axes[name][0] for name in axes}))
+    coded = [averager.code_rows(sample.along(name, axes[name])) for name in axes]
     pairs = zip(columns, coded, strict=True)
     axis_values = tuple(Axis(own, X[:, own]) for own, X in pairs)
     return Grid(rows, axis_values, sample.weights)
@@ -567,7 +577,7 @@ def _own_columns(averager: Averager, name: str) -> tuple[int, ...]:
     return coding.own_columns(name)
 
 
-def set_averages(
+def average_settings(
     averager: Averager, settings: list[dict[str, Any]]
 ) -> tuple[Floats, RowInfluence | None]:
     """Average over all rows, with columns set in each of several ways.
@@ -577,7 +587,7 @@ def set_averages(
     values : ndarray of shape (B, settings * outputs)
         Averages by every learner.
     influence : RowInfluence or None
-        Influence of the rows, if it was asked for.
+        Influence of the rows, if requested.
     """
     weights = [averager.weights(averager.sample.shares, len(settings))] * len(settings)
     parts = averager.averages(settings, weights)
@@ -611,7 +621,7 @@ class Intervals:
     def of(
         cls, name: str, column: Floats, intervals: int, weights: Floats | None = None
     ) -> "Intervals":
-        """Cut a column at its quantiles; rows weigh the same unless told otherwise."""
+        """Cut a column at its quantiles; rows have equal weights by default."""
         if not np.isfinite(column).all():
             raise ValueError(
                 f"{name!r} has missing values; accumulated effects need a value in "
@@ -654,7 +664,7 @@ def _cell_shares(codes: Ints, weights: Floats, n_cells: int) -> Any:
     return sparse.csr_array((shares, (codes, rows)), (n_cells, codes.size))
 
 
-def accumulated_line(averager: Averager, cut: Intervals) -> Floats:
+def accumulate_effects(averager: Averager, cut: Intervals) -> Floats:
     r"""Accumulated local effects of one predictor, for every learner.
 
     Returns
@@ -677,19 +687,19 @@ def accumulated_line(averager: Averager, cut: Intervals) -> Floats:
     frames = (averager.sample.at({cut.name: edges}) for edges in (cut.lower, cut.upper))
     low, high = (averager.sums(frame, shares=shares).values for frame in frames)
     steps = (high - low).reshape(len(low), K, -1)
-    line = _accumulated(steps, 1)
+    line = _accumulate(steps, 1)
     middle = (line[:, 1:] + line[:, :-1]) / 2
     weights = cut.masses / cut.masses.sum()
     return np.asarray(line - np.einsum("bkc,k->bc", middle, weights)[:, None])
 
 
-def accumulated_map(
+def accumulate_interactions(
     averager: Averager, one: Intervals, two: Intervals
 ) -> tuple[Floats, Bools]:
     """Accumulated local effects of two predictors together, for every learner.
 
-    What each does by itself is taken out. Cells without rows take the difference of
-    the nearest cell that has some, by the ranks of the intervals.
+    The effects of each predictor alone are subtracted. Cells without rows take the
+    difference of the nearest cell with rows, by the ranks of the intervals.
 
     Returns
     -------
@@ -710,7 +720,7 @@ def accumulated_map(
     counts = np.bincount(cells, minlength=K * L).reshape(K, L)
     steps = steps.reshape(len(steps), K * L, -1)[:, _nearest_cells(counts)]
     steps = steps.reshape(len(steps), K, L, -1)
-    table = _accumulated(_accumulated(steps, 1), 2)
+    table = _accumulate(_accumulate(steps, 1), 2)
     weights = _masses(cells, one.weights, K * L).reshape(K, L)
     table = (
         table
@@ -724,23 +734,23 @@ def accumulated_map(
     return np.asarray(table - mean[:, None, None]), counts == 0
 
 
-def _accumulated(steps: Floats, axis: int) -> Floats:
+def _accumulate(steps: Floats, axis: int) -> Floats:
     """Add up along an axis, from zero at its first edge."""
     first = np.zeros_like(np.take(steps, [0], axis=axis))
     return np.concatenate([first, np.cumsum(steps, axis=axis)], axis=axis)
 
 
 def _main_part(table: Floats, weights: Floats) -> Floats:
-    """Find what a map's first predictor does by itself, (B, K + 1, 1, outputs)."""
+    """Compute the main effect of a map's first predictor, (B, K + 1, 1, outputs)."""
     rise = table[:, 1:] - table[:, :-1]
     middle = (rise[:, :, 1:] + rise[:, :, :-1]) / 2
     totals = weights.sum(axis=1)
     mean = np.einsum("bklc,kl->bkc", middle, weights / totals[:, None])
-    return _accumulated(mean, 1)[:, :, None]
+    return _accumulate(mean, 1)[:, :, None]
 
 
 def _nearest_cells(counts: Ints) -> Ints:
-    """For every cell itself, or the nearest cell that has rows."""
+    """Return for every cell itself, or the nearest cell that has rows."""
     K, L = counts.shape
     places = np.stack(
         np.meshgrid((np.arange(K) + 0.5) / K, (np.arange(L) + 0.5) / L, indexing="ij"),

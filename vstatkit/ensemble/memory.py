@@ -1,8 +1,8 @@
 """Memory that a fit needs, from its sizes alone.
 
-Counted is what grows with the data, the learners or the query points, but not chunks
-of bounded size, nor Python itself. Learners other than trees and coefficients are of
-unknown size, and are not counted either.
+The estimate counts arrays that grow with the data, the learners or the query points. It
+excludes chunks of bounded size, Python itself, and learners other than trees and
+coefficients, whose size is unknown.
 """
 
 import re
@@ -44,7 +44,7 @@ PURE_SHARE, HONEST_SHARE = 0.3, 0.27
 in trees that grow with one half of the rows. Other trees have a leaf for every row."""
 
 SMALL = 2**27
-"""Bytes that a machine is not asked for."""
+"""Bytes below which the available memory is not checked."""
 
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
 """A number of bytes, with its unit."""
@@ -75,14 +75,14 @@ ADVICE = {
     SUMS: "Use fewer workers (`n_jobs`).",
     DATA: "Use fewer rows or predictors, or give the data as a Parquet file.",
     POINTS: "Predict the rows in several parts.",
-    PREDICTIONS: "Ask for fewer query points at a time.",
-    COVARIANCES: "Ask for the covariances of fewer query points at a time.",
+    PREDICTIONS: "Predict fewer query points at a time.",
+    COVARIANCES: "Compute the covariances of fewer query points at a time.",
 }
-"""What to do about the largest part."""
+"""How to reduce the largest part."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """The sizes that the memory of a fit depends on.
 
     Attributes
@@ -105,9 +105,9 @@ class Plan:
         Rows that are predicted where a subsample leaves them out.
     filed : float
         Bytes of a learner that are moved to a file where there are many.
-    mixed : bool
-        Whether as many learners of a mix are grown besides, of which `learner` and
-        `filed` count the bytes.
+    stacked : bool
+        Whether as many learners of a stacked ensemble are grown besides; `learner` and
+        `filed` include their bytes.
     """
 
     n: int
@@ -120,7 +120,7 @@ class Plan:
     ranked: bool
     n_scored: int
     filed: float = 0.0
-    mixed: bool = False
+    stacked: bool = False
 
     def fixed(self) -> dict[str, int]:
         """Bytes that do not depend on the number of learners, by what they are for."""
@@ -133,9 +133,9 @@ class Plan:
 
     def per_learner(self) -> dict[str, float]:
         """Bytes that every learner adds, by what they are for."""
-        # Values are there twice when an ensemble grows on; beside those of a mix, which
-        # are in parts and joined, they are there before and after they are moved.
-        times = 4.0 if self.mixed else 2.0
+        # Growth copies values once; centring holds those of the stack, in parts and
+        # joined, and the ensemble's own before and after the shift.
+        times = 4.0 if self.stacked else 2.0
         return {VALUES: times * self.m * FLOAT, LEARNERS: self.learner}
 
     def needs(self, B: int) -> dict[str, int]:
@@ -147,18 +147,18 @@ class Plan:
 
     def most(self, limit: int) -> int:
         """Count the learners for which there is room."""
-        room = limit - sum(self.fixed().values())
+        left = limit - sum(self.fixed().values())
         each = sum(self.per_learner().values())
-        in_memory = room // each
-        in_file = (room - RESIDENT_BYTES) // (each - self.filed)
+        in_memory = left // each
+        in_file = (left - RESIDENT_BYTES) // (each - self.filed)
         return max(0, int(in_memory), int(in_file) if self.filed else 0)
 
 
-def plan_of(
+def plan_memory(
     task: Task,
     n_jobs: int | None,
-    mix: Sequence[tuple[TreeKernel, float]] = (),
-) -> Plan:
+    stack: Sequence[tuple[TreeKernel, float]] = (),
+) -> MemoryPlan:
     """Read the sizes off what is to be evaluated.
 
     Parameters
@@ -167,22 +167,22 @@ def plan_of(
         What is evaluated.
     n_jobs : int or None
         Workers.
-    mix : sequence of (TreeKernel, float)
+    stack : sequence of (TreeKernel, float)
         What grows other learners besides, and their shares.
     """
     kernel, design = task.kernel, task.design
-    n = design.n if task.rows is None else len(task.rows)
+    n = design.n if task.unit_of_row is None else len(task.unit_of_row)
     p, outputs = 0, 1
     if isinstance(kernel, Predictive):
         p, outputs = kernel.n_features, kernel.n_outputs
     trees = isinstance(kernel, TreeKernel)
     many = _all_ranked(design, n)
-    grown = [(kernel, 1.0), *mix] if task.keep else []
+    grown = [(kernel, 1.0), *stack] if task.keep else []
     learner = sum(share * learner_bytes(part, design, n) for part, share in grown)
     beside = sum(share for _, share in grown) * (FLOAT * p + OBJECT_BYTES)
     nodes = learner - beside if trees and task.keep else 0.0
     scored = n if task.most_oob is None else min(n, task.most_oob)
-    return Plan(
+    return MemoryPlan(
         n=n,
         p=p,
         m=_n_values(task, p, outputs),
@@ -193,7 +193,7 @@ def plan_of(
         ranked=trees and many,
         n_scored=scored if task.oob and p > 0 else 0,
         filed=nodes,
-        mixed=bool(mix),
+        stacked=bool(stack),
     )
 
 
@@ -257,7 +257,7 @@ def covariance_bytes(m: int) -> int:
 def check_memory(
     needs: Mapping[str, int], limit: int | None = None, *, held: int = 0
 ) -> None:
-    """Refuse what cannot be allocated, before it is.
+    """Check that memory suffices, before it is allocated.
 
     Parameters
     ----------
@@ -266,40 +266,42 @@ def check_memory(
     limit : int, optional
         Bytes that may be used; by default what the machine has left.
     held : int
-        Bytes of the design matrix: there already, they count against a limit that was
-        given.
+        Bytes of the design matrix, which is allocated already and counts against a
+        given limit.
 
     Raises
     ------
     MemoryLimitError
-        When it is too much; the message says for what, and what to do.
+        If it does not; the message names the largest parts and how to reduce them.
     """
     parts = dict(needs) if limit is None else {DATA: held, **needs}
     total = sum(parts.values())
-    free = room(total) if limit is None else limit
+    free = available_bytes(total) if limit is None else limit
     if free is None or total <= free:
         return
     largest = sorted(parts, key=lambda name: -parts[name])
-    listed = ", ".join(f"{shown(parts[name])} for {name}" for name in largest[:3])
+    listed = ", ".join(
+        f"{format_bytes(parts[name])} for {name}" for name in largest[:3]
+    )
     source = "are available" if limit is None else "are allowed (`memory_limit`)"
     advice = ADVICE.get(largest[0], "")
     raise MemoryLimitError(
-        f"about {shown(total)} of memory would be needed, and {shown(free)} {source}: "
-        f"{listed}. {advice}".rstrip()
+        f"about {format_bytes(total)} of memory would be needed, and "
+        f"{format_bytes(free)} {source}: {listed}. {advice}".rstrip()
     )
 
 
-def room(total: int) -> int | None:
-    """Bytes that the machine has left, if `total` is worth the question."""
+def available_bytes(total: int) -> int | None:
+    """Return the available memory in bytes; None if `total` is too small to matter."""
     return None if total <= SMALL else available_memory()
 
 
-def shown(size: float) -> str:
-    """Write a number of bytes for people.
+def format_bytes(size: float) -> str:
+    """Format a number of bytes.
 
     Examples
     --------
-    >>> shown(2_500_000_000), shown(512)
+    >>> format_bytes(2_500_000_000), format_bytes(512)
     ('2.5 GB', '512 bytes')
     """
     for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):

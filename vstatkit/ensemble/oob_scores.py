@@ -1,4 +1,4 @@
-"""Out-of-bag scores: how well the ensemble predicts rows that it has not seen."""
+"""Out-of-bag scores: R-squared and RMSE, or accuracy and log-loss."""
 
 from dataclasses import dataclass, replace
 
@@ -25,7 +25,7 @@ class Scores:
     n_scored : int
         Observations that were predicted, and out of bag at least once.
     rows : ndarray of shape (n_scored,) or None
-        These observations; None where it is not known.
+        These observations; None if unknown.
     codes : ndarray of shape (n_scored,) or None
         Their classes, as codes.
     shares : ndarray of shape (n_scored,) or None
@@ -99,7 +99,7 @@ def score(
 
 
 def _shares(weights: Floats | None, rows: Ints) -> Floats:
-    """Give the weights of scored rows in a mean; they add up to one, or are all 0."""
+    """Return the weights of scored rows in a mean; they sum to one, or are all 0."""
     chosen = np.ones(rows.size) if weights is None else weights[rows]
     # Sums of huge and tiny weights would leave the range of floating point.
     chosen = chosen / max(float(chosen.max()), np.finfo(np.float64).tiny)

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import DataLike, Floats, Ints, Labels
-from vstatkit.ensemble.evaluation import PassingLearner, at_hand
+from vstatkit.ensemble.evaluation import TransientLearner, materialise
 from vstatkit.ensemble.memory import (
     FLOAT,
     POINTS,
@@ -41,10 +41,10 @@ LEARNERS_PER_TASK = 16
 """Learners that one task predicts with, where rows are few."""
 
 ROWS_PER_TASK = 256
-"""Rows that one task predicts, with all learners, where only means are asked for."""
+"""Rows that one task predicts with all learners, if only means are needed."""
 
 TASKS = 8
-"""Tasks that rows are divided among at least, where these estimate."""
+"""Least number of tasks that rows are divided among for estimates."""
 
 
 class OwnLearners(NamedTuple):
@@ -70,7 +70,7 @@ class LearnerSums(NamedTuple):
     values : ndarray of shape (B, g * outputs)
         Weighted sums over rows.
     total : ndarray of shape (rows, outputs) or float
-        Sums over the learners asked for; zero if there are none.
+        Sums over the requested learners; zero if there are none.
     times : ndarray of shape (rows, 1) or float
         Number (in a complete design: weight) of these learners.
     """
@@ -81,81 +81,81 @@ class LearnerSums(NamedTuple):
 
     @property
     def own(self) -> Floats:
-        """Mean of the learners asked for, shape (rows, outputs)."""
+        """Mean of the requested learners, shape (rows, outputs)."""
         times = np.asarray(self.times)
         if not times.all():
             raise ValueError(
                 f"{int((times == 0).sum()):,} of {len(times):,} rows are in the "
                 "subsample of every learner, so nothing predicts them out of bag. Use "
-                "more learners or a smaller `k`, or ask for se='sample'."
+                "more learners or a smaller `k`, or set se='sample'."
             )
         return np.asarray(self.total / times)
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Learners, as an object whose end can be told."""
+class LearnerList:
+    """Learners as one object that workers cache until it is deleted."""
 
     learners: list[Any]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What tasks that predict have in common; the coding of new data stays behind."""
+class PredictionTask:
+    """The arguments that all prediction tasks share."""
 
     kernel: Predictive
-    kept: Kept
+    kept: LearnerList
     X: Floats
     weights: Floats | None = None
     estimation: Estimation | None = None
 
-    def rows(self, start: int, stop: int) -> "Reading":
-        """Take some rows, as compiled trees read them."""
+    def rows(self, start: int, stop: int) -> "PredictionTask":
+        """Take some rows as a contiguous array, which compiled trees require."""
         return replace(self, X=np.ascontiguousarray(self.X[start:stop]))
 
     def predict(self, learner: Any) -> Floats:
         """Predict with one learner."""
         go_on()
-        return self.kernel.predict(at_hand(learner), self.X).ravel()
+        return self.kernel.predict(materialise(learner), self.X).ravel()
 
     def block(self, first: int) -> list[Any]:
         """List the learners of a task."""
         return self.kept.learners[first : first + LEARNERS_PER_TASK]
 
 
-def block(reading: Reading, first: int) -> Floats:
+def predict_block(task: PredictionTask, first: int) -> Floats:
     """Predict with some learners, shape (learners, rows * outputs)."""
-    return np.stack([reading.predict(learner) for learner in reading.block(first)])
+    return np.stack([task.predict(learner) for learner in task.block(first)])
 
 
-def block_sum(reading: Reading, first: int, origin: Floats) -> Floats:
-    """Add up what some learners predict, about an origin."""
-    learners = [at_hand(learner) for learner in reading.block(first)]
+def sum_block(task: PredictionTask, first: int, origin: Floats) -> Floats:
+    """Add up the predictions of some learners minus an origin."""
+    learners = [materialise(learner) for learner in task.block(first)]
     go_on()
-    return summed(reading.kernel, learners, reading.X, origin, reading.predict)
+    return summed(task.kernel, learners, task.X, origin, task.predict)
 
 
-def block_shares(
-    reading: Reading, shares: Any, own: OwnLearners | None, first: int
+def average_block(
+    task: PredictionTask, shares: Any, own: OwnLearners | None, first: int
 ) -> LearnerSums:
-    """Sum the predictions of some learners where they are made."""
-    learners, rows = reading.block(first), len(reading.X)
+    """Sum the predictions of some learners in the worker."""
+    learners, rows = task.block(first), len(task.X)
     whole = shares.sum(axis=1)[:, None]
-    values, total = [], np.zeros((rows, reading.kernel.n_outputs))
+    values, total = [], np.zeros((rows, task.kernel.n_outputs))
     times = np.zeros((rows, 1))
     absent = None
     if own is not None and own.units is not None:
         counts = dense(own.design.counts(first, first + len(learners)))
         absent = (counts[:, own.units] == 0).astype(np.float64)
     for b, learner in enumerate(learners):
-        predicted = reading.predict(learner).reshape(rows, -1)
+        predicted = task.predict(learner).reshape(rows, -1)
         origin = predicted[:1]  # an offset of all rows costs no digits
         values.append((shares @ (predicted - origin) + whole * origin).ravel())
         if own is None:
             continue
         weight = np.ones((rows, 1)) if absent is None else absent[b][:, None]
-        if reading.weights is not None:
-            weight = weight * reading.weights[first + b]
+        if task.weights is not None:
+            weight = weight * task.weights[first + b]
         total += weight * predicted
         times = times + weight
     if own is None:
@@ -163,40 +163,40 @@ def block_shares(
     return LearnerSums(np.stack(values), total, times)
 
 
-def block_dependence(reading: Reading, grid: Grid, first: int) -> Floats:
+def walk_block(task: PredictionTask, grid: Grid, first: int) -> Floats:
     """Walk some trees with all rows and the whole grid."""
-    learners = [at_hand(learner) for learner in reading.block(first)]
+    learners = [materialise(learner) for learner in task.block(first)]
     go_on()
-    return dependence(cast("StoredTreeKernel", reading.kernel), learners, grid)
+    return dependence(cast("StoredTreeKernel", task.kernel), learners, grid)
 
 
-def piece_mean(reading: Reading, start: int, stop: int) -> Floats:
+def mean_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
     """Average all learners for some rows."""
-    piece, learners = reading.rows(start, stop), reading.kept.learners
+    piece, learners = task.rows(start, stop), task.kept.learners
     origin = piece.predict(learners[0])
     starts = range(0, len(learners), LEARNERS_PER_TASK)
-    sums = (block_sum(piece, first, origin) for first in starts)
+    sums = (sum_block(piece, first, origin) for first in starts)
     return np.asarray(sum(sums) / len(learners) + origin)
 
 
-def piece_average(reading: Reading, start: int, stop: int) -> Floats:
+def weighted_mean_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
     """Average all learners by their weights, for some rows."""
-    return weighted_mean(piece_values(reading, start, stop), reading.weights)
+    return weighted_mean(values_of_rows(task, start, stop), task.weights)
 
 
-def piece_estimates(reading: Reading, start: int, stop: int) -> Estimates:
-    """Estimate from what all learners predict for some rows."""
-    estimation = cast("Estimation", reading.estimation)
-    return estimation.of(piece_values(reading, start, stop))
+def estimates_of_rows(task: PredictionTask, start: int, stop: int) -> Estimates:
+    """Estimate from the predictions of all learners for some rows."""
+    estimation = cast("Estimation", task.estimation)
+    return estimation.of(values_of_rows(task, start, stop))
 
 
-def piece_values(reading: Reading, start: int, stop: int) -> Floats:
+def values_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
     """Predict some rows with all learners."""
-    piece = reading.rows(start, stop)
-    return np.stack([piece.predict(learner) for learner in reading.kept.learners])
+    piece = task.rows(start, stop)
+    return np.stack([piece.predict(learner) for learner in task.kept.learners])
 
 
-def divided(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]:
+def split_rows(n_rows: int, size: int = ROWS_PER_TASK) -> Iterator[tuple[int, int]]:
     """Divide rows among tasks.
 
     None of several pieces has one row alone: numpy sums a single column in another
@@ -231,7 +231,7 @@ class Predictor:
     Attributes
     ----------
     kernel : Predictive
-        Knows how its learners predict.
+        Predicts with its learners.
     learners : list
         Fitted learners, in the order of the design.
     coding : Coding or None
@@ -244,10 +244,10 @@ class Predictor:
         Names of the features of a learner that was fitted to a table, not by a
         formula, if it has names.
     centre : Predictor or None
-        Other learners, whose mean is what is predicted: values of each of these are
-        moved by the same number, and their mean is there. None for their own mean.
+        A stacked ensemble whose mean is predicted: values of the learners are shifted
+        to have this mean. None for their own mean.
     progress : bool or None
-        Whether to show a progress bar while learners are fitted again.
+        Whether to show a progress bar while learners are refitted.
     """
 
     kernel: Predictive
@@ -263,18 +263,18 @@ class Predictor:
 
     @property
     def n_kept(self) -> int:
-        """Learners that there are to predict with."""
+        """Number of learners that can predict."""
         n_learners, centre = len(self.learners), self.centre
         return n_learners if centre is None else min(n_learners, len(centre.learners))
 
     def is_category(self, name: Any) -> bool:
-        """Tell whether a predictor enters as a category."""
+        """Whether a predictor enters as a category."""
         return self.coding is not None and name in self.coding.categorical
 
     @property
     def refits(self) -> bool:
-        """Whether learners are fitted again for every use, having not been kept."""
-        return bool(self.learners) and isinstance(self.learners[-1], PassingLearner)
+        """Whether learners were not kept, and are refitted for every use."""
+        return bool(self.learners) and isinstance(self.learners[-1], TransientLearner)
 
     def rows(self, data: DataLike) -> tuple[Floats, Labels]:
         """Code new data; the labels are its index."""
@@ -317,28 +317,30 @@ class Predictor:
         """Predict with every learner, shape (B, rows * outputs)."""
         entries = len(self.learners) * len(X) * self.kernel.n_outputs
         check_memory({PREDICTIONS: 2 * FLOAT * entries})
-        values = np.concatenate(list(self._calls(block, self._starts, X)))
+        values = np.concatenate(list(self._calls(predict_block, self._starts, X)))
         if self.centre is None:
             return values
-        return moved_to(self.centre.mean(X), values)
+        return shift_mean(self.centre.mean(X), values)
 
     def mean(self, X: Floats) -> Floats:
         """Average the learners, shape (rows * outputs,); B x rows is never held."""
         if self.centre is not None:
             return self.centre.mean(X)
         if len(X) > ROWS_PER_TASK:
-            return np.concatenate(list(self._calls(piece_mean, divided(len(X)), X)))
-        # About the first learner, as the estimates are: what ties here ties there.
+            return np.concatenate(
+                list(self._calls(mean_of_rows, split_rows(len(X)), X))
+            )
+        # Relative to the first learner, as in the estimates, so that ties agree.
         X = np.ascontiguousarray(X)
-        origin = self.kernel.predict(at_hand(self.learners[0]), X).ravel()
+        origin = self.kernel.predict(materialise(self.learners[0]), X).ravel()
         tasks = ((first, origin) for (first,) in self._starts)
-        sums = list(self._calls(block_sum, tasks, X))
+        sums = list(self._calls(sum_block, tasks, X))
         return np.asarray(sum(sums) / len(self.learners) + origin)
 
     def averages(self, X: Floats, design: SubsampleDesign) -> Floats:
         """Average the learners by their weights in the design, as estimates do.
 
-        Many rows are averaged where their values are made: these do not travel.
+        Many rows are averaged in the workers, so that values are not sent.
         """
         if self.centre is not None:
             return self.centre.averages(X, design)
@@ -349,16 +351,18 @@ class Predictor:
         pieces = (
             (first + start, first + stop)
             for first in range(0, len(X), step)
-            for start, stop in divided(min(step, len(X) - first))
+            for start, stop in split_rows(min(step, len(X) - first))
         )
         weights = design.weights(0, len(self.learners))
-        return np.concatenate(list(self._calls(piece_average, pieces, X, weights)))
+        return np.concatenate(
+            list(self._calls(weighted_mean_of_rows, pieces, X, weights))
+        )
 
     def estimates(self, X: Floats, estimation: Estimation) -> Estimates:
         """Predict with standard errors, in parts of bounded memory.
 
-        Of many rows tasks estimate from the values that they predict, if that needs no
-        table of observations times points: the values do not travel.
+        For many rows the workers estimate too, if that needs no table of observations
+        times points, so that values are not sent.
         """
         B, c = len(self.learners), self.kernel.n_outputs
         many = len(X) >= MANY_ROWS and self.centre is None
@@ -367,9 +371,9 @@ class Predictor:
             rows = estimation.table_rows(B, len(X) * c) or B  # values are copied once
             return join_estimates([estimation.of(h) for h in self.chunks(X, rows)])
         most = max(VALUES_PER_TASK // (B * c), ROWS_PER_TASK)
-        pieces = divided(len(X), even_size(len(X), min(most, MANY_ROWS)))
+        pieces = split_rows(len(X), even_size(len(X), min(most, MANY_ROWS)))
         return join_estimates(
-            list(self._calls(piece_estimates, pieces, X, estimation=estimation))
+            list(self._calls(estimates_of_rows, pieces, X, estimation=estimation))
         )
 
     def sums(
@@ -392,31 +396,31 @@ class Predictor:
         values: list[Floats] = []
         total: Floats | float = 0.0
         times: Floats | float = 0.0
-        for block in self._blocks(block_shares, rows, more, weights):
-            values.append(block.values)
-            total, times = total + block.total, times + block.times
+        for part in self._blocks(average_block, rows, more, weights):
+            values.append(part.values)
+            total, times = total + part.total, times + part.times
         sums = LearnerSums(np.concatenate(values), total, times)
-        return sums if self.centre is None else self._moved(sums, rows, shares)
+        return sums if self.centre is None else self._shift_sums(sums, rows, shares)
 
-    def _moved(self, sums: LearnerSums, X: Floats, shares: Any) -> LearnerSums:
-        """Move sums over rows, and over learners, as far as predictions are moved."""
+    def _shift_sums(self, sums: LearnerSums, X: Floats, shares: Any) -> LearnerSums:
+        """Shift sums over rows and over learners as predictions are shifted."""
         centre = cast("Predictor", self.centre)
         mean = centre.mean(X).reshape(len(X), -1)
         step = mean - replace(self, centre=None).mean(X).reshape(len(X), -1)
         origin = mean[:1]  # an offset of all rows costs no digits
         summed = shares @ (mean - origin) + shares.sum(axis=1)[:, None] * origin
-        values = moved_to(summed.ravel(), sums.values)
+        values = shift_mean(summed.ravel(), sums.values)
         return LearnerSums(values, sums.total + sums.times * step, sums.times)
 
     def dependence(self, grid: Grid) -> Floats:
         """Average trees over rows at every point of a grid, (B, points * outputs)."""
         entries = len(self.learners) * grid.n_points * self.kernel.n_outputs
         check_memory({PREDICTIONS: 2 * FLOAT * entries})
-        values = np.concatenate([*self._blocks(block_dependence, grid.rows, (grid,))])
+        values = np.concatenate([*self._blocks(walk_block, grid.rows, (grid,))])
         if self.centre is None:
             return values
         mean = weighted_mean(self.centre.dependence(grid), None)
-        return moved_to(mean, values)
+        return shift_mean(mean, values)
 
     def _blocks(
         self,
@@ -430,7 +434,7 @@ class Predictor:
             function,
             self._starts,
             n_jobs=self.n_jobs,
-            shared=(Reading(self.kernel, self._kept, X, weights), *more),
+            shared=(PredictionTask(self.kernel, self._kept, X, weights), *more),
             lasting=(self.kernel, self._kept),
         )
         if not self.refits:
@@ -451,8 +455,8 @@ class Predictor:
         return ((first,) for first in starts)
 
     @cached_property
-    def _kept(self) -> "Kept":
-        return Kept(self.learners)
+    def _kept(self) -> "LearnerList":
+        return LearnerList(self.learners)
 
     def _calls(
         self,
@@ -468,7 +472,7 @@ class Predictor:
             function,
             tasks,
             n_jobs=self.n_jobs,
-            shared=(Reading(self.kernel, self._kept, X, weights, estimation),),
+            shared=(PredictionTask(self.kernel, self._kept, X, weights, estimation),),
             lasting=lasting if estimation is None else (*lasting, estimation),
         )
 
@@ -483,13 +487,13 @@ class Predictor:
         return max(1, CHUNK_ENTRIES // per_row)
 
 
-def moved_to(mean: Floats, values: Floats) -> Floats:
-    """Move the values of learners, shape (B, m), so that they have this mean."""
+def shift_mean(mean: Floats, values: Floats) -> Floats:
+    """Shift the values of learners, shape (B, m), to a given mean."""
     return np.asarray(values + (mean - weighted_mean(values, None)))
 
 
 def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:
-    """Read features; columns of a frame are found by their names."""
+    """Read features; columns of a frame are selected by name."""
     if isinstance(data, pd.DataFrame) and columns is not None:
         missing = [name for name in columns if name not in data.columns]
         if missing:
@@ -511,7 +515,7 @@ def output_labels(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
 def build_predictor(
     kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula, n_jobs: int | None
 ) -> Predictor | None:
-    """Keep what predicts new data, where the kernel can."""
+    """Return the predictor for new data; None if the kernel does not predict."""
     if not isinstance(kernel, Predictive):
         return None
     return Predictor(kernel, evaluation.learners, parsed.coding, parsed.classes, n_jobs)

@@ -24,25 +24,25 @@ N_TREES = 64
 """Trees of the forest."""
 
 LEAF = 10
-"""Least observations in a leaf: an average of fewer absolute errors says little."""
+"""Least observations in a leaf."""
 
 LEAST_SPREAD = 0.05
-"""Least expected error, as a share of the mean one."""
+"""Smallest expected error, as a share of the mean error."""
 
 LEAST_UNITS = 4
-"""Units below which errors are taken to be alike everywhere."""
+"""Units below which the expected error is taken to be constant."""
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Expected absolute errors, wherever there is a prediction.
+class ResidualScale:
+    """The expected absolute error as a function of the predictors.
 
     Attributes
     ----------
     kernel : StoredTreeKernel
         Predicts with the trees.
     trees : list
-        The trees; empty where errors are taken to be alike everywhere.
+        The trees; empty if the expected error is constant.
     least : float
         Least expected error.
     """
@@ -52,14 +52,14 @@ class Spread:
     least: float
 
     def at(self, X: Floats, n_jobs: int | None = None) -> Floats:
-        """Expect errors at rows of the design matrix, shape (rows,)."""
+        """Predict the error at rows of the design matrix, shape (rows,)."""
         if not self.trees:
             return np.full(len(X), self.least)
         forest = Predictor(self.kernel, self.trees, None, None, n_jobs)
         return np.maximum(forest.mean(X), self.least)
 
 
-def learn_spread(
+def fit_residual_scale(
     X: Floats,
     sizes: Floats,
     units: Ints,
@@ -68,8 +68,8 @@ def learn_spread(
     levels: Sequence[int] | None,
     seed: int,
     n_jobs: int | None = None,
-) -> tuple[Spread, Floats]:
-    """Learn how large errors are from the design matrix.
+) -> tuple[ResidualScale, Floats]:
+    """Fit a forest that predicts the size of the errors.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def learn_spread(
     Notes
     -----
     Trees on `ceil(n**0.8)` units drawn with replacement, with leaves of ten rows or
-    more; all columns are tried at every split. Errors are expected to be at least a
-    twentieth of their mean: where a few are zero by chance, new ones need not be.
+    more; all columns are tried at every split. Expected errors are at least a twentieth
+    of their mean, because errors that are zero by chance do not predict new ones.
     """
     names, codes = np.unique(units, return_inverse=True)
     n = names.size
@@ -118,20 +118,20 @@ def learn_spread(
     )
     if n < LEAST_UNITS or mean == 0:
         alike = mean if mean > 0 else 1.0
-        return Spread(stored, [], alike), np.full(len(sizes), alike)
+        return ResidualScale(stored, [], alike), np.full(len(sizes), alike)
     own_seed = int(stream(seed, 0, Purpose.SPREAD).integers(2**63))
     design = IidDesign(n, subsample_size(None, n), True, own_seed)
     clusters = None if n == len(sizes) else codes
     task = Task(kernel, design, X[:1], clusters, keep=True, most_oob=None)
     grown = evaluate(task, 0, N_TREES, n_jobs=n_jobs, progress=False)
     seen = cast("OutOfBag", grown.oob).mean[:, 0]
-    # A unit that all trees saw is as unlikely as sixty coins of one side.
+    # It is very unlikely that all trees saw a unit.
     outside = np.where(np.isfinite(seen), seen, mean)
-    return Spread(stored, grown.learners, least), np.maximum(outside, least)
+    return ResidualScale(stored, grown.learners, least), np.maximum(outside, least)
 
 
 @dataclass(frozen=True)
-class Errors:
+class OutOfBagErrors:
     """Out-of-bag errors of the observations that have one.
 
     Attributes
@@ -145,9 +145,9 @@ class Errors:
     codes : ndarray of shape (s,) or None
         Observed classes, as codes; None for numbers.
     expected : ndarray of shape (s,) or None
-        Absolute errors that were to be expected, by trees that did not see the unit.
+        Expected absolute errors, from trees that did not see the unit.
     spread : Spread or None
-        Expects errors elsewhere.
+        Predicts the size of errors elsewhere.
     """
 
     sizes: Floats
@@ -155,7 +155,7 @@ class Errors:
     masses: Floats
     codes: Ints | None = None
     expected: Floats | None = None
-    spread: Spread | None = None
+    spread: ResidualScale | None = None
 
     __repr__ = short_repr
 
@@ -172,16 +172,16 @@ def collect_errors(
     *,
     seed: int,
     n_jobs: int | None,
-) -> Errors | None:
-    """Put errors together, and learn how large they are where.
+) -> OutOfBagErrors | None:
+    """Collect out-of-bag errors, and fit their size as a function of the predictors.
 
     Parameters
     ----------
     scores : Scores
         Out-of-bag scores.
     kernel : object
-        Its design matrix `X`, `weights` and `levels` are used, as far as there are
-        any: without a matrix nothing is learnt.
+        Its design matrix `X`, `weights` and `levels` are used if it has them; without
+        a matrix the size of errors is not fitted.
     clusters : ndarray of shape (n,) or None
         Unit of every observation.
     seed : int
@@ -192,7 +192,7 @@ def collect_errors(
     Returns
     -------
     Errors or None
-        None where it is not known whose they are. Observations without weight are
+        None if the rows of the errors are unknown. Observations with zero weight are
         left out.
     """
     rows = scores.rows
@@ -212,11 +212,11 @@ def collect_errors(
         if rows.size == 0:
             return None
     units = rows if clusters is None else clusters[rows]
-    errors = Errors(sizes, units, unit_masses(units, weights), codes)
+    errors = OutOfBagErrors(sizes, units, unit_masses(units, weights), codes)
     X = getattr(kernel, "X", None)
     if codes is not None or not isinstance(X, np.ndarray):
         return errors
-    spread, expected = learn_spread(
+    spread, expected = fit_residual_scale(
         np.asarray(X[rows], dtype=np.float64),
         np.abs(sizes),
         units,
@@ -225,14 +225,14 @@ def collect_errors(
         seed=seed,
         n_jobs=n_jobs,
     )
-    return Errors(sizes, units, errors.masses, None, expected, spread)
+    return OutOfBagErrors(sizes, units, errors.masses, None, expected, spread)
 
 
 Limits = tuple[Floats, Floats]
 """Lower and upper limits of new observations, each of shape (m,)."""
 
 HELD_DRAWS = 16_000_000
-"""Most draws that are held while points are taken piece by piece."""
+"""Most draws that are held in memory while chunks of points are computed."""
 
 DRAWN_AT_ONCE = 1_000_000
 """Draws that are counted at a time."""
@@ -242,23 +242,23 @@ ARRAYS_OF_A_PIECE = 5
 
 
 def local_limits(
-    errors: Errors, mean: Floats, expected: Floats, alpha: float
+    errors: OutOfBagErrors, mean: Floats, expected: Floats, alpha: float
 ) -> Limits | None:
-    r"""Scale out-of-bag errors by what is to be expected at each point.
+    r"""Compute limits from out-of-bag errors, scaled by the expected error at a point.
 
     Parameters
     ----------
     errors : Errors
         With their expected sizes.
     mean, expected : ndarray of shape (m,)
-        Predictions, and the absolute errors that are expected of them.
+        Predictions, and their expected absolute errors.
     alpha : float
         One minus the coverage.
 
     Returns
     -------
     tuple of ndarray, or None
-        None where there are too few units for the level.
+        None if there are too few units for the level.
 
     Notes
     -----
@@ -285,7 +285,7 @@ def local_limits(
 
 
 def jackknife_limits(
-    errors: Errors,
+    errors: OutOfBagErrors,
     predictor: Predictor,
     design: SubsampleDesign,
     X: Floats,
@@ -304,7 +304,7 @@ def jackknife_limits(
     X : ndarray of shape (m, p)
         Points.
     alpha : float
-        One minus the coverage that is aimed at; at least `1 - 2 alpha` is guaranteed.
+        One minus the nominal coverage; at least `1 - 2 alpha` is guaranteed.
 
     Notes
     -----
@@ -321,7 +321,7 @@ def jackknife_limits(
     """
     if upper_quantile(errors.sizes, errors.masses, alpha) is None:
         return None
-    seen = _Seen(design, len(predictor.learners), errors)
+    seen = _Membership(design, len(predictor.learners), errors)
     R = np.abs(errors.sizes)[:, None]
     pieces = []
     for values in predictor.chunks(X, ARRAYS_OF_A_PIECE * len(R)):
@@ -333,20 +333,20 @@ def jackknife_limits(
     return low, high
 
 
-class _Seen:
+class _Membership:
     """Which learners saw the units of errors.
 
     Parameters
     ----------
     design : SubsampleDesign
-        Draws the units again.
+        Draws the units.
     B : int
         Learners.
     errors : Errors
         Each with its unit.
     """
 
-    def __init__(self, design: SubsampleDesign, B: int, errors: Errors) -> None:
+    def __init__(self, design: SubsampleDesign, B: int, errors: OutOfBagErrors) -> None:
         self._design, self._B = design, B
         self._units, self._place = np.unique(errors.units, return_inverse=True)
         weights = design.weights(0, B)
@@ -358,7 +358,7 @@ class _Seen:
     def means_without(self, values: Floats) -> Floats:
         """Average the learners that did not see each error's unit, shape (s, m)."""
         origin = np.average(values, axis=0, weights=self._weights)
-        # About their mean the sum of all is zero: those outside have what is missing.
+        # Around their mean all values sum to zero, which gives the sum outside.
         inside = self._sums(values - origin)
         means = origin - inside / self._outside
         return np.asarray(means[self._place])
@@ -384,9 +384,9 @@ class _Seen:
 
 
 def class_thresholds(
-    errors: Errors, n_classes: int, alpha: float, *, by_class: bool
+    errors: OutOfBagErrors, n_classes: int, alpha: float, *, by_class: bool
 ) -> Floats:
-    r"""Find how probable a class must be to be one of those that may be observed.
+    r"""Compute the probability from which a class is in the prediction set.
 
     Parameters
     ----------
@@ -397,12 +397,12 @@ def class_thresholds(
     alpha : float
         One minus the coverage.
     by_class : bool
-        Whether the coverage must hold within every class.
+        Whether every class must be covered at this level.
 
     Returns
     -------
     ndarray of shape (K,)
-        Least probability; NaN where there are too few units for the level.
+        Smallest probability; NaN if there are too few units for the level.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Query points of a fit, and the moves behind its effects."""
+"""Query points of a fit, and the settings of its effects."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ QUANTILES = (0.1, 0.9)
 
 
 MAX_ENTRIES = 4_000_000
-"""Most numbers in the rows before the moves; further predictors are not moved."""
+"""Most numbers in the rows of the effects; further predictors have no effect."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class EffectSettings:
     """Query points of the effects.
 
     Attributes
@@ -43,9 +43,9 @@ class Settings:
     frame : DataFrame of shape (e, 2)
         Columns `from` and `to`, indexed by predictor.
     left_out : tuple of str
-        Predictors whose move is not finite when the others are typical.
+        Predictors whose effect is not finite when the others are typical.
     n_beyond : int
-        Number of predictors, the last ones, for which the table has no room.
+        Number of predictors, the last ones, that exceed the size of the table.
     """
 
     start: Floats
@@ -59,8 +59,8 @@ def effect_settings(
     coding: Coding,
     frame: pd.DataFrame | Variables,
     typical: pd.DataFrame | None = None,
-) -> Settings | None:
-    """List the moves; None when no predictor of the formula varies.
+) -> EffectSettings | None:
+    """Build the settings of the effects; None if no predictor varies.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ def effect_settings(
     typical : DataFrame, optional
         The typical row, if it is known already.
     """
-    room = max(1, MAX_ENTRIES // coding.columns.size)
+    most_rows = max(1, MAX_ENTRIES // coding.columns.size)
     moves: list[tuple[str, Any, Any]] = []
     looked_at = 0
     variables = variables_of(frame)
     quantiles = variables.quantiles(coding.numeric, QUANTILES)
     for name in coding.variables:
-        steps = moves_of(variables, name, quantiles.get(name), coding.reference(name))
-        if moves and len(moves) + len(steps) > room:
+        steps = list_moves(variables, name, quantiles.get(name), coding.reference(name))
+        if moves and len(moves) + len(steps) > most_rows:
             break
         moves += [(name, start, end) for start, end in steps]
         looked_at += 1
@@ -86,7 +86,7 @@ def effect_settings(
         return None
     typical = coding.typical(frame) if typical is None else typical
     both = [(name, a) for name, a, _ in moves] + [(name, b) for name, _, b in moves]
-    start, end = np.split(coding.raw_matrix(_moved(typical, both)), 2)
+    start, end = np.split(coding.raw_matrix(_set_predictors(typical, both)), 2)
     usable = np.flatnonzero(coding.usable(start) & coding.usable(end))
     table = pd.DataFrame(
         [[a, b] for _, a, b in moves],
@@ -94,7 +94,7 @@ def effect_settings(
         columns=["from", "to"],
         dtype=object,
     )
-    return Settings(
+    return EffectSettings(
         start=start[usable],
         end=end[usable],
         frame=table.iloc[usable],
@@ -103,10 +103,10 @@ def effect_settings(
     )
 
 
-def moves_of(
+def list_moves(
     variables: Variables, name: str, ends: list[float] | None, reference: Any = None
 ) -> list[tuple[Any, Any]]:
-    """List the moves of a predictor: between quantiles, or from the reference level.
+    """List the changes of a predictor: between quantiles, or from the reference level.
 
     That is the first level, unless the formula names another one that occurs, as in
     `C(x, Treatment("south"))` or `C(x, levels=["south", "north"])`.
@@ -121,7 +121,9 @@ def moves_of(
     return [(low, high)] if low < high else []
 
 
-def _moved(typical: pd.DataFrame, settings: Sequence[tuple[str, Any]]) -> pd.DataFrame:
+def _set_predictors(
+    typical: pd.DataFrame, settings: Sequence[tuple[str, Any]]
+) -> pd.DataFrame:
     """Repeat the typical row, each time with one predictor set."""
     columns = {
         name: [column.iloc[0]] * len(settings) for name, column in typical.items()
@@ -140,7 +142,9 @@ def _of_kind(values: list[Any], kind: Any) -> Any:
     return pd.Series(values, dtype=kind)
 
 
-def effect_frame(settings: Settings, classes: tuple[Any, ...] | None) -> pd.DataFrame:
+def effect_frame(
+    settings: EffectSettings, classes: tuple[Any, ...] | None
+) -> pd.DataFrame:
     """Repeat the settings for every class where there are several columns."""
     frame = settings.frame
     labels = output_labels(frame.index, classes)
@@ -166,9 +170,9 @@ class EffectValues:
     frame : DataFrame of shape (e, 2)
         The settings: columns `from` and `to`, indexed by predictor (and class).
     left_out : tuple of str
-        Predictors whose move is not finite when the others are typical.
+        Predictors whose effect is not finite when the others are typical.
     n_beyond : int
-        Number of predictors, the last ones, for which the table has no room.
+        Number of predictors, the last ones, that exceed the size of the table.
     """
 
     values: Floats
@@ -196,7 +200,7 @@ class Query:
 
     labels: pd.Index
     rows: Floats | None
-    settings: Settings | None
+    settings: EffectSettings | None
 
 
 def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -> Query:
@@ -233,14 +237,14 @@ def _typical_rows(parsed: ParsedFormula) -> Floats:
 def build_reference(
     kernel: AnyKernel, parsed: ParsedFormula, seed: int
 ) -> Floats | None:
-    """Draw the rows on which learners are compared beyond the first order."""
+    """Draw the rows on which the Hoeffding correction compares learners."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         return None
     return reference_rows(parsed.X, seed, kernel.n_outputs)
 
 
-def probe(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
-    """Call the function once, to learn the names and number of its values."""
+def probe_function(task: Task, kernel: FunctionKernel) -> tuple[Task, Query]:
+    """Call the function once, for the names and the number of its values."""
     single = changed(task, kernel=kernel, keep=True)
     first = evaluate(single, 0, 1, n_jobs=1, progress=False)
     names, _ = name_values(first.learners[0])
@@ -252,19 +256,21 @@ def statistic_task(
     h: str | Callable[..., Any],
     table: Any,
     design: SubsampleDesign,
-    members: Ints | None,
+    unit_of_row: Ints | None,
 ) -> tuple[Task, Query]:
     """Build the task of a statistic, and the labels of its values."""
     if isinstance(h, str):
         named = ArrayKernel(*classical_kernel(h, table, design.k))
-        task = Task(named, design, None, members, keep=False)
+        task = Task(named, design, None, unit_of_row, keep=False)
         return task, Query(pd.Index([h]), None, None)
     if not callable(h):
         raise TypeError(
             f"`h` must be a function or the name of a kernel; got {type(h).__name__}."
         )
     kernel = FunctionKernel(h, (table,))
-    task, query = probe(Task(kernel, design, None, members, keep=False), kernel)
+    task, query = probe_function(
+        Task(kernel, design, None, unit_of_row, keep=False), kernel
+    )
     if list(query.labels) == ["statistic"]:
         query = changed(query, labels=pd.Index([kernel_name(h)]))
     return task, query
@@ -273,7 +279,7 @@ def statistic_task(
 def effect_values(
     query: Query, evaluation: Evaluation, classes: tuple[Any, ...] | None
 ) -> EffectValues | None:
-    """Take the differences behind the effects out of the values."""
+    """Extract the differences of the effects from the values."""
     if query.settings is None:
         return None
     moves = evaluation.values[:, len(query.labels) :]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.ensemble.evaluation import Task, at_hand, evaluate
+from vstatkit.ensemble.evaluation import Task, evaluate, materialise
 from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.inference.estimates import ensemble_mean
@@ -21,11 +21,11 @@ from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
 
 LEARNERS_PER_TASK = 32
-"""Learners that one task asks about rows that they have not seen."""
+"""Learners that one task predicts out-of-bag rows with."""
 
 
-def refitted_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Floats:
-    """Predict with the first L learners, fitted again, shape (L, rows * outputs)."""
+def refit_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Floats:
+    """Refit the first L learners and predict, shape (L, rows * outputs)."""
     kernel: Any = task.kernel
     check_memory({PREDICTIONS: 2 * FLOAT * L * len(at) * kernel.n_outputs})
     bare = replace(task, oob=False, keep_bytes=None)
@@ -38,13 +38,13 @@ def refitted_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Float
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Learners, and rows that they are asked about.
+class OutOfBagPredictor:
+    """Predicts rows with the learners that have not seen them.
 
     Attributes
     ----------
     task : Task
-        What the learners were fitted by.
+        The task that fitted the learners.
     learners : list
         The first of them.
     tables : tuple of ndarray of shape (n, p)
@@ -73,16 +73,18 @@ class Reader:
         check_memory({PREDICTIONS: 4 * FLOAT * size})
         # The tables of a row side by side: one call predicts all of them.
         stacked = np.stack([table[rows] for table in self.tables], axis=1)
-        reading = _Reading(replace(self.task, at=None), self.learners, rows, stacked)
+        shared = _OutOfBagTask(
+            replace(self.task, at=None), self.learners, rows, stacked
+        )
         starts = ((b,) for b in range(0, len(self.learners), LEARNERS_PER_TASK))
-        parts = list(in_parallel(_block, starts, n_jobs=self.n_jobs, shared=(reading,)))
+        parts = list(in_parallel(_block, starts, n_jobs=self.n_jobs, shared=(shared,)))
         values, weights = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(weights)
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """What tasks have in common."""
+class _OutOfBagTask:
+    """The arguments that all tasks share."""
 
     task: Task
     learners: list[Any]
@@ -90,12 +92,12 @@ class _Reading:
     stacked: Floats
 
 
-def _block(reading: _Reading, first: int) -> tuple[Floats, Floats]:
-    task, stacked = reading.task, reading.stacked
+def _block(shared: _OutOfBagTask, first: int) -> tuple[Floats, Floats]:
+    task, stacked = shared.task, shared.stacked
     assert isinstance(task.kernel, Predictive)
-    learners = reading.learners[first : first + LEARNERS_PER_TASK]
+    learners = shared.learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
-    units = reading.rows if task.rows is None else task.rows[reading.rows]
+    units = shared.rows if task.unit_of_row is None else task.unit_of_row[shared.rows]
     in_bag = dense(task.design.counts(first, last)[:, units]) > 0
     learner_weights = task.design.weights(first, last)
     values = np.zeros((len(learners), *stacked.shape[:2], task.kernel.n_outputs))
@@ -106,50 +108,50 @@ def _block(reading: _Reading, first: int) -> tuple[Floats, Floats]:
         if not len(out):
             continue
         points = stacked[out].reshape(-1, stacked.shape[2])
-        predictions = task.kernel.predict(at_hand(learner), points)
+        predictions = task.kernel.predict(materialise(learner), points)
         weight = 1.0 if learner_weights is None else float(learner_weights[b])
         values[b, out] = weight * predictions.reshape(len(out), *values.shape[2:])
         weights[b, out] = weight
     return values, weights
 
 
-def grown(task: Task, L: int, n_jobs: int | None) -> list[Any]:
-    """Fit the first L learners of a task again, and keep them."""
-    bare = replace(task, at=_least(task), keep=True, oob=False, keep_bytes=None)
+def refit_learners(task: Task, L: int, n_jobs: int | None) -> list[Any]:
+    """Refit the first L learners of a task, and keep them."""
+    bare = replace(task, at=_any_point(task), keep=True, oob=False, keep_bytes=None)
     return evaluate(bare, 0, L, n_jobs=n_jobs, progress=False).learners
 
 
-def _least(task: Task) -> Floats | None:
-    """Give one query point, where kernels need any and none matters."""
+def _any_point(task: Task) -> Floats | None:
+    """Return one query point, for kernels that need any."""
     kernel: Any = task.kernel
     return None if kernel.coefficients else np.asarray(kernel.X[:1])
 
 
 SAVE_SECONDS = 5.0
-"""Seconds between two files: finished repetitions that a kill costs at most."""
+"""Seconds between two files; an interruption loses at most these."""
 
 
 class RepetitionKeeper(Protocol):
-    """Keeps repetitions while others are made."""
+    """Saves repetitions while others are computed."""
 
     def known(self, R: int) -> Floats:
         """Read the first repetitions, at most R of them, shape (r, m)."""
 
     def save(self, first: int, estimates: Floats) -> None:
-        """Keep consecutive repetitions from number `first` on."""
+        """Save consecutive repetitions from number `first` on."""
 
     def check_first(self, then: Floats, now: Floats) -> None:
-        """Refuse repetitions that the same fit does not give now."""
+        """Check that the first repetition is reproduced."""
 
 
 @dataclass(frozen=True)
-class Repeating:
-    """What all repetitions of a fit have in common.
+class RepeatedFit:
+    """The arguments that all repetitions of a fit share.
 
     Attributes
     ----------
     task : Task
-        What was evaluated, with the design that was used.
+        The task that was evaluated, with its final design.
     B : int
         Learners of every repetition.
     n_values : int
@@ -165,7 +167,7 @@ class Repeating:
 
 
 def repeat_fit(
-    repeating: Repeating,
+    repeating: RepeatedFit,
     R: int,
     *,
     n_jobs: int | None,
@@ -184,26 +186,26 @@ def repeat_fit(
         done = len(stored)
         estimates[:done] = stored
         if done:
-            keeper.check_first(stored[0], _repeated(repeating, 0))
+            keeper.check_first(stored[0], _repeat(repeating, 0))
     bar = progress_bar(progress, total=R, initial=done, unit=" fits")
     parts = in_parallel(
-        _repeated,
+        _repeat,
         ((number,) for number in range(done, R)),
         n_jobs=n_jobs,
         shared=(repeating,),
         lasting=(repeating.task.kernel,),
     )
-    with bar, closing(parts), closing(_saved(parts, done, keeper)) as passing:
+    with bar, closing(parts), closing(_save_regularly(parts, done, keeper)) as passing:
         for number, part in enumerate(passing, done):
             estimates[number] = part
             bar.update()
     return estimates
 
 
-def _saved(
+def _save_regularly(
     parts: Iterator[Floats], done: int, keeper: RepetitionKeeper | None
 ) -> Generator[Floats, None, None]:
-    """Pass repetitions on, and keep them every few seconds and at the end."""
+    """Pass repetitions on, and save them every few seconds and at the end."""
     fresh: list[Floats] = []
     written = time.monotonic()
     try:
@@ -219,7 +221,7 @@ def _saved(
             keeper.save(done, np.stack(fresh))
 
 
-def _repeated(repeating: Repeating, number: int) -> Floats:
+def _repeat(repeating: RepeatedFit, number: int) -> Floats:
     """Draw units and their subsamples, fit, and average."""
     go_on()
     task = repeating.task

@@ -22,18 +22,18 @@ from vstatkit.sources.disk_arrays import GrowingArray, check_space
 from vstatkit.variance.hoeffding import most_compared
 
 ROOT = Path("/")
-"""Where the files of the system are."""
+"""Root of the file system."""
 
 UNLIMITED = 2**60
-"""Bytes from which a limit is none; old kernels write a huge number instead."""
+"""Bytes from which a limit counts as none; old kernels write a huge number."""
 
 
 def available_memory(root: Path = ROOT) -> int | None:
-    """Bytes that can still be allocated; None where nothing is known.
+    """Return the bytes that can still be allocated; None if this is unknown.
 
     The least of what the machine has left (without taking memory from others, swap
     space included), what the control groups of this process leave, and its limit on
-    addresses. Where a system tells only how large it is, that is the answer.
+    addresses; the physical memory if nothing else is known.
     """
     sizes = [_machine(root), *_groups(root), _addresses(root)]
     known = [size for size in sizes if size is not None]
@@ -70,7 +70,7 @@ def _number(path: Path) -> int | None:
 
 
 def _groups(root: Path) -> list[int | None]:
-    """Ask the control groups that the process is in, and those around them."""
+    """Read the limits of the control groups of the process and their parents."""
     sizes: list[int | None] = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, kinds, place = line.split(":", 2)
@@ -93,7 +93,7 @@ def _groups(root: Path) -> list[int | None]:
 
 
 def _left(folder: Path, limit: str, used: str, inactive: str) -> int | None:
-    """Count what a control group leaves; cached files give way."""
+    """Return the bytes that a control group leaves; cached files count as free."""
     most, now = _number(folder / limit), _number(folder / used)
     if most is None or now is None:
         return None
@@ -101,7 +101,7 @@ def _left(folder: Path, limit: str, used: str, inactive: str) -> int | None:
 
 
 def _addresses(root: Path) -> int | None:
-    """Count what a limit on addresses (`ulimit -v`) leaves."""
+    """Return the bytes that a limit on addresses (`ulimit -v`) leaves."""
     if sys.platform == "win32":
         return None
     import resource  # noqa: PLC0415 not everywhere
@@ -134,7 +134,7 @@ RESIDENT_BYTES = 2**26
 def keep_budget(
     keep_learners: bool | Literal["auto"], memory_limit: int | None = None
 ) -> int | None:
-    """Most bytes of learners that are kept; None where all are.
+    """Return the most bytes of learners that are kept; None for all.
 
     `memory_limit` are the bytes that the fit may use, by default what the machine has
     left.
@@ -163,10 +163,10 @@ def learner_bytes(learners: Sequence[Any]) -> int:
 
 
 def needed_learners(design: SubsampleDesign) -> int | None:
-    """Count the first learners that are kept in any case; None for all.
+    """Count the first learners that are always kept; None for all.
 
-    They are compared with each other, to go beyond the first order; learners that come
-    in groups are not.
+    The Hoeffding correction compares them with each other; designs with groups of
+    learners do not need it.
     """
     if design.grouped:
         return 0
@@ -174,9 +174,9 @@ def needed_learners(design: SubsampleDesign) -> int | None:
 
 
 class Collector:
-    """Keeps the first learners of a range: all, or as many as the budget allows.
+    """Collects the first learners of a range, as many as the budget allows.
 
-    If they exceed it, only those stay that are compared with each other. Trees that
+    If they exceed it, only the needed ones stay, see `needed_learners`. Trees that
     would fill the memory are moved to a file.
 
     Parameters
@@ -203,7 +203,7 @@ class Collector:
         return self._budget is not None and self._size > self._budget
 
     def add(self, learners: list[Any]) -> None:
-        """Keep the next learners, or let them go."""
+        """Keep the next learners, or discard them."""
         if not self._is_full:
             self.learners.extend(learners)
             self._size += learner_bytes(learners)
@@ -213,11 +213,13 @@ class Collector:
             del self.learners[self._needed :]
         self._resident += learner_bytes(learners)
         if self._resident > RESIDENT_BYTES:
-            self.learners[self._n_filed :] = filed(self.learners[self._n_filed :])
+            self.learners[self._n_filed :] = spill_to_disk(
+                self.learners[self._n_filed :]
+            )
             self._n_filed, self._resident = len(self.learners), 0
 
 
-def filed(learners: list[Any]) -> list[Any]:
+def spill_to_disk(learners: list[Any]) -> list[Any]:
     """Move the nodes of trees to a temporary file; other learners stay as they are."""
     if not learners or not isinstance(learners[0], Tree | StagedTree):
         return learners
@@ -231,10 +233,10 @@ def filed(learners: list[Any]) -> list[Any]:
     return [replace(tree, nodes=nodes) for tree, nodes in pairs]
 
 
-def within_budget(
+def trim_to_budget(
     evaluation: Evaluation, budget: int | None, design: SubsampleDesign
 ) -> Evaluation:
-    """Let go of learners that were grown in several steps and exceed the budget."""
+    """Discard learners that were grown in several steps and exceed the budget."""
     needed = needed_learners(design)
     size = learner_bytes(evaluation.learners)
     if budget is None or needed is None or size <= budget:
@@ -242,10 +244,10 @@ def within_budget(
     return replace(evaluation, learners=evaluation.learners[:needed])
 
 
-def warn_of_let_go(
+def warn_of_dropped(
     learners: Sequence[Any], n_kept: int, B: int, budget: int | None
 ) -> None:
-    """Warn at once of what needs the learners that were not kept.
+    """Warn that learners were not kept, and name the methods that need them.
 
     With keep_learners=False, for which the budget is zero, there is no warning.
 

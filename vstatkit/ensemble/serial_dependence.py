@@ -62,7 +62,7 @@ def find_serial_dependence(
     scores: Scores | None,
     y: Floats,
     frame: pd.DataFrame | None,
-    members: Ints | None,
+    unit_of_row: Ints | None,
     n_classes: int | None,
 ) -> Finding | None:
     """Find correlated residuals of neighbours, in row order or along a date.
@@ -74,9 +74,9 @@ def find_serial_dependence(
     y : ndarray of shape (n,)
         Response, or class codes.
     frame : DataFrame or None
-        All columns of the data, in the same rows; dates and sorted columns tell what
-        the order is. None if they are not in memory.
-    members : ndarray of shape (n,) or None
+        All columns of the data, in the same rows, from which the order is inferred.
+        None if they are not in memory.
+    unit_of_row : ndarray of shape (n,) or None
         Cluster of every row. Means of successive clusters are compared then.
     n_classes : int or None
         Number of classes; more than two are not tested.
@@ -91,7 +91,7 @@ def find_serial_dependence(
     identifies units: within units residuals are correlated then, and from the last row
     of a unit to the first one of the next they are not. Along a number that matters
     both correlations are alike.
-    Where rows are sorted by a category, its means are taken out.
+    If rows are sorted by a category, its means are subtracted.
     """
     residuals = _residuals(scores, n_classes)
     if frame is None or residuals is None or scores is None or scores.rows is None:
@@ -107,18 +107,20 @@ def find_serial_dependence(
         rows = scored[sequence]
         values, at = _normal_scores(residuals[sequence]), place[rows]
         values = values - _block_means(values, y[rows], frame.iloc[rows])
-        if members is not None:
-            grouped = _cluster_means(values, members[rows])
+        if unit_of_row is not None:
+            grouped = _cluster_means(values, unit_of_row[rows])
             if grouped is None:
                 continue
             values, at = grouped, np.arange(grouped.size)
-            rows = rows[_run_starts(members[rows])]
+            rows = rows[_run_starts(unit_of_row[rows])]
         correlation = _lag_correlation(values, at)
         units = None if order.units is None else order.units[rows]
         if correlation is not None and (
             units is None or _ends_at_units(values, at, units)
         ):
-            return _finding(correlation, order.name, values.size, members is not None)
+            return _finding(
+                correlation, order.name, values.size, unit_of_row is not None
+            )
     return None
 
 
@@ -226,18 +228,18 @@ def _starts(column: pd.Series) -> Bools:
     return np.concatenate([np.array([False]), codes[1:] != codes[:-1]])
 
 
-def _cluster_means(values: Floats, members: Ints) -> Floats | None:
+def _cluster_means(values: Floats, unit_of_row: Ints) -> Floats | None:
     """Mean residual of every cluster in turn; None if clusters are interleaved."""
-    runs = np.cumsum(_run_starts(members)) - 1
+    runs = np.cumsum(_run_starts(unit_of_row)) - 1
     n_runs = int(runs[-1]) + 1
-    if n_runs != np.unique(members).size or n_runs < LEAST_UNITS:
+    if n_runs != np.unique(unit_of_row).size or n_runs < LEAST_UNITS:
         return None
     return np.asarray(np.bincount(runs, values) / np.bincount(runs))
 
 
-def _run_starts(members: Ints) -> Bools:
+def _run_starts(unit_of_row: Ints) -> Bools:
     """Whether a row belongs to another cluster than the row before."""
-    return np.concatenate([np.array([True]), members[1:] != members[:-1]])
+    return np.concatenate([np.array([True]), unit_of_row[1:] != unit_of_row[:-1]])
 
 
 def _normal_scores(values: Floats) -> Floats:

@@ -5,17 +5,17 @@ from scipy import optimize
 
 from vstatkit._typing import Floats, Ints
 
-PRICE = 15.0
-"""What the least smooth learners are charged, in residual variances over units."""
+PENALTY = 15.0
+"""Penalty of the least smooth learners, in residual variances over units."""
 
 LEAST_SHARE = 0.02
-"""Share from which learners are part of a mix."""
+"""Smallest share of a learner in the stack."""
 
-FIRMLY = 1e3
-"""How much more than errors it counts that weights add up to one."""
+CONSTRAINT_WEIGHT = 1e3
+"""Weight of the constraint that weights add up to one, relative to the errors."""
 
 
-def mixing_weights(first: Floats, second: Floats, n_units: int) -> Floats:
+def stacking_weights(first: Floats, second: Floats, n_units: int) -> Floats:
     r"""Weigh candidates by their out-of-bag residuals in two pilot ensembles.
 
     Parameters
@@ -40,10 +40,10 @@ def mixing_weights(first: Floats, second: Floats, n_units: int) -> Floats:
         w \ge 0, \ \sum_c w_c = 1 ,
 
     where :math:`s^2 = \min_c G_{cc}`, or zero if that is negative, and
-    :math:`\lambda` is `PRICE`. The residuals r and s of the two ensembles have
+    :math:`\lambda` is `PENALTY`. The residuals r and s of the two ensembles have
     independent Monte Carlo errors, so that their products estimate the error of
-    infinitely many learners. The price makes it smooth where errors do not tell; it is
-    soon small beside them as n grows.
+    infinitely many learners. The penalty prefers smooth learners if errors are equal;
+    its influence vanishes as n grows.
 
     References
     ----------
@@ -56,38 +56,38 @@ def mixing_weights(first: Floats, second: Floats, n_units: int) -> Floats:
     >>> noise = rng.normal(size=500)
     >>> bias = np.where(np.arange(500) < 250, 1.0, -1.0)
     >>> residuals = np.stack([noise, noise + bias])
-    >>> mixing_weights(residuals, residuals, 500).round(2)
+    >>> stacking_weights(residuals, residuals, 500).round(2)
     array([0.92, 0.08])
     """
     errors = first @ second.T / first.shape[1]
     errors = (errors + errors.T) / 2
     smooth = np.linspace(1.0, 0.0, len(errors)) if len(errors) > 1 else np.zeros(1)
-    price = PRICE * max(0.0, np.diag(errors).min()) / n_units * smooth
-    weights = _least(errors + (price[:, None] + price) / 2)
+    penalty = PENALTY * max(0.0, np.diag(errors).min()) / n_units * smooth
+    weights = _minimise(errors + (penalty[:, None] + penalty) / 2)
     weights = np.where(weights < LEAST_SHARE, 0.0, weights)
     return np.asarray(weights / weights.sum())
 
 
-def _least(matrix: Floats) -> Floats:
+def _minimise(matrix: Floats) -> Floats:
     """Minimise a quadratic form over weights that add up to one.
 
     Where noise makes it negative in some direction, it counts as zero there.
     """
     values, vectors = np.linalg.eigh(matrix)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    firm = FIRMLY * (float(np.abs(root).max()) or 1.0)
+    firm = CONSTRAINT_WEIGHT * (float(np.abs(root).max()) or 1.0)
     sides = np.vstack([root, np.full(len(matrix), firm)])
     goal = np.append(np.zeros(len(matrix)), firm)
     weights, _ = optimize.nnls(sides, goal, maxiter=100 * len(matrix))
     return np.asarray(weights / weights.sum())
 
 
-def allocated(weights: Floats, B: int) -> Ints:
-    """Divide B learners by weights; what is left of one goes to the largest remainders.
+def allocate_learners(weights: Floats, B: int) -> Ints:
+    """Divide B learners by weights, with the largest remainders rounded up.
 
     Examples
     --------
-    >>> allocated(np.array([0.5, 0.25, 0.25]), 7)
+    >>> allocate_learners(np.array([0.5, 0.25, 0.25]), 7)
     array([3, 2, 2])
     """
     wanted = B * weights

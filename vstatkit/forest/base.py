@@ -20,9 +20,9 @@ from vstatkit._typing import Floats, Ints, Labels
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.growth import (
     grow_forest,
-    importances,
-    tell_of_error,
+    mean_importances,
     tree_variance,
+    warn_if_imprecise,
     why_no_errors,
 )
 from vstatkit.ensemble.oob_scores import Scores, score
@@ -57,6 +57,7 @@ from vstatkit.results.typical_predictions import (
 from vstatkit.sampling.design import check_size
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
+from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning
 
@@ -210,26 +211,6 @@ def check_flag(name: str, given: Any) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(given, bool | np.bool_):
         raise TypeError(f"`{name}` must be True or False; got {given!r}.")
-
-
-def check_workers(n_jobs: Any) -> None:
-    """Refuse what joblib cannot count."""
-    if n_jobs is not None and not (is_whole(n_jobs) and int(n_jobs) != 0):
-        raise ValueError(
-            "`n_jobs` must be None or a whole number other than 0 (-1 for all "
-            f"processors); got {n_jobs!r}."
-        )
-
-
-def is_whole(given: Any) -> bool:
-    """Tell whole numbers; True and False are none.
-
-    Examples
-    --------
-    >>> is_whole(3), is_whole(3.0), is_whole(True)
-    (True, False, False)
-    """
-    return isinstance(given, int | np.integer) and not isinstance(given, bool)
 
 
 def rows_per_tree(max_samples: Any, n: int, *, replace: bool) -> int:
@@ -734,7 +715,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def feature_importances_(self) -> Floats:
         """Share of the impurity that the splits on each feature remove."""
         check_is_fitted(self)
-        return importances(self.estimators_)
+        return mean_importances(self.estimators_)
 
     @property
     def estimators_samples_(self) -> list[Ints]:
@@ -862,7 +843,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def _tell_of_error(self, found: Estimates) -> bool:
         """Warn where standard errors are hardly known."""
         share = getattr(self, "_share", 1.0)  # pickles of earlier versions have none
-        return tell_of_error(
+        return warn_if_imprecise(
             found, self.n_estimators_, self._limit, share, stacklevel=5
         )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import DataLike
-from vstatkit.ensemble.bias_reduction import Choice, bias_left, checked_trees
+from vstatkit.ensemble.bias_reduction import Choice, check_tree_kernel, smooth_bias
 from vstatkit.kernels.base import AnyKernel, OutOfBag
 from vstatkit.kernels.staged_tree import StagedKernel, Stages
 from vstatkit.results.model_info import Aim
@@ -29,7 +29,7 @@ def estimate_bias(results: "EnsembleResults", data: DataLike | None) -> pd.DataF
     prediction = results.get_prediction(data)
     recipe, oob = _recipe(results)
     rows, labels = cast("Predictor", results.predictor).rows(data)
-    found = bias_left(recipe.task, oob, rows, recipe.n_jobs)
+    found = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
     frame = pd.DataFrame({"bias": found.estimate, "std_error": found.bse}, labels)
     return frame.assign(share=found.estimate / prediction.estimates.bse)
 
@@ -42,7 +42,7 @@ def _recipe(results: "EnsembleResults") -> tuple["Continuation", OutOfBag]:
             "the bias is estimated from the training data, which results that were "
             "loaded, adopted or combined do not hold. Ask the results of `fit`."
         )
-    checked_trees(recipe.task.kernel)
+    check_tree_kernel(recipe.task.kernel)
     if recipe.oob is None or not recipe.oob.times.any():
         raise ValueError(
             "the bias is estimated from out-of-bag predictions, and there are none. "
@@ -66,7 +66,7 @@ def _table(results: "EnsembleResults", aim: Aim) -> pd.DataFrame:
 def _with_bias(results: "EnsembleResults", aim: Aim) -> Aim:
     recipe, oob = _recipe(results)
     at = cast("Floats", recipe.task.at)[: len(results.labels)]
-    found = bias_left(recipe.task, oob, at, recipe.n_jobs)
+    found = smooth_bias(recipe.task, oob, at, recipe.n_jobs)
     return replace(
         aim, bias=tuple(found.estimate.tolist()), bias_error=tuple(found.bse.tolist())
     )
@@ -77,7 +77,7 @@ def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
     stages = kernel.stages if isinstance(kernel, StagedKernel) else Stages()
     if choice is None:
         return Aim(stages.text) if any(stages) else None
-    errors, mix = choice.least_errors, choice.mixture
+    errors, mix = choice.least_errors, choice.stack_text
     return Aim(choice.learner, truth=True, errors=errors, mix=mix)
 
 

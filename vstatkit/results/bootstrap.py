@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats, Labels, Seed
-from vstatkit.ensemble.refit import Repeating, repeat_fit
+from vstatkit.ensemble.refit import RepeatedFit, repeat_fit
 from vstatkit.inference.normality import MIN_OBSERVATIONS, normality_tests
 from vstatkit.sampling.streams import Purpose, resolve_seed, stream
 from vstatkit.validation import check_alpha
@@ -207,7 +207,7 @@ def bootstrapped(
     if points is not None:  # the settings of the effects are not needed
         outputs = getattr(task.kernel, "n_outputs", 1)
         task = replace(task, at=points[: len(results.labels) // outputs])
-    repeating = Repeating(task, size, len(results.labels), seed)
+    repeating = RepeatedFit(task, size, len(results.labels), seed)
     with kept_repetitions(checkpoint, repeating, results.values) as keeper:
         estimates = repeat_fit(
             repeating,

@@ -9,15 +9,15 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.ensemble.bias_reduction import (
     Centre,
-    Centred,
-    centred,
-    centred_predictor,
-    uncentred,
+    CentredEvaluation,
+    centre_predictor,
+    centre_values,
+    undo_centring,
 )
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.oob_scores import score_rows
-from vstatkit.ensemble.retention import within_budget
+from vstatkit.ensemble.retention import trim_to_budget
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
 from vstatkit.results.bias import aimed
@@ -112,16 +112,18 @@ def present_learners(results: "EnsembleResults") -> Evaluation:
     if moves is not None:
         values = np.concatenate([values, moves.values], axis=1)
     learners = [] if results.predictor is None else results.predictor.learners
-    return uncentred(Evaluation(values, learners, recipe.oob), recipe.centre)
+    return undo_centring(Evaluation(values, learners, recipe.oob), recipe.centre)
 
 
-def with_centre(results: "EnsembleResults", found: Centred) -> "EnsembleResults":
+def with_centre(
+    results: "EnsembleResults", found: CentredEvaluation
+) -> "EnsembleResults":
     """Say of results that their estimates are those of other learners, if they are."""
     predictor, centre = results.predictor, found.centre
     if centre is None:
         return results
     if predictor is not None:
-        predictor = centred_predictor(predictor, centre.mix, found.learners)
+        predictor = centre_predictor(predictor, centre.stack, found.learners)
     recipe = replace(recipe_of(results), centre=centre)
     return replace(results, predictor=predictor, recipe=recipe)
 
@@ -129,7 +131,7 @@ def with_centre(results: "EnsembleResults", found: Centred) -> "EnsembleResults"
 def rebuilt(
     results: "EnsembleResults",
     design: SubsampleDesign,
-    found: Centred,
+    found: CentredEvaluation,
     growth: Growth,
 ) -> "EnsembleResults":
     """Make the same kind of results from more learners."""
@@ -188,10 +190,10 @@ def continued(
         n_jobs=workers,
         progress=shown,
     )
-    evaluation = within_budget(evaluation, recipe.task.keep_bytes, design)
-    found = centred(
+    evaluation = trim_to_budget(evaluation, recipe.task.keep_bytes, design)
+    found = centre_values(
         replace(recipe.task, design=design),
-        None if recipe.centre is None else recipe.centre.mix,
+        None if recipe.centre is None else recipe.centre.stack,
         evaluation,
         len(results.labels),
         n_jobs=workers,

@@ -14,9 +14,9 @@ from vstatkit.ensemble.marginal_averages import (
     Averager,
     Intervals,
     Sample,
-    accumulated_line,
-    accumulated_map,
-    grid_averages,
+    accumulate_effects,
+    accumulate_interactions,
+    average_grid,
     quantile_grid,
 )
 from vstatkit.ensemble.prediction import Predictor
@@ -297,7 +297,7 @@ def dependence(
         name: _grid_of(name, predictor, observed, n_points, grid) for name in variables
     }
     averager = averager_of(results, sample, se)
-    values, influence = grid_averages(averager, axes)
+    values, influence = average_grid(averager, axes)
     table = pd.DataFrame(list(itertools.product(*axes.values())), columns=[*axes])
     index, grid_table = _labelled(table, variables, predictor)
     title = "Partial dependence"
@@ -372,10 +372,10 @@ def accumulated(
     cuts = [_cut(sample, name, n) for name in variables]
     title = "Accumulated local effects"
     if d == 1:
-        values = accumulated_line(averager, cuts[0])
+        values = accumulate_effects(averager, cuts[0])
         table = pd.DataFrame({variables[0]: cuts[0].edges})
     else:
-        values, _ = accumulated_map(averager, *cuts)
+        values, _ = accumulate_interactions(averager, *cuts)
         edges = itertools.product(cuts[0].edges, cuts[1].edges)
         table = pd.DataFrame(list(edges), columns=list(variables))
     index, grid = _labelled(table, variables, predictor)

@@ -17,7 +17,7 @@ from vstatkit.ensemble.growth import MAX_B
 from vstatkit.ensemble.marginal_averages import By
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.ensemble.prediction_intervals import Errors
+from vstatkit.ensemble.prediction_intervals import OutOfBagErrors
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.formula.data_checks import warn_of_new_rows
 from vstatkit.inference.estimates import Estimates, estimate
@@ -98,7 +98,7 @@ class EnsembleResults(EstimateTable):
     predictor: Predictor | None = None
     scores: Scores | None = None
     reference: Any = None
-    errors: Errors | None = field(default=None, repr=False, compare=False)
+    errors: OutOfBagErrors | None = field(default=None, repr=False, compare=False)
     recipe: Continuation | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class EnsembleResults(EstimateTable):
         return copied
 
     @cached_property
-    def out_of_bag_errors(self) -> Errors | None:
+    def out_of_bag_errors(self) -> OutOfBagErrors | None:
         """Out-of-bag errors of single observations, and how large they are where."""
         return collect_residuals(self)
 

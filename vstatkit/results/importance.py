@@ -12,13 +12,18 @@ from scipy import stats
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.conditional_copies import (
     How,
-    LeftOut,
-    Others,
+    LeaveOneOut,
+    OtherPredictors,
     check_how,
-    predict_left_out,
+    predict_leave_one_out,
 )
-from vstatkit.ensemble.importance_losses import Saved, mean_saved, saved_losses, targets
-from vstatkit.ensemble.refit import Reader
+from vstatkit.ensemble.importance_losses import (
+    LossDifferences,
+    average_differences,
+    compare_losses,
+    target_values,
+)
+from vstatkit.ensemble.refit import OutOfBagPredictor
 from vstatkit.inference.estimates import estimate
 from vstatkit.inference.linear_tests import benjamini_hochberg, holm
 from vstatkit.inference.population import (
@@ -230,13 +235,17 @@ def _rows(asked: PredictorQuestion) -> Ints:
 
 def _units(asked: PredictorQuestion) -> Ints:
     """Give the unit of every row that is predicted."""
-    rows, members = _rows(asked), asked.task.rows
+    rows, members = _rows(asked), asked.task.unit_of_row
     return rows if members is None else members[rows]
 
 
 def _saved(
-    asked: PredictorQuestion, full: Reader, names: list[str], how: How, copies: int
-) -> tuple[Saved, Floats | None]:
+    asked: PredictorQuestion,
+    full: OutOfBagPredictor,
+    names: list[str],
+    how: How,
+    copies: int,
+) -> tuple[LossDifferences, Floats | None]:
     """Compare losses with those that copies leave; give leverages for the test."""
     kernel: Any = asked.task.kernel
     rows, y = _rows(asked), asked.recipe.y
@@ -246,14 +255,14 @@ def _saved(
         reduced = replace(
             full, tables=_tables(asked, copier.copies(names, how, copies))
         )
-        return saved_losses(full, reduced, y, rows, kernel.n_classes), None
+        return compare_losses(full, reduced, y, rows, kernel.n_classes), None
     others = copier.others(names)
     made = copier.copies(names, how, copies, others)
     reduced = replace(full, tables=_tables(asked, made))
     found = _expected(asked, names, others)
     expected = np.column_stack([one.mean for one in found])
     leverage = np.max([one.leverage for one in found], axis=0)
-    saved = saved_losses(full, reduced, y, rows, kernel.n_classes, expected=expected)
+    saved = compare_losses(full, reduced, y, rows, kernel.n_classes, expected=expected)
     return saved, leverage[rows]
 
 
@@ -265,20 +274,20 @@ def _tables(
 
 
 def _expected(
-    asked: PredictorQuestion, names: list[str], others: Others
-) -> list[LeftOut]:
+    asked: PredictorQuestion, names: list[str], others: OtherPredictors
+) -> list[LeaveOneOut]:
     """Predict the response, or each class, from all predictors but some."""
     kernel: Any = asked.task.kernel
     assert asked.recipe.y is not None
     key = zlib.crc32("\0".join(names).encode())
     rng = stream(asked.results.seed, key, Purpose.QUESTION)
-    aims = targets(asked.recipe.y, kernel.n_classes)
-    return [predict_left_out(column, others, rng) for column in aims.T]
+    aims = target_values(asked.recipe.y, kernel.n_classes)
+    return [predict_leave_one_out(column, others, rng) for column in aims.T]
 
 
 def _line(
     asked: PredictorQuestion,
-    found: Saved,
+    found: LossDifferences,
     sampling: Floats | None,
     leverage: Floats | None,
 ) -> dict[str, float]:
@@ -291,7 +300,7 @@ def _line(
     error = df = pvalue = np.nan
     if leverage is not None:
         counted = weights * (1 - leverage) ** WEIGHT_POWER
-        test = mean_saved(
+        test = average_differences(
             found.weighted(counted),
             design,
             units,
@@ -302,7 +311,9 @@ def _line(
     if leverage is not None and through:
         error, df = _spread(asked, found, sampling)
         # Where nothing is saved there is no first order, and the second has its own.
-        own = mean_saved(found.weighted(weights), design, units, skewness=False)
+        own = average_differences(
+            found.weighted(weights), design, units, skewness=False
+        )
         error = max(error, own.error)
     loss = float(_shares(sampling, known) @ found.base[known])
     return {
@@ -315,7 +326,7 @@ def _line(
 
 
 def _spread(
-    asked: PredictorQuestion, found: Saved, sampling: Floats | None
+    asked: PredictorQuestion, found: LossDifferences, sampling: Floats | None
 ) -> tuple[float, float]:
     r"""Estimate the standard error of a mean saving over data sets, and its df.
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vstatkit.ensemble.evaluation import PassingLearner
-from vstatkit.ensemble.memory import shown
+from vstatkit.ensemble.evaluation import TransientLearner
+from vstatkit.ensemble.memory import format_bytes
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.retention import learner_bytes
 
@@ -36,7 +36,7 @@ def averaging_predictor(results: "EnsembleResults") -> Predictor:
     missing = range(len(predictor.learners), results.B)
     if not missing:
         return predictor
-    learners = [PassingLearner(recipe.task, number) for number in missing]
+    learners = [TransientLearner(recipe.task, number) for number in missing]
     return replace(
         predictor, learners=predictor.learners + learners, progress=recipe.progress
     )
@@ -47,7 +47,7 @@ def _missing_learners(predictor: Predictor, B: int) -> str:
     kept, size = predictor.n_kept, ""
     if kept:
         each = learner_bytes(predictor.learners[:kept]) / kept
-        size = f" (about {shown(each * B)} in all)"
+        size = f" (about {format_bytes(each * B)} in all)"
     return (
         f"predictions need all {B:,} learners, and only {kept:,} were kept. Fit again "
         f"with keep_learners=True{size}, or with a smaller `B` (`max_B` for B='auto'). "

@@ -19,7 +19,7 @@ from vstatkit.ensemble.marginal_averages import (
     training_places,
 )
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.ensemble.query import QUANTILES, moves_of
+from vstatkit.ensemble.query import QUANTILES, list_moves
 from vstatkit.formula.coding import variables_of
 from vstatkit.formula.input_checks import as_frame, first_names, nearest
 from vstatkit.formula.parse import observation_weights
@@ -187,7 +187,7 @@ def _weighted(results: "EnsembleResults", sample: Sample) -> Sample:
         )
     of = f" by {name!r}" if in_column else ""
     weighted = replace(sample, weights=weights, weighting=f", weighted{of}")
-    return weighted if weights.all() else weighted.only(np.flatnonzero(weights))
+    return weighted if weights.all() else weighted.select(np.flatnonzero(weights))
 
 
 def sample_of(
@@ -217,7 +217,7 @@ def sample_of(
         return sample
     rng = stream(results.seed, 0, Purpose.AVERAGES)
     rows = np.sort(rng.choice(len(sample), most, replace=False, shuffle=False))
-    return sample.only(rows)
+    return sample.select(rows)
 
 
 def _check_rows(data: DataLike | None, training: pd.DataFrame | None) -> None:
@@ -251,7 +251,7 @@ def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager
 def _units(results: "EnsembleResults", places: Ints) -> Ints:
     """Find the unit of every training row: itself, or its cluster."""
     recipe = results.recipe
-    members = None if recipe is None else recipe.task.rows
+    members = None if recipe is None else recipe.task.unit_of_row
     return places if members is None else np.asarray(members)[places]
 
 
@@ -458,7 +458,7 @@ def default_moves(
     factor = is_factor(predictor, name)
     ends = None if factor else known.quantiles([name], QUANTILES)[name]
     reference = None if coding is None else coding.reference(name)
-    return moves_of(known, name, ends, reference)
+    return list_moves(known, name, ends, reference)
 
 
 def ends_note(

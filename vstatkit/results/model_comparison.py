@@ -8,8 +8,8 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.ensemble.evaluation import Task
-from vstatkit.ensemble.prediction import Predictor, moved_to
-from vstatkit.ensemble.refit import refitted_values
+from vstatkit.ensemble.prediction import Predictor, shift_mean
+from vstatkit.ensemble.refit import refit_values
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -195,6 +195,6 @@ def _second(
         )
     task: Task = replace(b.recipe.task, design=a.design)
     X = predictor_of(b).rows(points)[0]
-    values = refitted_values(task, X, a.B, b.recipe.n_jobs)
+    values = refit_values(task, X, a.B, b.recipe.n_jobs)
     centre = predictor_of(b).centre
-    return values if centre is None else moved_to(centre.mean(X), values), True
+    return values if centre is None else shift_mean(centre.mean(X), values), True

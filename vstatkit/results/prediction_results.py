@@ -17,9 +17,9 @@ import pandas as pd
 from vstatkit._typing import Bools, DataLike, Floats, Labels, Restrictions
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction_intervals import (
-    Errors,
     Limits,
-    Spread,
+    OutOfBagErrors,
+    ResidualScale,
     class_thresholds,
     collect_errors,
     jackknife_limits,
@@ -187,14 +187,14 @@ def check_method(method: str | None) -> None:
         raise ValueError(f"`obs_method` must be one of {names}; got {method!r}.")
 
 
-def collect_residuals(results: "EnsembleResults") -> Errors | None:
+def collect_residuals(results: "EnsembleResults") -> OutOfBagErrors | None:
     """Collect the out-of-bag errors of results; None where it is not known whose."""
     scores, predictor = results.scores, results.predictor
     if results.errors is not None or scores is None or predictor is None:
         return results.errors
     clusters, n_jobs = None, predictor.n_jobs
     if results.recipe is not None:
-        clusters = recipe_of(results).task.rows
+        clusters = recipe_of(results).task.unit_of_row
     elif results.nobs != results.design.n:
         return None
     seed = results.design.seed
@@ -270,7 +270,10 @@ def observation_limits(
 
 
 def _limits(
-    prediction: "PredictionResults", alpha: float, method: str, errors: Errors | None
+    prediction: "PredictionResults",
+    alpha: float,
+    method: str,
+    errors: OutOfBagErrors | None,
 ) -> Limits | None:
     results, mean = prediction.results, prediction.estimates.estimate
     scores = cast("Scores", results.scores)
@@ -282,7 +285,7 @@ def _limits(
     predictor = predictor_of(results)
     if method == "jackknife+":
         return jackknife_limits(errors, predictor, results.design, prediction.X, alpha)
-    spread = cast("Spread", errors.spread)
+    spread = cast("ResidualScale", errors.spread)
     expected = spread.at(prediction.X, predictor.n_jobs)
     return local_limits(errors, mean, expected, alpha)
 
@@ -313,7 +316,7 @@ def _unknown(method: str) -> str:
 
 
 def _too_few(
-    results: "EnsembleResults", errors: Errors | None, alpha: float, method: str
+    results: "EnsembleResults", errors: OutOfBagErrors | None, alpha: float, method: str
 ) -> str:
     share = alpha if method == "jackknife+" else alpha / 2
     if method == "residuals" or errors is None:
@@ -322,7 +325,7 @@ def _too_few(
         there = errors.n_units
     fewer = method != "jackknife+" and errors is not None
     other = ""
-    if fewer and least_units(alpha) <= cast("Errors", errors).n_units:
+    if fewer and least_units(alpha) <= cast("OutOfBagErrors", errors).n_units:
         other = f", or obs_method='jackknife+', which needs {least_units(alpha):,}"
     return (
         f"limits at alpha={alpha:g} need out-of-bag residuals of "

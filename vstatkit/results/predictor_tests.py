@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats, Labels
 from vstatkit.ensemble.conditional_copies import Copier
 from vstatkit.ensemble.evaluation import Task
-from vstatkit.ensemble.refit import Reader, grown, refitted_values
+from vstatkit.ensemble.refit import OutOfBagPredictor, refit_learners, refit_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.input_checks import nearest
 from vstatkit.inference.pooled_test import PooledTest, pooled_test
@@ -219,7 +219,7 @@ class PredictorQuestion:
 
     def copier(self) -> Copier:
         """Get ready to make copies of predictors."""
-        return Copier(self.frame, self.results.seed, self.task.rows, self.n_jobs)
+        return Copier(self.frame, self.results.seed, self.task.unit_of_row, self.n_jobs)
 
     def names(self, given: str | Sequence[str]) -> list[str]:
         """Check names of predictors."""
@@ -241,7 +241,7 @@ class PredictorQuestion:
         assert predictor is not None
         L = self.n_learners
         if len(predictor.learners) < L:
-            return refitted_values(self.task, at, L, self.n_jobs)
+            return refit_values(self.task, at, L, self.n_jobs)
         own = replace(predictor, learners=predictor.learners[:L], centre=None)
         return own.values(at)
 
@@ -250,14 +250,14 @@ class PredictorQuestion:
         """The predictors, coded."""
         return np.asarray(getattr(self.task.kernel, "X"))  # noqa: B009 not in a protocol
 
-    def reader(self, tables: Sequence[Floats]) -> Reader:
+    def reader(self, tables: Sequence[Floats]) -> OutOfBagPredictor:
         """Get ready to ask the learners about rows of some tables."""
         predictor, L = self.results.predictor, self.n_learners
         assert predictor is not None
         learners = predictor.learners[:L]
         if len(learners) < L:
-            learners = grown(self.task, L, self.n_jobs)
-        return Reader(self.task, learners, tuple(tables), self.n_jobs)
+            learners = refit_learners(self.task, L, self.n_jobs)
+        return OutOfBagPredictor(self.task, learners, tuple(tables), self.n_jobs)
 
     def labels(self, index: Labels) -> Labels:
         """Label predictions: the row, or the row and the class."""

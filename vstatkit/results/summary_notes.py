@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from vstatkit.ensemble.auto_design import jackknife_learners
 from vstatkit.ensemble.evaluation import OOB_ROWS
+from vstatkit.ensemble.sampling_plan import jackknife_learners
 from vstatkit.formula.input_checks import first_names
 from vstatkit.inference.estimates import MIN_DF, Estimates
 from vstatkit.inference.normality import (

@@ -82,7 +82,7 @@ def warn_of_single_rows(k: Any) -> None:
         warnings.warn(
             "k=1 is one observation a subsample; k=1.0, the fraction, is all of them.",
             VstatkitWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

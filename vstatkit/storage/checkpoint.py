@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats, Seed
-from vstatkit.ensemble.evaluation import AbsentLearner, Batches, Task, evaluate
-from vstatkit.ensemble.refit import Repeating
+from vstatkit.ensemble.evaluation import Batches, LazyLearner, Task, evaluate
+from vstatkit.ensemble.refit import RepeatedFit
 from vstatkit.exceptions import CheckpointError
 from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
 from vstatkit.kernels.registry import codec_of
@@ -112,7 +112,7 @@ def read_learners(path: Path, task: Task) -> Evaluation | None:
         if not task.keep:
             return Evaluation(values, [], None)
         if codec is None:
-            again = [AbsentLearner(task, number) for number in range(start, stop)]
+            again = [LazyLearner(task, number) for number in range(start, stop)]
             return Evaluation(values, again, None)
         if kind is None:
             return None
@@ -275,7 +275,7 @@ class KeptLearners:
             if stop > max(counted, default=0):
                 path.unlink()
 
-    def passing(
+    def stream_learners(
         self, task: Task, start: int, stop: int, grow: Callable[[int], Batches]
     ) -> Batches:
         """Yield learners `start` to `stop`: those kept, then those that are missing."""
@@ -403,7 +403,7 @@ HASHED = {
 
 @contextmanager
 def kept_repetitions(
-    directory: str | PathLike[str] | None, repeating: Repeating, values: Floats
+    directory: str | PathLike[str] | None, repeating: RepeatedFit, values: Floats
 ) -> Iterator["KeptRepetitions | None"]:
     """Open a directory for this process alone; None where nothing is to be kept.
 
@@ -429,7 +429,9 @@ def kept_repetitions(
             "fit": {**asdict(task.design)},
             "estimates": repeating.n_values,
             "data": _hash_data(task.kernel),
-            "groups": None if task.rows is None else hash_table(task.rows),
+            "groups": None
+            if task.unit_of_row is None
+            else hash_table(task.unit_of_row),
             "points": None if task.at is None else hash_table(task.at),
             "learners": hash_arrays([values]),
         }

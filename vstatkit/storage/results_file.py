@@ -13,7 +13,7 @@ from scipy import sparse
 from vstatkit._typing import Counts, Floats
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.ensemble.prediction_intervals import Errors, Spread
+from vstatkit.ensemble.prediction_intervals import OutOfBagErrors, ResidualScale
 from vstatkit.ensemble.query import EffectValues
 from vstatkit.exceptions import FileError, VstatkitError, VstatkitWarning
 from vstatkit.formula.design_matrix import CODINGS
@@ -87,7 +87,7 @@ def pack_errors(results: EnsembleResults, arrays: Arrays) -> dict[str, Any] | No
 
 def unpack_errors(
     packed: Any, arrays: Arrays, n: int, predictor: Predictor | None
-) -> Errors | None:
+) -> OutOfBagErrors | None:
     """Read what `pack_errors` wrote, for a design of n units."""
     if packed is None:
         return None
@@ -106,23 +106,23 @@ def unpack_errors(
         codes = np.isin(last, np.arange(kernel.n_classes))
         check(codes.all(), "an error is of no class.")
         check(((sizes >= 0) & (sizes <= 1)).all(), "an error is no probability.")
-        return Errors(sizes, numbers, masses, last.astype(np.int64))
+        return OutOfBagErrors(sizes, numbers, masses, last.astype(np.int64))
     check((last > 0).all(), "an expected error is not positive.")
     spread = _unpack_spread(packed["spread"], arrays, kernel.n_features)
-    return Errors(sizes, numbers, masses, None, last, spread)
+    return OutOfBagErrors(sizes, numbers, masses, None, last, spread)
 
 
-def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> Spread:
+def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> ResidualScale:
     only(packed, SPREAD_FIELDS, "`spread`")
     T, least = take_size(packed, "n_trees", 0), take(packed, "least", float)
     check(0 < least < np.inf, "the least expected error is not positive.")
     if T == 0:
-        return Spread(StoredTreeKernel(p, None, 0.0, 1.0), [], least)
+        return ResidualScale(StoredTreeKernel(p, None, 0.0, 1.0), [], least)
     check(packed["n_classes"] is None, "expected errors are no classes.")
     own = {name: arrays.pop(PREFIX + name, None) for name in TREE_CODEC.arrays}
     found = {name: array for name, array in own.items() if array is not None}
     kernel, trees = TREE_CODEC.unpack(packed, found, T, p)
-    return Spread(cast("StoredTreeKernel", kernel), trees, least)
+    return ResidualScale(cast("StoredTreeKernel", kernel), trees, least)
 
 
 FORMAT = 9

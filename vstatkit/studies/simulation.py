@@ -11,7 +11,7 @@ import pandas as pd
 from vstatkit._typing import DataLike, Floats, KernelLike
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
-from vstatkit.ensemble.query import build_query, probe
+from vstatkit.ensemble.query import build_query, probe_function
 from vstatkit.exceptions import VstatkitError
 from vstatkit.formula.design_matrix import Missing
 from vstatkit.formula.input_checks import as_frame
@@ -354,7 +354,9 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
             )
     sized = design.sized(arm.sizes[-1])
     task = Task(kernel, sized, rows, None, keep=False, oob=False)
-    return probe(task, kernel)[0] if isinstance(kernel, FunctionKernel) else task
+    return (
+        probe_function(task, kernel)[0] if isinstance(kernel, FunctionKernel) else task
+    )
 
 
 def _with_reference(task: Task) -> tuple[Task, int]:
