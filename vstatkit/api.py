@@ -342,7 +342,7 @@ def _observe(
             check_column(key, name, pd.Index(source.columns))
         named = tuple(names.values())
         streamed = parse_source(formula, source, beside=named, n_jobs=n_jobs, **how)
-        parsed, beside = streamed.parsed, streamed.beside.held()
+        parsed, beside = streamed.parsed, streamed.beside.to_frame()
         index = pd.RangeIndex(streamed.n_rows)
     clusters, column = (
         take_column(key, one, beside, parsed.rows, index) for key, one in given.items()
@@ -425,7 +425,7 @@ def _model_info(
         n_dropped=parsed.n_dropped,
         units="observations" if observed.members is None else "clusters",
         coefficients=query.rows is None,
-        typical=parsed.typical,
+        typical=parsed.typical_row,
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
         aim=aim,

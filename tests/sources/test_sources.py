@@ -175,10 +175,11 @@ def assert_same(found, wanted, exact=True):
         assert_allclose(found.X, wanted.X, **SUMMATION_ORDER)
     assert found.coding.variables == wanted.coding.variables
     assert found.coding.categorical == wanted.coding.categorical
-    assert_frame_equal(found.typical, wanted.typical)
+    assert_frame_equal(found.typical_row, wanted.typical_row)
     assert found.coding.ranges(found.frame) == wanted.coding.ranges(wanted.frame)
     ours, theirs = (
-        effect_settings(one.coding, one.frame, one.typical) for one in (found, wanted)
+        effect_settings(one.coding, one.frame, one.typical_row)
+        for one in (found, wanted)
     )
     assert (ours is None) == (theirs is None)
     if ours is not None and exact:
@@ -798,7 +799,7 @@ def test_a_few_rows_are_enough_to_code_again(formula, options, data, tmp_path):
     )
     wanted, found = both(formula, made, tmp_path, **options)
     assert_same(found, wanted)
-    again = found.coding.recipe.parsed()
+    again = found.coding.recipe.parse_again()
     assert again.names == found.names
     assert again.classes == found.classes
     assert len(found.coding.recipe.frame) < 40

@@ -86,7 +86,7 @@ def _standalone_dots(text: str) -> list[int]:
 
 def quote(name: str) -> str:
     """Write a column name so that patsy reads it as one."""
-    return name if is_plain(name) and name not in PATSY_BUILTINS else in_quotes(name)
+    return name if is_plain(name) and name not in PATSY_BUILTINS else q_call(name)
 
 
 def is_plain(name: str) -> bool:
@@ -101,22 +101,22 @@ def is_plain(name: str) -> bool:
     return _is_name(name) and same and word and not number
 
 
-def in_quotes(name: str) -> str:
+def q_call(name: str) -> str:
     """Write a column name as `Q("...")`."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'Q("{escaped}")'
 
 
-def canonical(code: str) -> str:
+def normalize_quotes(code: str) -> str:
     """Write quoted columns in one way, so that one of them can be taken out again.
 
     Examples
     --------
-    >>> canonical("Q('my x')")
+    >>> normalize_quotes("Q('my x')")
     'Q("my x")'
     """
     quoted = re.fullmatch(r"""Q\((["'])([^"'\\]*)\1\)""", code)
-    return code if quoted is None else in_quotes(quoted[2])
+    return code if quoted is None else q_call(quoted[2])
 
 
 def plain_name(name: str) -> str:
@@ -146,7 +146,7 @@ class Use(NamedTuple):
     called: bool = False
 
 
-def uses(tree: ast.AST) -> Iterator[Use]:
+def find_uses(tree: ast.AST) -> Iterator[Use]:
     """List the names that stand in code, and how."""
     nodes = list(ast.walk(tree))
     functions = {id(one.func): one for one in nodes if isinstance(one, ast.Call)}
@@ -163,14 +163,14 @@ def names_in(code: str) -> list[str]:
     """Names that a piece of code reads or calls, quoted columns included."""
     if _is_name(code):
         return [code]
-    return [use.name for use in uses(parse_code(code))]
+    return [use.name for use in find_uses(parse_code(code))]
 
 
 def columns_in(code: str) -> list[str]:
     """Names in a piece of code that columns may have: those that are not called."""
     if _is_name(code):
         return [code]
-    return [use.name for use in uses(parse_code(code)) if not use.called]
+    return [use.name for use in find_uses(parse_code(code)) if not use.called]
 
 
 def _is_name(code: str) -> bool:
@@ -307,13 +307,13 @@ def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
         for node in ast.walk(parse_code(code)):
             if not _is_trusted(node, columns):
                 raise FormulaError(
-                    f"{shown(node)!r} is not allowed in a formula given as "
+                    f"{shorten_code(node)!r} is not allowed in a formula given as "
                     "text: only columns, arithmetic, patsy's built-ins and numpy's "
                     "elementwise functions are."
                 )
 
 
-def shown(node: ast.AST) -> str:
+def shorten_code(node: ast.AST) -> str:
     """Write code for a message: its beginning, or what it is."""
     try:
         return ast.unparse(node)[:80]

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from vstatkit._typing import Floats, Restrictions
-from vstatkit.formula.input_checks import first_names, nearest
+from vstatkit.formula.input_checks import list_names, suggest_name
 from vstatkit.formula.patsy_engine import read_constraint
 
 
-def one_text(R: Restrictions) -> Restrictions:
+def join_restrictions(R: Restrictions) -> Restrictions:
     """Join a list of restrictions in words; leave all else as it is.
 
     Examples
     --------
-    >>> one_text(["x1 = 0", "x2 = 0"])
+    >>> join_restrictions(["x1 = 0", "x2 = 0"])
     'x1 = 0, x2 = 0'
     """
     if not isinstance(R, list | tuple) or not R:
@@ -26,7 +26,9 @@ def one_text(R: Restrictions) -> Restrictions:
     return ", ".join(texts) if len(texts) == len(R) else R
 
 
-def spelt_out(R: str, names: Sequence[str], predictors: Sequence[str] = ()) -> str:
+def spell_out_factors(
+    R: str, names: Sequence[str], predictors: Sequence[str] = ()
+) -> str:
     """Restrict all effects of a factor where its own name is restricted.
 
     Interactions with the factor have names and restrictions of their own, and so have
@@ -34,7 +36,7 @@ def spelt_out(R: str, names: Sequence[str], predictors: Sequence[str] = ()) -> s
 
     Examples
     --------
-    >>> spelt_out("x = 0, g = 0", ["x", "g[b]", "g[c]", "g[b]:x"])
+    >>> spell_out_factors("x = 0, g = 0", ["x", "g[b]", "g[c]", "g[b]:x"])
     'x = 0, g[b] = 0, g[c] = 0'
     """
     parts = []
@@ -76,7 +78,7 @@ def linear_constraint(
     """
     texts: list[str] = []
     if isinstance(R, str):
-        R, coefs, constants = _from_words(R, names, predictors)
+        R, coefs, constants = _read_words(R, names, predictors)
         texts = [part.strip() for part in R.split(",")]
     else:
         coefs = _matrix(R)
@@ -91,12 +93,12 @@ def linear_constraint(
     return coefs, constants, texts
 
 
-def check_together(coefs: Floats, constants: Floats) -> None:
+def check_consistent(coefs: Floats, constants: Floats) -> None:
     """Refuse restrictions of which no parameters meet all.
 
     Examples
     --------
-    >>> check_together(np.array([[1.0], [1.0]]), np.array([0.0, 1.0]))
+    >>> check_consistent(np.array([[1.0], [1.0]]), np.array([0.0, 1.0]))
     Traceback (most recent call last):
     ValueError: restrictions that contradict each other cannot be tested together; \
 test them one by one, by `t_test`.
@@ -113,7 +115,7 @@ def _size(constants: Floats) -> float:
     return float(np.abs(constants).max(initial=0.0))
 
 
-def _from_words(
+def _read_words(
     R: str, names: Sequence[str], predictors: Sequence[str]
 ) -> tuple[str, Floats, Floats]:
     """Read restrictions in words, spelt out; numbers are values, whatever rows are."""
@@ -124,8 +126,8 @@ def _from_words(
     if not R.strip() or not words:
         raise ValueError(f"`R` names nothing that can be restricted.{hint}")
     plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
-    R = spelt_out(plain, words, predictors)
-    hint += _meant(R, words)
+    R = spell_out_factors(plain, words, predictors)
+    hint += _suggest_word(R, words)
     found, constants = read_constraint(R, words, hint=hint)
     for word, column in zip(words, found.T, strict=True):
         if times[word] > 1 and column.any():
@@ -162,18 +164,18 @@ def _is_number(name: str) -> bool:
         return False
 
 
-def _meant(R: str, words: Sequence[str]) -> str:
+def _suggest_word(R: str, words: Sequence[str]) -> str:
     """Say of the first word that is in no name which one was probably meant."""
     known = {part for one in words for part in re.findall(r"\w+", one)}
     for word in re.findall(r"[^\W\d]\w*", R):
         if word not in known:
-            return f"\n{word!r} is not among them{nearest(word, words)}"
+            return f"\n{word!r} is not among them{suggest_name(word, words)}"
     return ""
 
 
 def _names_hint(words: Sequence[str], *, numbers: bool) -> str:
     """Say which names there are, and what to do about rows called by numbers."""
-    said = f"\nThe names are: {first_names(words)}." if words else ""
+    said = f"\nThe names are: {list_names(words)}." if words else ""
     if not numbers:
         return said
     return (

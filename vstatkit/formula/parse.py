@@ -11,20 +11,20 @@ import pandas as pd
 
 from vstatkit._typing import DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
-from vstatkit.formula.coding import Coding, categories
+from vstatkit.formula.coding import Coding, categorical_variables
 from vstatkit.formula.design_matrix import (
     INTERCEPT,
     FactorCoding,
     Missing,
-    arranged_columns,
+    arrange_columns,
     bare_info,
     build_matrices,
     check_missing_option,
-    factors_alone,
     first_rows,
     level_counts,
-    recode,
-    recoded,
+    recode_info,
+    recode_matrix,
+    separate_factors,
 )
 from vstatkit.formula.expressions import plain_name, quote
 from vstatkit.formula.input_checks import (
@@ -33,12 +33,12 @@ from vstatkit.formula.input_checks import (
     check_finite,
     check_infinite,
     check_mistakes,
-    first_wrong,
-    listed,
-    missing_dates_as_none,
-    n_missing,
-    nearest,
+    count_missing,
+    first_non_number,
+    list_names,
+    replace_missing_dates,
     row_name,
+    suggest_name,
 )
 from vstatkit.formula.names import read_formula
 from vstatkit.formula.patsy_engine import (
@@ -49,7 +49,7 @@ from vstatkit.formula.patsy_engine import (
     restore_states,
     unpack_names,
 )
-from vstatkit.formula.response import Dropped, read_response
+from vstatkit.formula.response import DroppedRows, read_response
 from vstatkit.formula.terms import Model, variables
 from vstatkit.pickling import plain_state, take_state
 
@@ -103,9 +103,9 @@ class ParsedFormula:
     levels: Ints
 
     @cached_property
-    def typical(self) -> pd.DataFrame:
+    def typical_row(self) -> pd.DataFrame:
         """The typical row: medians, and the most frequent levels."""
-        return self.coding.typical(self.frame)
+        return self.coding.typical_row(self.frame)
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ class Recipe:
     def __setstate__(self, state: dict[str, Any]) -> None:
         take_state(self, {**state, "names": unpack_names(state["names"])})
 
-    def parsed(self) -> ParsedFormula:
+    def parse_again(self) -> ParsedFormula:
         """Parse again, trusting nobody; the formula may come from a file."""
-        return self._parsed(None)
+        return self._parse(None)
 
     def rebuild(self) -> Coding:
         """Code again, trusting nobody."""
@@ -164,11 +164,11 @@ class Recipe:
                 "after batch, and files do not hold what it has learnt. Put it into a "
                 "column of the data, or pickle the results."
             )
-        return self.parsed().coding
+        return self.parse_again().coding
 
     def repeat(self) -> Coding:
         """Code again with the names that the formula was read with."""
-        coding = self._parsed(environment_of(self.names)).coding
+        coding = self._parse(environment_of(self.names)).coding
         restore_states(bare_info(coding.info), self.states)
         return coding
 
@@ -189,10 +189,10 @@ class Recipe:
             return None
         if n_dropped == 0:
             return self.frame
-        frame = self._parsed(environment_of(self.names)).frame
+        frame = self._parse(environment_of(self.names)).frame
         return frame if len(frame) == nobs else None
 
-    def _parsed(self, environment: Environment | None) -> ParsedFormula:
+    def _parse(self, environment: Environment | None) -> ParsedFormula:
         return parse(
             self.formula,
             self.frame,
@@ -257,10 +257,10 @@ def parse(
     used = list(dict.fromkeys([*right_names, *variables(model.left, frame.columns)]))
     _check_used(model, frame, used)
     if fresh:
-        check_mistakes(model, frame, missing, n_missing(frame, used), len(frame))
-    plain = missing_dates_as_none(frame.reset_index(drop=True))
+        check_mistakes(model, frame, missing, count_missing(frame, used), len(frame))
+    plain = replace_missing_dates(frame.reset_index(drop=True))
     left, right = build_matrices(
-        factors_alone(model, factors),
+        separate_factors(model, factors),
         plain,
         reading.environment,
         missing,
@@ -268,16 +268,16 @@ def parse(
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
-    dropped = Dropped(len(plain) - rows.size, n_missing(frame, used))
+    dropped = DroppedRows(len(plain) - rows.size, count_missing(frame, used))
     response = read_response(left, dropped)
-    info = recoded(right.info, model, plain, factors)
-    right = recode(right, info)
+    info = recode_info(right.info, model, plain, factors)
+    right = recode_matrix(right, info)
     written = info.column_names
     if columns is None:
-        kept = kept_columns(written, intercept, formula)
-        kept = arranged_columns(info, kept, first_rows(info, right.values))
+        kept = choose_columns(written, intercept, formula)
+        kept = arrange_columns(info, kept, first_rows(info, right.values))
     else:
-        kept = given_columns(columns, written, intercept)
+        kept = check_column_places(columns, written, intercept)
     X = right.values[:, kept]
     names = tuple(plain_name(written[j]) for j in kept)
     check_finite(X, names, allow_missing=missing == "pass")
@@ -296,9 +296,9 @@ def parse(
             info=info,
             columns=kept,
             variables=tuple(right_names),
-            categorical=categories(info, frame, right_names),
+            categorical=categorical_variables(info, frame, right_names),
             recipe=Recipe(
-                model.written(),
+                model.write(),
                 plain[used],
                 intercept,
                 missing,
@@ -323,11 +323,11 @@ def check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:
     if n_kept == 0:
         raise FormulaError(
             f"all {n_rows} rows have missing values in the columns of the formula "
-            f"({listed(used)}). Fill them in, or leave such columns out."
+            f"({list_names(used)}). Fill them in, or leave such columns out."
         )
 
 
-def given_columns(
+def check_column_places(
     columns: Sequence[int], written: Sequence[str], intercept: bool
 ) -> Ints:
     """Check the columns that an earlier parse has chosen."""
@@ -342,7 +342,7 @@ def given_columns(
     return np.array(columns, dtype=np.int64)
 
 
-def kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
+def choose_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
     """Positions of the columns that are used: all, or all but the intercept."""
     kept = [j for j, name in enumerate(written) if intercept or name != INTERCEPT]
     if not kept:
@@ -353,7 +353,7 @@ def kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
     return np.array(kept)
 
 
-def parsed_table(
+def parse_table(
     features: pd.DataFrame,
     y: Floats,
     *,
@@ -376,7 +376,7 @@ def parsed_table(
     Examples
     --------
     >>> table = pd.DataFrame({"my x": [1.0, 2.0, 4.0]})
-    >>> parsed_table(table, np.arange(3.0), response="y").typical["my x"].item()
+    >>> parse_table(table, np.arange(3.0), response="y").typical_row["my x"].item()
     2.0
     """
     name = response
@@ -549,7 +549,7 @@ def check_column(argument: str, name: str, columns: pd.Index) -> None:
     if name not in columns:
         raise ValueError(
             f"`{argument}` names no column of the data: {name!r}"
-            f"{nearest(name, columns)}"
+            f"{suggest_name(name, columns)}"
         )
 
 
@@ -573,9 +573,10 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     try:
         weights = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
+        value = first_non_number(column)
         raise ValueError(
-            f"`weights` must be numbers; got values such as {first_wrong(column)!r}. "
-            "Name a column of numbers."
+            f"`weights` must be numbers; got values such as {value!r}. Name a "
+            "column of numbers."
         ) from None
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(

@@ -102,7 +102,7 @@ class _Word(NamedTuple):
     text: str
 
 
-def without_habits(formula: str, known: Callable[[str], bool]) -> str:
+def translate_r(formula: str, known: Callable[[str], bool]) -> str:
     """Write a formula in the engine's words, where it has some of R's.
 
     Parameters
@@ -114,9 +114,9 @@ def without_habits(formula: str, known: Callable[[str], bool]) -> str:
 
     Examples
     --------
-    >>> without_habits("y ~ I(x^2) + factor(g) + `my x`", lambda name: False)
+    >>> translate_r("y ~ I(x^2) + factor(g) + `my x`", lambda name: False)
     'y ~ I(x**2) + C(g) + Q("my x")'
-    >>> without_habits("y ~ (a + b)^2 + cut(x, c(0, 1, Inf))", lambda name: False)
+    >>> translate_r("y ~ (a + b)^2 + cut(x, c(0, 1, Inf))", lambda name: False)
     'y ~ (a + b)**2 + cut(x, [0, 1, 1e999])'
     """
     if not isinstance(formula, str) or not _HABIT.search(formula):
@@ -125,7 +125,7 @@ def without_habits(formula: str, known: Callable[[str], bool]) -> str:
         _Word(str(found.lastgroup), found.group())
         for found in _TOKEN.finditer(formula.replace("\n", " "))
     ]
-    return "".join(_Writer(words, known).written())
+    return "".join(_Writer(words, known).write())
 
 
 class _Writer:
@@ -139,7 +139,7 @@ class _Writer:
         self._left = any(word.text == "~" for word in words)
         """Whether the words belong to the left-hand side."""
 
-    def written(self) -> list[str]:
+    def write(self) -> list[str]:
         return [self._write(place, word) for place, word in enumerate(self._words)]
 
     def _write(self, place: int, word: _Word) -> str:

@@ -10,9 +10,9 @@ import pandas as pd
 
 from vstatkit._typing import Bools, Floats
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import names_of, parse_code, uses
-from vstatkit.formula.input_checks import check_finite, first_names, holds_text
-from vstatkit.formula.patsy_engine import Learnt, Matrix
+from vstatkit.formula.expressions import find_uses, names_of, parse_code
+from vstatkit.formula.input_checks import check_finite, holds_text, list_names
+from vstatkit.formula.patsy_engine import Matrix, SideInfo
 
 
 def wrap_response(formula: str) -> str:
@@ -69,7 +69,7 @@ def _check_sums(node: ast.AST, left: str) -> None:
 
 
 def _reads_names(node: ast.AST) -> bool:
-    return any(not use.called and use.name != "np" for use in uses(node))
+    return any(not use.called and use.name != "np" for use in find_uses(node))
 
 
 def check_operands(code: str, frame: pd.DataFrame) -> None:
@@ -108,7 +108,7 @@ class Response:
     unused_levels: tuple[Any, ...]
 
 
-class Dropped(NamedTuple):
+class DroppedRows(NamedTuple):
     """Rows that were dropped for missing values.
 
     Attributes
@@ -123,7 +123,7 @@ class Dropped(NamedTuple):
     n_missing: Mapping[str, int]
 
 
-def read_response(left: Matrix, dropped: Dropped) -> Response:
+def read_response(left: Matrix, dropped: DroppedRows) -> Response:
     """Read the response: numbers, or codes of the levels that occur."""
     values, levels = response_values(left)
     if levels is None:
@@ -152,7 +152,7 @@ def response_values(
     return left.values[:, 0], None
 
 
-def response_levels(info: Learnt) -> tuple[Any, ...] | None:
+def response_levels(info: SideInfo) -> tuple[Any, ...] | None:
     """List all levels of the response; None for numbers."""
     factors = list(info.levels.values())
     return factors[0] if len(factors) == 1 else None
@@ -169,7 +169,7 @@ def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
 
 
 def split_levels(
-    levels: tuple[Any, ...], occurs: Bools, dropped: Dropped
+    levels: tuple[Any, ...], occurs: Bools, dropped: DroppedRows
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """List the levels that occur, and those that do not; refuse fewer than two."""
     classes = tuple(level for level, kept in zip(levels, occurs, strict=True) if kept)
@@ -177,17 +177,17 @@ def split_levels(
     if len(classes) < 2:
         raise FormulaError(
             "a categorical response needs at least two levels; got "
-            f"{classes!r}{_after_dropping(dropped)}."
+            f"{classes!r}{_dropping_note(dropped)}."
         )
     return classes, unused
 
 
-def _after_dropping(dropped: Dropped) -> str:
+def _dropping_note(dropped: DroppedRows) -> str:
     """Say which columns rows were dropped for, and what to do about it."""
     names = [name for name, count in dropped.n_missing.items() if count]
     if not dropped.n_rows or not names:
         return ""
-    shown = first_names([repr(name) for name in names])
+    shown = list_names([repr(name) for name in names])
     return (
         f" after dropping {dropped.n_rows:,} rows with missing values (in {shown}). "
         "Leave such columns out of the formula, fill them in, or use missing='pass', "

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import bare_name, canonical, columns_in, names_in
+from vstatkit.formula.expressions import (
+    bare_name,
+    columns_in,
+    names_in,
+    normalize_quotes,
+)
 
 Codes = tuple[str, ...]
 """Python code of the factors of one term, in order."""
@@ -63,7 +68,7 @@ def written_factors(tree: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for node in _bottom_up(tree):
         if node.type == "PYTHON_EXPR":
-            found.setdefault(canonical(node.token.extra), node.origin)
+            found.setdefault(normalize_quotes(node.token.extra), node.origin)
     return found
 
 
@@ -94,7 +99,7 @@ def _evaluate(node: Any, parts: list[Side], max_terms: int) -> Side:
         return _leaf(node)
     _check_no_numbers(node.args[: 1 if node.type == "**" else None])
     if len(parts) == 1:
-        return _unary(node, parts[0])
+        return _unary_sign(node, parts[0])
     left, right = parts
     if node.type in ("+", "-"):
         combine = _plus if node.type == "+" else _minus
@@ -108,7 +113,7 @@ def _product(sign: str, left: Side, right: Side, max_terms: int) -> Side:
     if sign == "~":
         raise FormulaError(TWO_TILDES)
     if sign == "/":
-        return _nested(left, right, max_terms)
+        return _nesting(left, right, max_terms)
     crossed = _interaction(left, right, max_terms)
     if sign == ":":
         return crossed
@@ -117,12 +122,12 @@ def _product(sign: str, left: Side, right: Side, max_terms: int) -> Side:
 
 def _leaf(node: Any) -> Side:
     if node.type == "PYTHON_EXPR":
-        code = canonical(node.token.extra)
+        code = normalize_quotes(node.token.extra)
         return Side({frozenset([code]): (code,)})
     return Side({}, intercept=node.type == "ONE", removed=node.type == "ZERO")
 
 
-def _unary(node: Any, part: Side) -> Side:
+def _unary_sign(node: Any, part: Side) -> Side:
     if node.type == "+":
         return part
     if node.type == "~":
@@ -172,7 +177,7 @@ def _power(base: Side, exponent: Any, max_terms: int) -> Side:
     return Side(terms)
 
 
-def _nested(left: Side, right: Side, max_terms: int) -> Side:
+def _nesting(left: Side, right: Side, max_terms: int) -> Side:
     """Expand `a / b`: a, and b within every combination of what is on the left."""
     _check_no_intercept(left)
     factors = tuple(dict.fromkeys(code for one in left.terms.values() for code in one))
@@ -258,7 +263,7 @@ class Model:
         """Terms of both sides."""
         return self.left + self.right
 
-    def stateful(self, columns: Container[str]) -> list[str]:
+    def stateful_columns(self, columns: Container[str]) -> list[str]:
         """Columns that a stateful transform reads.
 
         A transform learns from every row, so that one missing value would make all
@@ -266,13 +271,13 @@ class Model:
         """
         names = [
             name
-            for code in distinct(self.terms)
+            for code in distinct_codes(self.terms)
             if STATEFUL & set(names_in(code))
             for name in columns_in(code)
         ]
         return [name for name in dict.fromkeys(names) if name in columns]
 
-    def written(self) -> str:
+    def write(self) -> str:
         """Write the terms one by one, as a formula that is read the same way."""
         left, right = (
             [":".join(codes) or "1" for codes in side]
@@ -283,7 +288,7 @@ class Model:
         return f"{' + '.join(left)} ~ {' + '.join(right)}"
 
 
-def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
+def build_model(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
     """List the terms of a formula.
 
     Parameters
@@ -301,8 +306,8 @@ def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
     held = set(columns)
     bare = {code: bare_name(code) for code in origins}
     return Model(
-        left=_with_intercept(left.terms.values(), left.intercept),
-        right=_with_intercept(right.terms.values(), not right.removed),
+        left=_add_intercept(left.terms.values(), left.intercept),
+        right=_add_intercept(right.terms.values(), not right.removed),
         columns={
             code: name
             for code, name in bare.items()
@@ -314,7 +319,7 @@ def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
 
 def _check_response(left: Iterable[Codes], right: Iterable[Codes]) -> None:
     """Refuse a response that is a predictor too: it would predict itself."""
-    both = set(distinct(left)) & set(distinct(right))
+    both = set(distinct_codes(left)) & set(distinct_codes(right))
     if both:
         name = sorted(both)[0]
         raise FormulaError(
@@ -323,16 +328,16 @@ def _check_response(left: Iterable[Codes], right: Iterable[Codes]) -> None:
         )
 
 
-def _with_intercept(terms: Iterable[Codes], intercept: bool) -> tuple[Codes, ...]:
+def _add_intercept(terms: Iterable[Codes], intercept: bool) -> tuple[Codes, ...]:
     return ((), *terms) if intercept else tuple(terms)
 
 
-def distinct(terms: Iterable[Codes]) -> list[str]:
+def distinct_codes(terms: Iterable[Codes]) -> list[str]:
     """Codes of the factors of terms, each once, in order of appearance."""
     return list(dict.fromkeys(code for codes in terms for code in codes))
 
 
 def variables(terms: Iterable[Codes], columns: Container[str]) -> list[str]:
     """Columns of the data that terms read, in order of appearance."""
-    names = (name for code in distinct(terms) for name in columns_in(code))
+    names = (name for code in distinct_codes(terms) for name in columns_in(code))
     return [name for name in dict.fromkeys(names) if name in columns]

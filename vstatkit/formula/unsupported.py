@@ -12,7 +12,7 @@ from vstatkit.formula.expressions import (
     quote,
     tokenize_line,
 )
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 
 _SHIFTED = (
     "formulas do not shift rows. Compute the column before the fit, from rows in "
@@ -91,12 +91,12 @@ def _check_bars(formula: str) -> None:
             start = place + 1
         elif sign in ("|", "||") and not any(call for _, call in opened):
             raise FormulaError(
-                _no_bar(formula, opened[-1][0] if opened else start, place)
+                _bar_message(formula, opened[-1][0] if opened else start, place)
             )
         before = sign
 
 
-def _no_bar(formula: str, start: int, place: int) -> str:
+def _bar_message(formula: str, start: int, place: int) -> str:
     left = formula[start:place].strip()
     after = re.match(r"[^()|]*(?:\([^()]*\)[^()|]*)*", formula[place:].lstrip("|"))
     right = "" if after is None else after[0].strip()
@@ -144,14 +144,14 @@ def _check_prefix(
     if found["kind"] in SHIFTS:
         raise FormulaError(
             f"{written!r} is Stata's notation, and "
-            f"{_shifted(found['kind'], column, found['steps'])}"
+            f"{_shift_advice(found['kind'], column, found['steps'])}"
         )
     plain = quote(column)
     instead = plain if found["kind"] == "c" else f"C({plain})"
     raise FormulaError(f"{written!r} is Stata's notation; write {instead}.")
 
 
-def _shifted(function: str, column: str, steps: str = "") -> str:
+def _shift_advice(function: str, column: str, steps: str = "") -> str:
     what, how = SHIFTS[function]
     periods = steps or "1"
     if periods != "1":
@@ -194,13 +194,13 @@ def advise_function(
         more = call.args[1] if len(call.args) > 1 else None
         whole = isinstance(more, ast.Constant) and isinstance(more.value, int)
         steps = str(more.value) if whole else ""  # type: ignore[union-attr]
-        return f"{said}; {_shifted(name, column, steps)}"
+        return f"{said}; {_shift_advice(name, column, steps)}"
     if name in OTHER_FUNCTIONS:
         return f"{said}. {OTHER_FUNCTIONS[name]}"
     define = f"Define {name} where you call `fit`, or compute" if trusted else "Compute"
     known = [*SAFE_FUNCTIONS, *PATSY_BUILTINS] if len(name) > 3 else []
     return (
-        f"{said}{nearest(name, known)} Formulas know "
+        f"{said}{suggest_name(name, known)} Formulas know "
         "numpy's elementwise functions (log, sqrt, exp), C, I, poly, bs, cut. "
         f"{define} a column of the data first, such as data['{name}_{column}']."
     )

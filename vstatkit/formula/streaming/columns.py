@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
-from vstatkit.formula.coding import HeldVariables
+from vstatkit.formula.coding import FrameVariables
 from vstatkit.sources.disk_arrays import ArrayFile, GrowingArray, Place
 
 ORDERED_ROWS = 20_000_000
@@ -27,7 +27,7 @@ def is_coded(kind: Any) -> bool:
     return not isinstance(kind, np.dtype) or kind == np.object_
 
 
-class HeldRows:
+class MemoryRows:
     """Rows that grow in memory."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class ColumnWriter:
     ----------
     kind : dtype
         Kind of the column.
-    rows : GrowingArray, PlacedArray or HeldRows, optional
+    rows : GrowingArray, PlacedArray or MemoryRows, optional
         Where they are written; by default to a new file.
     """
 
@@ -105,7 +105,7 @@ class ColumnWriter:
         else:
             self._rows.take(block.rows)
 
-    def stored(self) -> "StoredColumn":
+    def finish(self) -> "StoredColumn":
         """End the writing."""
         levels = list(self._places) if self._coded else None
         return StoredColumn(self._rows.filed(), levels, self._kind)
@@ -129,7 +129,7 @@ class StoredColumn:
     levels: list[Any] | None
     kind: Any
 
-    def at(self, rows: Ints | slice) -> pd.Series:
+    def take_rows(self, rows: Ints | slice) -> pd.Series:
         """Read some rows."""
         values = self.values[rows]
         if self.levels is not None:
@@ -139,14 +139,16 @@ class StoredColumn:
         column: pd.Series = pd.Series(values, dtype=self.kind)
         return column
 
-    def short(self) -> pd.Series:
+    def shorten(self) -> pd.Series:
         """Make a short column of the same levels and the same most frequent value."""
         counts = np.zeros(len(self.levels or ()), dtype=np.int64)
         for first in range(0, len(self.values), CHUNK_ROWS):
             codes = self.values[first : first + CHUNK_ROWS]
             counts += np.bincount(codes[codes >= 0], minlength=counts.size)
         used, most = np.flatnonzero(counts), np.flatnonzero(counts == counts.max())
-        return StoredColumn(np.r_[used, most], self.levels, self.kind).at(slice(None))
+        return StoredColumn(np.r_[used, most], self.levels, self.kind).take_rows(
+            slice(None)
+        )
 
 
 @dataclass(frozen=True)
@@ -164,13 +166,15 @@ class StoredFrame:
     columns: dict[str, StoredColumn]
     index: pd.Index
 
-    def only(self, names: Sequence[str]) -> "StoredFrame":
+    def select_columns(self, names: Sequence[str]) -> "StoredFrame":
         """Take some of the columns."""
         return StoredFrame({name: self.columns[name] for name in names}, self.index)
 
-    def held(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Read all rows into memory."""
-        columns = {name: one.at(slice(None)) for name, one in self.columns.items()}
+        columns = {
+            name: one.take_rows(slice(None)) for name, one in self.columns.items()
+        }
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self.index)))
 
     @property
@@ -187,12 +191,12 @@ class StoredFrame:
         """Medians of numeric columns."""
         found: dict[str, Any] = {}
         for name in names:
-            found |= self._held(name).median([name])
+            found |= self._variables(name).median([name])
         return found
 
     def mode(self, name: str) -> Any:
         """Most frequent value; of several, the one that comes first in the data."""
-        return self._held(name).mode(name)
+        return self._variables(name).mode(name)
 
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Smallest and largest values of numeric columns, of all rows."""
@@ -204,24 +208,24 @@ class StoredFrame:
         """Quantiles of numeric columns."""
         found: dict[str, list[float]] = {}
         for name in names:
-            found |= self._held(name).quantiles([name], shares)
+            found |= self._variables(name).quantiles([name], shares)
         return found
 
     def levels(self, name: str) -> list[Any]:
         """Levels of a category that occur in any row, in order."""
         column = self.columns[name]
         if column.levels is not None:
-            return self._held(name).levels(name)
+            return self._variables(name).levels(name)
         parts = [part.drop_duplicates() for part in self._chunks(name)]
-        return HeldVariables(pd.DataFrame({name: pd.concat(parts)})).levels(name)
+        return FrameVariables(pd.DataFrame({name: pd.concat(parts)})).levels(name)
 
-    def _held(self, name: str) -> HeldVariables:
+    def _variables(self, name: str) -> FrameVariables:
         """Hold what summaries of one column are taken from."""
         column = self.columns[name]
         if column.levels is not None:
-            return HeldVariables(pd.DataFrame({name: column.short()}))
-        rows = _summarised_rows(len(self.index))
-        return HeldVariables(pd.DataFrame({name: column.at(rows)}))
+            return FrameVariables(pd.DataFrame({name: column.shorten()}))
+        rows = _rows_to_summarise(len(self.index))
+        return FrameVariables(pd.DataFrame({name: column.take_rows(rows)}))
 
     def _ends(self, name: str) -> tuple[Any, Any]:
         ends = [[part.min(), part.max()] for part in self._chunks(name)]
@@ -230,7 +234,7 @@ class StoredFrame:
 
     def _chunks(self, name: str) -> Iterator[pd.Series]:
         for first in range(0, len(self.index), CHUNK_ROWS):
-            yield self.columns[name].at(slice(first, first + CHUNK_ROWS))
+            yield self.columns[name].take_rows(slice(first, first + CHUNK_ROWS))
 
 
 @dataclass(frozen=True)
@@ -241,11 +245,11 @@ class _Rows:
 
     def __getitem__(self, rows: Ints) -> pd.DataFrame:
         columns = self.frame.columns.items()
-        taken = {name: column.at(rows).array for name, column in columns}
+        taken = {name: column.take_rows(rows).array for name, column in columns}
         return pd.DataFrame(taken, index=self.frame.index[rows])
 
 
-def _summarised_rows(n: int) -> Ints | slice:
+def _rows_to_summarise(n: int) -> Ints | slice:
     """Choose rows that quantiles are taken from: all, or a random sample."""
     if n <= ORDERED_ROWS:
         return slice(None)

@@ -10,47 +10,47 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.coding import Coding, categories
+from vstatkit.formula.coding import Coding, categorical_variables
 from vstatkit.formula.design_matrix import (
     HINT,
     FactorCoding,
     Missing,
     PlainInfo,
-    arranged_columns,
+    arrange_columns,
     check_missing_categories,
     check_missing_option,
     common_rows,
-    factors_alone,
     first_rows,
+    indicator_columns,
     level_counts,
     plain_info,
     plain_matrix,
-    recode,
-    recoded,
-    spread_columns,
+    recode_info,
+    recode_matrix,
+    separate_factors,
 )
 from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.names import (
-    Named,
-    Reading,
+    FormulaNames,
+    ResolvedFormula,
     outside_columns,
     read_names,
-    reading_of,
+    resolve_formula,
 )
-from vstatkit.formula.parse import ParsedFormula, Recipe, check_rows, kept_columns
+from vstatkit.formula.parse import ParsedFormula, Recipe, check_rows, choose_columns
 from vstatkit.formula.patsy_engine import (
     Environment,
-    Learnt,
     Matrix,
     OnMissing,
+    SideInfo,
     code_rows,
     learn_batches,
     level_places,
     states_of,
 )
 from vstatkit.formula.response import (
-    Dropped,
+    DroppedRows,
     Response,
     class_codes,
     response_levels,
@@ -61,10 +61,10 @@ from vstatkit.formula.sandbox import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.streaming.columns import (
     CHUNK_ROWS,
     ColumnWriter,
-    HeldRows,
+    MemoryRows,
     StoredFrame,
 )
-from vstatkit.formula.streaming.scan import HEAD, Survey, by_parts, survey
+from vstatkit.formula.streaming.scan import HEAD, Survey, map_parts, survey
 from vstatkit.formula.terms import Codes, Model, variables
 from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray, check_space
 from vstatkit.sources.source import Part, Source
@@ -84,7 +84,7 @@ class Sides:
 
     Attributes
     ----------
-    left, right : Learnt
+    left, right : SideInfo
         What was learnt about each.
     missing : {"drop", "raise", "pass"}
         What is done with missing values.
@@ -94,26 +94,26 @@ class Sides:
         Columns that the right-hand side reads.
     """
 
-    left: Learnt
-    right: Learnt
+    left: SideInfo
+    right: SideInfo
     missing: Missing
     stateful: list[str]
     variables: Sequence[str]
 
-    def learnt(self, batch: pd.DataFrame) -> pd.DataFrame:
+    def training_rows(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Take the rows of a batch that the engine learns from."""
         if self.missing == "pass":
             return batch.loc[_code(self.left, batch, "drop").rows]
-        return learnt_rows(batch, self.stateful)
+        return drop_incomplete_rows(batch, self.stateful)
 
-    def coded(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
+    def code(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
         """Code a batch as `build_matrices` would code it within all the data."""
         if self.missing == "pass":
             check_missing_categories(batch, self.variables)
             left = _code(self.left, batch, "drop")
             kept = batch if len(left.rows) == len(batch) else batch.loc[left.rows]
             return left, _code(self.right, kept, "keep")
-        batch = learnt_rows(batch, self.stateful)
+        batch = drop_incomplete_rows(batch, self.stateful)
         how: OnMissing = "raise" if self.missing == "raise" else "drop"
         left, right = (_code(one, batch, how) for one in (self.left, self.right))
         if len(left.rows) == len(right.rows) == len(batch):
@@ -148,38 +148,44 @@ def learn_sides(
     variables : sequence of str
         Columns that the right-hand side reads.
     """
-    stateful = [] if missing != "drop" else model.stateful(rows.columns)
+    stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
     how: OnMissing = "raise" if missing == "raise" else "drop"
 
-    def side(terms: Sequence[Codes], read: Batches, how: OnMissing) -> Learnt:
+    def learn(terms: Sequence[Codes], read: Batches, how: OnMissing) -> SideInfo:
         plain = plain_info(model, terms, rows)
         if plain is not None:
             return plain
         hint = HINT if how == "raise" else ""
         return learn_batches(model, terms, read, environment, missing=how, hint=hint)
 
-    def complete() -> Iterator[pd.DataFrame]:
-        return filled(learnt_rows(batch, stateful) for batch in batches())
+    def complete_batches() -> Iterator[pd.DataFrame]:
+        return skip_empty(drop_incomplete_rows(batch, stateful) for batch in batches())
 
-    left = side(model.left, complete, how)
+    left = learn(model.left, complete_batches, how)
     if missing != "pass":
         return Sides(
-            left, side(model.right, complete, how), missing, stateful, variables
+            left,
+            learn(model.right, complete_batches, how),
+            missing,
+            stateful,
+            variables,
         )
 
-    def with_response() -> Iterator[pd.DataFrame]:
-        return filled(batch.loc[_code(left, batch, "drop").rows] for batch in batches())
+    def batches_with_response() -> Iterator[pd.DataFrame]:
+        return skip_empty(
+            batch.loc[_code(left, batch, "drop").rows] for batch in batches()
+        )
 
-    right = side(model.right, with_response, "keep")
+    right = learn(model.right, batches_with_response, "keep")
     return Sides(left, right, missing, stateful, variables)
 
 
-def learnt_rows(batch: pd.DataFrame, stateful: list[str]) -> pd.DataFrame:
+def drop_incomplete_rows(batch: pd.DataFrame, stateful: list[str]) -> pd.DataFrame:
     """Leave out rows that lack what a stateful transform reads."""
     return batch.dropna(subset=stateful) if stateful else batch
 
 
-def filled(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+def skip_empty(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """Leave out batches without rows.
 
     Raises
@@ -199,7 +205,7 @@ def filled(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         )
 
 
-def _code(info: Learnt, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
+def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
     """Code one side, without the engine where the columns are plain."""
     if len(batch) == 0:
         empty = np.empty((0, len(info.column_names)))
@@ -209,13 +215,13 @@ def _code(info: Learnt, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
         found = plain_matrix(info, batch, missing)
         if found is not None:
             return found
-        engines = info.engines()
+        engines = info.engine_info()
     hint = HINT if missing == "raise" else ""
     coded = code_rows(engines, batch, missing, hint)
     return Matrix(coded.values, coded.rows, info)
 
 
-def has_levels(*sides: Learnt) -> bool:
+def has_levels(*sides: SideInfo) -> bool:
     """Whether the engine has learnt levels, which few rows need not show."""
     return any(
         levels is not None
@@ -225,7 +231,7 @@ def has_levels(*sides: Learnt) -> bool:
     )
 
 
-def first_levels(sides: Sequence[Learnt], batch: pd.DataFrame) -> dict[Level, int]:
+def first_levels(sides: Sequence[SideInfo], batch: pd.DataFrame) -> dict[Level, int]:
     """Find the first row, by its label, of every level that the engine has learnt."""
     found: dict[Level, int] = {}
     if len(batch) == 0:
@@ -260,7 +266,7 @@ class Plan:
         Columns of the design matrix that are used.
     names : tuple of str
         Their names.
-    info : Learnt
+    info : SideInfo
         What the columns of the design matrix are.
     """
 
@@ -269,21 +275,21 @@ class Plan:
     used: list[str]
     kept: Ints
     names: tuple[str, ...]
-    info: Learnt
+    info: SideInfo
 
     @property
-    def travels(self) -> bool:
+    def is_picklable(self) -> bool:
         """Whether it can be sent to other processes: what the engine holds cannot."""
         sides = self.sides.left, self.sides.right
         return all(isinstance(one, PlainInfo) for one in sides)
 
     def matrix(self, right: Matrix) -> Floats:
         """Take the columns of the design matrix that are used."""
-        return recode(right, self.info).values[:, self.kept]
+        return recode_matrix(right, self.info).values[:, self.kept]
 
 
 @dataclass(frozen=True)
-class Written:
+class StoredRows:
     """Rows on disk.
 
     Attributes
@@ -311,7 +317,9 @@ class Written:
     examples: pd.DataFrame
 
 
-def write_rows(plan: Plan, beside: Sequence[str], n_jobs: int | None = None) -> Written:
+def write_rows(
+    plan: Plan, beside: Sequence[str], n_jobs: int | None = None
+) -> StoredRows:
     """Read the data once more, and write the rows that are kept.
 
     Parameters
@@ -330,15 +338,15 @@ def write_rows(plan: Plan, beside: Sequence[str], n_jobs: int | None = None) -> 
     nothing. The engine may drop others, so that rows of its parts are moved up.
     """
     writer = RowWriter(plan, beside, new_files(plan, beside))
-    parts, travels = plan.seen.parts, plan.travels
+    parts, travels = plan.seen.parts, plan.is_picklable
     firsts = [part.complete if travels else part.first for part in parts]
-    answers = by_parts(
-        _coded,
+    answers = map_parts(
+        _code_part,
         [
             (part.part, part.first, writer.places(first))
             for part, first in zip(parts, firsts, strict=True)
         ],
-        shared=(replace(plan, seen=plan.seen.without_rows()), tuple(beside)),
+        shared=(replace(plan, seen=plan.seen.drop_rows()), tuple(beside)),
         n_jobs=n_jobs,
         here=not travels,
     )
@@ -350,14 +358,14 @@ def write_rows(plan: Plan, beside: Sequence[str], n_jobs: int | None = None) -> 
                 writer.read(part.part, part.first)
             else:
                 writer.take(found)
-    return writer.written()
+    return writer.finish()
 
 
-def _coded(
+def _code_part(
     plan: Plan, beside: Sequence[str], part: Part, first: int, places: "Files"
 ) -> "CodedPart":
     """Code a part of the data by itself."""
-    writer = RowWriter(plan, beside, _placed(plan, beside, places))
+    writer = RowWriter(plan, beside, _open_places(plan, beside, places))
     writer.read(part, first)
     return writer.handed_over()
 
@@ -390,11 +398,11 @@ def new_files(plan: Plan, beside: Sequence[str]) -> Files:
     )
 
 
-def _placed(plan: Plan, beside: Sequence[str], places: Files) -> Files:
+def _open_places(plan: Plan, beside: Sequence[str], places: Files) -> Files:
     """Write to places in files that somebody else has made."""
     columns = [
         ColumnWriter(
-            plan.seen.kinds[name], HeldRows() if place is None else PlacedArray(place)
+            plan.seen.kinds[name], MemoryRows() if place is None else PlacedArray(place)
         )
         for name, place in zip((*plan.used, *beside), places.columns, strict=True)
     ]
@@ -453,15 +461,15 @@ class RowWriter:
     def add(self, batch: pd.DataFrame) -> None:
         """Code a batch, and write its rows."""
         plan = self._plan
-        plain = plan.seen.plain(batch)
-        left, right = plan.sides.coded(plain)
+        plain = plan.seen.replace_missing_dates(batch)
+        left, right = plan.sides.code(plain)
         X = plan.matrix(right)
         passes = plan.sides.missing == "pass"
         check_finite(X, plan.names, allow_missing=passes, first=self._n_kept)
         y, levels = response_values(left, self._n_kept)
         firsts = {} if levels is None else _first_values(y, right.rows)
         if has_levels(*self._sides):
-            firsts |= first_levels(self._sides, plan.sides.learnt(plain))
+            firsts |= first_levels(self._sides, plan.sides.training_rows(plain))
         self._note(batch, firsts, right.rows[:HEAD].tolist())
         whole = len(right.rows) == len(batch)
         kept = batch if whole else batch.loc[right.rows]
@@ -494,7 +502,7 @@ class RowWriter:
         X, y, rows = (file.handed_over() for file in self._files[:3])
         columns = [column.handed_over() for column in self._files.columns]
         files = Files(X, y, rows, columns)
-        return CodedPart(files, self._firsts, self._head, _distinct(self._examples))
+        return CodedPart(files, self._firsts, self._head, _join_rows(self._examples))
 
     def take(self, part: CodedPart) -> None:
         """Add the rows of a part that was coded by itself, as if it was read."""
@@ -514,23 +522,23 @@ class RowWriter:
                 "are read: fit again."
             )
 
-    def written(self) -> Written:
+    def finish(self) -> StoredRows:
         """End the writing."""
         plan, files = self._plan, self._files
         n_rows = plan.seen.n_rows
         whole = self._n_kept == n_rows
         rows = pd.RangeIndex(n_rows) if whole else files.rows.mapped()
         index = pd.Index(rows, copy=False)
-        stored = [column.stored() for column in files.columns]
+        stored = [column.finish() for column in files.columns]
         used = dict(zip(plan.used, stored, strict=False))
         beside = dict(zip(self._beside, stored[len(used) :], strict=True))
-        return Written(
+        return StoredRows(
             X=files.X.mapped(),
             response=self._response(rows.size),
             rows=rows,
             data=StoredFrame(used, index),
             beside=StoredFrame(beside, index),
-            examples=_distinct(self._examples),
+            examples=_join_rows(self._examples),
         )
 
     def _response(self, n_kept: int) -> Response:
@@ -541,7 +549,7 @@ class RowWriter:
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
         seen = self._plan.seen
-        dropped = Dropped(seen.n_rows - n_kept, seen.n_missing)
+        dropped = DroppedRows(seen.n_rows - n_kept, seen.n_missing)
         classes, unused = split_levels(levels, occurs, dropped)
         places, codes = self._files.y.mapped(), class_codes(occurs)
         if not unused:
@@ -562,14 +570,14 @@ def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:
     }
 
 
-def _distinct(frames: list[pd.DataFrame]) -> pd.DataFrame:
+def _join_rows(frames: list[pd.DataFrame]) -> pd.DataFrame:
     """Put rows together in the order of the data, each once."""
     rows = pd.concat(frames)
     return rows[~rows.index.duplicated()].sort_index()
 
 
 @dataclass(frozen=True)
-class Streamed:
+class StreamedFormula:
     """A formula applied to data that were read batch after batch.
 
     Attributes
@@ -598,7 +606,7 @@ def parse_source(
     beside: tuple[str, ...] = (),
     factors: FactorCoding = "treatment",
     n_jobs: int | None = None,
-) -> Streamed:
+) -> StreamedFormula:
     """Apply a formula to data that are read batch after batch.
 
     Parameters
@@ -614,7 +622,7 @@ def parse_source(
 
     Returns
     -------
-    Streamed
+    StreamedFormula
 
     Notes
     -----
@@ -633,8 +641,8 @@ def parse_source(
     bare = set(model.columns.values())
     seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
     _check_outside(named, columns, seen.n_rows)
-    reading = reading_of(named, seen.frame.reindex(columns=columns))
-    plan = _plan(
+    reading = resolve_formula(named, seen.frame.reindex(columns=columns))
+    plan = _make_plan(
         formula,
         reading,
         seen,
@@ -647,12 +655,12 @@ def parse_source(
     check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 2))
     written = write_rows(plan, beside, n_jobs)
     check_rows(written.rows.size, seen.n_rows, used)
-    recipe = _recipe(reading, plan, written, intercept, factors)
-    parsed = _parsed(formula, plan, written, recipe)
-    return Streamed(parsed, written.beside, seen.n_rows)
+    recipe = _make_recipe(reading, plan, written, intercept, factors)
+    parsed = _parsed_formula(formula, plan, written, recipe)
+    return StreamedFormula(parsed, written.beside, seen.n_rows)
 
 
-def _check_outside(named: Named, columns: pd.Index, n_rows: int) -> None:
+def _check_outside(named: FormulaNames, columns: pd.Index, n_rows: int) -> None:
     """Refuse arrays of the caller's in place of columns: they come in no batches."""
     for name in outside_columns(named, columns, n_rows):
         raise FormulaError(
@@ -661,7 +669,7 @@ def _check_outside(named: Named, columns: pd.Index, n_rows: int) -> None:
         )
 
 
-def _check_stranger(right: Learnt) -> None:
+def _check_stranger(right: SideInfo) -> None:
     """Bound the columns of a formula from a stranger, now that all levels are known."""
     most = max((len(one) for one in right.levels.values() if one), default=0)
     total = len(right.column_names)
@@ -673,9 +681,9 @@ def _check_stranger(right: Learnt) -> None:
         )
 
 
-def _plan(
+def _make_plan(
     formula: str,
-    reading: Reading,
+    reading: ResolvedFormula,
     seen: Survey,
     *,
     intercept: bool,
@@ -689,33 +697,33 @@ def _plan(
     check_dates(frame, [name for name in used if name in bare])
     check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
-        factors_alone(model, factors),
-        seen.plain(frame),
-        lambda: map(seen.plain, seen.batches()),
+        separate_factors(model, factors),
+        seen.replace_missing_dates(frame),
+        lambda: map(seen.replace_missing_dates, seen.batches()),
         environment=reading.environment,
         missing=missing,
         variables=right,
     )
-    info = recoded(sides.right, model, frame, factors)
+    info = recode_info(sides.right, model, frame, factors)
     written = info.column_names
-    kept = kept_columns(written, intercept, formula)
-    kept = arranged_columns(info, kept, _first_rows(info, sides, seen))
+    kept = choose_columns(written, intercept, formula)
+    kept = arrange_columns(info, kept, _first_rows(info, sides, seen))
     names = tuple(plain_name(written[j]) for j in kept)
     return Plan(seen, sides, used, kept, names, info)
 
 
-def _first_rows(info: Learnt, sides: Sides, seen: Survey) -> Ints:
+def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
     """Find the row in which each column is first not zero, as `first_rows` does.
 
     Reading ends as soon as every indicator was seen, which is rarely late.
     """
-    spread = spread_columns(info)
+    spread = indicator_columns(info)
     first = np.full(len(info.column_names), -1)
     if not spread.size:
         return first
     n_before = 0
     for batch in seen.batches():
-        right = recode(sides.coded(seen.plain(batch))[1], info)
+        right = recode_matrix(sides.code(seen.replace_missing_dates(batch))[1], info)
         found = first_rows(info, right.values)
         new = (first < 0) & (found >= 0)
         first[new] = n_before + found[new]
@@ -725,16 +733,16 @@ def _first_rows(info: Learnt, sides: Sides, seen: Survey) -> Ints:
     return first
 
 
-def _recipe(
-    reading: Reading,
+def _make_recipe(
+    reading: ResolvedFormula,
     plan: Plan,
-    written: Written,
+    written: StoredRows,
     intercept: bool,
     factors: FactorCoding,
 ) -> Recipe:
-    examples = plan.seen.plain(written.examples[plan.used])
+    examples = plan.seen.replace_missing_dates(written.examples[plan.used])
     return Recipe(
-        reading.model.written(),
+        reading.model.write(),
         examples.reset_index(drop=True),
         intercept,
         plan.sides.missing,
@@ -745,8 +753,8 @@ def _recipe(
     )
 
 
-def _parsed(
-    formula: str, plan: Plan, written: Written, recipe: Recipe
+def _parsed_formula(
+    formula: str, plan: Plan, written: StoredRows, recipe: Recipe
 ) -> ParsedFormula:
     names, frame = tuple(plan.sides.variables), plan.seen.frame
     info = plan.info
@@ -759,13 +767,13 @@ def _parsed(
         unused_levels=written.response.unused_levels,
         rows=written.rows,
         n_dropped=plan.seen.n_rows - written.rows.size,
-        frame=written.data.only(names),
+        frame=written.data.select_columns(names),
         data=written.data,
         coding=Coding(
             info=info,
             columns=plan.kept,
             variables=names,
-            categorical=categories(info, frame, names),
+            categorical=categorical_variables(info, frame, names),
             recipe=recipe,
         ),
         levels=level_counts(info)[plan.kept],

@@ -16,7 +16,7 @@ from vstatkit.workers import CalledOffError, go_on, in_parallel, one_at_a_time
 Answer = TypeVar("Answer")
 
 
-def by_parts(
+def map_parts(
     function: Callable[..., Answer],
     parts: Sequence[tuple[Any, ...]],
     *,
@@ -49,13 +49,13 @@ def by_parts(
         yield from (None for _ in parts)
         return
     answers = in_parallel(
-        _tried, parts, n_jobs=n_jobs, shared=(function, *shared), here=here
+        _try_call, parts, n_jobs=n_jobs, shared=(function, *shared), here=here
     )
     with closing(answers):
         yield from answers
 
 
-def _tried(function: Callable[..., Answer], *arguments: Any) -> Answer | None:
+def _try_call(function: Callable[..., Answer], *arguments: Any) -> Answer | None:
     try:
         return function(*arguments)
     except CalledOffError:
@@ -71,7 +71,7 @@ MAX_VALUES = 1_000_000
 """Different values of a column that is a category."""
 
 
-class Summary:
+class RowSummary:
     """What is seen of rows that follow each other.
 
     Parameters
@@ -86,7 +86,7 @@ class Summary:
 
     Attributes
     ----------
-    columns : dict of str to Seen
+    columns : dict of str to ColumnSummary
         What was seen of each column.
     rows : list of DataFrame
         The first rows, and those in which levels come first; the index counts rows.
@@ -97,7 +97,7 @@ class Summary:
     def __init__(
         self, names: Iterable[str], bare: Container[str], needed: Container[str] = ()
     ) -> None:
-        self.columns = {name: Seen(name, name in bare) for name in names}
+        self.columns = {name: ColumnSummary(name, name in bare) for name in names}
         self.rows: list[pd.DataFrame] = []
         self.n_rows = self.n_complete = 0
         self._needed = [name for name in self.columns if name in needed]
@@ -118,12 +118,12 @@ class Summary:
             places = np.array(sorted(new))
             self.rows.append(frame.iloc[places - first].set_axis(pd.Index(places)))
 
-    def has_room(self, later: "Summary") -> bool:
+    def has_room(self, later: "RowSummary") -> bool:
         """Tell whether what was seen of the rows that follow can be joined."""
         columns = self.columns.items()
         return all(seen.has_room(later.columns[name]) for name, seen in columns)
 
-    def join(self, later: "Summary") -> None:
+    def join(self, later: "RowSummary") -> None:
         """Take what was seen of the rows that follow, as if they had been added."""
         first = self.n_rows
         self.n_rows += later.n_rows
@@ -139,7 +139,7 @@ class Summary:
 
 
 @dataclass
-class Seen:
+class ColumnSummary:
     """What was seen of one column so far.
 
     Attributes
@@ -215,12 +215,12 @@ class Seen:
         self.firsts.update(new)
         return list(new.values())
 
-    def has_room(self, later: "Seen") -> bool:
+    def has_room(self, later: "ColumnSummary") -> bool:
         """Tell whether the levels of later rows are not too many."""
         more = sum(one not in self.firsts for one in later.firsts)
         return len(self.firsts) + more <= MAX_VALUES
 
-    def join(self, later: "Seen", first: int) -> list[int]:
+    def join(self, later: "ColumnSummary", first: int) -> list[int]:
         """Take what was seen of the rows from `first` on; tell rows with new levels."""
         for kinds, more in ((self.known, later.known), (self.absent, later.absent)):
             kinds.extend(kind for kind in more if kind not in kinds)
@@ -243,7 +243,7 @@ class Seen:
         """Give the kind that the column has when all batches are read at once."""
         kinds = self.known or self.absent[:1]
         if all(isinstance(one, pd.CategoricalDtype) for one in kinds):
-            return _joined_categories([*self.known, *self.absent])
+            return _join_categories([*self.known, *self.absent])
         if all(is_number_kind(one) for one in kinds):
             joined = np.result_type(*kinds)
             whole = joined.kind in "iu" and self.n_missing > 0
@@ -261,7 +261,7 @@ class Seen:
         )
 
 
-def _joined_categories(kinds: list[Any]) -> pd.CategoricalDtype:
+def _join_categories(kinds: list[Any]) -> pd.CategoricalDtype:
     """Join categories in the order in which they first come."""
     given = [kind for kind in kinds if isinstance(kind, pd.CategoricalDtype)]
     if len(given) == 1:
@@ -330,11 +330,11 @@ class Survey:
             yield frame.set_axis(pd.RangeIndex(first, first + len(frame)))
             first += len(frame)
 
-    def without_rows(self) -> "Survey":
+    def drop_rows(self) -> "Survey":
         """Leave out what is not needed to read a part."""
         return replace(self, parts=(), frame=self.frame.iloc[:0])
 
-    def plain(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def replace_missing_dates(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Write missing dates and times as None, in all batches alike."""
         gaps = {
             name: frame[name].astype(object).where(frame[name].notna(), None)
@@ -371,9 +371,9 @@ def survey(
         Workers that read parts of the data; see `in_parallel`.
     """
     how = (columns, bare, needed)
-    seen, parts = Summary(*how), parts_of(source)
+    seen, parts = RowSummary(*how), parts_of(source)
     given = [(part,) for part in parts]
-    answers = by_parts(_summarised, given, shared=how, n_jobs=n_jobs)
+    answers = map_parts(_summarise, given, shared=how, n_jobs=n_jobs)
     portions = []
     with closing(answers):
         for part, found in zip(parts, answers, strict=True):
@@ -399,16 +399,16 @@ def survey(
     )
 
 
-def _summarised(
+def _summarise(
     columns: Sequence[str], bare: Container[str], needed: Container[str], part: Part
-) -> Summary:
+) -> RowSummary:
     """Read a part of the data by itself."""
-    seen = Summary(columns, bare, needed)
+    seen = RowSummary(columns, bare, needed)
     _read(part, columns, seen)
     return seen
 
 
-def _read(part: Part, columns: Sequence[str], seen: Summary) -> None:
+def _read(part: Part, columns: Sequence[str], seen: RowSummary) -> None:
     for batch in part.batches(list(columns)):
         go_on()
         seen.add(batch)
