@@ -91,27 +91,27 @@ class FrameVariables:
 
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Smallest and largest values of numeric columns."""
-        found: dict[str, tuple[Any, Any]] = {}
+        extremes: dict[str, tuple[Any, Any]] = {}
         for alike in self._group_by_kind(names):
             columns = self.frame[alike]
             ends = zip(columns.min().to_numpy(), columns.max().to_numpy(), strict=True)
-            found |= dict(zip(alike, ends, strict=True))
-        return found
+            extremes |= dict(zip(alike, ends, strict=True))
+        return extremes
 
     def quantiles(
         self, names: Sequence[str], shares: Sequence[float]
     ) -> dict[str, list[float]]:
         """Quantiles of numeric columns: observed values, if a column has few."""
-        found: dict[str, list[float]] = {}
+        quantiles: dict[str, list[float]] = {}
         for alike in self._group_by_kind(names):
             ends = self.frame[alike].quantile(list(shares)).to_numpy()
-            found |= dict(zip(alike, ends.T.tolist(), strict=True))
+            quantiles |= dict(zip(alike, ends.T.tolist(), strict=True))
         for name in names:
             column = self.frame[name]
             if has_few_values(column):
                 nearest = column.quantile(list(shares), interpolation="nearest")
-                found[name] = nearest.astype(float).to_list()
-        return found
+                quantiles[name] = nearest.astype(float).to_list()
+        return quantiles
 
     def _group_by_kind(self, names: Sequence[str]) -> list[list[str]]:
         """List columns of one kind together: many columns are fast at a time."""
@@ -170,7 +170,7 @@ class Coding:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what the engine holds: it cannot be pickled."""
-        return {name: one for name, one in self.__dict__.items() if name != "info"}
+        return {name: value for name, value in self.__dict__.items() if name != "info"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, info=state["recipe"].repeat().info)
@@ -269,19 +269,19 @@ class Coding:
         names. If a factor enters in several ways, an explicit one counts.
         """
         references = self.info.references
-        found = [
+        factors = [
             (code, levels, references.get(code, 0))
             for code, levels in self.info.levels.items()
             if levels and category_name(code) == name
         ]
-        found.sort(key=lambda one: (one[2] == 0, one[0] == name))
-        return found[0][1][found[0][2]] if found else None
+        factors.sort(key=lambda factor: (factor[2] == 0, factor[0] == name))
+        return factors[0][1][factors[0][2]] if factors else None
 
     def own_columns(self, name: str) -> tuple[int, ...]:
         """Columns of a variable that enters as it is; none where it does otherwise."""
         places: list[int] = []
         for term, place in self.info.slices.items():
-            if name not in [one for code in term for one in columns_in(code)]:
+            if name not in [column for code in term for column in columns_in(code)]:
                 continue
             if len(term) > 1 or category_name(term[0]) != name:
                 return ()
@@ -325,15 +325,15 @@ class Coding:
         variables = as_variables(frame)
         modes = {name: variables.mode(name) for name in self.categorical}
         values: dict[Any, Any] = {**variables.median(self.numeric_variables), **modes}
-        kept = {
+        kinds = {
             name: kind
             for name, kind in variables.kinds.items()
             if name in self.categorical or kind in (np.float16, np.float32)
         }
-        made = pd.DataFrame(
+        row = pd.DataFrame(
             {name: [values[name]] for name in self.variables}, index=["typical"]
         )
-        return made.astype(kept) if kept else made
+        return row.astype(kinds) if kinds else row
 
     def ranges(self, frame: pd.DataFrame | Variables) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of every numeric variable."""

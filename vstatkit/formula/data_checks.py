@@ -330,7 +330,7 @@ def find_leaks(parsed: ParsedFormula) -> Finding | None:
     more = len(names) - MOST_NAMED
     listed += f" and {more} more" if more > 0 else ""
     are = "is almost a copy" if len(names) == 1 else "are almost copies"
-    terms = [quote(one) if one in parsed.frame.columns else one for one in names]
+    terms = [quote(name) if name in parsed.frame.columns else name for name in names]
     left_out = " ".join(f"- {term}" for term in terms)
     them, known = ("it", "it is") if len(names) == 1 else ("them", "they are")
     return Finding(
@@ -379,7 +379,7 @@ def _unit_columns(X: Floats) -> Floats:
 
 def _one_to_one_variables(parsed: ParsedFormula) -> list[str]:
     """Name variables whose values stand for the response's, one to one."""
-    y, found = pd.factorize(parsed.y)[0], []
+    y, names = pd.factorize(parsed.y)[0], []
     n, levels = y.size, int(y.max()) + 1
     if levels < 2 or levels > n / LEAST_ROWS:
         return []
@@ -388,8 +388,8 @@ def _one_to_one_variables(parsed: ParsedFormula) -> list[str]:
         if codes.max() + 1 != levels or codes.min() < 0:
             continue
         if np.unique(codes * levels + y).size == levels:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def find_far_rows(

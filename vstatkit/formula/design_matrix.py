@@ -78,14 +78,14 @@ class PlainInfo:
     @cached_property
     def slices(self) -> Mapping[Codes, slice]:
         """Columns of every term."""
-        found: dict[Codes, slice] = {}
+        slices: dict[Codes, slice] = {}
         at = 0
         for term in self.terms:
             levels = self.levels[term[0]] if term else None
             width = 1 if levels is None else len(self._shown_levels(term[0], levels))
-            found[term] = slice(at, at + width)
+            slices[term] = slice(at, at + width)
             at += width
-        return found
+        return slices
 
     @property
     def references(self) -> Mapping[str, int]:
@@ -148,10 +148,10 @@ class PlainValues:
 
     def gaps(self) -> Bools:
         """Rows that lack a category."""
-        found = np.zeros(len(self.numbers), dtype=bool)
+        gaps = np.zeros(len(self.numbers), dtype=bool)
         for codes in self.codes.values():
-            found |= codes < 0
-        return found
+            gaps |= codes < 0
+        return gaps
 
     def missing_rows(self) -> Bools:
         """Rows that lack a category or a number."""
@@ -179,8 +179,8 @@ def plain_info(
 ) -> PlainInfo | None:
     """Learn one side of a formula; None where that needs the engine."""
     listed = tuple(terms)
-    codes = [code for one in listed for code in one]
-    if any(len(one) > 1 for one in listed):
+    codes = [code for term in listed for code in term]
+    if any(len(term) > 1 for term in listed):
         return None
     if any(code not in model.columns for code in codes):
         return None
@@ -198,7 +198,7 @@ def plain_info(
     return PlainInfo(
         model,
         terms=(
-            *(one for one in listed if not one),
+            *(term for term in listed if not term),
             *((code,) for code in categories + numbers),
         ),
         levels={code: levels[code] for code in categories + numbers},
@@ -213,10 +213,10 @@ def evaluate(info: PlainInfo, frame: pd.DataFrame) -> PlainValues | None:
         return None
     codes: dict[str, Ints] = {}
     for code, levels in info.categories.items():
-        found = _codes(frame[columns[code]], levels)
-        if found is None:
+        places = _codes(frame[columns[code]], levels)
+        if places is None:
             return None
-        codes[code] = found
+        codes[code] = places
     return PlainValues(info, codes, _floats(frame, numbers))
 
 
@@ -251,7 +251,7 @@ def _known_texts(column: pd.Series) -> NDArray[Any] | None:
     gaps = column.isna().to_numpy()
     known: NDArray[Any] = values[~gaps]
     texts = pd.api.types.infer_dtype(known, skipna=False) in ("string", "empty")
-    usual = all(one is None or isinstance(one, float) for one in values[gaps])
+    usual = all(value is None or isinstance(value, float) for value in values[gaps])
     return known if texts and usual else None
 
 
@@ -278,11 +278,11 @@ def _codes(column: pd.Series, levels: Levels) -> Ints | None:
     if _known_texts(column) is None:
         return None
     places = {level: at for at, level in enumerate(levels)}
-    found, texts = pd.factorize(column.to_numpy())
+    codes, texts = pd.factorize(column.to_numpy())
     if not all(text in places for text in texts):
         return None
     # Missing ones have the code -1, which takes the last place.
-    return np.array([*(places[text] for text in texts), -1])[found]
+    return np.array([*(places[text] for text in texts), -1])[codes]
 
 
 Missing = Literal["drop", "raise", "pass"]
@@ -329,8 +329,9 @@ def build_matrices(
     if missing == "pass":
         check_missing_categories(frame, variables)
         left = _learn_left(model, frame, environment, "drop")
-        kept = frame if len(left.rows) == len(frame) else frame.loc[left.rows]
-        return _learn_both(model, kept, environment, "keep")
+        if len(left.rows) < len(frame):
+            frame = frame.loc[left.rows]
+        return _learn_both(model, frame, environment, "keep")
     if missing == "raise":
         return _learn_both(model, frame, environment, "raise", HINT)
     stateful = model.stateful_columns(frame.columns)
@@ -371,9 +372,9 @@ def _learn_left(
     missing: OnMissing,
     hint: str = "",
 ) -> Matrix:
-    found = _learn_plain(model, model.left, frame, missing)
-    if found is not None:
-        return found
+    matrix = _learn_plain(model, model.left, frame, missing)
+    if matrix is not None:
+        return matrix
     return learn_side(model, model.left, frame, environment, missing=missing, hint=hint)
 
 
@@ -474,12 +475,12 @@ class RecodedInfo:
     @cached_property
     def slices(self) -> Mapping[Codes, slice]:
         """Columns of every term."""
-        found: dict[Codes, slice] = {}
+        slices: dict[Codes, slice] = {}
         at = 0
         for term, names in self._names.items():
-            found[term] = slice(at, at + len(names))
+            slices[term] = slice(at, at + len(names))
             at += len(names)
-        return found
+        return slices
 
     @cached_property
     def column_names(self) -> Sequence[str]:
@@ -501,10 +502,10 @@ class RecodedInfo:
 
     def join_factors(self, X: Floats) -> Floats:
         """Write the columns of all terms, given those of every factor by itself."""
-        made = np.empty((len(X), len(self.column_names)), order="F")
+        joined = np.empty((len(X), len(self.column_names)), order="F")
         for term, place in self.slices.items():
-            made[:, place] = self._block(X, term)
-        return made
+            joined[:, place] = self._block(X, term)
+        return joined
 
     def arrange(self, columns: Ints, first: Ints) -> Ints:
         """Order columns by the data, not by the order of levels.
@@ -575,13 +576,13 @@ class RecodedInfo:
         sets = product(*(parts[code] for code in alike))
         # The last of several columns of numbers changes slowest, as in patsy.
         others = product(*(parts[code] for code in numbers[::-1]))
-        columns = [one[::-1] for one in others]
-        found = []
+        columns = [column[::-1] for column in others]
+        codes, names = (*alike, *numbers), []
         for levels in sets:
-            for one in columns:
-                named = dict(zip((*alike, *numbers), (*levels, *one), strict=True))
-                found.append(":".join(named[code] for code in term))
-        return found
+            for column in columns:
+                part_of = dict(zip(codes, (*levels, *column), strict=True))
+                names.append(":".join(part_of[code] for code in term))
+        return names
 
     def _factor_names(self, code: str) -> list[str]:
         if code in self.alike:
@@ -743,11 +744,11 @@ def indicator_columns(info: SideInfo) -> Ints:
 
 def first_rows(info: SideInfo, X: Floats) -> Ints:
     """Find the row in which each indicator is first not zero; -1 where it never is."""
-    found = np.full(len(info.column_names), -1)
+    rows = np.full(len(info.column_names), -1)
     for j in indicator_columns(info):
         some = (X[:, j] != 0) & ~np.isnan(X[:, j])
-        found[j] = some.argmax() if some.any() else -1
-    return found
+        rows[j] = some.argmax() if some.any() else -1
+    return rows
 
 
 def arrange_columns(info: SideInfo, columns: Ints, first: Ints) -> Ints:

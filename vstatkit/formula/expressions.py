@@ -71,7 +71,7 @@ def _standalone_dots(text: str) -> list[int]:
     """Offsets of dots that are neither attribute access nor part of a number."""
     tokens = tokenize_line(text)
     offset = len(text) - len(text.lstrip())
-    found = []
+    offsets = []
     for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
         attached = after.type == tokenize.NAME and after.start == token.end
         follows = (
@@ -80,8 +80,8 @@ def _standalone_dots(text: str) -> list[int]:
             and (before.type == tokenize.NAME or before.string in (")", "]"))
         )
         if token.string == "." and not attached and not follows:
-            found.append(offset + token.start[1])
-    return found
+            offsets.append(offset + token.start[1])
+    return offsets
 
 
 def quote(name: str) -> str:
@@ -149,7 +149,7 @@ class Use(NamedTuple):
 def find_uses(tree: ast.AST) -> Iterator[Use]:
     """List the names that stand in code, and how."""
     nodes = list(ast.walk(tree))
-    functions = {id(one.func): one for one in nodes if isinstance(one, ast.Call)}
+    functions = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:
         if is_quoted(node):
             yield Use(names_of(node)[0], quoted=True)
@@ -300,9 +300,9 @@ def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
     Formulas are Python to patsy. Here only columns, arithmetic, patsy's
     built-ins and numpy's elementwise functions may stand.
     """
-    held = set(columns)
+    names = set(columns)
     for code in codes:
-        if code in held:
+        if code in names:
             continue
         for node in ast.walk(parse_code(code)):
             if not _is_trusted(node, columns):

@@ -136,7 +136,7 @@ def first_non_number(
     '1'
     """
     values = column.dropna().tolist()
-    words = (one for one in values if not right(one))
+    words = (value for value in values if not right(value))
     return next(words, values[0] if values else None)
 
 
@@ -414,15 +414,15 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
     for name in left:
         column = frame[name]
         values = list(pd.unique(column.dropna())) if _texts(column) else []
-        words = [one for one in values if not reads_as_number(one)]
+        words = [value for value in values if not reads_as_number(value)]
         if not words or 2 * len(words) >= len(values):
             continue
         row = row_name(column.index[column == words[0]][0])
-        one = f"data[{name!r}]"
+        code = f"data[{name!r}]"
         raise FormulaError(
             f"the response {name!r} has numbers and {words[0]!r} (row {row}), which "
             f"would make classes of all {len(values)} different values. Mend such "
-            f"values, or make them missing: {one} = pd.to_numeric({one}, "
+            f"values, or make them missing: {code} = pd.to_numeric({code}, "
             f"errors='coerce'); write C({quote(name)}) if they are classes."
         )
 
@@ -433,7 +433,7 @@ def _texts(column: pd.Series) -> list[str]:
         return []
     if isinstance(column.dtype, pd.CategoricalDtype):  # somebody made categories
         return []
-    return [one for one in pd.unique(column.dropna()) if isinstance(one, str)]
+    return [value for value in pd.unique(column.dropna()) if isinstance(value, str)]
 
 
 def holds_text(column: pd.Series) -> bool:
@@ -442,19 +442,19 @@ def holds_text(column: pd.Series) -> bool:
 
 
 def _match_mostly(pattern: re.Pattern[str], values: list[str]) -> bool:
-    alike = sum(pattern.fullmatch(one) is not None for one in values)
+    alike = sum(pattern.fullmatch(value) is not None for value in values)
     return alike >= MOSTLY * len(values)
 
 
 def _have_few_units(values: list[str]) -> bool:
-    found = map(_NUMBER.fullmatch, values)
-    return len({one["unit"] for one in found if one is not None}) <= UNITS
+    matches = map(_NUMBER.fullmatch, values)
+    return len({match["unit"] for match in matches if match is not None}) <= UNITS
 
 
 def _number_message(name: str, values: list[str], n_rows: int) -> str:
     """Say why text is refused, and how it becomes numbers."""
-    others = [one for one in values if _NUMBER.fullmatch(one) is None]
-    numbers = [one for one in values if _NUMBER.fullmatch(one) is not None]
+    others = [value for value in values if _NUMBER.fullmatch(value) is None]
+    numbers = [value for value in values if _NUMBER.fullmatch(value) is not None]
     but = f", and others such as {list_names(others[:3])}" if others else ""
     return (
         f"column {name!r} is text that looks like numbers, such as {numbers[0]!r}"
@@ -467,11 +467,11 @@ def _number_message(name: str, values: list[str], n_rows: int) -> str:
 def _conversion(name: str, numbers: list[str], others: bool) -> str:
     """Write the line that makes numbers of such texts."""
     column = f"data[{name!r}]"
-    signs = {sign for one in numbers for sign in one}
+    signs = {sign for number in numbers for sign in number}
     strip = ""
     if signs - set("0123456789.,+-"):
-        kept = "[^0-9.,eE+-]" if any(map(_has_exponent, numbers)) else "[^0-9.,+-]"
-        strip = f".str.replace({kept!r}, '', regex=True)"
+        pattern = "[^0-9.,eE+-]" if any(map(_has_exponent, numbers)) else "[^0-9.,+-]"
+        strip = f".str.replace({pattern!r}, '', regex=True)"
     how = ", errors='coerce'" if others else ""
     point = ".str.replace('.', '')" if "." in signs else ""
     decimal = f"pd.to_numeric({column}{strip}{point}.str.replace(',', '.'){how})"
@@ -497,7 +497,7 @@ def _comma_is_decimal(number: str) -> bool:
 
 
 def _date_message(name: str, values: list[str]) -> str:
-    first = next(one for one in values if _DATE.fullmatch(one) is not None)
+    first = next(value for value in values if _DATE.fullmatch(value) is not None)
     return (
         f"column {name!r} is text that looks like dates, such as {first!r}. "
         f"{date_advice(name)}"

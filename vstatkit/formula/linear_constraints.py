@@ -22,7 +22,7 @@ def join_restrictions(R: Restrictions) -> Restrictions:
     """
     if not isinstance(R, list | tuple) or not R:
         return R
-    texts = [one for one in R if isinstance(one, str)]
+    texts = [text for text in R if isinstance(text, str)]
     return ", ".join(texts) if len(texts) == len(R) else R
 
 
@@ -42,10 +42,12 @@ def spell_out_factors(
     parts = []
     for part in R.split(","):
         name, equals, rest = (piece.strip() for piece in part.partition("="))
-        others = tuple(one for one in predictors if len(one) > len(name))
-        own = [one for one in names if _is_level(one, name, others)]
+        others = tuple(
+            predictor for predictor in predictors if len(predictor) > len(name)
+        )
+        own = [effect for effect in names if _is_level(effect, name, others)]
         spell = own and name not in names
-        parts += [f" {one} {equals} {rest}" for one in own] if spell else [part]
+        parts += [f" {effect} {equals} {rest}" for effect in own] if spell else [part]
     return ",".join(parts).strip()
 
 
@@ -120,24 +122,24 @@ def _read_words(
 ) -> tuple[str, Floats, Floats]:
     """Read restrictions in words, spelt out; numbers are values, whatever rows are."""
     times = Counter(names)
-    words = [one for one in times if one in predictors or not _is_number(one)]
-    clear = [one for one in words if times[one] == 1]
+    words = [name for name in times if name in predictors or not _is_number(name)]
+    clear = [word for word in words if times[word] == 1]
     hint = _names_hint(clear, numbers=len(words) < len(times))
     if not R.strip() or not words:
         raise ValueError(f"`R` names nothing that can be restricted.{hint}")
     plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
     R = spell_out_factors(plain, words, predictors)
     hint += _suggest_word(R, words)
-    found, constants = read_constraint(R, words, hint=hint)
-    for word, column in zip(words, found.T, strict=True):
+    word_coefs, constants = read_constraint(R, words, hint=hint)
+    for word, column in zip(words, word_coefs.T, strict=True):
         if times[word] > 1 and column.any():
             raise ValueError(
                 f"{word!r} is the name of {times[word]} estimates; give a matrix with "
                 "a column for each estimate, or label the rows of `at` otherwise."
             )
-    coefs = np.zeros((len(found), len(names)))
+    coefs = np.zeros((len(word_coefs), len(names)))
     places = {name: place for place, name in enumerate(names)}
-    coefs[:, [places[word] for word in words]] = found
+    coefs[:, [places[word] for word in words]] = word_coefs
     return R, coefs, constants
 
 
@@ -166,7 +168,7 @@ def _is_number(name: str) -> bool:
 
 def _suggest_word(R: str, words: Sequence[str]) -> str:
     """Say of the first word that is in no name which one was probably meant."""
-    known = {part for one in words for part in re.findall(r"\w+", one)}
+    known = {part for word in words for part in re.findall(r"\w+", word)}
     for word in re.findall(r"[^\W\d]\w*", R):
         if word not in known:
             return f"\n{word!r} is not among them{suggest_name(word, words)}"

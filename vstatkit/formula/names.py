@@ -67,17 +67,17 @@ def settle_names(formula: str, columns: Sequence[str] | pd.Index) -> str:
     odd = [name for name in columns if not is_plain(str(name))]
     if not odd and formula.isascii():
         return formula
-    held, alike = set(columns), _columns_by_form(columns)
+    known, alike = set(columns), _columns_by_form(columns)
     parts, end = [], 0
-    for found in _STRING.finditer(formula):
-        parts.append(_settle_words(formula[end : found.start()], held, alike))
-        meant = alike.get(_form(found["text"]))
-        if found["quoted"] and found["text"] not in held and meant:
-            parts.append(f"{found['quoted']}{q_call(meant)[2:-1]}")
+    for match in _STRING.finditer(formula):
+        parts.append(_settle_words(formula[end : match.start()], known, alike))
+        meant = alike.get(_form(match["text"]))
+        if match["quoted"] and match["text"] not in known and meant:
+            parts.append(f"{match['quoted']}{q_call(meant)[2:-1]}")
         else:
-            parts.append(found[0])
-        end = found.end()
-    return "".join([*parts, _settle_words(formula[end:], held, alike)])
+            parts.append(match[0])
+        end = match.end()
+    return "".join([*parts, _settle_words(formula[end:], known, alike)])
 
 
 def _form(name: str) -> str:
@@ -86,20 +86,20 @@ def _form(name: str) -> str:
 
 def _columns_by_form(columns: Sequence[str] | pd.Index) -> dict[str, str]:
     """List columns by the form that all their spellings have; None may share one."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     shared: set[str] = set()
     for name in map(str, columns):
         form = _form(name)
-        if form in found:
+        if form in names:
             shared.add(form)
-        found[form] = name
-    return {form: name for form, name in found.items() if form not in shared}
+        names[form] = name
+    return {form: name for form, name in names.items() if form not in shared}
 
 
-def _settle_words(text: str, held: set[str], alike: dict[str, str]) -> str:
+def _settle_words(text: str, known: set[str], alike: dict[str, str]) -> str:
     written = []
     for word in _words(text):
-        if word in held:
+        if word in known:
             meant: str | None = word
         else:
             meant = alike.get(_form(word)) if not word.isspace() else None
@@ -166,8 +166,10 @@ def respell_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     if not lacking:
         return frame
     alike = _columns_by_form(frame.columns)
-    found = {alike[form]: name for name in lacking if (form := _form(name)) in alike}
-    return frame.rename(columns=found) if found else frame
+    new_names = {
+        alike[form]: name for name in lacking if (form := _form(name)) in alike
+    }
+    return frame.rename(columns=new_names) if new_names else frame
 
 
 MAX_PRODUCTS = 1_000_000
@@ -347,26 +349,26 @@ def _check_names(
     trusted: bool,
 ) -> None:
     """Refuse names that are neither columns nor defined where the code looks."""
-    held = set(columns)
+    known = set(columns)
     for code in codes:
-        if code in held and names_in(code) == [code]:
+        if code in known and names_in(code) == [code]:
             continue
         tree = parse_code(code)
-        _check_dots(tree, held)
-        check_prefixes(tree, held, names)
+        _check_dots(tree, known)
+        check_prefixes(tree, known, names)
         for name, quoted, called in find_uses(tree):
             elsewhere = not quoted and (
                 name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
             )
-            if elsewhere or (name in held and not called):
+            if elsewhere or (name in known and not called):
                 continue
-            if name in held:
+            if name in known:
                 raise FormulaError(
                     f"{name!r} is a column, and {code!r} calls it like a function."
                 )
             if called:
                 raise FormulaError(
-                    advise_function(name, code, tree, held, trusted=trusted)
+                    advise_function(name, code, tree, known, trusted=trusted)
                 )
             raise FormulaError(
                 f"{name!r} is not a column of the data{suggest_name(name, columns)} "
@@ -374,8 +376,8 @@ def _check_names(
             )
 
 
-def _check_dots(tree: ast.AST, held: set[str]) -> None:
+def _check_dots(tree: ast.AST, known: set[str]) -> None:
     """Refuse `x.y` where that is a column: Python would look for a `y` within `x`."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in held:
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in known:
             raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")

@@ -274,12 +274,12 @@ def parse(
     right = recode_matrix(right, info)
     written = info.column_names
     if columns is None:
-        kept = choose_columns(written, intercept, formula)
-        kept = arrange_columns(info, kept, first_rows(info, right.values))
+        places = choose_columns(written, intercept, formula)
+        places = arrange_columns(info, places, first_rows(info, right.values))
     else:
-        kept = check_column_places(columns, written, intercept)
-    X = right.values[:, kept]
-    names = tuple(plain_name(written[j]) for j in kept)
+        places = check_column_places(columns, written, intercept)
+    X = right.values[:, places]
+    names = tuple(plain_name(written[j]) for j in places)
     check_finite(X, names, allow_missing=missing == "pass")
     return ParsedFormula(
         y=response.y,
@@ -294,7 +294,7 @@ def parse(
         data=frame.iloc[rows],
         coding=Coding(
             info=info,
-            columns=kept,
+            columns=places,
             variables=tuple(right_names),
             categorical=categorical_variables(info, frame, right_names),
             recipe=Recipe(
@@ -304,10 +304,10 @@ def parse(
                 missing,
                 reading.names(),
                 factors,
-                columns=tuple(kept.tolist()),
+                columns=tuple(places.tolist()),
             ),
         ),
-        levels=level_counts(info)[kept],
+        levels=level_counts(info)[places],
     )
 
 
@@ -331,12 +331,12 @@ def check_column_places(
     columns: Sequence[int], written: Sequence[str], intercept: bool
 ) -> Ints:
     """Check the columns that an earlier parse has chosen."""
-    inside = all(0 <= one < len(written) for one in columns)
+    inside = all(0 <= place < len(written) for place in columns)
     if not (columns and inside and len(set(columns)) == len(columns)):
         raise FormulaError(
             f"the columns that are used must be distinct places among {len(written)}."
         )
-    constant = INTERCEPT in {written[one] for one in columns}
+    constant = INTERCEPT in {written[place] for place in columns}
     if constant != (intercept and INTERCEPT in written):
         raise FormulaError("the columns that are used disagree about the intercept.")
     return np.array(columns, dtype=np.int64)
@@ -344,13 +344,13 @@ def check_column_places(
 
 def choose_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
     """Positions of the columns that are used: all, or all but the intercept."""
-    kept = [j for j, name in enumerate(written) if intercept or name != INTERCEPT]
-    if not kept:
+    places = [j for j, name in enumerate(written) if intercept or name != INTERCEPT]
+    if not places:
         raise FormulaError(
             f"the formula {formula!r} has no predictors on its right-hand side. "
             "Name at least one, or use `.` for all columns."
         )
-    return np.array(kept)
+    return np.array(places)
 
 
 def parse_table(
@@ -390,8 +390,8 @@ def parse_table(
         missing="pass",
         factors="whole",
     )
-    places = {one: j for j, one in enumerate(map(plain_name, parsed.names))}
-    wanted = [places.get(one) for one in features.columns]
+    places = {name: j for j, name in enumerate(map(plain_name, parsed.names))}
+    wanted = [places.get(name) for name in features.columns]
     if None in wanted or len(wanted) != len(places):
         raise FormulaError(
             "a factor of one level, or of more than 64, has no column of codes. Leave "

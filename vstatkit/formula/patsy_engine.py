@@ -135,8 +135,8 @@ class Matrix:
 
     def select_rows(self, rows: Ints) -> "Matrix":
         """Keep some of the rows, by their labels in ascending order."""
-        kept = np.isin(self.rows, rows, assume_unique=True)
-        return Matrix(self.values[kept], rows, self.info)
+        chosen = np.isin(self.rows, rows, assume_unique=True)
+        return Matrix(self.values[chosen], rows, self.info)
 
 
 def caller_environment(depth: int) -> Environment:
@@ -163,8 +163,8 @@ def add_functions(environment: Environment, more: Mapping[str, Any]) -> Environm
 
 def visible_names(environment: Environment) -> Mapping[str, Any]:
     """Names of an environment and what they stand for."""
-    found: Mapping[str, Any] = environment.namespace
-    return found
+    names: Mapping[str, Any] = environment.namespace
+    return names
 
 
 def read_tree(formula: str) -> Any:
@@ -298,7 +298,7 @@ States = dict[str, dict[str, dict[str, Any]]]
 def states_of(info: SideInfo) -> States:
     """Take out what stateful transforms have learnt."""
     return {
-        code: {name: dict(vars(one)) for name, one in transforms.items()}
+        code: {name: dict(vars(transform)) for name, transform in transforms.items()}
         for code, transforms in _transforms(info).items()
     }
 
@@ -314,11 +314,11 @@ def restore_states(info: SideInfo, states: States) -> None:
 def _transforms(info: SideInfo) -> dict[str, dict[str, Any]]:
     if not isinstance(info, _PatsyInfo):
         return {}
-    found = {
-        factor.code: facts.state.get("transforms", {})
+    return {
+        factor.code: transforms
         for factor, facts in info.info.factor_infos.items()
+        if (transforms := facts.state.get("transforms"))
     }
-    return {code: transforms for code, transforms in found.items() if transforms}
 
 
 def read_constraint(
@@ -407,14 +407,14 @@ class _PatsyInfo:
 
     @property
     def references(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
+        places: dict[str, int] = {}
         for subterms in self.info.term_codings.values():
             for subterm in subterms:
                 for factor, contrast in subterm.contrast_matrices.items():
                     place = _reference_place(np.asarray(contrast.matrix))
-                    if place is not None and found.get(factor.code, 0) == 0:
-                        found[factor.code] = place
-        return found
+                    if place is not None and places.get(factor.code, 0) == 0:
+                        places[factor.code] = place
+        return places
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         with engine_errors("the new data cannot be coded: "):

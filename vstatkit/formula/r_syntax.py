@@ -122,8 +122,8 @@ def translate_r(formula: str, known: Callable[[str], bool]) -> str:
     if not isinstance(formula, str) or not _HABIT.search(formula):
         return formula  # `expand_dot` refuses what is no text
     words = [
-        _Word(str(found.lastgroup), found.group())
-        for found in _TOKEN.finditer(formula.replace("\n", " "))
+        _Word(str(match.lastgroup), match.group())
+        for match in _TOKEN.finditer(formula.replace("\n", " "))
     ]
     return "".join(_Writer(words, known).write())
 

@@ -172,7 +172,7 @@ def split_levels(
     levels: tuple[Any, ...], occurs: Bools, dropped: DroppedRows
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """List the levels that occur, and those that do not; refuse fewer than two."""
-    classes = tuple(level for level, kept in zip(levels, occurs, strict=True) if kept)
+    classes = tuple(level for level, used in zip(levels, occurs, strict=True) if used)
     unused = tuple(level for level in levels if level not in classes)
     if len(classes) < 2:
         raise FormulaError(

@@ -173,9 +173,9 @@ class _Judge:
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise FormulaError(_nesting_message())
-        found = self._kind(node)
+        kind = self._kind(node)
         self._depth -= 1
-        return found
+        return kind
 
     def _kind(self, node: ast.AST) -> str:
         if is_quoted(node):
@@ -234,7 +234,9 @@ class _Judge:
 
     def _compare(self, node: ast.Compare) -> str:
         known = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-        if not all(isinstance(one, known) for one in node.ops) or not _reads_data(node):
+        if not all(isinstance(sign, known) for sign in node.ops) or not _reads_data(
+            node
+        ):
             raise _refusal(node, "conditions are ==, !=, <, <=, > and >= on columns.")
         for side in (node.left, *node.comparators):
             if self.kind(side) not in ("number", "text"):
@@ -278,8 +280,8 @@ class _Judge:
             self.numbers(node.args[:1])
             _spline_columns(node)
             return "category" if name == "cut" else "number"
-        found = self.kind(node.args[0])
-        return "category" if name == "C" else found
+        kind = self.kind(node.args[0])
+        return "category" if name == "C" else kind
 
     def _elementwise_call(self, node: ast.Call, name: str) -> str:
         """Judge numpy's functions: without `out`, which would write into the data."""
@@ -289,16 +291,20 @@ class _Judge:
         low = high = getattr(function, "nin", 0)
         if name in _ARITY:
             low, high = _ARITY[name]
-        named = [one for one in node.keywords if one.arg in _KEYWORDS.get(name, ())]
-        given = [*node.args, *(one.value for one in named)]
+        named = [
+            keyword
+            for keyword in node.keywords
+            if keyword.arg in _KEYWORDS.get(name, ())
+        ]
+        given = [*node.args, *(keyword.value for keyword in named)]
         if not low <= len(given) <= high or len(named) < len(node.keywords):
             raise _refusal(node, f"{name} takes {high} columns or numbers here.")
         if name == "where":
             self.numbers(node.args[:1])
-            found = {self.kind(one) for one in node.args[1:]}
-            if not found <= {"number", "text"}:
+            kinds = {self.kind(argument) for argument in node.args[1:]}
+            if not kinds <= {"number", "text"}:
                 raise _refusal(node, "where gives numbers or text.")
-            return "text" if "text" in found else "number"
+            return "text" if "text" in kinds else "number"
         self.numbers(given)
         return "number"
 
@@ -391,7 +397,11 @@ def _spline_columns(node: ast.Call) -> int:
     """Bound the columns that a spline or polynomial of one variable makes."""
     name = _function_name(node)
     given = dict(zip(_SPLINES.get(name, ()), node.args, strict=False))
-    given |= {one.arg: one.value for one in node.keywords if one.arg is not None}
+    given |= {
+        keyword.arg: keyword.value
+        for keyword in node.keywords
+        if keyword.arg is not None
+    }
     total = 1
     for option in ("df", "degree", "knots", "breaks"):
         value = given.get(option)
@@ -415,10 +425,10 @@ def _width(node: ast.AST, frame: pd.DataFrame) -> int:
     if name == "C":
         return _levels(node.args[0], frame, numbers=True)
     if name == "te":
-        return math.prod(_width(one, frame) for one in node.args)
+        return math.prod(_width(argument, frame) for argument in node.args)
     if name in _SPLINES:
         return _spline_columns(node)
-    inner = [_width(one, frame) for one in node.args]
+    inner = [_width(argument, frame) for argument in node.args]
     return max(inner, default=1)
 
 

@@ -65,11 +65,11 @@ def written_factors(tree: Any) -> dict[str, Any]:
 
     Factors that are taken out again are among them.
     """
-    found: dict[str, Any] = {}
+    factors: dict[str, Any] = {}
     for node in _bottom_up(tree):
         if node.type == "PYTHON_EXPR":
-            found.setdefault(normalize_quotes(node.token.extra), node.origin)
-    return found
+            factors.setdefault(normalize_quotes(node.token.extra), node.origin)
+    return factors
 
 
 def _bottom_up(tree: Any) -> Iterator[Any]:
@@ -84,13 +84,13 @@ def _bottom_up(tree: Any) -> Iterator[Any]:
 
 def _expand(tree: Any, max_terms: int) -> Side:
     _check_no_numbers([tree])
-    found: list[Side] = []
+    stack: list[Side] = []
     for node in _bottom_up(tree):
         count = len(node.args)
-        parts = found[len(found) - count :]
-        del found[len(found) - count :]
-        found.append(_evaluate(node, parts, max_terms))
-    return found[0]
+        parts = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
+        stack.append(_evaluate(node, parts, max_terms))
+    return stack[0]
 
 
 def _evaluate(node: Any, parts: list[Side], max_terms: int) -> Side:
@@ -180,7 +180,9 @@ def _power(base: Side, exponent: Any, max_terms: int) -> Side:
 def _nesting(left: Side, right: Side, max_terms: int) -> Side:
     """Expand `a / b`: a, and b within every combination of what is on the left."""
     _check_no_intercept(left)
-    factors = tuple(dict.fromkeys(code for one in left.terms.values() for code in one))
+    factors = tuple(
+        dict.fromkeys(code for codes in left.terms.values() for code in codes)
+    )
     together = Side({frozenset(factors): factors})
     within = _interaction(together, right, max_terms)
     return Side(_union(left.terms, within.terms))
@@ -191,20 +193,20 @@ def _interaction(left: Side, right: Side, max_terms: int) -> Side:
     _check_no_intercept(right)
     _check_number(len(left.terms) * len(right.terms), max_terms)
     terms: Products = {}
-    for one in left.terms.values():
+    for first in left.terms.values():
         for other in right.terms.values():
-            codes = tuple(dict.fromkeys(one + other))
+            codes = tuple(dict.fromkeys(first + other))
             terms.setdefault(frozenset(codes), codes)
     return Side(terms)
 
 
 def _union(*parts: Products) -> Products:
     """Join terms; each keeps the order of factors in which it came first."""
-    found: Products = {}
+    terms: Products = {}
     for part in parts:
         for key, codes in part.items():
-            found.setdefault(key, codes)
-    return found
+            terms.setdefault(key, codes)
+    return terms
 
 
 def _check_no_numbers(nodes: Sequence[Any]) -> None:
@@ -303,7 +305,7 @@ def build_model(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
     left, right = sides(tree, max_terms)
     _check_response(left.terms.values(), right.terms.values())
     origins = written_factors(tree)
-    held = set(columns)
+    known = set(columns)
     bare = {code: bare_name(code) for code in origins}
     return Model(
         left=_add_intercept(left.terms.values(), left.intercept),
@@ -311,7 +313,7 @@ def build_model(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
         columns={
             code: name
             for code, name in bare.items()
-            if name is not None and name in held
+            if name is not None and name in known
         },
         origins=origins,
     )

@@ -91,7 +91,7 @@ class Intervals:
         outside = (codes < 0) | (codes >= edges.size - 1) | np.isnan(values)
         names = interval_labels(edges, right, include_lowest)
         if labels is not None:
-            names = [str(one) for one in labels]
+            names = [str(label) for label in labels]
         if len(names) != edges.size - 1:
             raise FormulaError(
                 f"`cut` needs a label for each of {edges.size - 1} intervals; got "
@@ -124,10 +124,10 @@ def cut(
     >>> cut([1.0, 2.0, 4.0], [0, 2, 5]).tolist()
     ['(0,2]', '(0,2]', '(2,5]']
     """
-    made = Intervals()
-    made.memorize_chunk(x, breaks, labels, include_lowest, right)
-    made.memorize_finish()
-    return made.transform(x, breaks, labels, include_lowest, right)
+    intervals = Intervals()
+    intervals.memorize_chunk(x, breaks, labels, include_lowest, right)
+    intervals.memorize_finish()
+    return intervals.transform(x, breaks, labels, include_lowest, right)
 
 
 # By this attribute patsy knows that new data must be coded as the training data.
@@ -138,7 +138,7 @@ def interval_labels(breaks: Floats, right: bool, include_lowest: bool) -> list[s
     """Write intervals with as few digits, from 3 on, as tell neighbours apart."""
     texts: list[str] = []
     for digits in range(3, MOST_DIGITS + 1):
-        texts = [_number(one, digits) for one in breaks]
+        texts = [_number(edge, digits) for edge in breaks]
         if all(a != b for a, b in pairwise(texts)):
             break
     first, last = ("(", "]") if right else ("[", ")")
@@ -239,10 +239,10 @@ def poly(x: Any, degree: int = 1, raw: bool = False) -> Floats:
     >>> np.allclose(z.T @ z, np.eye(2))
     True
     """
-    made = Polynomial()
-    made.memorize_chunk(x, degree, raw)
-    made.memorize_finish()
-    return made.transform(x, degree, raw)
+    polynomial = Polynomial()
+    polynomial.memorize_chunk(x, degree, raw)
+    polynomial.memorize_finish()
+    return polynomial.transform(x, degree, raw)
 
 
 # By this attribute patsy knows that new data must be coded as the training data.
@@ -350,10 +350,10 @@ def ns(
     >>> ns(np.arange(10.0), df=3).shape
     (10, 3)
     """
-    made = NaturalSpline()
-    made.memorize_chunk(x, df, knots, intercept)
-    made.memorize_finish()
-    return made.transform(x, df, knots, intercept)
+    spline = NaturalSpline()
+    spline.memorize_chunk(x, df, knots, intercept)
+    spline.memorize_finish()
+    return spline.transform(x, df, knots, intercept)
 
 
 # By this attribute patsy knows that new data must be coded as the training data.

@@ -65,12 +65,12 @@ _CROSSED = re.compile(r"(?<![\w.])(?:i|ib\d+|c)\.(\w+)\s*##?\s*(?:i|ib\d+|c)\.(\
 
 def check_signs(formula: str) -> None:
     """Refuse `i.a#c.b`, in which Python sees a comment, and bars between terms."""
-    found = _CROSSED.search(formula)
-    if found is not None:
-        a, b = map(quote, found.groups())
-        sign = "*" if "##" in found[0] else ":"
+    match = _CROSSED.search(formula)
+    if match is not None:
+        a, b = map(quote, match.groups())
+        sign = "*" if "##" in match[0] else ":"
         raise FormulaError(
-            f"{found[0]!r} is Stata's notation. Write {a}{sign}{b}; a column of "
+            f"{match[0]!r} is Stata's notation. Write {a}{sign}{b}; a column of "
             f"numbers is a factor as C({a})."
         )
     if "|" in formula:
@@ -114,7 +114,7 @@ def _bar_message(formula: str, start: int, place: int) -> str:
 
 
 def check_prefixes(
-    tree: ast.AST, held: Container[str], names: Mapping[str, Any]
+    tree: ast.AST, columns: Container[str], names: Mapping[str, Any]
 ) -> None:
     """Refuse Stata's prefixes, such as `L.x` and `i.x`.
 
@@ -122,32 +122,32 @@ def check_prefixes(
     ----------
     tree : ast.AST
         Code of one factor, parsed.
-    held : container of str
+    columns : container of str
         Columns of the data.
     names : mapping
         Other names that the formula sees.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            _check_prefix(node.value.id, node.attr, held, names)
+            _check_prefix(node.value.id, node.attr, columns, names)
 
 
 def _check_prefix(
-    prefix: str, column: str, held: Container[str], names: Mapping[str, Any]
+    prefix: str, column: str, columns: Container[str], names: Mapping[str, Any]
 ) -> None:
-    found = _STATA.fullmatch(prefix)
-    if found is None or prefix in held or column not in held:
+    match = _STATA.fullmatch(prefix)
+    if match is None or prefix in columns or column not in columns:
         return
     if prefix in names and hasattr(names[prefix], column):
         return
     written = f"{prefix}.{column}"
-    if found["kind"] in SHIFTS:
+    if match["kind"] in SHIFTS:
         raise FormulaError(
             f"{written!r} is Stata's notation, and "
-            f"{_shift_advice(found['kind'], column, found['steps'])}"
+            f"{_shift_advice(match['kind'], column, match['steps'])}"
         )
     plain = quote(column)
-    instead = plain if found["kind"] == "c" else f"C({plain})"
+    instead = plain if match["kind"] == "c" else f"C({plain})"
     raise FormulaError(f"{written!r} is Stata's notation; write {instead}.")
 
 
@@ -188,8 +188,10 @@ def advise_function(
         and node.func.id == name
     )
     said = f"there is no function {name!r}, which {code[:80]!r} calls"
-    arguments = [one.id for one in call.args if isinstance(one, ast.Name)]
-    column = next((one for one in arguments if one in columns), "x")
+    arguments = [
+        argument.id for argument in call.args if isinstance(argument, ast.Name)
+    ]
+    column = next((name for name in arguments if name in columns), "x")
     if name in SHIFTS:
         more = call.args[1] if len(call.args) > 1 else None
         whole = isinstance(more, ast.Constant) and isinstance(more.value, int)

@@ -81,12 +81,12 @@ class ColumnWriter:
         if not self._coded:
             self._rows.append(column.to_numpy())
             return
-        codes, found = pd.factorize(column)
-        self._rows.append(self._codes(found)[codes])
+        codes, values = pd.factorize(column)
+        self._rows.append(self._codes(values)[codes])
 
-    def _codes(self, found: Iterable[Any]) -> NDArray[np.int32]:
+    def _codes(self, values: Iterable[Any]) -> NDArray[np.int32]:
         """Give the codes of values, new ones included; missing ones, -1, come last."""
-        places = [self._places.setdefault(one, len(self._places)) for one in found]
+        places = [self._places.setdefault(value, len(self._places)) for value in values]
         return np.array([*places, -1], dtype=np.int32)
 
     def place(self, first: int) -> Place | None:
@@ -133,9 +133,9 @@ class StoredColumn:
         """Read some rows."""
         values = self.values[rows]
         if self.levels is not None:
-            found: NDArray[Any] = np.empty(len(self.levels) + 1, dtype=object)
-            found[:-1] = self.levels  # the last, None, is where the code -1 leads
-            values = found[values]
+            lookup: NDArray[Any] = np.empty(len(self.levels) + 1, dtype=object)
+            lookup[:-1] = self.levels  # the last, None, is where the code -1 leads
+            values = lookup[values]
         column: pd.Series = pd.Series(values, dtype=self.kind)
         return column
 
@@ -173,7 +173,7 @@ class StoredFrame:
     def to_frame(self) -> pd.DataFrame:
         """Read all rows into memory."""
         columns = {
-            name: one.take_rows(slice(None)) for name, one in self.columns.items()
+            name: column.take_rows(slice(None)) for name, column in self.columns.items()
         }
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self.index)))
 
@@ -189,10 +189,10 @@ class StoredFrame:
 
     def median(self, names: Sequence[str]) -> dict[str, Any]:
         """Medians of numeric columns."""
-        found: dict[str, Any] = {}
+        medians: dict[str, Any] = {}
         for name in names:
-            found |= self._variables(name).median([name])
-        return found
+            medians |= self._variables(name).median([name])
+        return medians
 
     def mode(self, name: str) -> Any:
         """Most frequent value; of several, the one that comes first in the data."""
@@ -206,10 +206,10 @@ class StoredFrame:
         self, names: Sequence[str], shares: Sequence[float]
     ) -> dict[str, list[float]]:
         """Quantiles of numeric columns."""
-        found: dict[str, list[float]] = {}
+        quantiles: dict[str, list[float]] = {}
         for name in names:
-            found |= self._variables(name).quantiles([name], shares)
-        return found
+            quantiles |= self._variables(name).quantiles([name], shares)
+        return quantiles
 
     def levels(self, name: str) -> list[Any]:
         """Levels of a category that occur in any row, in order."""

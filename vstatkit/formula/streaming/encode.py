@@ -111,11 +111,11 @@ class Sides:
         if self.missing == "pass":
             check_missing_categories(batch, self.variables)
             left = _code(self.left, batch, "drop")
-            kept = batch if len(left.rows) == len(batch) else batch.loc[left.rows]
-            return left, _code(self.right, kept, "keep")
+            rows = batch if len(left.rows) == len(batch) else batch.loc[left.rows]
+            return left, _code(self.right, rows, "keep")
         batch = drop_incomplete_rows(batch, self.stateful)
         how: OnMissing = "raise" if self.missing == "raise" else "drop"
-        left, right = (_code(one, batch, how) for one in (self.left, self.right))
+        left, right = (_code(side, batch, how) for side in (self.left, self.right))
         if len(left.rows) == len(right.rows) == len(batch):
             return left, right
         return common_rows(left, right)
@@ -212,9 +212,9 @@ def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
         return Matrix(empty, batch.index.to_numpy(), info)
     engines = info
     if isinstance(info, PlainInfo):
-        found = plain_matrix(info, batch, missing)
-        if found is not None:
-            return found
+        matrix = plain_matrix(info, batch, missing)
+        if matrix is not None:
+            return matrix
         engines = info.engine_info()
     hint = HINT if missing == "raise" else ""
     coded = code_rows(engines, batch, missing, hint)
@@ -233,17 +233,17 @@ def has_levels(*sides: SideInfo) -> bool:
 
 def first_levels(sides: Sequence[SideInfo], batch: pd.DataFrame) -> dict[Level, int]:
     """Find the first row, by its label, of every level that the engine has learnt."""
-    found: dict[Level, int] = {}
+    first_row: dict[Level, int] = {}
     if len(batch) == 0:
-        return found
+        return first_row
     labels = batch.index.to_numpy()
     for number, info in enumerate(sides):
         for code, places in level_places(info, batch).items():
             levels, firsts = np.unique(places, return_index=True)
             for level, row in zip(levels.tolist(), labels[firsts], strict=True):
                 if level >= 0:
-                    found[number, code, level] = int(row)
-    return found
+                    first_row[number, code, level] = int(row)
+    return first_row
 
 
 RESPONSE = -1
@@ -262,7 +262,7 @@ class Plan:
         Codes a batch.
     used : list of str
         Columns that the formula reads.
-    kept : ndarray
+    columns : ndarray
         Columns of the design matrix that are used.
     names : tuple of str
         Their names.
@@ -273,7 +273,7 @@ class Plan:
     seen: Survey
     sides: Sides
     used: list[str]
-    kept: Ints
+    columns: Ints
     names: tuple[str, ...]
     info: SideInfo
 
@@ -281,11 +281,11 @@ class Plan:
     def is_picklable(self) -> bool:
         """Whether it can be sent to other processes: what the engine holds cannot."""
         sides = self.sides.left, self.sides.right
-        return all(isinstance(one, PlainInfo) for one in sides)
+        return all(isinstance(side, PlainInfo) for side in sides)
 
     def matrix(self, right: Matrix) -> Floats:
         """Take the columns of the design matrix that are used."""
-        return recode_matrix(right, self.info).values[:, self.kept]
+        return recode_matrix(right, self.info).values[:, self.columns]
 
 
 @dataclass(frozen=True)
@@ -351,13 +351,13 @@ def write_rows(
         here=not travels,
     )
     with closing(answers):
-        for part, found in zip(parts, answers, strict=True):
+        for part, coded in zip(parts, answers, strict=True):
             if travels:
                 writer.check_count(part.complete)
-            if found is None:
+            if coded is None:
                 writer.read(part.part, part.first)
             else:
-                writer.take(found)
+                writer.take(coded)
     return writer.finish()
 
 
@@ -391,7 +391,7 @@ def new_files(plan: Plan, beside: Sequence[str]) -> Files:
     """Make files."""
     kinds = plan.seen.kinds
     return Files(
-        GrowingArray(np.float64, plan.kept.size),
+        GrowingArray(np.float64, plan.columns.size),
         GrowingArray(np.float64),
         GrowingArray(np.int64),
         [ColumnWriter(kinds[name]) for name in (*plan.used, *beside)],
@@ -472,19 +472,19 @@ class RowWriter:
             firsts |= first_levels(self._sides, plan.sides.training_rows(plain))
         self._note(batch, firsts, right.rows[:HEAD].tolist())
         whole = len(right.rows) == len(batch)
-        kept = batch if whole else batch.loc[right.rows]
+        rows = batch if whole else batch.loc[right.rows]
         for file, values in zip(self._files[:3], (X, y, right.rows), strict=True):
             file.append(values)
         names = (*plan.used, *self._beside)
         for name, column in zip(names, self._files.columns, strict=True):
-            column.append(kept[name])
+            column.append(rows[name])
         self._n_kept += len(X)
 
     def _note(
         self, frame: pd.DataFrame, firsts: dict[Level, int], head: list[int]
     ) -> None:
         """Keep the first rows of all, and those in which a level comes first."""
-        new = {one: row for one, row in firsts.items() if one not in self._firsts}
+        new = {level: row for level, row in firsts.items() if level not in self._firsts}
         first = head[: HEAD - len(self._head)]
         self._firsts.update(new)
         self._head += first
@@ -562,11 +562,11 @@ class RowWriter:
 
 def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:
     """Find the first row of every level of the response."""
-    found, firsts = np.unique(places.astype(np.int64), return_index=True)
+    levels, firsts = np.unique(places.astype(np.int64), return_index=True)
     labels = rows[firsts].tolist()
     return {
-        (RESPONSE, "", one): row
-        for one, row in zip(found.tolist(), labels, strict=True)
+        (RESPONSE, "", level): row
+        for level, row in zip(levels.tolist(), labels, strict=True)
     }
 
 
@@ -652,7 +652,7 @@ def parse_source(
     )
     if not named.trusted:
         _check_stranger(plan.info)
-    check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 2))
+    check_space(8 * seen.n_rows * (plan.columns.size + len(plan.used) + 2))
     written = write_rows(plan, beside, n_jobs)
     check_rows(written.rows.size, seen.n_rows, used)
     recipe = _make_recipe(reading, plan, written, intercept, factors)
@@ -671,7 +671,7 @@ def _check_outside(named: FormulaNames, columns: pd.Index, n_rows: int) -> None:
 
 def _check_stranger(right: SideInfo) -> None:
     """Bound the columns of a formula from a stranger, now that all levels are known."""
-    most = max((len(one) for one in right.levels.values() if one), default=0)
+    most = max((len(levels) for levels in right.levels.values() if levels), default=0)
     total = len(right.column_names)
     if most > MAX_LEVELS or total > MAX_COLUMNS:
         raise FormulaError(
@@ -706,10 +706,10 @@ def _make_plan(
     )
     info = recode_info(sides.right, model, frame, factors)
     written = info.column_names
-    kept = choose_columns(written, intercept, formula)
-    kept = arrange_columns(info, kept, _first_rows(info, sides, seen))
-    names = tuple(plain_name(written[j]) for j in kept)
-    return Plan(seen, sides, used, kept, names, info)
+    columns = choose_columns(written, intercept, formula)
+    columns = arrange_columns(info, columns, _first_rows(info, sides, seen))
+    names = tuple(plain_name(written[j]) for j in columns)
+    return Plan(seen, sides, used, columns, names, info)
 
 
 def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
@@ -724,9 +724,9 @@ def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
     n_before = 0
     for batch in seen.batches():
         right = recode_matrix(sides.code(seen.replace_missing_dates(batch))[1], info)
-        found = first_rows(info, right.values)
-        new = (first < 0) & (found >= 0)
-        first[new] = n_before + found[new]
+        rows = first_rows(info, right.values)
+        new = (first < 0) & (rows >= 0)
+        first[new] = n_before + rows[new]
         n_before += len(right.values)
         if (first[spread] >= 0).all():
             break
@@ -749,7 +749,7 @@ def _make_recipe(
         reading.names(),
         factors,
         states_of(plan.sides.right),
-        tuple(plan.kept.tolist()),
+        tuple(plan.columns.tolist()),
     )
 
 
@@ -771,10 +771,10 @@ def _parsed_formula(
         data=written.data,
         coding=Coding(
             info=info,
-            columns=plan.kept,
+            columns=plan.columns,
             variables=names,
             categorical=categorical_variables(info, frame, names),
             recipe=recipe,
         ),
-        levels=level_counts(info)[plan.kept],
+        levels=level_counts(info)[plan.columns],
     )

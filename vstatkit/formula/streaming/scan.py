@@ -133,9 +133,9 @@ class RowSummary:
             new.update(seen.join(later.columns[name], first))
         for frame in later.rows:
             places = frame.index + first
-            kept = places.isin(list(new))
-            if kept.any():
-                self.rows.append(frame[kept].set_axis(places[kept]))
+            needed = places.isin(list(new))
+            if needed.any():
+                self.rows.append(frame[needed].set_axis(places[needed]))
 
 
 @dataclass
@@ -191,13 +191,15 @@ class ColumnSummary:
 
     def _new_levels(self, column: pd.Series, first: int) -> list[int]:
         try:
-            codes, found = pd.factorize(column)
+            codes, levels = pd.factorize(column)
         except TypeError:
             raise DataError(
                 f"column {self.name!r} holds values that are no categories, such as "
                 "lists. Leave it out, or convert it."
             ) from None
-        fresh = [place for place, one in enumerate(found) if one not in self.firsts]
+        fresh = [
+            place for place, level in enumerate(levels) if level not in self.firsts
+        ]
         if len(self.firsts) + len(fresh) > MAX_VALUES:
             raise DataError(
                 f"column {self.name!r} is a category of more than {MAX_VALUES:,} "
@@ -208,16 +210,16 @@ class ColumnSummary:
         # Codes count from 0 in the order in which they come; -1 is missing.
         known, rows = np.unique(codes, return_index=True)
         rows = first + rows[known >= 0]
-        return self._note({found[place]: int(rows[place]) for place in fresh})
+        return self._note({levels[place]: int(rows[place]) for place in fresh})
 
     def _note(self, firsts: dict[Any, int]) -> list[int]:
-        new = {one: row for one, row in firsts.items() if one not in self.firsts}
+        new = {level: row for level, row in firsts.items() if level not in self.firsts}
         self.firsts.update(new)
         return list(new.values())
 
     def has_room(self, later: "ColumnSummary") -> bool:
         """Tell whether the levels of later rows are not too many."""
-        more = sum(one not in self.firsts for one in later.firsts)
+        more = sum(level not in self.firsts for level in later.firsts)
         return len(self.firsts) + more <= MAX_VALUES
 
     def join(self, later: "ColumnSummary", first: int) -> list[int]:
@@ -228,7 +230,7 @@ class ColumnSummary:
         if later.n_infinite and not self.n_infinite:
             self.first_infinite = first + later.first_infinite
         self.n_infinite += later.n_infinite
-        return self._note({one: first + row for one, row in later.firsts.items()})
+        return self._note({level: first + row for level, row in later.firsts.items()})
 
     def check_finite(self) -> None:
         """Refuse infinite values."""
@@ -242,17 +244,17 @@ class ColumnSummary:
     def kind(self, source: str) -> Any:
         """Give the kind that the column has when all batches are read at once."""
         kinds = self.known or self.absent[:1]
-        if all(isinstance(one, pd.CategoricalDtype) for one in kinds):
+        if all(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
             return _join_categories([*self.known, *self.absent])
-        if all(is_number_kind(one) for one in kinds):
+        if all(is_number_kind(kind) for kind in kinds):
             joined = np.result_type(*kinds)
             whole = joined.kind in "iu" and self.n_missing > 0
             return np.dtype(np.float64) if whole else joined
-        if all(one == np.bool_ for one in kinds):
+        if all(kind == np.bool_ for kind in kinds):
             return np.dtype(object if self.n_missing else bool)
         if len(kinds) == 1:
             return kinds[0]
-        if all(one in (np.dtype(object), np.dtype(bool)) for one in kinds):
+        if all(kind in (np.dtype(object), np.dtype(bool)) for kind in kinds):
             return np.dtype(object)
         raise DataError(
             f"column {self.name!r} of {source} is of several kinds: "
@@ -267,8 +269,8 @@ def _join_categories(kinds: list[Any]) -> pd.CategoricalDtype:
     if len(given) == 1:
         return given[0]
     joined = given[0].categories
-    for one in given[1:]:
-        joined = joined.append(one.categories.difference(joined, sort=False))
+    for kind in given[1:]:
+        joined = joined.append(kind.categories.difference(joined, sort=False))
     return pd.CategoricalDtype(joined, ordered=given[0].ordered)
 
 
@@ -376,24 +378,24 @@ def survey(
     answers = map_parts(_summarise, given, shared=how, n_jobs=n_jobs)
     portions = []
     with closing(answers):
-        for part, found in zip(parts, answers, strict=True):
+        for part, summary in zip(parts, answers, strict=True):
             portions.append(Portion(part, seen.n_rows, seen.n_complete))
-            if found is not None and seen.has_room(found):
-                seen.join(found)
+            if summary is not None and seen.has_room(summary):
+                seen.join(summary)
             else:
                 _read(part, columns, seen)
     if seen.n_rows == 0:
         raise FormulaError("`data` has no rows.")
     for name in finite:
         seen.columns[name].check_finite()
-    kinds = {name: one.kind(str(source)) for name, one in seen.columns.items()}
+    kinds = {name: column.kind(str(source)) for name, column in seen.columns.items()}
     dates = [name for name, kind in kinds.items() if kind.kind in "mM"]
     gaps = tuple(name for name in dates if seen.columns[name].n_missing)
     return Survey(
         parts=tuple(portions),
         kinds=kinds,
         dates_with_gaps=gaps,
-        n_missing={name: one.n_missing for name, one in seen.columns.items()},
+        n_missing={name: column.n_missing for name, column in seen.columns.items()},
         n_rows=seen.n_rows,
         frame=pd.concat([conform(rows, kinds) for rows in seen.rows]),
     )
