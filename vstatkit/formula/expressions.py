@@ -236,6 +236,63 @@ def is_quoted(node: ast.AST) -> bool:
     )
 
 
+def wrap_response(formula: str) -> str:
+    """Write arithmetic on the left-hand side so that the engine computes it.
+
+    Between terms the engine reads `-`, `*`, `/` and `**` as its own algebra. A sum of
+    columns is refused: it could mean two responses.
+
+    Examples
+    --------
+    >>> wrap_response("log(a) - log(b) ~ x")
+    'I(log(a) - log(b)) ~ x'
+    >>> wrap_response("log(a) ~ x")
+    'log(a) ~ x'
+    """
+    left, _, right = formula.partition("~")
+    left = left.strip()
+    try:
+        node = parse_code(left).body
+    except FormulaError:
+        _check_crossed(left)
+        return formula  # the engine marks the place that cannot be read
+    if not isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp):
+        return formula
+    _check_sums(node, left)
+    if not _reads_names(node):
+        raise FormulaError(
+            f"the left-hand side must be a response; {left!r} reads no column."
+        )
+    return f"I({left}) ~{right}"
+
+
+def _check_crossed(left: str) -> None:
+    """Refuse `a:b`, which is no expression, where its product may be meant."""
+    parts = left.split(":")
+    if len(parts) == 2 and all(part.strip().isidentifier() for part in parts):
+        product = " * ".join(part.strip() for part in parts)
+        raise FormulaError(
+            f"{left!r} is no response: `:` joins terms of the right-hand side. Write "
+            f"{product} for the product."
+        )
+
+
+def _check_sums(node: ast.AST, left: str) -> None:
+    """Refuse sums of columns that stand by themselves, not within other arithmetic."""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        is_sum = isinstance(node.op, ast.Add)
+        if is_sum and _reads_names(node.left) and _reads_names(node.right):
+            raise FormulaError(
+                f"{left!r} could mean several responses, or their sum. Write I({left}) "
+                "for the sum, or fit one response at a time."
+            )
+        node = node.left
+
+
+def _reads_names(node: ast.AST) -> bool:
+    return any(not use.called and use.name != "np" for use in find_uses(node))
+
+
 def called_name(name: str) -> str:
     """Name a function so that no column has its name."""
     return f"_called_{name}"

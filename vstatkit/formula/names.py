@@ -22,10 +22,12 @@ from vstatkit.formula.expressions import (
     find_uses,
     is_plain,
     names_in,
+    names_of,
     parse_code,
     q_call,
+    wrap_response,
 )
-from vstatkit.formula.input_checks import list_names, suggest_name
+from vstatkit.formula.input_checks import holds_text, list_names, suggest_name
 from vstatkit.formula.patsy_engine import (
     Environment,
     add_functions,
@@ -33,8 +35,12 @@ from vstatkit.formula.patsy_engine import (
     read_tree,
     visible_names,
 )
-from vstatkit.formula.r_syntax import translate_r
-from vstatkit.formula.response import check_operands, wrap_response
+from vstatkit.formula.r_syntax import (
+    advise_function,
+    check_prefixes,
+    check_signs,
+    translate_r,
+)
 from vstatkit.formula.sandbox import (
     MAX_COLUMNS,
     check_codes,
@@ -43,7 +49,6 @@ from vstatkit.formula.sandbox import (
     check_width,
 )
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
-from vstatkit.formula.unsupported import advise_function, check_prefixes, check_signs
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
 
@@ -323,6 +328,23 @@ def resolve_formula(named: FormulaNames, frame: pd.DataFrame) -> ResolvedFormula
     if not named.trusted:
         check_width(model.terms, frame)
     return ResolvedFormula(model, frame, named.environment)
+
+
+def check_operands(code: str, frame: pd.DataFrame) -> None:
+    """Refuse text in the arithmetic of a response: `name * 2` would repeat it."""
+    for node in ast.walk(parse_code(code)):
+        operands: list[ast.AST] = []
+        if isinstance(node, ast.BinOp):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp):
+            operands = [node.operand]
+        for name in (name for operand in operands for name in names_of(operand)):
+            if name in frame.columns and holds_text(frame[name]):
+                raise FormulaError(
+                    f"arithmetic on the left-hand side takes numbers; column {name!r} "
+                    "holds text or categories. Convert it: "
+                    f"data[{name!r}] = pd.to_numeric(data[{name!r}])."
+                )
 
 
 def outside_columns(

@@ -4,12 +4,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Ints
+from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
 from vstatkit.formula.coding import Coding, categorical_variables
 from vstatkit.formula.design_matrix import (
@@ -43,13 +43,14 @@ from vstatkit.formula.input_checks import (
 from vstatkit.formula.names import read_formula
 from vstatkit.formula.patsy_engine import (
     Environment,
+    Matrix,
+    SideInfo,
     States,
     environment_of,
     pack_names,
     restore_states,
     unpack_names,
 )
-from vstatkit.formula.response import DroppedRows, read_response
 from vstatkit.formula.terms import Model, variables
 from vstatkit.pickling import plain_state, take_state
 
@@ -316,6 +317,117 @@ def _check_used(model: Model, frame: pd.DataFrame, used: Sequence[str]) -> None:
     check_infinite(frame, used)
     bare = set(model.columns.values())
     check_dates(frame, [name for name in used if name in bare])
+
+
+@dataclass(frozen=True)
+class Response:
+    """What the left-hand side of a formula gives.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+        Numbers, or class codes.
+    classes : tuple or None
+        Levels of a categorical response, those that occur.
+    unused_levels : tuple
+        Levels that no row has.
+    """
+
+    y: Floats
+    classes: tuple[Any, ...] | None
+    unused_levels: tuple[Any, ...]
+
+
+class DroppedRows(NamedTuple):
+    """Rows that were dropped for missing values.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many.
+    n_missing : mapping of str to int
+        Missing values of every column of the formula.
+    """
+
+    n_rows: int
+    n_missing: Mapping[str, int]
+
+
+def read_response(left: Matrix, dropped: DroppedRows) -> Response:
+    """Read the response: numbers, or codes of the levels that occur."""
+    values, levels = response_values(left)
+    if levels is None:
+        return Response(values, None, ())
+    places = values.astype(np.int64)
+    occurs = np.bincount(places, minlength=len(levels)) > 0
+    return Response(class_codes(occurs)[places], *split_levels(levels, occurs, dropped))
+
+
+def response_values(
+    left: Matrix, first: int = 0
+) -> tuple[Floats, tuple[Any, ...] | None]:
+    """Read numbers, or the place of every row's level among all levels.
+
+    In messages rows are counted from `first`.
+    """
+    levels, names = response_levels(left.info), left.info.column_names
+    if levels is not None:
+        return _level_places(left.values, levels), levels
+    if len(names) != 1:
+        raise FormulaError(
+            "the left-hand side must be one response; it has the columns "
+            f"{', '.join(names)}."
+        )
+    check_finite(left.values, names, first=first)
+    return left.values[:, 0], None
+
+
+def response_levels(info: SideInfo) -> tuple[Any, ...] | None:
+    """List all levels of the response; None for numbers."""
+    factors = list(info.levels.values())
+    return factors[0] if len(factors) == 1 else None
+
+
+def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
+    plain = indicators.shape[1] == len(levels) and np.isin(indicators, (0, 1)).all()
+    if not plain or not (indicators.sum(axis=1) == 1).all():
+        raise FormulaError(
+            "a categorical response takes no contrast: write C(y), or y, on the "
+            "left-hand side."
+        )
+    return np.asarray(indicators.argmax(axis=1), dtype=np.float64)
+
+
+def split_levels(
+    levels: tuple[Any, ...], occurs: Bools, dropped: DroppedRows
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """List the levels that occur, and those that do not; refuse fewer than two."""
+    classes = tuple(level for level, used in zip(levels, occurs, strict=True) if used)
+    unused = tuple(level for level in levels if level not in classes)
+    if len(classes) < 2:
+        raise FormulaError(
+            "a categorical response needs at least two levels; got "
+            f"{classes!r}{_dropping_note(dropped)}."
+        )
+    return classes, unused
+
+
+def _dropping_note(dropped: DroppedRows) -> str:
+    """Say which columns rows were dropped for, and what to do about it."""
+    names = [name for name, count in dropped.n_missing.items() if count]
+    if not dropped.n_rows or not names:
+        return ""
+    shown = list_names([repr(name) for name in names])
+    return (
+        f" after dropping {dropped.n_rows:,} rows with missing values (in {shown}). "
+        "Leave such columns out of the formula, fill them in, or use missing='pass', "
+        "with which trees keep missing numbers"
+    )
+
+
+def class_codes(occurs: Bools) -> Floats:
+    """Give the code of every level, by its place among all levels."""
+    return (np.cumsum(occurs) - 1).astype(np.float64)
 
 
 def check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:

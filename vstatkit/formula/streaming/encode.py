@@ -38,7 +38,18 @@ from vstatkit.formula.names import (
     read_names,
     resolve_formula,
 )
-from vstatkit.formula.parse import ParsedFormula, Recipe, check_rows, choose_columns
+from vstatkit.formula.parse import (
+    DroppedRows,
+    ParsedFormula,
+    Recipe,
+    Response,
+    check_rows,
+    choose_columns,
+    class_codes,
+    response_levels,
+    response_values,
+    split_levels,
+)
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,
@@ -48,14 +59,6 @@ from vstatkit.formula.patsy_engine import (
     learn_batches,
     level_places,
     states_of,
-)
-from vstatkit.formula.response import (
-    DroppedRows,
-    Response,
-    class_codes,
-    response_levels,
-    response_values,
-    split_levels,
 )
 from vstatkit.formula.sandbox import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.streaming.columns import (
