@@ -312,7 +312,7 @@ def test_too_many_levels_are_refused_where_one_part_refuses_them(
     pd.DataFrame(table).to_parquet(path, row_group_size=100)
     said = []
     for part_rows, n_jobs in [(ONE, 1), (100, 2)]:
-        with pytest.raises(DataError, match="more than 150") as caught:
+        with pytest.raises(DataError, match="may have 150 levels") as caught:
             parsed("y ~ first + second", path, monkeypatch, part_rows, n_jobs)
         said.append(str(caught.value))
     assert said[0] == said[1]
@@ -386,7 +386,7 @@ def test_files_that_change_between_the_passes_are_refused(
         return write_rows(*arguments)
 
     monkeypatch.setattr(encode, "write_rows", changed)
-    with pytest.raises(DataError, match=r"100 complete rows were counted.* 99 are"):
+    with pytest.raises(DataError, match=r"counted 100 complete rows, the second 99"):
         parsed("y ~ x", path, monkeypatch, PARTS, 2)
     gc.collect()
     assert not list(room.iterdir())

@@ -280,35 +280,59 @@ def parse(
     else:
         places = check_column_places(columns, written, intercept)
     X = right.values[:, places]
-    names = tuple(plain_name(written[j]) for j in places)
-    check_finite(X, names, allow_missing=missing == "pass")
+    coding = Coding(
+        info=info,
+        columns=places,
+        variables=tuple(right_names),
+        categorical=categorical_variables(info, frame, right_names),
+        recipe=Recipe(
+            model.write(),
+            plain[used],
+            intercept,
+            missing,
+            reading.names(),
+            factors,
+            columns=tuple(places.tolist()),
+        ),
+    )
+    check_finite(X, coding.names, allow_missing=missing == "pass")
+    return assemble_parsed(
+        formula,
+        coding,
+        response,
+        X=X,
+        rows=rows,
+        n_rows=len(plain),
+        frame=frame.iloc[rows][right_names],
+        data=frame.iloc[rows],
+    )
+
+
+def assemble_parsed(
+    formula: str,
+    coding: Coding,
+    response: "Response",
+    *,
+    X: Floats,
+    rows: Ints | pd.RangeIndex,
+    n_rows: int,
+    frame: Any,
+    data: Any,
+) -> ParsedFormula:
+    """Build a `ParsedFormula` from its parts; `n_rows` includes dropped rows."""
     return ParsedFormula(
         y=response.y,
         X=X,
-        names=names,
+        names=tuple(coding.names),
         response=plain_name(formula.partition("~")[0].strip()),
         classes=response.classes,
         unused_levels=response.unused_levels,
         rows=rows,
-        n_dropped=dropped.n_rows,
-        frame=frame.iloc[rows][right_names],
-        data=frame.iloc[rows],
-        coding=Coding(
-            info=info,
-            columns=places,
-            variables=tuple(right_names),
-            categorical=categorical_variables(info, frame, right_names),
-            recipe=Recipe(
-                model.write(),
-                plain[used],
-                intercept,
-                missing,
-                reading.names(),
-                factors,
-                columns=tuple(places.tolist()),
-            ),
-        ),
-        levels=level_counts(info)[places],
+        n_dropped=n_rows - rows.size,
+        frame=frame,
+        data=data,
+        coding=coding,
+        levels=level_counts(coding.info)[coding.columns],
     )
 
 

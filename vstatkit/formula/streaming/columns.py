@@ -13,45 +13,44 @@ from vstatkit.formula.coding import FrameVariables
 from vstatkit.sources.disk_arrays import ArrayFile, GrowingArray, Place
 
 ORDERED_ROWS = 20_000_000
-"""Rows up to which medians and quantiles are those of all rows."""
+"""Largest number of rows for medians and quantiles of all rows."""
 
 SAMPLED_ROWS = 4_000_000
-"""Rows, drawn at random, that they are taken from where there are more."""
+"""Rows drawn at random for medians and quantiles of more rows."""
 
 CHUNK_ROWS = 1_000_000
-"""Rows of a column that are held at a time where all of them count."""
+"""Rows of a column that are in memory at a time."""
 
 
 def is_coded(kind: Any) -> bool:
-    """Tell columns that are stored as codes of their values from numbers."""
+    """Whether columns of a dtype are stored as codes of their values."""
     return not isinstance(kind, np.dtype) or kind == np.object_
 
 
 class MemoryRows:
-    """Rows that grow in memory."""
+    """Rows in memory, with the interface of a `PlacedArray`."""
 
     def __init__(self) -> None:
         self._blocks: list[NDArray[Any]] = []
 
     def append(self, block: NDArray[Any]) -> None:
-        """Add rows below those that are there."""
+        """Append rows."""
         self._blocks.append(block)
 
     def handed_over(self) -> NDArray[Any]:
-        """Put the rows together."""
+        """Concatenate the rows."""
         return np.concatenate([np.empty(0, np.int32), *self._blocks])
 
 
 class ColumnBlock(NamedTuple):
-    """Rows of a column that another process may have made.
+    """Rows of a column that another process wrote.
 
     Attributes
     ----------
     rows : Block or ndarray
-        Numbers, at their place in the file, or codes of levels, -1 where they are
-        missing: what a code stands for is known when all rows before are.
+        Numbers, in their place of the file, or codes of `levels`; -1 is missing.
     levels : list
-        What the codes stand for.
+        Levels of these rows, in order of appearance.
     """
 
     rows: Any
@@ -59,14 +58,14 @@ class ColumnBlock(NamedTuple):
 
 
 class ColumnWriter:
-    """A column that grows on disk: numbers as they are, other values as codes.
+    """Writes a column to disk: numbers unchanged, other values as codes.
 
     Parameters
     ----------
     kind : dtype
-        Kind of the column.
+        Dtype of the column.
     rows : GrowingArray, PlacedArray or MemoryRows, optional
-        Where they are written; by default to a new file.
+        Destination; by default a new file.
     """
 
     def __init__(self, kind: Any, rows: Any = None) -> None:
@@ -77,7 +76,7 @@ class ColumnWriter:
         self._places: dict[Any, int] = {}
 
     def append(self, column: pd.Series) -> None:
-        """Write rows below those that are there."""
+        """Append rows."""
         if not self._coded:
             self._rows.append(column.to_numpy())
             return
@@ -85,28 +84,28 @@ class ColumnWriter:
         self._rows.append(self._codes(values)[codes])
 
     def _codes(self, values: Iterable[Any]) -> NDArray[np.int32]:
-        """Give the codes of values, new ones included; missing ones, -1, come last."""
+        """Return the codes of values, and -1, the code of missing ones, at the end."""
         places = [self._places.setdefault(value, len(self._places)) for value in values]
         return np.array([*places, -1], dtype=np.int32)
 
     def place(self, first: int) -> Place | None:
-        """Give the place of numbers from row `first` on; codes have none yet."""
+        """Return the place of numbers from row `first` on; codes have none yet."""
         place: Place | None = None if self._coded else self._rows.place(first)
         return place
 
     def handed_over(self) -> ColumnBlock:
-        """End the writing in another process."""
+        """Finish writing in another process."""
         return ColumnBlock(self._rows.handed_over(), list(self._places))
 
     def take(self, block: ColumnBlock) -> None:
-        """Add rows that another process has made."""
+        """Add rows that another process wrote."""
         if self._coded:
             self._rows.append(self._codes(block.levels)[block.rows])
         else:
             self._rows.take(block.rows)
 
     def finish(self) -> "StoredColumn":
-        """End the writing."""
+        """Finish writing."""
         levels = list(self._places) if self._coded else None
         return StoredColumn(self._rows.filed(), levels, self._kind)
 
@@ -118,11 +117,11 @@ class StoredColumn:
     Attributes
     ----------
     values : ArrayFile or ndarray of shape (n,)
-        Values, or codes of levels, -1 where they are missing.
+        Values, or codes of `levels`; -1 is missing.
     levels : list or None
-        What the codes stand for.
+        Levels of a column that is not numeric.
     kind : dtype
-        Kind of the column.
+        Dtype of the column.
     """
 
     values: ArrayFile | NDArray[Any]
@@ -134,13 +133,13 @@ class StoredColumn:
         values = self.values[rows]
         if self.levels is not None:
             lookup: NDArray[Any] = np.empty(len(self.levels) + 1, dtype=object)
-            lookup[:-1] = self.levels  # the last, None, is where the code -1 leads
+            lookup[:-1] = self.levels  # the code -1 selects the last, None
             values = lookup[values]
         column: pd.Series = pd.Series(values, dtype=self.kind)
         return column
 
     def shorten(self) -> pd.Series:
-        """Make a short column of the same levels and the same most frequent value."""
+        """Return a short column with the same levels and most frequent value."""
         counts = np.zeros(len(self.levels or ()), dtype=np.int64)
         for first in range(0, len(self.values), CHUNK_ROWS):
             codes = self.values[first : first + CHUNK_ROWS]
@@ -153,7 +152,7 @@ class StoredColumn:
 
 @dataclass(frozen=True)
 class StoredFrame:
-    """Columns on disk that stand for a data frame.
+    """A data frame on disk.
 
     Attributes
     ----------
@@ -167,7 +166,7 @@ class StoredFrame:
     index: pd.Index
 
     def select_columns(self, names: Sequence[str]) -> "StoredFrame":
-        """Take some of the columns."""
+        """Select columns."""
         return StoredFrame({name: self.columns[name] for name in names}, self.index)
 
     def to_frame(self) -> pd.DataFrame:
@@ -179,12 +178,12 @@ class StoredFrame:
 
     @property
     def iloc(self) -> "_Rows":
-        """Take rows by their places, as from a data frame."""
+        """Indexer of rows by position, as of a data frame."""
         return _Rows(self)
 
     @property
     def kinds(self) -> Mapping[str, Any]:
-        """Kind of every column, in their order."""
+        """Dtype of every column."""
         return {name: column.kind for name, column in self.columns.items()}
 
     def median(self, names: Sequence[str]) -> dict[str, Any]:
@@ -195,7 +194,7 @@ class StoredFrame:
         return medians
 
     def mode(self, name: str) -> Any:
-        """Most frequent value; of several, the one that comes first in the data."""
+        """Most frequent value; of several, the first in the data."""
         return self._variables(name).mode(name)
 
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
@@ -220,7 +219,7 @@ class StoredFrame:
         return FrameVariables(pd.DataFrame({name: pd.concat(parts)})).levels(name)
 
     def _variables(self, name: str) -> FrameVariables:
-        """Hold what summaries of one column are taken from."""
+        """Read the rows from which one column is summarised."""
         column = self.columns[name]
         if column.levels is not None:
             return FrameVariables(pd.DataFrame({name: column.shorten()}))
@@ -239,7 +238,7 @@ class StoredFrame:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a stored frame, by their places."""
+    """Indexer of the rows of a stored frame."""
 
     frame: StoredFrame
 
@@ -250,8 +249,8 @@ class _Rows:
 
 
 def _rows_to_summarise(n: int) -> Ints | slice:
-    """Choose rows that quantiles are taken from: all, or a random sample."""
+    """Choose the rows for quantiles: all, or a random sample."""
     if n <= ORDERED_ROWS:
         return slice(None)
     drawn = np.random.default_rng(0).integers(n, size=SAMPLED_ROWS)
-    return np.sort(drawn)  # in the order in which they lie on the disk
+    return np.sort(drawn)  # in the order of the file

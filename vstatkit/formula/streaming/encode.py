@@ -1,4 +1,4 @@
-"""Code data batch after batch, and write the rows that are kept to disk."""
+"""Encode data batch by batch, and write the complete rows to disk."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -22,7 +22,6 @@ from vstatkit.formula.design_matrix import (
     common_rows,
     first_rows,
     indicator_columns,
-    level_counts,
     plain_info,
     plain_matrix,
     recode_info,
@@ -43,6 +42,7 @@ from vstatkit.formula.parse import (
     ParsedFormula,
     Recipe,
     Response,
+    assemble_parsed,
     check_rows,
     choose_columns,
     class_codes,
@@ -76,7 +76,6 @@ from vstatkit.workers import go_on
 Batches = Callable[[], Iterator[pd.DataFrame]]
 """Reads the data from the beginning."""
 
-
 Level = tuple[int, str, int]
 """A level of a factor: number of the side, code of the factor, place of the level."""
 
@@ -88,9 +87,9 @@ class Sides:
     Attributes
     ----------
     left, right : SideInfo
-        What was learnt about each.
+        What was learnt about each side.
     missing : {"drop", "raise", "pass"}
-        What is done with missing values.
+        Treatment of missing values.
     stateful : list of str
         Columns that stateful transforms read.
     variables : sequence of str
@@ -104,7 +103,7 @@ class Sides:
     variables: Sequence[str]
 
     def training_rows(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Take the rows of a batch that the engine learns from."""
+        """Select the rows of a batch that the engine learns from."""
         if self.missing == "pass":
             return batch.loc[_code(self.left, batch, "drop").rows]
         return drop_incomplete_rows(batch, self.stateful)
@@ -114,8 +113,9 @@ class Sides:
         if self.missing == "pass":
             check_missing_categories(batch, self.variables)
             left = _code(self.left, batch, "drop")
-            rows = batch if len(left.rows) == len(batch) else batch.loc[left.rows]
-            return left, _code(self.right, rows, "keep")
+            if len(left.rows) < len(batch):
+                batch = batch.loc[left.rows]
+            return left, _code(self.right, batch, "keep")
         batch = drop_incomplete_rows(batch, self.stateful)
         how: OnMissing = "raise" if self.missing == "raise" else "drop"
         left, right = (_code(side, batch, how) for side in (self.left, self.right))
@@ -133,23 +133,10 @@ def learn_sides(
     missing: Missing,
     variables: Sequence[str],
 ) -> Sides:
-    """Learn both sides; the data are not read where all columns are plain.
+    """Learn both sides; the data are read only if some factor is not a plain column.
 
-    Parameters
-    ----------
-    model : Model
-        Terms of the formula.
-    rows : DataFrame
-        Rows that have the kind of every column, and all levels of those that are
-        not numbers.
-    batches : callable
-        Reads the data from the beginning.
-    environment : Environment
-        Where names that are not columns are looked up.
-    missing : {"drop", "raise", "pass"}
-        What to do with missing values.
-    variables : sequence of str
-        Columns that the right-hand side reads.
+    `rows` has the dtype of every column, and all levels of columns that are not
+    numeric.
     """
     stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
     how: OnMissing = "raise" if missing == "raise" else "drop"
@@ -184,18 +171,12 @@ def learn_sides(
 
 
 def drop_incomplete_rows(batch: pd.DataFrame, stateful: list[str]) -> pd.DataFrame:
-    """Leave out rows that lack what a stateful transform reads."""
+    """Drop rows with a missing value in a column that a stateful transform reads."""
     return batch.dropna(subset=stateful) if stateful else batch
 
 
 def skip_empty(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Leave out batches without rows.
-
-    Raises
-    ------
-    FormulaError
-        When there are no others.
-    """
+    """Skip batches without rows; raise an error if there are no others."""
     some = False
     for batch in batches:
         if len(batch):
@@ -204,12 +185,12 @@ def skip_empty(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     if not some:
         raise FormulaError(
             "all rows have missing values in the columns of the formula. Fill them in, "
-            "or leave such columns out."
+            "or remove such columns from the formula."
         )
 
 
 def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
-    """Code one side, without the engine where the columns are plain."""
+    """Code one side; plain columns do not need the engine."""
     if len(batch) == 0:
         empty = np.empty((0, len(info.column_names)))
         return Matrix(empty, batch.index.to_numpy(), info)
@@ -225,7 +206,7 @@ def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
 
 
 def has_levels(*sides: SideInfo) -> bool:
-    """Whether the engine has learnt levels, which few rows need not show."""
+    """Whether the engine learnt levels, which a few rows need not contain."""
     return any(
         levels is not None
         for info in sides
@@ -235,7 +216,7 @@ def has_levels(*sides: SideInfo) -> bool:
 
 
 def first_levels(sides: Sequence[SideInfo], batch: pd.DataFrame) -> dict[Level, int]:
-    """Find the first row, by its label, of every level that the engine has learnt."""
+    """Find the label of the first row of every level that the engine learnt."""
     first_row: dict[Level, int] = {}
     if len(batch) == 0:
         return first_row
@@ -250,12 +231,12 @@ def first_levels(sides: Sequence[SideInfo], batch: pd.DataFrame) -> dict[Level, 
 
 
 RESPONSE = -1
-"""Stands, among levels, for the side of those that the response itself has."""
+"""Number of the side, in a `Level`, of the levels of the response itself."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known before rows are written.
+    """How rows are coded.
 
     Attributes
     ----------
@@ -268,9 +249,9 @@ class Plan:
     columns : ndarray
         Columns of the design matrix that are used.
     names : tuple of str
-        Their names.
+        Names of these columns.
     info : SideInfo
-        What the columns of the design matrix are.
+        Describes all columns of the design matrix.
     """
 
     seen: Survey
@@ -282,34 +263,31 @@ class Plan:
 
     @property
     def is_picklable(self) -> bool:
-        """Whether it can be sent to other processes: what the engine holds cannot."""
+        """Whether other processes can use it; they cannot use the engine's objects."""
         sides = self.sides.left, self.sides.right
         return all(isinstance(side, PlainInfo) for side in sides)
 
     def matrix(self, right: Matrix) -> Floats:
-        """Take the columns of the design matrix that are used."""
+        """Select the columns of the design matrix that are used."""
         return recode_matrix(right, self.info).values[:, self.columns]
 
 
-@dataclass(frozen=True)
-class StoredRows:
+class StoredRows(NamedTuple):
     """Rows on disk.
 
     Attributes
     ----------
     X : ndarray of shape (n, p)
-        Design matrix.
+        Design matrix, mapped from a file.
     response : Response
-        Response; its numbers too are mapped from a file.
+        Response, mapped from a file.
     rows : ndarray of shape (n,) or RangeIndex
-        Places in the data of the rows kept; a range where all are.
-    data : StoredFrame
-        Columns that the formula reads.
-    beside : StoredFrame
-        Columns beside the formula.
+        Positions of the rows in the data.
+    data, beside : StoredFrame
+        Columns of the formula, and further columns.
     examples : DataFrame
-        Some rows, in which every level that the engine learnt occurs, and which are
-        enough to code the same way again.
+        Some rows, with every level that the engine learnt; coding them gives the same
+        columns again.
     """
 
     X: Floats
@@ -323,22 +301,15 @@ class StoredRows:
 def write_rows(
     plan: Plan, beside: Sequence[str], n_jobs: int | None = None
 ) -> StoredRows:
-    """Read the data once more, and write the rows that are kept.
+    """Read the data again, and write the rows that are not dropped.
 
-    Parameters
-    ----------
-    plan : Plan
-        How they are coded.
-    beside : sequence of str
-        Columns to keep beside the formula.
-    n_jobs : int or None
-        Workers that code parts of the data; see `in_parallel`.
+    `beside` are columns to keep in addition to those of the formula.
 
     Notes
     -----
-    Workers write the rows of their parts to their place in the files. Where all
-    columns are plain the place is known: the survey has counted the rows that lack
-    nothing. The engine may drop others, so that rows of its parts are moved up.
+    Workers write the rows of their parts to their place in the files. If all columns
+    are plain, the survey has counted the complete rows, and the place is known. The
+    engine may drop further rows; the rows of its parts are moved up.
     """
     writer = RowWriter(plan, beside, new_files(plan, beside))
     parts, travels = plan.seen.parts, plan.is_picklable
@@ -367,21 +338,20 @@ def write_rows(
 def _code_part(
     plan: Plan, beside: Sequence[str], part: Part, first: int, places: "Files"
 ) -> "CodedPart":
-    """Code a part of the data by itself."""
     writer = RowWriter(plan, beside, _open_places(plan, beside, places))
     writer.read(part, first)
     return writer.handed_over()
 
 
 class Files(NamedTuple):
-    """Where rows are written: files, places in them, or what was written there.
+    """Where rows are written: files, places in files, or blocks written there.
 
     Attributes
     ----------
     X, y, rows : GrowingArray, PlacedArray, Place or Block
-        Design matrix; numbers or levels of the response; places in the data.
+        Design matrix; numbers or levels of the response; positions in the data.
     columns : list of ColumnWriter, ColumnBlock, Place or None
-        Columns that the formula reads, and those beside it.
+        Columns of the formula, and further columns.
     """
 
     X: Any
@@ -391,7 +361,7 @@ class Files(NamedTuple):
 
 
 def new_files(plan: Plan, beside: Sequence[str]) -> Files:
-    """Make files."""
+    """Create files."""
     kinds = plan.seen.kinds
     return Files(
         GrowingArray(np.float64, plan.columns.size),
@@ -402,7 +372,7 @@ def new_files(plan: Plan, beside: Sequence[str]) -> Files:
 
 
 def _open_places(plan: Plan, beside: Sequence[str], places: Files) -> Files:
-    """Write to places in files that somebody else has made."""
+    """Open places in files of another process."""
     columns = [
         ColumnWriter(
             plan.seen.kinds[name], MemoryRows() if place is None else PlacedArray(place)
@@ -414,16 +384,16 @@ def _open_places(plan: Plan, beside: Sequence[str], places: Files) -> Files:
 
 
 class CodedPart(NamedTuple):
-    """Rows of a part of the data that were coded by themselves.
+    """Rows of one part of the data.
 
     Attributes
     ----------
     files : Files
-        What was written where.
+        Blocks that were stored.
     firsts : dict
-        The row in which each level comes first.
+        The first row of each level.
     head : list of int
-        The first rows that are kept.
+        The first rows that were not dropped.
     examples : DataFrame
         All these rows.
     """
@@ -435,17 +405,7 @@ class CodedPart(NamedTuple):
 
 
 class RowWriter:
-    """Codes rows, and writes those that are kept.
-
-    Parameters
-    ----------
-    plan : Plan
-        How they are coded.
-    beside : sequence of str
-        Columns to keep beside the formula.
-    files : Files
-        Where they are written.
-    """
+    """Codes rows by a plan, and writes those that are not dropped to files."""
 
     def __init__(self, plan: Plan, beside: Sequence[str], files: Files) -> None:
         self._plan, self._beside, self._files = plan, beside, files
@@ -456,7 +416,7 @@ class RowWriter:
         self._examples = [plan.seen.frame]
 
     def read(self, part: Part, first: int) -> None:
-        """Code a part of the data, whose rows count from `first`."""
+        """Code a part of the data; `first` is the number of its first row."""
         for batch in self._plan.seen.batches_of(part, first):
             go_on()
             self.add(batch)
@@ -486,7 +446,7 @@ class RowWriter:
     def _note(
         self, frame: pd.DataFrame, firsts: dict[Level, int], head: list[int]
     ) -> None:
-        """Keep the first rows of all, and those in which a level comes first."""
+        """Keep the first rows, and the first row of each level."""
         new = {level: row for level, row in firsts.items() if level not in self._firsts}
         first = head[: HEAD - len(self._head)]
         self._firsts.update(new)
@@ -495,20 +455,20 @@ class RowWriter:
             self._examples.append(frame.loc[sorted({*new.values(), *first})])
 
     def places(self, first: int) -> Files:
-        """Give the places of rows that somebody else writes, from row `first` on."""
+        """Return the places that another process writes to, from row `first` on."""
         X, y, rows = (file.place(first) for file in self._files[:3])
         columns = [column.place(first) for column in self._files.columns]
         return Files(X, y, rows, columns)
 
     def handed_over(self) -> CodedPart:
-        """End the writing to places in somebody else's files."""
+        """Finish writing to the files of another process."""
         X, y, rows = (file.handed_over() for file in self._files[:3])
         columns = [column.handed_over() for column in self._files.columns]
         files = Files(X, y, rows, columns)
         return CodedPart(files, self._firsts, self._head, _join_rows(self._examples))
 
     def take(self, part: CodedPart) -> None:
-        """Add the rows of a part that was coded by itself, as if it was read."""
+        """Add the rows of a part that another process coded."""
         self._note(part.examples, part.firsts, part.head)
         for file, block in zip(self._files[:3], part.files[:3], strict=True):
             file.take(block)
@@ -517,16 +477,15 @@ class RowWriter:
         self._n_kept += part.files.X.n_rows
 
     def check_count(self, n_kept: int) -> None:
-        """Refuse data of which other rows are kept than were counted."""
+        """Raise an error if the data changed after the survey."""
         if self._n_kept != n_kept:
             raise DataError(
-                f"{n_kept:,} complete rows were counted in parts of the data, where "
-                f"{self._n_kept:,} are found now. The files must not change while they "
-                "are read: fit again."
+                "the files must not change while they are read; the first pass counted "
+                f"{n_kept:,} complete rows, the second {self._n_kept:,}. Fit again."
             )
 
     def finish(self) -> StoredRows:
-        """End the writing."""
+        """Close the files, and map them."""
         plan, files = self._plan, self._files
         n_rows = plan.seen.n_rows
         whole = self._n_kept == n_rows
@@ -545,7 +504,6 @@ class RowWriter:
         )
 
     def _response(self, n_kept: int) -> Response:
-        """Code the levels that occur; the numbers are mapped from a file."""
         levels = response_levels(self._plan.sides.left)
         if levels is None:
             return Response(self._files.y.mapped(), None, ())
@@ -564,7 +522,6 @@ class RowWriter:
 
 
 def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:
-    """Find the first row of every level of the response."""
     levels, firsts = np.unique(places.astype(np.int64), return_index=True)
     labels = rows[firsts].tolist()
     return {
@@ -574,24 +531,24 @@ def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:
 
 
 def _join_rows(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """Put rows together in the order of the data, each once."""
+    """Concatenate rows in the order of the data, each once."""
     rows = pd.concat(frames)
     return rows[~rows.index.duplicated()].sort_index()
 
 
 @dataclass(frozen=True)
 class StreamedFormula:
-    """A formula applied to data that were read batch after batch.
+    """A formula applied to data that were read in batches.
 
     Attributes
     ----------
     parsed : ParsedFormula
         Its matrix, response and variables are mapped from files, which are removed
-        when nobody uses them any more.
+        with the last reference to them.
     beside : StoredFrame
-        Columns beside the formula, the same rows.
+        Further columns, the same rows.
     n_rows : int
-        Rows of the data, those included that were dropped.
+        Rows of the data, including those that were dropped.
     """
 
     parsed: ParsedFormula
@@ -610,29 +567,25 @@ def parse_source(
     factors: FactorCoding = "treatment",
     n_jobs: int | None = None,
 ) -> StreamedFormula:
-    """Apply a formula to data that are read batch after batch.
+    """Apply a formula to data that are read in batches.
 
     Parameters
     ----------
     formula, environment, intercept, missing, factors
         See `parse`.
     source : Source
-        Data. Columns that neither the formula nor `beside` names are not read.
+        Data. Only the columns of the formula and `beside` are read.
     beside : tuple of str
-        Columns to keep beside the formula; `.` does not stand for them.
+        Further columns to keep; `.` does not include them.
     n_jobs : int or None
-        Workers that read parts of the data side by side; see `in_parallel`.
-
-    Returns
-    -------
-    StreamedFormula
+        Workers that read parts of the data in parallel; see `in_parallel`.
 
     Notes
     -----
-    A first pass finds the kinds of the columns, the levels of those that are not
-    numbers, and what must be refused. Where the formula has more than plain columns,
-    further passes find the levels of its factors and what stateful transforms learn,
-    one batch after the other. The last pass codes the rows, and writes them to disk.
+    The first pass finds the dtypes of the columns and the levels of columns that are
+    not numeric, and checks the values. If the formula has other factors than plain
+    columns, further passes find their levels and the states of stateful transforms.
+    The last pass codes the rows and writes them to disk.
     """
     check_missing_option(missing)
     columns = pd.Index(source.columns, dtype=object)
@@ -654,26 +607,52 @@ def parse_source(
         factors=factors,
     )
     if not named.trusted:
-        _check_stranger(plan.info)
+        _check_untrusted(plan.info)
     check_space(8 * seen.n_rows * (plan.columns.size + len(plan.used) + 2))
-    written = write_rows(plan, beside, n_jobs)
-    check_rows(written.rows.size, seen.n_rows, used)
-    recipe = _make_recipe(reading, plan, written, intercept, factors)
-    parsed = _parsed_formula(formula, plan, written, recipe)
-    return StreamedFormula(parsed, written.beside, seen.n_rows)
+    stored = write_rows(plan, beside, n_jobs)
+    check_rows(stored.rows.size, seen.n_rows, used)
+    names = tuple(plan.sides.variables)
+    examples = seen.replace_missing_dates(stored.examples[plan.used])
+    coding = Coding(
+        info=plan.info,
+        columns=plan.columns,
+        variables=names,
+        categorical=categorical_variables(plan.info, seen.frame, names),
+        recipe=Recipe(
+            reading.model.write(),
+            examples.reset_index(drop=True),
+            intercept,
+            missing,
+            reading.names(),
+            factors,
+            states_of(plan.sides.right),
+            tuple(plan.columns.tolist()),
+        ),
+    )
+    parsed = assemble_parsed(
+        formula,
+        coding,
+        stored.response,
+        X=stored.X,
+        rows=stored.rows,
+        n_rows=seen.n_rows,
+        frame=stored.data.select_columns(names),
+        data=stored.data,
+    )
+    return StreamedFormula(parsed, stored.beside, seen.n_rows)
 
 
 def _check_outside(named: FormulaNames, columns: pd.Index, n_rows: int) -> None:
-    """Refuse arrays of the caller's in place of columns: they come in no batches."""
+    """Raise an error if the formula uses an array of the caller as a column."""
     for name in outside_columns(named, columns, n_rows):
         raise FormulaError(
-            f"{name!r} is not a column of the data. Arrays beside data that are read "
-            "batch after batch are not taken: make it a column."
+            f"{name!r} is not a column of the data. Arrays cannot be used with data "
+            "that are read in batches; make it a column of the data."
         )
 
 
-def _check_stranger(right: SideInfo) -> None:
-    """Bound the columns of a formula from a stranger, now that all levels are known."""
+def _check_untrusted(right: SideInfo) -> None:
+    """Bound the columns of an untrusted formula, now that all levels are known."""
     most = max((len(levels) for levels in right.levels.values() if levels), default=0)
     total = len(right.column_names)
     if most > MAX_LEVELS or total > MAX_COLUMNS:
@@ -716,13 +695,13 @@ def _make_plan(
 
 
 def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
-    """Find the row in which each column is first not zero, as `first_rows` does.
+    """Find the first row in which each column is not zero, as `first_rows` does.
 
-    Reading ends as soon as every indicator was seen, which is rarely late.
+    Reading stops when every indicator has occurred.
     """
-    spread = indicator_columns(info)
+    indicators = indicator_columns(info)
     first = np.full(len(info.column_names), -1)
-    if not spread.size:
+    if not indicators.size:
         return first
     n_before = 0
     for batch in seen.batches():
@@ -731,53 +710,6 @@ def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
         new = (first < 0) & (rows >= 0)
         first[new] = n_before + rows[new]
         n_before += len(right.values)
-        if (first[spread] >= 0).all():
+        if (first[indicators] >= 0).all():
             break
     return first
-
-
-def _make_recipe(
-    reading: ResolvedFormula,
-    plan: Plan,
-    written: StoredRows,
-    intercept: bool,
-    factors: FactorCoding,
-) -> Recipe:
-    examples = plan.seen.replace_missing_dates(written.examples[plan.used])
-    return Recipe(
-        reading.model.write(),
-        examples.reset_index(drop=True),
-        intercept,
-        plan.sides.missing,
-        reading.names(),
-        factors,
-        states_of(plan.sides.right),
-        tuple(plan.columns.tolist()),
-    )
-
-
-def _parsed_formula(
-    formula: str, plan: Plan, written: StoredRows, recipe: Recipe
-) -> ParsedFormula:
-    names, frame = tuple(plan.sides.variables), plan.seen.frame
-    info = plan.info
-    return ParsedFormula(
-        y=written.response.y,
-        X=written.X,
-        names=plan.names,
-        response=plain_name(formula.partition("~")[0].strip()),
-        classes=written.response.classes,
-        unused_levels=written.response.unused_levels,
-        rows=written.rows,
-        n_dropped=plan.seen.n_rows - written.rows.size,
-        frame=written.data.select_columns(names),
-        data=written.data,
-        coding=Coding(
-            info=info,
-            columns=plan.columns,
-            variables=names,
-            categorical=categorical_variables(info, frame, names),
-            recipe=recipe,
-        ),
-        levels=level_counts(info)[plan.columns],
-    )
