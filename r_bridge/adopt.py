@@ -15,7 +15,7 @@ from vstatkit import EnsembleResults, VstatkitWarning
 from vstatkit._typing import DataLike, Floats, Ints, Labels
 from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.base import output_columns
@@ -267,6 +267,6 @@ def check_columns(points: pd.DataFrame, columns: list[str]) -> None:
     for name in columns:
         if name not in points.columns:
             raise ValueError(
-                f"the data lack column {name!r}{nearest(name, points.columns)} "
+                f"the data lack column {name!r}{suggest_name(name, points.columns)} "
                 f"The model was fitted to {', '.join(columns)}."
             )

@@ -5,7 +5,7 @@ import pandas as pd
 from r_bridge import session
 from r_bridge.convert import from_r_frame
 from r_bridge.exceptions import RError
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 
 OWN_PACKAGE = "datasets"
 """Where R has its own data sets."""
@@ -76,8 +76,9 @@ def dataset(package: str, name: str | None = None) -> pd.DataFrame:
     if name not in files:
         names = list(files)
         raise RError(
-            f"R's package {package!r} has no data set {name!r}{nearest(name, names)} "
-            f"It has {', '.join(names[:12])}{', ...' if len(names) > 12 else '.'}"
+            f"R's package {package!r} has no data set {name!r}"
+            f"{suggest_name(name, names)} It has "
+            f"{', '.join(names[:12])}{', ...' if len(names) > 12 else '.'}"
             f"{_ELSEWHERE if package == OWN_PACKAGE else ''}"
         )
     return from_r_frame(session.keep(_FIND, package, name, str(files[name][0])))

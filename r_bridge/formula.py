@@ -1,8 +1,6 @@
 """Translate R's formulas into patsy's, or say what cannot be translated."""
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import quote
@@ -14,20 +12,12 @@ from vstatkit.formula.r_syntax import (
     NO_OFFSET,
     RENAMED_FUNCTIONS,
     RENAMED_OPTIONS,
+    Token,
     check_division,
-)
-
-_TOKEN = re.compile(
-    r"""
-    (?P<space>\s+)
-  | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?L?)
-  | (?P<backtick>`(?:[^`\\]|\\.)*`)
-  | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-  | (?P<name>(?:[^\W\d_]|\.(?!\d))[\w.]*)
-  | (?P<operator>%[^%\s]*%|:::?|<-|->|\|\||\||&&|&|[=!<>]=|\*\*
-      |[-+*/^~:(),=<>!\[\]{}$@?;])
-    """,
-    re.VERBOSE,
+    token_near,
+    tokenize_r,
+    write_backtick,
+    write_number,
 )
 
 SAME_FUNCTIONS = frozenset(
@@ -90,14 +80,6 @@ _UNTRANSLATABLE = {
 }
 
 
-@dataclass(frozen=True)
-class Token:
-    """A word of a formula: its kind and its text."""
-
-    kind: str
-    text: str
-
-
 def translate_formula(formula: str) -> str:
     """Write an R formula as vstatkit reads it.
 
@@ -127,7 +109,7 @@ def translate_formula(formula: str) -> str:
         raise TypeError(
             f"`formula` must be text like 'y ~ x1 + x2'; got {type(formula).__name__}."
         )
-    tokens = _without_packages(tokenize(formula))
+    tokens = _without_packages(_read_tokens(formula))
     calls = _calls(tokens)
     return "".join(
         _WRITERS[token.kind](tokens, place, calls[place])
@@ -135,19 +117,20 @@ def translate_formula(formula: str) -> str:
     )
 
 
-def tokenize(formula: str) -> list[Token]:
-    """Split an R formula into tokens, spaces included."""
-    found, place = [], 0
-    while place < len(formula):
-        match = _TOKEN.match(formula, place)
-        if match is None:
+def _read_tokens(formula: str) -> list[Token]:
+    """Split an R formula into tokens; refuse signs that R's formulas do not have."""
+    tokens, place = [], 0
+    for kind, text in tokenize_r(formula):
+        # A word that starts with a digit, such as 2nd, is refused with a better hint.
+        if text.startswith("_") or (kind == "other" and not text[0].isdigit()):
             raise FormulaError(
-                f"cannot read the R formula {formula!r}: {formula[place]!r} at "
-                f"position {place} is nothing that R's formulas have."
+                f"cannot read the R formula {formula!r}: {text[0]!r} at position "
+                f"{place} is nothing that R's formulas have."
             )
-        found.append(Token(str(match.lastgroup), match.group()))
-        place = match.end()
-    return found
+        number = kind == "number"
+        tokens.append(Token(kind, text.removesuffix("L") if number else text))
+        place += len(text)
+    return tokens
 
 
 def _without_packages(tokens: Sequence[Token]) -> list[Token]:
@@ -176,9 +159,8 @@ def _calls(tokens: Sequence[Token]) -> list[tuple[str, ...]]:
         if token.text == "~":
             inside[0] = ""
         if token.text == "(":
-            before = _last_tokens(tokens, place, 1)
-            named = before and before[0].kind == "name"
-            inside.append(before[0].text if named else "")
+            kind, text = token_near(tokens, place, -1)
+            inside.append(text if kind == "name" else "")
         found.append(tuple(inside))
         if token.text == ")" and len(inside) > 1:
             inside.pop()
@@ -193,17 +175,12 @@ def _same(tokens: Sequence[Token], place: int, calls: Calls) -> str:
 
 
 def _number(tokens: Sequence[Token], place: int, calls: Calls) -> str:
-    text = tokens[place].text.removesuffix("L")
-    if calls[0] == RESPONSE:
-        return text  # `vstatkit.formula.r_syntax` reads powers there
-    power = _next_text(tokens, place) == "^" or _is_negative_power(tokens, place)
-    # R computes powers of whole numbers as decimals; numpy refuses negative ones.
-    return f"{text}.0" if power and text.isdigit() else text
+    # `vstatkit.formula.r_syntax` reads powers of the response.
+    return tokens[place].text if calls[0] == RESPONSE else write_number(tokens, place)
 
 
 def _backtick(tokens: Sequence[Token], place: int, calls: Calls) -> str:
-    inside = tokens[place].text[1:-1]
-    return quote(re.sub(r"\\(.)", r"\1", inside))
+    return write_backtick(tokens[place].text)
 
 
 def _operator(tokens: Sequence[Token], place: int, calls: Calls) -> str:
@@ -216,7 +193,7 @@ def _operator(tokens: Sequence[Token], place: int, calls: Calls) -> str:
             raise FormulaError(NO_MEMBERSHIP)
         return ":"
     if text in DIVISIONS and within:
-        check_division([token.text for token in tokens[:place]], text)
+        check_division(tokens[:place], text)
     meaning = _UNTRANSLATABLE.get(text)
     if text.startswith("%") and not (within and text in DIVISIONS):
         meaning = "a special operator"
@@ -235,13 +212,14 @@ def _bracket(tokens: Sequence[Token], place: int, function: str) -> str:
 
 def _name(tokens: Sequence[Token], place: int, calls: Calls) -> str:
     text = tokens[place].text
-    if _next_text(tokens, place) == "(":
+    following = token_near(tokens, place, 1).text
+    if following == "(":
         return _function(tokens, place)
-    if _next_text(tokens, place) == "=":
+    if following == "=":
         return _option(tokens, place, calls[-1])
     if text == ".":  # all columns
         return text
-    if text in _SHORT_CONSTANTS and _last_texts(tokens, place, 1) == ["="]:
+    if text in _SHORT_CONSTANTS and token_near(tokens, place, -1).text == "=":
         return _SHORT_CONSTANTS[text]
     if text in CONSTANTS and (any(calls) or text in _LOGICAL):
         return CONSTANTS[text]
@@ -288,26 +266,6 @@ def _untranslatable(construct: str) -> FormulaError:
     )
 
 
-def _next_text(tokens: Sequence[Token], place: int) -> str:
-    following = (one.text for one in tokens[place + 1 :] if one.kind != "space")
-    return next(following, "")
-
-
-def _last_tokens(tokens: Sequence[Token], place: int, count: int) -> list[Token]:
-    before = [one for one in tokens[max(0, place - 8) : place] if one.kind != "space"]
-    return before[-count:]
-
-
-def _last_texts(tokens: Sequence[Token], place: int, count: int) -> list[str]:
-    return [one.text for one in _last_tokens(tokens, place, count)]
-
-
-def _is_negative_power(tokens: Sequence[Token], place: int) -> bool:
-    """Tell whether a number is the exponent in `x^-2` or `x^(-2)`."""
-    before = _last_texts(tokens, place, 3)
-    return before[-2:] == ["^", "-"] or before == ["^", "(", "-"]
-
-
 def _arguments(tokens: Sequence[Token], place: int) -> list[list[str]]:
     """Split the call that starts here into its arguments, without spaces."""
     depth, found = 0, [[""]]
@@ -344,6 +302,7 @@ def _given(tokens: Sequence[Token], place: int) -> list[tuple[str, str]]:
 _WRITERS: dict[str, Callable[[Sequence[Token], int, Calls], str]] = {
     "space": _same,
     "number": _number,
+    "other": _same,
     "backtick": _backtick,
     "text": _same,
     "name": _name,

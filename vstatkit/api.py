@@ -374,7 +374,7 @@ def _model_info(
         n_dropped=parsed.n_dropped,
         units="observations" if observed.unit_of_row is None else "clusters",
         coefficients=query.rows is None,
-        typical=parsed.typical,
+        typical=parsed.typical_row,
         ranges=parsed.coding.ranges(parsed.frame),
         unused_levels=tuple(map(str, parsed.unused_levels)),
         aim=aim,

@@ -98,7 +98,7 @@ def read_fit_data(
             check_column(key, name, pd.Index(source.columns))
         named = tuple(names.values())
         streamed = parse_source(formula, source, beside=named, n_jobs=n_jobs, **options)
-        parsed, columns = streamed.parsed, streamed.beside.held()
+        parsed, columns = streamed.parsed, streamed.beside.to_frame()
         index = pd.RangeIndex(streamed.n_rows)
     clusters, weight_column = (
         take_column(key, value, columns, parsed.rows, index)

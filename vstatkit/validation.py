@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -188,7 +188,8 @@ def _refuse_unknown(
 ) -> None:
     listed = ", ".join(known) if known else "none"
     raise TypeError(
-        f"{of} has no option {name!r}{nearest(name, meant)} Its options are: {listed}."
+        f"{of} has no option {name!r}{suggest_name(name, meant)} Its options are: "
+        f"{listed}."
     )
 
 

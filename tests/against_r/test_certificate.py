@@ -18,7 +18,7 @@ from r_bridge.reported import SETTINGS as REPORTED
 from r_bridge.restated import COLUMNS
 from vstatkit import EnsembleResults
 from vstatkit.ensemble import oob_scores
-from vstatkit.formula.coding import HeldVariables
+from vstatkit.formula.coding import FrameVariables
 from vstatkit.inference import estimates
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
@@ -411,8 +411,8 @@ PRINTED = {
     "se_mean": (perturb_property, Estimates, "bse"),
     "t_test t": (perturb_property, Estimates, "zvalues"),
     "t_test df": (perturb_function, estimates, "ratio"),
-    "effects from": (perturb_function, HeldVariables, "quantiles"),
-    "avg_effects to": (perturb_function, HeldVariables, "quantiles"),
+    "effects from": (perturb_function, FrameVariables, "quantiles"),
+    "avg_effects to": (perturb_function, FrameVariables, "quantiles"),
     "avg_effects estimate": (perturb_function, estimates, "ensemble_mean"),
     "avg_slopes step": (perturb_function, marginal_effects, "slope_width"),
     "OOB RMSE": (perturb_function, oob_scores, "_regression"),

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 import vstatkit as vs
 from vstatkit.formula import patsy_engine
-from vstatkit.formula.terms import model_of
+from vstatkit.formula.terms import build_model
 
 ROOT = Path(vs.__file__).parent.parent
 
@@ -45,7 +45,7 @@ def frame():
 
 
 def learnt(formula, frame, missing):
-    model = model_of(patsy_engine.read_tree(formula), frame.columns, 100)
+    model = build_model(patsy_engine.read_tree(formula), frame.columns, 100)
     return patsy_engine.learn(
         model, frame, patsy_engine.environment_of({}), missing=missing
     )
@@ -72,12 +72,12 @@ def test_the_engine_keeps_or_refuses_missing_values(frame):
     assert_array_equal(right.values[:, 1], frame["x"])
     with pytest.raises(vs.FormulaError, match="missing values"):
         learnt("y ~ x", frame, "raise")
-    model = model_of(patsy_engine.read_tree("y ~ x"), frame.columns, 100)
+    model = build_model(patsy_engine.read_tree("y ~ x"), frame.columns, 100)
     left = patsy_engine.learn_side(
         model, model.left, frame, patsy_engine.environment_of({}), missing="drop"
     )
     assert_array_equal(left.rows, [0, 1, 2])
-    assert_array_equal(left.at(np.array([0, 2])).values, [[1], [4]])
+    assert_array_equal(left.select_rows(np.array([0, 2])).values, [[1], [4]])
 
 
 def test_the_engine_reads_restrictions():
@@ -87,7 +87,7 @@ def test_the_engine_reads_restrictions():
 
 
 def test_names_of_the_environment_come_before_functions():
-    outer = patsy_engine.with_functions(
+    outer = patsy_engine.add_functions(
         patsy_engine.environment_of({"f": 1}), {"f": 2, "g": 3}
     )
     names = patsy_engine.visible_names(outer)

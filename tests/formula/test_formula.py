@@ -185,7 +185,7 @@ def test_nullable_columns_keep_their_missing_values():
 def test_typical_row_has_medians_and_modes(data):
     data["c"] = [7, 7, 7, 1, 2, 3]
     design = read("y ~ x + g + C(c)", data)
-    typical = design.coding.typical(design.frame)
+    typical = design.coding.typical_row(design.frame)
     assert typical["x"].item() == 3.5
     assert typical["g"].item() == "a"
     assert typical["c"].item() == 7

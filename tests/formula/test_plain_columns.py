@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 import vstatkit as vs
 from vstatkit.ensemble.query import QUANTILES
 from vstatkit.formula import design_matrix
-from vstatkit.formula.coding import HeldVariables
+from vstatkit.formula.coding import FrameVariables
 from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import caller_environment
 
@@ -188,7 +188,7 @@ def test_quantiles_of_all_columns_are_those_of_each(rng):
         {f"x{j}": rng.normal(60, 30, 41).astype(kinds[j % 5]) for j in range(15)}
     )
     frame.loc[4, ["x0", "x1", "x5"]] = np.nan
-    found = HeldVariables(frame).quantiles(list(frame.columns), QUANTILES)
+    found = FrameVariables(frame).quantiles(list(frame.columns), QUANTILES)
     for name in frame.columns:
         assert found[name] == list(frame[name].quantile(list(QUANTILES)))
         assert all(type(value) is float for value in found[name])

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import vstatkit as vs
 from vstatkit.formula.parse import parse
-from vstatkit.formula.r_syntax import without_habits
+from vstatkit.formula.r_syntax import translate_r
 from vstatkit.formula.transforms import cut, interval_labels
 
 X = np.array([0.5, 1, 1.7, 2.2, 3, 4.5, 5, 7])
@@ -104,7 +104,7 @@ def test_rs_words_are_understood(formula, expected):
     ],
 )
 def test_what_is_no_habit_stays(formula):
-    assert without_habits(formula, lambda name: False) == formula
+    assert translate_r(formula, lambda name: False) == formula
 
 
 def test_names_of_the_callers_stay_the_callers():

@@ -62,7 +62,7 @@ def test_the_response_is_computed(left, trusted):
     parsed = parse(f"{left} ~ hp", data, environment=environment, intercept=False)
     assert_array_equal(parsed.y, RESPONSES[left](data))
     assert parsed.classes is None
-    again = parsed.coding.recipe.parsed()
+    again = parsed.coding.recipe.parse_again()
     assert_array_equal(again.y, parsed.y)
 
 

@@ -240,7 +240,7 @@ def test_effects_stop_where_the_memory_would(monkeypatch):
 def test_effects_move_one_predictor_and_keep_the_others(mixed):
     made = parse("y ~ n + text + flag", mixed, environment=None, intercept=False)
     settings = query.effect_settings(made.coding, made.frame)
-    typical = made.coding.typical(made.frame)
+    typical = made.coding.typical_row(made.frame)
     low, high = mixed["n"].quantile([0.1, 0.9])
     moves = {"n": [(low, high)], "text": [("p", "q"), ("p", "r")]}
     moves["flag"] = [(False, True)]
@@ -254,7 +254,7 @@ def test_effects_move_one_predictor_and_keep_the_others(mixed):
 
 def test_a_typical_row_is_made_of_medians_and_modes_of_any_kind(mixed):
     made = parse("y ~ .", mixed, environment=None, intercept=False)
-    typical = made.coding.typical(made.frame)
+    typical = made.coding.typical_row(made.frame)
     for name in ("n", "whole", "single", "my x"):
         assert typical[name].item() == mixed[name].median()
     for name in ("flag", "text", "cat"):

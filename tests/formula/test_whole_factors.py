@@ -124,7 +124,7 @@ def test_missing_values_are_dropped_or_kept(data):
 
 def test_typical_row_and_effects_move_codes(data):
     made = read("text + x", data)
-    typical = made.coding.typical(made.frame)
+    typical = made.coding.typical_row(made.frame)
     row = made.coding.matrix(typical)
     most = data["text"].mode()
     first = data["text"][data["text"].isin(most)].iloc[0]

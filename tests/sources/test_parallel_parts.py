@@ -123,7 +123,7 @@ def both(formula, given, monkeypatch, **options):
         (many.parsed.data, one.parsed.data),
         (many.beside, one.beside),
     ]:
-        assert_frame_equal(ours.held(), theirs.held())
+        assert_frame_equal(ours.to_frame(), theirs.to_frame())
         assert_index_equal(ours.index, theirs.index, exact=True)
         for name, column in ours.columns.items():
             assert column.levels == theirs.columns[name].levels
@@ -312,14 +312,14 @@ def test_too_many_levels_are_refused_where_one_part_refuses_them(
     pd.DataFrame(table).to_parquet(path, row_group_size=100)
     said = []
     for part_rows, n_jobs in [(ONE, 1), (100, 2)]:
-        with pytest.raises(DataError, match="more than 150") as caught:
+        with pytest.raises(DataError, match="may have 150 levels") as caught:
             parsed("y ~ first + second", path, monkeypatch, part_rows, n_jobs)
         said.append(str(caught.value))
     assert said[0] == said[1]
 
 
 def test_what_a_worker_cannot_do_is_done_here(path, monkeypatch, crew, room):
-    coded, summarised = encode._coded, scan._summarised
+    coded, summarised = encode._code_part, scan._summarise
 
     def blind(function, *broken):
         def call(*arguments):
@@ -332,8 +332,8 @@ def test_what_a_worker_cannot_do_is_done_here(path, monkeypatch, crew, room):
         return call
 
     main = threading.current_thread()
-    monkeypatch.setattr(encode, "_coded", blind(coded, 1, 2, 6))
-    monkeypatch.setattr(scan, "_summarised", blind(summarised, 0, 3))
+    monkeypatch.setattr(encode, "_code_part", blind(coded, 1, 2, 6))
+    monkeypatch.setattr(scan, "_summarise", blind(summarised, 0, 3))
     found = both("y ~ x + word + gap", path, monkeypatch)
     assert len(crew.here) == 4  # one part, and three that failed
     assert crew.taken == 4
@@ -347,8 +347,8 @@ def test_after_an_error_nobody_works_on(stage, data, tmp_path, monkeypatch):
     made = data.assign(word=data.word.mask(data.index == 3, "odd"))
     path, _ = by_parquet(made, tmp_path)
     module, name, fault = {
-        "survey": (scan, "_summarised", (scan.Summary, "add")),
-        "coding": (encode, "_coded", (encode.RowWriter, "add")),
+        "survey": (scan, "_summarise", (scan.RowSummary, "add")),
+        "coding": (encode, "_code_part", (encode.RowWriter, "add")),
     }[stage]
     function, under_way = getattr(module, name), []
 
@@ -386,7 +386,7 @@ def test_files_that_change_between_the_passes_are_refused(
         return write_rows(*arguments)
 
     monkeypatch.setattr(encode, "write_rows", changed)
-    with pytest.raises(DataError, match=r"100 complete rows were counted.* 99 are"):
+    with pytest.raises(DataError, match=r"counted 100 complete rows, the second 99"):
         parsed("y ~ x", path, monkeypatch, PARTS, 2)
     gc.collect()
     assert not list(room.iterdir())

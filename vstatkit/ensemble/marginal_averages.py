@@ -14,7 +14,7 @@ from scipy import sparse
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.memory import FLOAT, POINTS, check_memory
 from vstatkit.ensemble.prediction import LearnerSums, OwnLearners, Predictor
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 from vstatkit.inference.estimates import Estimation, ensemble_mean
 from vstatkit.inference.population import (
     RowInfluence,
@@ -219,7 +219,7 @@ def _levels(frame: pd.DataFrame, by: str) -> tuple[Ints, list[Any]]:
         names = ", ".join(map(str, frame.columns))
         raise ValueError(
             f"`by` must be a column of the data, one of {names}; got {by!r}"
-            f"{nearest(by, frame.columns)}"
+            f"{suggest_name(by, frame.columns)}"
         )
     found = pd.Categorical(frame[by]).remove_unused_categories()
     if (found.codes < 0).any():

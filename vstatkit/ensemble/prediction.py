@@ -20,7 +20,7 @@ from vstatkit.ensemble.memory import (
     prediction_bytes,
 )
 from vstatkit.formula.coding import Coding
-from vstatkit.formula.input_checks import as_frame, nearest
+from vstatkit.formula.input_checks import as_frame, suggest_name
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.estimates import (
     Estimates,
@@ -499,7 +499,7 @@ def feature_array(data: Any, columns: tuple[str, ...] | None) -> Floats:
         if missing:
             raise ValueError(
                 f"the data must have the columns {', '.join(columns)}; "
-                f"{missing[0]!r} is missing{nearest(missing[0], data.columns)}"
+                f"{missing[0]!r} is missing{suggest_name(missing[0], data.columns)}"
             )
         data = data[list(columns)]
     return np.asarray(data, dtype=np.float64)

@@ -13,7 +13,7 @@ from vstatkit.classical import classical_kernel
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.prediction import output_labels
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.coding import Coding, Variables, variables_of
+from vstatkit.formula.coding import Coding, Variables, as_variables
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, Predictive
@@ -74,8 +74,8 @@ def effect_settings(
     most_rows = max(1, MAX_ENTRIES // coding.columns.size)
     moves: list[tuple[str, Any, Any]] = []
     looked_at = 0
-    variables = variables_of(frame)
-    quantiles = variables.quantiles(coding.numeric, QUANTILES)
+    variables = as_variables(frame)
+    quantiles = variables.quantiles(coding.numeric_variables, QUANTILES)
     for name in coding.variables:
         steps = list_moves(variables, name, quantiles.get(name), coding.reference(name))
         if moves and len(moves) + len(steps) > most_rows:
@@ -84,10 +84,10 @@ def effect_settings(
         looked_at += 1
     if not moves:
         return None
-    typical = coding.typical(frame) if typical is None else typical
+    typical = coding.typical_row(frame) if typical is None else typical
     both = [(name, a) for name, a, _ in moves] + [(name, b) for name, _, b in moves]
     start, end = np.split(coding.raw_matrix(_set_predictors(typical, both)), 2)
-    usable = np.flatnonzero(coding.usable(start) & coding.usable(end))
+    usable = np.flatnonzero(coding.usable_rows(start) & coding.usable_rows(end))
     table = pd.DataFrame(
         [[a, b] for _, a, b in moves],
         index=pd.Index([name for name, _, _ in moves], name="predictor"),
@@ -213,23 +213,24 @@ def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -
             )
         return Query(pd.Index(parsed.names), None, None)
     if at is None:
-        points, rows = parsed.typical, _typical_rows(parsed)
+        points, rows = parsed.typical_row, _typical_rows(parsed)
     else:
         points = as_frame(at)
         rows = parsed.coding.matrix(points)
     labels = output_labels(points.index, parsed.classes)
-    settings = effect_settings(parsed.coding, parsed.frame, parsed.typical)
+    settings = effect_settings(parsed.coding, parsed.frame, parsed.typical_row)
     if settings is not None:
         rows = np.concatenate([rows, settings.start, settings.end])
     return Query(labels, rows, settings)
 
 
 def _typical_rows(parsed: ParsedFormula) -> Floats:
-    rows = parsed.coding.raw_matrix(parsed.typical)
-    if not parsed.coding.usable(rows).all():
+    rows = parsed.coding.raw_matrix(parsed.typical_row)
+    if not parsed.coding.usable_rows(rows).all():
         raise FormulaError(
             "the formula is not finite at the typical row (medians, most frequent "
-            f"levels): {parsed.typical.iloc[0].to_dict()}. Give query points as `at`."
+            f"levels): {parsed.typical_row.iloc[0].to_dict()}. Give query points "
+            "as `at`."
         )
     return rows
 

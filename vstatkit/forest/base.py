@@ -32,8 +32,8 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.fitting import assemble_results
 from vstatkit.forest.partial_dependence import Dependence
 from vstatkit.formula.data_checks import unobserved_finding, warn_of
-from vstatkit.formula.input_checks import nearest
-from vstatkit.formula.parse import parsed_table, response_name
+from vstatkit.formula.input_checks import suggest_name
+from vstatkit.formula.parse import parse_table, response_name
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import (
     prediction_support,
@@ -192,7 +192,9 @@ def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> No
         if name in known:
             continue
         other = OTHER_NAMES.get(name)
-        meant = f"; here it is called {other!r}." if other else nearest(name, known)
+        meant = (
+            f"; here it is called {other!r}." if other else suggest_name(name, known)
+        )
         raise TypeError(
             f"{kind} has no parameter {name!r}{meant} It takes {', '.join(known)}."
         )
@@ -269,7 +271,7 @@ def weights_of_classes(
         if label not in known:
             raise ValueError(
                 f"`class_weight` names {label!r}, which is no class of `y`"
-                f"{nearest(str(label), [str(item) for item in known])} They are "
+                f"{suggest_name(str(label), [str(item) for item in known])} They are "
                 f"{', '.join(repr(c) for c in np.asarray(classes).tolist())}."
             )
         number = isinstance(weight, float | int | np.number)
@@ -390,7 +392,7 @@ def results_of(
     """
     kernel, design = trained.kernel, trained.design.sized(len(learners))
     features = features_frame(kernel.X, names, factors, trained.units)
-    parsed = parsed_table(
+    parsed = parse_table(
         features, trained.y, response=trained.response, classes=classes
     )
     query = build_query(kernel, parsed, None)
@@ -405,7 +407,7 @@ def results_of(
         formula=f"{parsed.response} ~ .",
         kernel=name,
         nobs=len(parsed.y),
-        typical=parsed.typical,
+        typical=parsed.typical_row,
         ranges=parsed.coding.ranges(parsed.frame),
         aim=aim_of(kernel, None),
         weights=None if kernel.weights is None else "given",

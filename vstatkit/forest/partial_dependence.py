@@ -11,7 +11,7 @@ from scipy.stats.mstats import mquantiles
 from sklearn.utils import Bunch
 
 from vstatkit._typing import Floats
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 from vstatkit.kernels.tree import row_weights
 from vstatkit.kernels.tree_options import Factors
 from vstatkit.kernels.tree_prediction import MOST_AXES, Axis, Grid
@@ -165,7 +165,7 @@ def places_of(features: Any, names: Sequence[str]) -> list[int]:
         if isinstance(one, bool) or one not in known:
             raise ValueError(
                 f"`features` must be places from 0 to {len(names) - 1} or names; got "
-                f"{one!r}{nearest(str(one), names)}"
+                f"{one!r}{suggest_name(str(one), names)}"
             )
     return [known[one] for one in keys]
 

@@ -13,15 +13,15 @@ from vstatkit.formula.expressions import category_name, columns_in, plain_name
 from vstatkit.formula.input_checks import (
     as_frame,
     check_finite,
-    first_wrong,
+    first_non_number,
     is_number,
     is_number_kind,
-    listed,
-    nearest,
+    list_names,
     row_name,
+    suggest_name,
 )
-from vstatkit.formula.names import respelled
-from vstatkit.formula.patsy_engine import Learnt
+from vstatkit.formula.names import respell_columns
+from vstatkit.formula.patsy_engine import SideInfo
 
 if TYPE_CHECKING:
     from vstatkit.formula.parse import Recipe
@@ -59,7 +59,7 @@ class Variables(Protocol):
 
 
 @dataclass(frozen=True)
-class HeldVariables:
+class FrameVariables:
     """Columns that are held in memory.
 
     Attributes
@@ -91,29 +91,29 @@ class HeldVariables:
 
     def extremes(self, names: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """Smallest and largest values of numeric columns."""
-        found: dict[str, tuple[Any, Any]] = {}
-        for alike in self._by_kind(names):
+        extremes: dict[str, tuple[Any, Any]] = {}
+        for alike in self._group_by_kind(names):
             columns = self.frame[alike]
             ends = zip(columns.min().to_numpy(), columns.max().to_numpy(), strict=True)
-            found |= dict(zip(alike, ends, strict=True))
-        return found
+            extremes |= dict(zip(alike, ends, strict=True))
+        return extremes
 
     def quantiles(
         self, names: Sequence[str], shares: Sequence[float]
     ) -> dict[str, list[float]]:
         """Quantiles of numeric columns: observed values, if a column has few."""
-        found: dict[str, list[float]] = {}
-        for alike in self._by_kind(names):
+        quantiles: dict[str, list[float]] = {}
+        for alike in self._group_by_kind(names):
             ends = self.frame[alike].quantile(list(shares)).to_numpy()
-            found |= dict(zip(alike, ends.T.tolist(), strict=True))
+            quantiles |= dict(zip(alike, ends.T.tolist(), strict=True))
         for name in names:
             column = self.frame[name]
             if has_few_values(column):
                 nearest = column.quantile(list(shares), interpolation="nearest")
-                found[name] = nearest.astype(float).to_list()
-        return found
+                quantiles[name] = nearest.astype(float).to_list()
+        return quantiles
 
-    def _by_kind(self, names: Sequence[str]) -> list[list[str]]:
+    def _group_by_kind(self, names: Sequence[str]) -> list[list[str]]:
         """List columns of one kind together: many columns are fast at a time."""
         kinds = self.kinds
         return [
@@ -139,9 +139,9 @@ def has_few_values(column: pd.Series) -> bool:
     return some and column.nunique() <= FEW_VALUES
 
 
-def variables_of(frame: pd.DataFrame | Variables) -> Variables:
+def as_variables(frame: pd.DataFrame | Variables) -> Variables:
     """Take a data frame as what can be summarised."""
-    return HeldVariables(frame) if isinstance(frame, pd.DataFrame) else frame
+    return FrameVariables(frame) if isinstance(frame, pd.DataFrame) else frame
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Coding:
 
     Attributes
     ----------
-    info : Learnt
+    info : SideInfo
         Levels and states of stateful transforms, as the engine holds them.
     columns : ndarray
         Which of its columns are used.
@@ -162,7 +162,7 @@ class Coding:
         How to build it again.
     """
 
-    info: Learnt
+    info: SideInfo
     columns: Ints
     variables: tuple[str, ...]
     categorical: frozenset[str]
@@ -170,7 +170,7 @@ class Coding:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what the engine holds: it cannot be pickled."""
-        return {name: one for name, one in self.__dict__.items() if name != "info"}
+        return {name: value for name, value in self.__dict__.items() if name != "info"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, info=state["recipe"].repeat().info)
@@ -203,12 +203,12 @@ class Coding:
 
     def _check_present(self, frame: pd.DataFrame) -> None:
         """Refuse missing values, in rows that cannot be coded."""
-        frame = respelled(frame, self.variables)
+        frame = respell_columns(frame, self.variables)
         for name in self.variables:
             if name not in frame:
                 continue
             missing = frame.index[frame[name].isna()]
-            if len(missing) and not self._texts_for_numbers(frame[name]):
+            if len(missing) and not self._has_texts_for_numbers(frame[name]):
                 row = row_name(missing[0])
                 raise FormulaError(
                     f"the new data: column {name!r} is missing in row {row} "
@@ -217,7 +217,7 @@ class Coding:
                     "fitted with missing='pass' predict rows without a number."
                 )
 
-    def _texts_for_numbers(self, column: pd.Series) -> bool:
+    def _has_texts_for_numbers(self, column: pd.Series) -> bool:
         """Whether a column of numbers has something else here, which is worse."""
         known = self.recipe.frame[column.name].dtype
         other = not is_number_kind(column.dtype) and column.notna().any()
@@ -225,17 +225,17 @@ class Coding:
 
     def raw_matrix(self, data: DataLike) -> Floats:
         """Code new data, whatever values come out."""
-        frame = respelled(as_frame(data), self.variables)
+        frame = respell_columns(as_frame(data), self.variables)
         self._check_columns(frame)
         plain = frame[list(self.variables)].reset_index(drop=True)
-        plain = self._with_trained_levels(plain)
+        plain = self._set_trained_levels(plain)
         try:
             return self.info.matrix(plain)[:, self.columns]
         except FormulaError:
             self._check_levels(plain)
             raise
 
-    def _with_trained_levels(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _set_trained_levels(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Give categories the levels that they had in training, in that order.
 
         Categories with a value that training did not have stay as they are.
@@ -244,7 +244,9 @@ class Coding:
         trained = self.recipe.frame.dtypes.to_dict()
         for name, kind in frame.dtypes.items():
             known = trained[name]
-            if not isinstance(kind, pd.CategoricalDtype) or _same_levels(kind, known):
+            if not isinstance(kind, pd.CategoricalDtype) or _have_same_levels(
+                kind, known
+            ):
                 continue
             values = frame[name].astype(object)
             if not isinstance(known, pd.CategoricalDtype):
@@ -253,7 +255,7 @@ class Coding:
                 changed[str(name)] = values.astype(known)
         return frame.assign(**changed) if changed else frame
 
-    def usable(self, X: Floats) -> Bools:
+    def usable_rows(self, X: Floats) -> Bools:
         """Rows that a learner can take: finite, or missing where that may pass."""
         good = np.isfinite(X)
         if self.recipe.missing == "pass":
@@ -267,19 +269,19 @@ class Coding:
         names. If a factor enters in several ways, an explicit one counts.
         """
         references = self.info.references
-        found = [
+        factors = [
             (code, levels, references.get(code, 0))
             for code, levels in self.info.levels.items()
             if levels and category_name(code) == name
         ]
-        found.sort(key=lambda one: (one[2] == 0, one[0] == name))
-        return found[0][1][found[0][2]] if found else None
+        factors.sort(key=lambda factor: (factor[2] == 0, factor[0] == name))
+        return factors[0][1][factors[0][2]] if factors else None
 
     def own_columns(self, name: str) -> tuple[int, ...]:
         """Columns of a variable that enters as it is; none where it does otherwise."""
         places: list[int] = []
         for term, place in self.info.slices.items():
-            if name not in [one for code in term for one in columns_in(code)]:
+            if name not in [column for code in term for column in columns_in(code)]:
                 continue
             if len(term) > 1 or category_name(term[0]) != name:
                 return ()
@@ -291,13 +293,15 @@ class Coding:
         for name in self.variables:
             if name not in kinds:
                 raise FormulaError(
-                    f"the new data lack column {name!r}{nearest(name, frame.columns)} "
-                    f"They must have the columns {listed(self.variables)}."
+                    f"the new data lack column {name!r}"
+                    f"{suggest_name(name, frame.columns)} They must have the columns "
+                    f"{list_names(self.variables)}."
                 )
             if is_number_kind(trained[name]) and not is_number_kind(kinds[name]):
+                text = str(first_non_number(frame[name]))
                 raise FormulaError(
                     f"column {name!r} must be numeric, as in the training data; the "
-                    f"new data have values such as {str(first_wrong(frame[name]))!r}."
+                    f"new data have values such as {text!r}."
                 )
 
     def _check_levels(self, frame: pd.DataFrame) -> None:
@@ -309,51 +313,51 @@ class Coding:
             given = frame[name].dropna()
             strange = given[~given.isin(levels)]
             if len(strange):
+                level = _write_level(strange.iloc[0])
                 raise FormulaError(
-                    f"the new data have {_shown(strange.iloc[0])!r} in {name!r}; the "
-                    f"training data have "
-                    f"{listed([str(one) for one in levels])}. Leave such rows out, or "
+                    f"the new data have {level!r} in {name!r}; the training "
+                    f"data have {list_names(levels)}. Leave such rows out, or "
                     "give them one of these levels."
                 ) from None
 
-    def typical(self, frame: pd.DataFrame | Variables) -> pd.DataFrame:
+    def typical_row(self, frame: pd.DataFrame | Variables) -> pd.DataFrame:
         """One row of medians and, for categories, most frequent levels."""
-        variables = variables_of(frame)
+        variables = as_variables(frame)
         modes = {name: variables.mode(name) for name in self.categorical}
-        values: dict[Any, Any] = {**variables.median(self.numeric), **modes}
-        kept = {
+        values: dict[Any, Any] = {**variables.median(self.numeric_variables), **modes}
+        kinds = {
             name: kind
             for name, kind in variables.kinds.items()
             if name in self.categorical or kind in (np.float16, np.float32)
         }
-        made = pd.DataFrame(
+        row = pd.DataFrame(
             {name: [values[name]] for name in self.variables}, index=["typical"]
         )
-        return made.astype(kept) if kept else made
+        return row.astype(kinds) if kinds else row
 
     def ranges(self, frame: pd.DataFrame | Variables) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of every numeric variable."""
-        ends = variables_of(frame).extremes(self.numeric)
+        ends = as_variables(frame).extremes(self.numeric_variables)
         return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
 
     @property
-    def numeric(self) -> list[str]:
+    def numeric_variables(self) -> list[str]:
         """Variables that are numbers."""
         return [name for name in self.variables if name not in self.categorical]
 
 
-def _shown(level: Any) -> str:
+def _write_level(level: Any) -> str:
     """Write a level; a whole number without a point, however it came."""
     return f"{level:.15g}" if isinstance(level, float) else str(level)
 
 
-def _same_levels(kind: pd.CategoricalDtype, known: Any) -> bool:
+def _have_same_levels(kind: pd.CategoricalDtype, known: Any) -> bool:
     """Tell whether both have the same levels in one order, which `==` does not ask."""
     return kind == known and list(kind.categories) == list(known.categories)
 
 
-def categories(
-    info: Learnt, frame: pd.DataFrame, variables: Sequence[str]
+def categorical_variables(
+    info: SideInfo, frame: pd.DataFrame, variables: Sequence[str]
 ) -> frozenset[str]:
     """Variables that are categories: by their kind, or made so by `C(...)`.
 

@@ -24,7 +24,7 @@ from vstatkit.exceptions import (
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.expressions import quote
 from vstatkit.formula.input_checks import as_frame, is_number_kind, row_name
-from vstatkit.formula.names import respelled
+from vstatkit.formula.names import respell_columns
 from vstatkit.formula.parse import ParsedFormula
 
 LEAST_ROWS = 20
@@ -136,7 +136,7 @@ def find_copies(parsed: ParsedFormula, members: Ints | None) -> Finding | None:
     least = max(COPIED_ROWS, COPIED_SHARE * n)
     if _n_copies(codes, members) < least:
         return None
-    codes, first, ignored = _with_other_columns(codes, parsed, members)
+    codes, first, ignored = _compare_other_columns(codes, parsed, members)
     copies = _n_copies(codes, members)
     if copies < least:
         return None
@@ -180,7 +180,7 @@ def _row_codes(y: Floats, X: Floats) -> tuple[Ints, Ints]:
     return codes, first
 
 
-def _with_other_columns(
+def _compare_other_columns(
     codes: Ints, parsed: ParsedFormula, members: Ints | None
 ) -> tuple[Ints, Ints, list[str]]:
     """Tell rows apart by the other columns of the data, too.
@@ -204,19 +204,19 @@ def _with_other_columns(
         elif _may_number(column):
             numberings.append((str(name), column.to_numpy(dtype=np.float64)))
         else:
-            codes = _refined(codes, values)
+            codes = _refine_codes(codes, values)
     otherwise = codes
     for name, numbers in numberings:
         whole = (numbers - numbers.min()).astype(np.int64)
         if _numbers_copies(whole, otherwise):
             ignored.append(name)
         else:
-            codes = _refined(codes, whole)
+            codes = _refine_codes(codes, whole)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     return codes, first, ignored
 
 
-def _refined(codes: Ints, values: Ints) -> Ints:
+def _refine_codes(codes: Ints, values: Ints) -> Ints:
     """Give rows a code for each pair of a code and a value."""
     pairs = codes * (int(values.max()) + 1) + values
     return np.asarray(pd.factorize(pairs)[0], dtype=np.int64)
@@ -235,8 +235,8 @@ def _are_clusters(values: Ints, members: Ints | None) -> bool:
     """Whether a column is the one that was given as `groups`."""
     if members is None:
         return False
-    both = int(_refined(values, members).max())
-    return both == int(values.max()) == int(_refined(members, members).max())
+    both = int(_refine_codes(values, members).max())
+    return both == int(values.max()) == int(_refine_codes(members, members).max())
 
 
 def _may_number(column: pd.Series) -> bool:
@@ -322,7 +322,7 @@ def find_leaks(parsed: ParsedFormula) -> Finding | None:
     if n < LEAST_ROWS or len(parsed.coding.variables) < 2:
         return None
     some = slice(None, None, -(-n // LEAK_ROWS))
-    names = [*_near_copies(parsed, some), *_renamed(parsed)]
+    names = [*_near_copies(parsed, some), *_one_to_one_variables(parsed)]
     names = list(dict.fromkeys(names))
     if not names:
         return None
@@ -330,7 +330,7 @@ def find_leaks(parsed: ParsedFormula) -> Finding | None:
     more = len(names) - MOST_NAMED
     listed += f" and {more} more" if more > 0 else ""
     are = "is almost a copy" if len(names) == 1 else "are almost copies"
-    terms = [quote(one) if one in parsed.frame.columns else one for one in names]
+    terms = [quote(name) if name in parsed.frame.columns else name for name in names]
     left_out = " ".join(f"- {term}" for term in terms)
     them, known = ("it", "it is") if len(names) == 1 else ("them", "they are")
     return Finding(
@@ -377,9 +377,9 @@ def _unit_columns(X: Floats) -> Floats:
     return np.asarray(X / np.where(length > 0, length, 1.0))
 
 
-def _renamed(parsed: ParsedFormula) -> list[str]:
+def _one_to_one_variables(parsed: ParsedFormula) -> list[str]:
     """Name variables whose values stand for the response's, one to one."""
-    y, found = pd.factorize(parsed.y)[0], []
+    y, names = pd.factorize(parsed.y)[0], []
     n, levels = y.size, int(y.max()) + 1
     if levels < 2 or levels > n / LEAST_ROWS:
         return []
@@ -388,8 +388,8 @@ def _renamed(parsed: ParsedFormula) -> list[str]:
         if codes.max() + 1 != levels or codes.min() < 0:
             continue
         if np.unique(codes * levels + y).size == levels:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def find_far_rows(
@@ -406,7 +406,7 @@ def find_far_rows(
     """
     any_far, texts = np.zeros(len(frame), dtype=bool), []
     for name, (low, high) in ranges.items():
-        far = _far(frame[name], low, high)
+        far = _is_far(frame[name], low, high)
         if far.any():
             any_far |= far
             first = int(np.flatnonzero(far)[0])
@@ -430,7 +430,7 @@ def find_far_rows(
     )
 
 
-def _far(column: pd.Series, low: float, high: float) -> Bools:
+def _is_far(column: pd.Series, low: float, high: float) -> Bools:
     """Whether values are beyond the range by more than `FAR` of it."""
     values = column.to_numpy(dtype=np.float64)
     step = FAR * high - FAR * low
@@ -493,7 +493,7 @@ def warn_of_new_rows(
     tuple of str
         Notes for a summary.
     """
-    frame = respelled(as_frame(data), coding.variables)
+    frame = respell_columns(as_frame(data), coding.variables)
     return warn_of(
         [find_far_rows(frame, ranges), find_unobserved_levels(frame, coding)]
     )

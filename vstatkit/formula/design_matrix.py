@@ -18,14 +18,14 @@ from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import bare_name, category_name, parse_code
 from vstatkit.formula.patsy_engine import (
     Environment,
-    Learnt,
     Matrix,
     OnMissing,
+    SideInfo,
     environment_of,
     learn,
     learn_side,
 )
-from vstatkit.formula.terms import Codes, Model, distinct
+from vstatkit.formula.terms import Codes, Model, distinct_codes
 
 Levels = tuple[Any, ...]
 
@@ -56,13 +56,15 @@ class PlainInfo:
     def column_names(self) -> Sequence[str]:
         """Columns of the design matrix, as the formula writes them."""
         names = [INTERCEPT] if () in self.terms else []
-        for code, levels in self.coded.items():
-            mark = "" if code == self._full else "T."
-            names += [f"{code}[{mark}{level}]" for level in self._shown(code, levels)]
+        for code, levels in self.categories.items():
+            mark = "" if code == self._full_factor else "T."
+            names += [
+                f"{code}[{mark}{level}]" for level in self._shown_levels(code, levels)
+            ]
         return names + self.numbers
 
     @cached_property
-    def coded(self) -> dict[str, Levels]:
+    def categories(self) -> dict[str, Levels]:
         """Levels of the factors that are categories."""
         return {
             code: levels for code, levels in self.levels.items() if levels is not None
@@ -76,39 +78,39 @@ class PlainInfo:
     @cached_property
     def slices(self) -> Mapping[Codes, slice]:
         """Columns of every term."""
-        found: dict[Codes, slice] = {}
+        slices: dict[Codes, slice] = {}
         at = 0
         for term in self.terms:
             levels = self.levels[term[0]] if term else None
-            width = 1 if levels is None else len(self._shown(term[0], levels))
-            found[term] = slice(at, at + width)
+            width = 1 if levels is None else len(self._shown_levels(term[0], levels))
+            slices[term] = slice(at, at + width)
             at += width
-        return found
+        return slices
 
     @property
     def references(self) -> Mapping[str, int]:
         """Place of the reference level of every category: the first."""
-        return dict.fromkeys(self.coded, 0)
+        return dict.fromkeys(self.categories, 0)
 
     @property
-    def _full(self) -> str | None:
+    def _full_factor(self) -> str | None:
         """The factor with a column for every level: the first, for the intercept."""
-        return None if () in self.terms else next(iter(self.coded), None)
+        return None if () in self.terms else next(iter(self.categories), None)
 
-    def _shown(self, code: str, levels: Levels) -> Levels:
+    def _shown_levels(self, code: str, levels: Levels) -> Levels:
         """Levels that have a column."""
-        return levels if code == self._full else levels[1:]
+        return levels if code == self._full_factor else levels[1:]
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
         values = evaluate(self, frame)
         if values is None or values.gaps().any():
-            return self.engines().matrix(frame)
-        return values.filled(np.full(len(frame), True))
+            return self.engine_info().matrix(frame)
+        return values.fill_matrix(np.full(len(frame), True))
 
-    def engines(self) -> Learnt:
+    def engine_info(self) -> SideInfo:
         """Let the engine learn the same from rows that have every level."""
-        size = max((len(levels) for levels in self.coded.values()), default=1)
+        size = max((len(levels) for levels in self.categories.values()), default=1)
         rows = np.arange(size)
         columns = {
             self.model.columns[code]: rows.astype(np.float64)
@@ -116,14 +118,14 @@ class PlainInfo:
             else pd.Categorical.from_codes(rows % len(levels), dtype=_kind_of(levels))
             for code, levels in self.levels.items()
         }
-        learnt = learn_side(
+        engine = learn_side(
             self.model,
             self.terms,
             pd.DataFrame(columns, index=rows),
             environment_of({}),
             missing="raise",
         )
-        return learnt.info
+        return engine.info
 
 
 @dataclass(frozen=True)
@@ -146,25 +148,25 @@ class PlainValues:
 
     def gaps(self) -> Bools:
         """Rows that lack a category."""
-        found = np.zeros(len(self.numbers), dtype=bool)
+        gaps = np.zeros(len(self.numbers), dtype=bool)
         for codes in self.codes.values():
-            found |= codes < 0
-        return found
+            gaps |= codes < 0
+        return gaps
 
-    def missing(self) -> Bools:
+    def missing_rows(self) -> Bools:
         """Rows that lack a category or a number."""
         return np.asarray(self.gaps() | np.isnan(self.numbers).any(axis=1))
 
-    def filled(self, rows: Bools) -> Floats:
+    def fill_matrix(self, rows: Bools) -> Floats:
         """Write the design matrix of the given rows, which lack no category."""
         info = self.info
         X = np.empty((int(rows.sum()), len(info.column_names)), order="F")
         at = 0
         if () in info.terms:
             X[:, 0], at = 1.0, 1
-        for code, levels in info.coded.items():
+        for code, levels in info.categories.items():
             codes = self.codes[code][rows]
-            first = len(levels) - len(info._shown(code, levels))
+            first = len(levels) - len(info._shown_levels(code, levels))
             for level in range(first, len(levels)):
                 X[:, at] = codes == level
                 at += 1
@@ -177,8 +179,8 @@ def plain_info(
 ) -> PlainInfo | None:
     """Learn one side of a formula; None where that needs the engine."""
     listed = tuple(terms)
-    codes = [code for one in listed for code in one]
-    if any(len(one) > 1 for one in listed):
+    codes = [code for term in listed for code in term]
+    if any(len(term) > 1 for term in listed):
         return None
     if any(code not in model.columns for code in codes):
         return None
@@ -196,7 +198,7 @@ def plain_info(
     return PlainInfo(
         model,
         terms=(
-            *(one for one in listed if not one),
+            *(term for term in listed if not term),
             *((code,) for code in categories + numbers),
         ),
         levels={code: levels[code] for code in categories + numbers},
@@ -210,11 +212,11 @@ def evaluate(info: PlainInfo, frame: pd.DataFrame) -> PlainValues | None:
     if not all(_is_real(kinds[name]) for name in numbers):
         return None
     codes: dict[str, Ints] = {}
-    for code, levels in info.coded.items():
-        found = _codes(frame[columns[code]], levels)
-        if found is None:
+    for code, levels in info.categories.items():
+        places = _codes(frame[columns[code]], levels)
+        if places is None:
             return None
-        codes[code] = found
+        codes[code] = places
     return PlainValues(info, codes, _floats(frame, numbers))
 
 
@@ -249,7 +251,7 @@ def _known_texts(column: pd.Series) -> NDArray[Any] | None:
     gaps = column.isna().to_numpy()
     known: NDArray[Any] = values[~gaps]
     texts = pd.api.types.infer_dtype(known, skipna=False) in ("string", "empty")
-    usual = all(one is None or isinstance(one, float) for one in values[gaps])
+    usual = all(value is None or isinstance(value, float) for value in values[gaps])
     return known if texts and usual else None
 
 
@@ -276,11 +278,11 @@ def _codes(column: pd.Series, levels: Levels) -> Ints | None:
     if _known_texts(column) is None:
         return None
     places = {level: at for at, level in enumerate(levels)}
-    found, texts = pd.factorize(column.to_numpy())
+    codes, texts = pd.factorize(column.to_numpy())
     if not all(text in places for text in texts):
         return None
     # Missing ones have the code -1, which takes the last place.
-    return np.array([*(places[text] for text in texts), -1])[found]
+    return np.array([*(places[text] for text in texts), -1])[codes]
 
 
 Missing = Literal["drop", "raise", "pass"]
@@ -327,11 +329,12 @@ def build_matrices(
     if missing == "pass":
         check_missing_categories(frame, variables)
         left = _learn_left(model, frame, environment, "drop")
-        kept = frame if len(left.rows) == len(frame) else frame.loc[left.rows]
-        return _learn_both(model, kept, environment, "keep")
+        if len(left.rows) < len(frame):
+            frame = frame.loc[left.rows]
+        return _learn_both(model, frame, environment, "keep")
     if missing == "raise":
         return _learn_both(model, frame, environment, "raise", HINT)
-    stateful = model.stateful(frame.columns)
+    stateful = model.stateful_columns(frame.columns)
     complete = frame.dropna(subset=stateful) if stateful else frame
     frame = complete if len(complete) else frame
     return _learn_both(model, frame, environment, "drop")
@@ -359,7 +362,7 @@ def _learn_both(
 def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
     """Keep the rows that both sides have."""
     rows = np.intersect1d(left.rows, right.rows, assume_unique=True)
-    return left.at(rows), right.at(rows)
+    return left.select_rows(rows), right.select_rows(rows)
 
 
 def _learn_left(
@@ -369,9 +372,9 @@ def _learn_left(
     missing: OnMissing,
     hint: str = "",
 ) -> Matrix:
-    found = _learn_plain(model, model.left, frame, missing)
-    if found is not None:
-        return found
+    matrix = _learn_plain(model, model.left, frame, missing)
+    if matrix is not None:
+        return matrix
     return learn_side(model, model.left, frame, environment, missing=missing, hint=hint)
 
 
@@ -390,10 +393,10 @@ def plain_matrix(
     values = evaluate(info, frame)
     if values is None:
         return None
-    absent = values.gaps() if missing == "keep" else values.missing()
+    absent = values.gaps() if missing == "keep" else values.missing_rows()
     if absent.any() and missing != "drop":
         return None  # the engine says what is missing
-    return Matrix(values.filled(~absent), frame.index.to_numpy()[~absent], info)
+    return Matrix(values.fill_matrix(~absent), frame.index.to_numpy()[~absent], info)
 
 
 def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> None:
@@ -434,16 +437,16 @@ CODINGS: tuple[FactorCoding, ...] = get_args(FactorCoding)
 
 
 @dataclass(frozen=True)
-class Recoded:
+class RecodedInfo:
     """One side of a formula, with columns that treat the levels of a factor alike.
 
     Attributes
     ----------
-    info : Learnt
+    info : SideInfo
         What was learnt about the factors, each of them by itself.
     terms : tuple of tuple of str
         Terms that have columns, in order.
-    coded : frozenset of tuple of str
+    coded_terms : frozenset of tuple of str
         Those that have one column of codes: 0 for the first level, or the first
         combination of levels, 1 for the second, and so on.
     ordered : frozenset of str
@@ -453,9 +456,9 @@ class Recoded:
         those of a contrast that the formula asks for.
     """
 
-    info: Learnt
+    info: SideInfo
     terms: tuple[Codes, ...]
-    coded: frozenset[Codes]
+    coded_terms: frozenset[Codes]
     ordered: frozenset[str]
     alike: frozenset[str]
 
@@ -472,12 +475,12 @@ class Recoded:
     @cached_property
     def slices(self) -> Mapping[Codes, slice]:
         """Columns of every term."""
-        found: dict[Codes, slice] = {}
+        slices: dict[Codes, slice] = {}
         at = 0
         for term, names in self._names.items():
-            found[term] = slice(at, at + len(names))
+            slices[term] = slice(at, at + len(names))
             at += len(names)
-        return found
+        return slices
 
     @cached_property
     def column_names(self) -> Sequence[str]:
@@ -488,21 +491,21 @@ class Recoded:
     def counts(self) -> Ints:
         """Levels of every column of codes; 0 for other columns."""
         counts = np.zeros(len(self.column_names), dtype=np.int64)
-        for term in self.coded:
+        for term in self.coded_terms:
             if not self.ordered & set(term):
                 counts[self.slices[term]] = self._n_levels(term)
         return counts
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         """Code new data, all columns; missing values stay missing."""
-        return self.joined(self.info.matrix(frame))
+        return self.join_factors(self.info.matrix(frame))
 
-    def joined(self, X: Floats) -> Floats:
+    def join_factors(self, X: Floats) -> Floats:
         """Write the columns of all terms, given those of every factor by itself."""
-        made = np.empty((len(X), len(self.column_names)), order="F")
+        joined = np.empty((len(X), len(self.column_names)), order="F")
         for term, place in self.slices.items():
-            made[:, place] = self._block(X, term)
-        return made
+            joined[:, place] = self._block(X, term)
+        return joined
 
     def arrange(self, columns: Ints, first: Ints) -> Ints:
         """Order columns by the data, not by the order of levels.
@@ -524,9 +527,9 @@ class Recoded:
         arranged: list[int] = []
         for term, place in self.slices.items():
             block = columns[(columns >= place.start) & (columns < place.stop)]
-            if self._is_spread(term):
+            if self._has_indicators(term):
                 never = first[block] < 0
-                if not self._numbers(term):
+                if not self._number_factors(term):
                     block, never = block[~never], never[~never]
                 block = block[np.lexsort((first[block], never))]
                 if len(term) == 1 and len(block) == 2:
@@ -535,51 +538,51 @@ class Recoded:
         return np.array(arranged, dtype=np.int64)
 
     @property
-    def spread(self) -> Ints:
+    def indicators(self) -> Ints:
         """Columns that are indicators of levels, or products with them."""
         return np.array(
             [
                 j
                 for term, place in self.slices.items()
-                if self._is_spread(term)
+                if self._has_indicators(term)
                 for j in range(place.start, place.stop)
             ],
             dtype=np.int64,
         )
 
-    def _is_spread(self, term: Codes) -> bool:
-        return term not in self.coded and bool(self._alike(term))
+    def _has_indicators(self, term: Codes) -> bool:
+        return term not in self.coded_terms and bool(self._alike_factors(term))
 
-    def _alike(self, term: Codes) -> list[str]:
+    def _alike_factors(self, term: Codes) -> list[str]:
         return [code for code in term if code in self.alike]
 
-    def _numbers(self, term: Codes) -> list[str]:
+    def _number_factors(self, term: Codes) -> list[str]:
         return [code for code in term if code not in self.alike]
 
     def _n_levels(self, term: Codes) -> int:
-        return prod(len(self.levels[code] or ()) for code in self._alike(term))
+        return prod(len(self.levels[code] or ()) for code in self._alike_factors(term))
 
     @cached_property
     def _names(self) -> dict[Codes, list[str]]:
         return {term: self._term_names(term) for term in self.terms}
 
     def _term_names(self, term: Codes) -> list[str]:
-        if term in self.coded:
+        if term in self.coded_terms:
             return [":".join(term)]
-        if term in self.info.slices and not self._alike(term):
+        if term in self.info.slices and not self._alike_factors(term):
             return list(self.info.column_names[self.info.slices[term]])
         parts = {code: self._factor_names(code) for code in term}
-        alike, numbers = self._alike(term), self._numbers(term)
+        alike, numbers = self._alike_factors(term), self._number_factors(term)
         sets = product(*(parts[code] for code in alike))
         # The last of several columns of numbers changes slowest, as in patsy.
         others = product(*(parts[code] for code in numbers[::-1]))
-        columns = [one[::-1] for one in others]
-        found = []
+        columns = [column[::-1] for column in others]
+        codes, names = (*alike, *numbers), []
         for levels in sets:
-            for one in columns:
-                named = dict(zip((*alike, *numbers), (*levels, *one), strict=True))
-                found.append(":".join(named[code] for code in term))
-        return found
+            for column in columns:
+                part_of = dict(zip(codes, (*levels, *column), strict=True))
+                names.append(":".join(part_of[code] for code in term))
+        return names
 
     def _factor_names(self, code: str) -> list[str]:
         if code in self.alike:
@@ -588,11 +591,11 @@ class Recoded:
 
     def _block(self, X: Floats, term: Codes) -> Floats:
         """Write the columns of a term."""
-        alike = self._alike(term)
+        alike = self._alike_factors(term)
         if not alike and term in self.info.slices:
             return X[:, self.info.slices[term]]
         numbers = np.ones((len(X), 1))
-        for code in self._numbers(term):
+        for code in self._number_factors(term):
             block = X[:, self.info.slices[code,]]
             numbers = (block[:, :, None] * numbers[:, None, :]).reshape(len(X), -1)
         if not alike:
@@ -600,10 +603,10 @@ class Recoded:
         codes = np.zeros(len(X))
         for code in alike:
             codes = codes * len(self.levels[code] or ()) + self._level_codes(X, code)
-        if term in self.coded:
+        if term in self.coded_terms:
             return codes[:, None]
         sets = (codes[:, None] == np.arange(self._n_levels(term))).astype(np.float64)
-        if not self._numbers(term):
+        if not self._number_factors(term):
             return np.asarray(sets)
         return np.asarray((sets[:, :, None] * numbers[:, None, :]).reshape(len(X), -1))
 
@@ -618,22 +621,22 @@ class Recoded:
         return np.asarray(reference + block @ (shown - reference))
 
 
-def factors_alone(model: Model, factors: FactorCoding) -> Model:
+def separate_factors(model: Model, factors: FactorCoding) -> Model:
     """Write every factor as a term by itself, for codings that join them again."""
     if factors in ("treatment", "whole"):
         return model
-    alone = tuple((code,) for code in distinct(model.right))
+    alone = tuple((code,) for code in distinct_codes(model.right))
     return replace(model, right=((), *alone))
 
 
-def recoded(
-    info: Learnt, model: Model, frame: pd.DataFrame, factors: FactorCoding
-) -> Learnt:
+def recode_info(
+    info: SideInfo, model: Model, frame: pd.DataFrame, factors: FactorCoding
+) -> SideInfo:
     """Give the terms of a formula the columns that a coding asks for.
 
     Parameters
     ----------
-    info : Learnt
+    info : SideInfo
         What was learnt of `factors_alone(model, factors)`.
     model : Model
         Terms of the formula.
@@ -644,9 +647,9 @@ def recoded(
     """
     if factors == "treatment":
         return info
-    in_order = _ordered(info, frame)
+    in_order = _ordered_factors(info, frame)
     if factors == "whole":
-        return _as_in_old_files(info, frame, in_order)
+        return _recode_whole(info, frame, in_order)
     alike = frozenset(info.references)
     # A factor of one level tells nothing, and has no column unless it is in a product.
     terms = [
@@ -665,12 +668,12 @@ def recoded(
     coded |= {(code,) for code in ordered}
     if not alike and set(terms) == set(info.slices):
         return info
-    return Recoded(info, tuple(terms), frozenset(coded), frozenset(ordered), alike)
+    return RecodedInfo(info, tuple(terms), frozenset(coded), frozenset(ordered), alike)
 
 
-def _as_in_old_files(
-    info: Learnt, frame: pd.DataFrame, in_order: frozenset[str]
-) -> Learnt:
+def _recode_whole(
+    info: SideInfo, frame: pd.DataFrame, in_order: frozenset[str]
+) -> SideInfo:
     terms = list(info.slices)
     in_products = {code for term in terms if len(term) > 1 for code in term}
     whole = {
@@ -683,7 +686,7 @@ def _as_in_old_files(
         and not _has_arguments(code)
     }
     coded = frozenset((code,) for code in whole)
-    return Recoded(info, tuple(terms), coded, frozenset(), frozenset(whole))
+    return RecodedInfo(info, tuple(terms), coded, frozenset(), frozenset(whole))
 
 
 def _has_arguments(code: str) -> bool:
@@ -693,11 +696,11 @@ def _has_arguments(code: str) -> bool:
     return call and (len(node.args) > 1 or bool(node.keywords))  # type: ignore[attr-defined]
 
 
-def _n_levels(info: Learnt, term: Codes) -> int:
+def _n_levels(info: SideInfo, term: Codes) -> int:
     return prod(len(info.levels[code] or ()) for code in term)
 
 
-def _ordered(info: Learnt, frame: pd.DataFrame) -> frozenset[str]:
+def _ordered_factors(info: SideInfo, frame: pd.DataFrame) -> frozenset[str]:
     """List the factors that are columns whose levels have an order."""
     names = {
         code: category_name(code)
@@ -711,39 +714,43 @@ def _ordered(info: Learnt, frame: pd.DataFrame) -> frozenset[str]:
     )
 
 
-def bare_info(info: Learnt) -> Learnt:
+def bare_info(info: SideInfo) -> SideInfo:
     """Give what was learnt before terms were given other columns."""
-    return info.info if isinstance(info, Recoded) else info
+    return info.info if isinstance(info, RecodedInfo) else info
 
 
-def recode(right: Matrix, info: Learnt) -> Matrix:
-    """Write the columns of `recoded` in place of those that the engine has made."""
-    if not isinstance(info, Recoded):
+def recode_matrix(right: Matrix, info: SideInfo) -> Matrix:
+    """Write the columns of `recode_info` in place of those that the engine has made."""
+    if not isinstance(info, RecodedInfo):
         return right
-    return Matrix(info.joined(right.values), right.rows, info)
+    return Matrix(info.join_factors(right.values), right.rows, info)
 
 
-def level_counts(info: Learnt) -> Ints:
+def level_counts(info: SideInfo) -> Ints:
     """Levels of every column of codes; 0 for other columns."""
-    if isinstance(info, Recoded):
+    if isinstance(info, RecodedInfo):
         return info.counts
     return np.zeros(len(info.column_names), dtype=np.int64)
 
 
-def spread_columns(info: Learnt) -> Ints:
+def indicator_columns(info: SideInfo) -> Ints:
     """Columns that are indicators of levels, or products with them."""
-    return info.spread if isinstance(info, Recoded) else np.empty(0, dtype=np.int64)
+    return (
+        info.indicators
+        if isinstance(info, RecodedInfo)
+        else np.empty(0, dtype=np.int64)
+    )
 
 
-def first_rows(info: Learnt, X: Floats) -> Ints:
+def first_rows(info: SideInfo, X: Floats) -> Ints:
     """Find the row in which each indicator is first not zero; -1 where it never is."""
-    found = np.full(len(info.column_names), -1)
-    for j in spread_columns(info):
+    rows = np.full(len(info.column_names), -1)
+    for j in indicator_columns(info):
         some = (X[:, j] != 0) & ~np.isnan(X[:, j])
-        found[j] = some.argmax() if some.any() else -1
-    return found
+        rows[j] = some.argmax() if some.any() else -1
+    return rows
 
 
-def arranged_columns(info: Learnt, columns: Ints, first: Ints) -> Ints:
+def arrange_columns(info: SideInfo, columns: Ints, first: Ints) -> Ints:
     """Order columns so that the order of levels does not matter; see `arrange`."""
-    return info.arrange(columns, first) if isinstance(info, Recoded) else columns
+    return info.arrange(columns, first) if isinstance(info, RecodedInfo) else columns

@@ -71,7 +71,7 @@ def _standalone_dots(text: str) -> list[int]:
     """Offsets of dots that are neither attribute access nor part of a number."""
     tokens = tokenize_line(text)
     offset = len(text) - len(text.lstrip())
-    found = []
+    offsets = []
     for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
         attached = after.type == tokenize.NAME and after.start == token.end
         follows = (
@@ -80,13 +80,13 @@ def _standalone_dots(text: str) -> list[int]:
             and (before.type == tokenize.NAME or before.string in (")", "]"))
         )
         if token.string == "." and not attached and not follows:
-            found.append(offset + token.start[1])
-    return found
+            offsets.append(offset + token.start[1])
+    return offsets
 
 
 def quote(name: str) -> str:
     """Write a column name so that patsy reads it as one."""
-    return name if is_plain(name) and name not in PATSY_BUILTINS else in_quotes(name)
+    return name if is_plain(name) and name not in PATSY_BUILTINS else q_call(name)
 
 
 def is_plain(name: str) -> bool:
@@ -101,22 +101,22 @@ def is_plain(name: str) -> bool:
     return _is_name(name) and same and word and not number
 
 
-def in_quotes(name: str) -> str:
+def q_call(name: str) -> str:
     """Write a column name as `Q("...")`."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'Q("{escaped}")'
 
 
-def canonical(code: str) -> str:
+def normalize_quotes(code: str) -> str:
     """Write quoted columns in one way, so that one of them can be taken out again.
 
     Examples
     --------
-    >>> canonical("Q('my x')")
+    >>> normalize_quotes("Q('my x')")
     'Q("my x")'
     """
     quoted = re.fullmatch(r"""Q\((["'])([^"'\\]*)\1\)""", code)
-    return code if quoted is None else in_quotes(quoted[2])
+    return code if quoted is None else q_call(quoted[2])
 
 
 def plain_name(name: str) -> str:
@@ -146,10 +146,10 @@ class Use(NamedTuple):
     called: bool = False
 
 
-def uses(tree: ast.AST) -> Iterator[Use]:
+def find_uses(tree: ast.AST) -> Iterator[Use]:
     """List the names that stand in code, and how."""
     nodes = list(ast.walk(tree))
-    functions = {id(one.func): one for one in nodes if isinstance(one, ast.Call)}
+    functions = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:
         if is_quoted(node):
             yield Use(names_of(node)[0], quoted=True)
@@ -163,14 +163,14 @@ def names_in(code: str) -> list[str]:
     """Names that a piece of code reads or calls, quoted columns included."""
     if _is_name(code):
         return [code]
-    return [use.name for use in uses(parse_code(code))]
+    return [use.name for use in find_uses(parse_code(code))]
 
 
 def columns_in(code: str) -> list[str]:
     """Names in a piece of code that columns may have: those that are not called."""
     if _is_name(code):
         return [code]
-    return [use.name for use in uses(parse_code(code)) if not use.called]
+    return [use.name for use in find_uses(parse_code(code)) if not use.called]
 
 
 def _is_name(code: str) -> bool:
@@ -234,6 +234,63 @@ def is_quoted(node: ast.AST) -> bool:
         and isinstance(node.args[0], ast.Constant)
         and isinstance(node.args[0].value, str)
     )
+
+
+def wrap_response(formula: str) -> str:
+    """Write arithmetic on the left-hand side so that the engine computes it.
+
+    Between terms the engine reads `-`, `*`, `/` and `**` as its own algebra. A sum of
+    columns is refused: it could mean two responses.
+
+    Examples
+    --------
+    >>> wrap_response("log(a) - log(b) ~ x")
+    'I(log(a) - log(b)) ~ x'
+    >>> wrap_response("log(a) ~ x")
+    'log(a) ~ x'
+    """
+    left, _, right = formula.partition("~")
+    left = left.strip()
+    try:
+        node = parse_code(left).body
+    except FormulaError:
+        _check_crossed(left)
+        return formula  # the engine marks the place that cannot be read
+    if not isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp):
+        return formula
+    _check_sums(node, left)
+    if not _reads_names(node):
+        raise FormulaError(
+            f"the left-hand side must be a response; {left!r} reads no column."
+        )
+    return f"I({left}) ~{right}"
+
+
+def _check_crossed(left: str) -> None:
+    """Refuse `a:b`, which is no expression, where its product may be meant."""
+    parts = left.split(":")
+    if len(parts) == 2 and all(part.strip().isidentifier() for part in parts):
+        product = " * ".join(part.strip() for part in parts)
+        raise FormulaError(
+            f"{left!r} is no response: `:` joins terms of the right-hand side. Write "
+            f"{product} for the product."
+        )
+
+
+def _check_sums(node: ast.AST, left: str) -> None:
+    """Refuse sums of columns that stand by themselves, not within other arithmetic."""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        is_sum = isinstance(node.op, ast.Add)
+        if is_sum and _reads_names(node.left) and _reads_names(node.right):
+            raise FormulaError(
+                f"{left!r} could mean several responses, or their sum. Write I({left}) "
+                "for the sum, or fit one response at a time."
+            )
+        node = node.left
+
+
+def _reads_names(node: ast.AST) -> bool:
+    return any(not use.called and use.name != "np" for use in find_uses(node))
 
 
 def called_name(name: str) -> str:
@@ -300,20 +357,20 @@ def check_trusted(codes: Iterable[str], columns: pd.Index) -> None:
     Formulas are Python to patsy. Here only columns, arithmetic, patsy's
     built-ins and numpy's elementwise functions may stand.
     """
-    held = set(columns)
+    names = set(columns)
     for code in codes:
-        if code in held:
+        if code in names:
             continue
         for node in ast.walk(parse_code(code)):
             if not _is_trusted(node, columns):
                 raise FormulaError(
-                    f"{shown(node)!r} is not allowed in a formula given as "
+                    f"{shorten_code(node)!r} is not allowed in a formula given as "
                     "text: only columns, arithmetic, patsy's built-ins and numpy's "
                     "elementwise functions are."
                 )
 
 
-def shown(node: ast.AST) -> str:
+def shorten_code(node: ast.AST) -> str:
     """Write code for a message: its beginning, or what it is."""
     try:
         return ast.unparse(node)[:80]

@@ -83,10 +83,10 @@ def _needs_conversion(column: pd.Series) -> bool:
     if isinstance(kind, pd.CategoricalDtype | pd.DatetimeTZDtype):
         return False
     extension = isinstance(kind, pd.api.extensions.ExtensionDtype)
-    return extension or (kind.kind == "O" and _all_numbers(column))
+    return extension or (kind.kind == "O" and _are_numbers(column))
 
 
-def _all_numbers(column: pd.Series) -> bool:
+def _are_numbers(column: pd.Series) -> bool:
     """Tell whether objects are numbers, such as decimals, or missing."""
     known = column.dropna()
     numbers = (isinstance(v, Number) and not isinstance(v, bool) for v in known)
@@ -121,7 +121,7 @@ def reads_as_number(value: Any) -> bool:
     return isinstance(value, Number)
 
 
-def first_wrong(
+def first_non_number(
     column: pd.Series, right: Callable[[Any], bool] = reads_as_number
 ) -> Any:
     """Show why a column is not one of numbers: the first value that is none.
@@ -130,11 +130,13 @@ def first_wrong(
 
     Examples
     --------
-    >>> first_wrong(pd.Series([1.5, "2", "oops"])), first_wrong(pd.Series(["1", "2"]))
-    ('oops', '1')
+    >>> first_non_number(pd.Series([1.5, "2", "oops"]))
+    'oops'
+    >>> first_non_number(pd.Series(["1", "2"]))
+    '1'
     """
     values = column.dropna().tolist()
-    words = (one for one in values if not right(one))
+    words = (value for value in values if not right(value))
     return next(words, values[0] if values else None)
 
 
@@ -168,7 +170,7 @@ def _holds_dates(column: pd.Series) -> bool:
     return kind == np.object_ and pd.api.types.infer_dtype(column, skipna=True) in DATES
 
 
-def missing_dates_as_none(frame: pd.DataFrame) -> pd.DataFrame:
+def replace_missing_dates(frame: pd.DataFrame) -> pd.DataFrame:
     """Write missing dates and times as None: patsy takes NaT for a date."""
     gaps = {
         name: frame[name].astype(object).where(frame[name].notna(), None)
@@ -178,30 +180,24 @@ def missing_dates_as_none(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**gaps) if gaps else frame
 
 
-def nearest(name: str, columns: Sequence[str] | pd.Index) -> str:
+def suggest_name(name: str, columns: Sequence[str] | pd.Index) -> str:
     """Suggest the column that was probably meant."""
     close = difflib.get_close_matches(name, [str(c) for c in columns], n=1)
     return f"; did you mean {close[0]!r}?" if close else "."
 
 
-def listed(names: Sequence[str] | pd.Index) -> str:
-    """List names; of many, only the first."""
-    shown = ", ".join(map(str, names[:12]))
-    return f"{shown}, ..." if len(names) > 12 else shown
-
-
-def first_names(names: Sequence[str]) -> str:
+def list_names(names: Sequence[Any] | pd.Index) -> str:
     """List names; of many the first, and how many more there are.
 
     Examples
     --------
-    >>> first_names(["a", "b"])
+    >>> list_names(["a", "b"])
     'a, b'
-    >>> first_names(["a"] * 1_050)[-19:]
+    >>> list_names(["a"] * 1_050)[-19:]
     'a, a and 1,020 more'
     """
-    more = len(names) - MAX_NAMES
-    return ", ".join(names[:MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    first, more = ", ".join(map(str, names[:MAX_NAMES])), len(names) - MAX_NAMES
+    return f"{first} and {more:,} more" if more > 0 else first
 
 
 def row_name(label: Any) -> str:
@@ -393,10 +389,10 @@ def check_texts(
         values = _texts(frame[name])
         if len(values) <= FEW or (name not in left and 2 * len(values) <= n_rows):
             continue
-        if _mostly(_DATE, values):
-            raise FormulaError(_as_dates(name, values))
-        if _mostly(_NUMBER, values) and _few_units(values):
-            raise FormulaError(_as_numbers(name, values, n_rows))
+        if _match_mostly(_DATE, values):
+            raise FormulaError(_date_message(name, values))
+        if _match_mostly(_NUMBER, values) and _have_few_units(values):
+            raise FormulaError(_number_message(name, values, n_rows))
         if name in left and 2 * len(values) > n_rows:
             raise FormulaError(
                 f"the response {name!r} is text with {len(values)} different values in "
@@ -418,15 +414,15 @@ def check_strays(frame: pd.DataFrame, left: Sequence[str]) -> None:
     for name in left:
         column = frame[name]
         values = list(pd.unique(column.dropna())) if _texts(column) else []
-        words = [one for one in values if not reads_as_number(one)]
+        words = [value for value in values if not reads_as_number(value)]
         if not words or 2 * len(words) >= len(values):
             continue
         row = row_name(column.index[column == words[0]][0])
-        one = f"data[{name!r}]"
+        code = f"data[{name!r}]"
         raise FormulaError(
             f"the response {name!r} has numbers and {words[0]!r} (row {row}), which "
             f"would make classes of all {len(values)} different values. Mend such "
-            f"values, or make them missing: {one} = pd.to_numeric({one}, "
+            f"values, or make them missing: {code} = pd.to_numeric({code}, "
             f"errors='coerce'); write C({quote(name)}) if they are classes."
         )
 
@@ -437,7 +433,7 @@ def _texts(column: pd.Series) -> list[str]:
         return []
     if isinstance(column.dtype, pd.CategoricalDtype):  # somebody made categories
         return []
-    return [one for one in pd.unique(column.dropna()) if isinstance(one, str)]
+    return [value for value in pd.unique(column.dropna()) if isinstance(value, str)]
 
 
 def holds_text(column: pd.Series) -> bool:
@@ -445,21 +441,21 @@ def holds_text(column: pd.Series) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype) or bool(_texts(column))
 
 
-def _mostly(pattern: re.Pattern[str], values: list[str]) -> bool:
-    alike = sum(pattern.fullmatch(one) is not None for one in values)
+def _match_mostly(pattern: re.Pattern[str], values: list[str]) -> bool:
+    alike = sum(pattern.fullmatch(value) is not None for value in values)
     return alike >= MOSTLY * len(values)
 
 
-def _few_units(values: list[str]) -> bool:
-    found = map(_NUMBER.fullmatch, values)
-    return len({one["unit"] for one in found if one is not None}) <= UNITS
+def _have_few_units(values: list[str]) -> bool:
+    matches = map(_NUMBER.fullmatch, values)
+    return len({match["unit"] for match in matches if match is not None}) <= UNITS
 
 
-def _as_numbers(name: str, values: list[str], n_rows: int) -> str:
+def _number_message(name: str, values: list[str], n_rows: int) -> str:
     """Say why text is refused, and how it becomes numbers."""
-    others = [one for one in values if _NUMBER.fullmatch(one) is None]
-    numbers = [one for one in values if _NUMBER.fullmatch(one) is not None]
-    but = f", and others such as {listed(others[:3])}" if others else ""
+    others = [value for value in values if _NUMBER.fullmatch(value) is None]
+    numbers = [value for value in values if _NUMBER.fullmatch(value) is not None]
+    but = f", and others such as {list_names(others[:3])}" if others else ""
     return (
         f"column {name!r} is text that looks like numbers, such as {numbers[0]!r}"
         f"{but}: its {len(values)} different values in {n_rows} rows would be as many "
@@ -471,11 +467,11 @@ def _as_numbers(name: str, values: list[str], n_rows: int) -> str:
 def _conversion(name: str, numbers: list[str], others: bool) -> str:
     """Write the line that makes numbers of such texts."""
     column = f"data[{name!r}]"
-    signs = {sign for one in numbers for sign in one}
+    signs = {sign for number in numbers for sign in number}
     strip = ""
     if signs - set("0123456789.,+-"):
-        kept = "[^0-9.,eE+-]" if any(map(_exponent, numbers)) else "[^0-9.,+-]"
-        strip = f".str.replace({kept!r}, '', regex=True)"
+        pattern = "[^0-9.,eE+-]" if any(map(_has_exponent, numbers)) else "[^0-9.,+-]"
+        strip = f".str.replace({pattern!r}, '', regex=True)"
     how = ", errors='coerce'" if others else ""
     point = ".str.replace('.', '')" if "." in signs else ""
     decimal = f"pd.to_numeric({column}{strip}{point}.str.replace(',', '.'){how})"
@@ -492,7 +488,7 @@ def _conversion(name: str, numbers: list[str], others: bool) -> str:
     )
 
 
-def _exponent(number: str) -> bool:
+def _has_exponent(number: str) -> bool:
     return re.search(r"\d[eE][+-]?\d", number) is not None
 
 
@@ -500,8 +496,8 @@ def _comma_is_decimal(number: str) -> bool:
     return "," not in number or _DECIMAL_COMMA.fullmatch(number) is not None
 
 
-def _as_dates(name: str, values: list[str]) -> str:
-    first = next(one for one in values if _DATE.fullmatch(one) is not None)
+def _date_message(name: str, values: list[str]) -> str:
+    first = next(value for value in values if _DATE.fullmatch(value) is not None)
     return (
         f"column {name!r} is text that looks like dates, such as {first!r}. "
         f"{date_advice(name)}"
@@ -526,7 +522,7 @@ def check_empty(missing: Mapping[str, int], n_rows: int) -> None:
         )
     if empty:
         raise FormulaError(
-            f"the columns {listed(empty)} have no value: all {n_rows} rows are "
+            f"the columns {list_names(empty)} have no value: all {n_rows} rows are "
             "missing. Leave them out of the formula, or fill them in."
         )
 
@@ -541,7 +537,7 @@ def check_complete(missing: Mapping[str, int], n_rows: int) -> None:
             )
 
 
-def n_missing(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
+def count_missing(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
     """Count the missing values of columns."""
     counts: dict[Any, int] = frame[list(names)].isna().sum().to_dict()
     return {str(name): int(count) for name, count in counts.items()}

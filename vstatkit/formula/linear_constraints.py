@@ -8,25 +8,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from vstatkit._typing import Floats, Restrictions
-from vstatkit.formula.input_checks import first_names, nearest
+from vstatkit.formula.input_checks import list_names, suggest_name
 from vstatkit.formula.patsy_engine import read_constraint
 
 
-def one_text(R: Restrictions) -> Restrictions:
+def join_restrictions(R: Restrictions) -> Restrictions:
     """Join a list of restrictions in words; leave all else as it is.
 
     Examples
     --------
-    >>> one_text(["x1 = 0", "x2 = 0"])
+    >>> join_restrictions(["x1 = 0", "x2 = 0"])
     'x1 = 0, x2 = 0'
     """
     if not isinstance(R, list | tuple) or not R:
         return R
-    texts = [one for one in R if isinstance(one, str)]
+    texts = [text for text in R if isinstance(text, str)]
     return ", ".join(texts) if len(texts) == len(R) else R
 
 
-def spelt_out(R: str, names: Sequence[str], predictors: Sequence[str] = ()) -> str:
+def spell_out_factors(
+    R: str, names: Sequence[str], predictors: Sequence[str] = ()
+) -> str:
     """Restrict all effects of a factor where its own name is restricted.
 
     Interactions with the factor have names and restrictions of their own, and so have
@@ -34,16 +36,18 @@ def spelt_out(R: str, names: Sequence[str], predictors: Sequence[str] = ()) -> s
 
     Examples
     --------
-    >>> spelt_out("x = 0, g = 0", ["x", "g[b]", "g[c]", "g[b]:x"])
+    >>> spell_out_factors("x = 0, g = 0", ["x", "g[b]", "g[c]", "g[b]:x"])
     'x = 0, g[b] = 0, g[c] = 0'
     """
     parts = []
     for part in R.split(","):
         name, equals, rest = (piece.strip() for piece in part.partition("="))
-        others = tuple(one for one in predictors if len(one) > len(name))
-        own = [one for one in names if _is_level(one, name, others)]
+        others = tuple(
+            predictor for predictor in predictors if len(predictor) > len(name)
+        )
+        own = [effect for effect in names if _is_level(effect, name, others)]
         spell = own and name not in names
-        parts += [f" {one} {equals} {rest}" for one in own] if spell else [part]
+        parts += [f" {effect} {equals} {rest}" for effect in own] if spell else [part]
     return ",".join(parts).strip()
 
 
@@ -76,7 +80,7 @@ def linear_constraint(
     """
     texts: list[str] = []
     if isinstance(R, str):
-        R, coefs, constants = _from_words(R, names, predictors)
+        R, coefs, constants = _read_words(R, names, predictors)
         texts = [part.strip() for part in R.split(",")]
     else:
         coefs = _matrix(R)
@@ -91,12 +95,12 @@ def linear_constraint(
     return coefs, constants, texts
 
 
-def check_together(coefs: Floats, constants: Floats) -> None:
+def check_consistent(coefs: Floats, constants: Floats) -> None:
     """Refuse restrictions of which no parameters meet all.
 
     Examples
     --------
-    >>> check_together(np.array([[1.0], [1.0]]), np.array([0.0, 1.0]))
+    >>> check_consistent(np.array([[1.0], [1.0]]), np.array([0.0, 1.0]))
     Traceback (most recent call last):
     ValueError: restrictions that contradict each other cannot be tested together; \
 test them one by one, by `t_test`.
@@ -113,29 +117,29 @@ def _size(constants: Floats) -> float:
     return float(np.abs(constants).max(initial=0.0))
 
 
-def _from_words(
+def _read_words(
     R: str, names: Sequence[str], predictors: Sequence[str]
 ) -> tuple[str, Floats, Floats]:
     """Read restrictions in words, spelt out; numbers are values, whatever rows are."""
     times = Counter(names)
-    words = [one for one in times if one in predictors or not _is_number(one)]
-    clear = [one for one in words if times[one] == 1]
+    words = [name for name in times if name in predictors or not _is_number(name)]
+    clear = [word for word in words if times[word] == 1]
     hint = _names_hint(clear, numbers=len(words) < len(times))
     if not R.strip() or not words:
         raise ValueError(f"`R` names nothing that can be restricted.{hint}")
     plain = re.sub("`([^`]*)`", r"\1", R)  # as formulas may quote names
-    R = spelt_out(plain, words, predictors)
-    hint += _meant(R, words)
-    found, constants = read_constraint(R, words, hint=hint)
-    for word, column in zip(words, found.T, strict=True):
+    R = spell_out_factors(plain, words, predictors)
+    hint += _suggest_word(R, words)
+    word_coefs, constants = read_constraint(R, words, hint=hint)
+    for word, column in zip(words, word_coefs.T, strict=True):
         if times[word] > 1 and column.any():
             raise ValueError(
                 f"{word!r} is the name of {times[word]} estimates; give a matrix with "
                 "a column for each estimate, or label the rows of `at` otherwise."
             )
-    coefs = np.zeros((len(found), len(names)))
+    coefs = np.zeros((len(word_coefs), len(names)))
     places = {name: place for place, name in enumerate(names)}
-    coefs[:, [places[word] for word in words]] = found
+    coefs[:, [places[word] for word in words]] = word_coefs
     return R, coefs, constants
 
 
@@ -162,18 +166,18 @@ def _is_number(name: str) -> bool:
         return False
 
 
-def _meant(R: str, words: Sequence[str]) -> str:
+def _suggest_word(R: str, words: Sequence[str]) -> str:
     """Say of the first word that is in no name which one was probably meant."""
-    known = {part for one in words for part in re.findall(r"\w+", one)}
+    known = {part for word in words for part in re.findall(r"\w+", word)}
     for word in re.findall(r"[^\W\d]\w*", R):
         if word not in known:
-            return f"\n{word!r} is not among them{nearest(word, words)}"
+            return f"\n{word!r} is not among them{suggest_name(word, words)}"
     return ""
 
 
 def _names_hint(words: Sequence[str], *, numbers: bool) -> str:
     """Say which names there are, and what to do about rows called by numbers."""
-    said = f"\nThe names are: {first_names(words)}." if words else ""
+    said = f"\nThe names are: {list_names(words)}." if words else ""
     if not numbers:
         return said
     return (

@@ -19,22 +19,28 @@ from vstatkit.formula.expressions import (
     check_formula,
     check_trusted,
     expand_dot,
-    in_quotes,
+    find_uses,
     is_plain,
     names_in,
+    names_of,
     parse_code,
-    uses,
+    q_call,
+    wrap_response,
 )
-from vstatkit.formula.input_checks import listed, nearest
+from vstatkit.formula.input_checks import holds_text, list_names, suggest_name
 from vstatkit.formula.patsy_engine import (
     Environment,
+    add_functions,
     environment_of,
     read_tree,
     visible_names,
-    with_functions,
 )
-from vstatkit.formula.r_syntax import without_habits
-from vstatkit.formula.response import check_operands, wrap_response
+from vstatkit.formula.r_syntax import (
+    advise_function,
+    check_prefixes,
+    check_signs,
+    translate_r,
+)
 from vstatkit.formula.sandbox import (
     MAX_COLUMNS,
     check_codes,
@@ -42,8 +48,7 @@ from vstatkit.formula.sandbox import (
     check_text,
     check_width,
 )
-from vstatkit.formula.terms import Model, distinct, model_of, written_factors
-from vstatkit.formula.unsupported import advise_function, check_prefixes, check_signs
+from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
 
@@ -67,39 +72,39 @@ def settle_names(formula: str, columns: Sequence[str] | pd.Index) -> str:
     odd = [name for name in columns if not is_plain(str(name))]
     if not odd and formula.isascii():
         return formula
-    held, alike = set(columns), _by_form(columns)
+    known, alike = set(columns), _columns_by_form(columns)
     parts, end = [], 0
-    for found in _STRING.finditer(formula):
-        parts.append(_settled_words(formula[end : found.start()], held, alike))
-        meant = alike.get(_form(found["text"]))
-        if found["quoted"] and found["text"] not in held and meant:
-            parts.append(f"{found['quoted']}{in_quotes(meant)[2:-1]}")
+    for match in _STRING.finditer(formula):
+        parts.append(_settle_words(formula[end : match.start()], known, alike))
+        meant = alike.get(_form(match["text"]))
+        if match["quoted"] and match["text"] not in known and meant:
+            parts.append(f"{match['quoted']}{q_call(meant)[2:-1]}")
         else:
-            parts.append(found[0])
-        end = found.end()
-    return "".join([*parts, _settled_words(formula[end:], held, alike)])
+            parts.append(match[0])
+        end = match.end()
+    return "".join([*parts, _settle_words(formula[end:], known, alike)])
 
 
 def _form(name: str) -> str:
     return unicodedata.normalize("NFKC", name)
 
 
-def _by_form(columns: Sequence[str] | pd.Index) -> dict[str, str]:
+def _columns_by_form(columns: Sequence[str] | pd.Index) -> dict[str, str]:
     """List columns by the form that all their spellings have; None may share one."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     shared: set[str] = set()
     for name in map(str, columns):
         form = _form(name)
-        if form in found:
+        if form in names:
             shared.add(form)
-        found[form] = name
-    return {form: name for form, name in found.items() if form not in shared}
+        names[form] = name
+    return {form: name for form, name in names.items() if form not in shared}
 
 
-def _settled_words(text: str, held: set[str], alike: dict[str, str]) -> str:
+def _settle_words(text: str, known: set[str], alike: dict[str, str]) -> str:
     written = []
     for word in _words(text):
-        if word in held:
+        if word in known:
             meant: str | None = word
         else:
             meant = alike.get(_form(word)) if not word.isspace() else None
@@ -107,7 +112,7 @@ def _settled_words(text: str, held: set[str], alike: dict[str, str]) -> str:
         if meant is None or not (odd or meant != word) or not _is_word(word):
             written.append(word)
         else:
-            written.append(in_quotes(meant) if odd else meant)
+            written.append(q_call(meant) if odd else meant)
     return "".join(written)
 
 
@@ -132,7 +137,9 @@ def _is_word(word: str) -> bool:
 
 
 @contextmanager
-def quoting_hints(formula: str, columns: Sequence[str] | pd.Index) -> Iterator[None]:
+def add_quoting_hints(
+    formula: str, columns: Sequence[str] | pd.Index
+) -> Iterator[None]:
     """Add to errors how the columns are written that the formula probably means."""
     try:
         yield
@@ -150,7 +157,7 @@ def quoting_hints(formula: str, columns: Sequence[str] | pd.Index) -> Iterator[N
         name = max(meant, key=len)
         said = _BESIDE.split(str(error))[0].removesuffix(".")
         raise FormulaError(
-            f"{said}. The column {name!r} is written {in_quotes(name)} in a formula."
+            f"{said}. The column {name!r} is written {q_call(name)} in a formula."
         ) from error
 
 
@@ -158,14 +165,16 @@ _BESIDE = re.compile("; did you mean| The columns are| A column whose name")
 """What else messages say, about names that were not meant."""
 
 
-def respelled(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def respell_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Give columns the names that are asked for, where only the spelling differs."""
     lacking = [name for name in names if name not in frame.columns]
     if not lacking:
         return frame
-    alike = _by_form(frame.columns)
-    found = {alike[form]: name for name in lacking if (form := _form(name)) in alike}
-    return frame.rename(columns=found) if found else frame
+    alike = _columns_by_form(frame.columns)
+    new_names = {
+        alike[form]: name for name in lacking if (form := _form(name)) in alike
+    }
+    return frame.rename(columns=new_names) if new_names else frame
 
 
 MAX_PRODUCTS = 1_000_000
@@ -173,7 +182,7 @@ MAX_PRODUCTS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Reading:
+class ResolvedFormula:
     """A formula that was read against the columns of data.
 
     Attributes
@@ -197,14 +206,14 @@ class Reading:
         """
         codes = [
             code
-            for code in distinct(self.model.terms)
+            for code in distinct_codes(self.model.terms)
             if code not in self.model.columns
         ]
         visible = visible_names(self.environment) if codes else {}
         return {
             use.name: visible[use.name]
             for code in codes
-            for use in uses(parse_code(code))
+            for use in find_uses(parse_code(code))
             if (use.called or use.name not in self.frame.columns)
             and use.name in visible
             and visible[use.name] is not SAFE_FUNCTIONS.get(use.name)
@@ -212,7 +221,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Named:
+class FormulaNames:
     """A formula whose names were found among columns, or where they are looked up.
 
     Attributes
@@ -236,7 +245,7 @@ class Named:
     def model(self, columns: pd.Index) -> Model:
         """List the terms."""
         most = MAX_PRODUCTS if self.trusted else MAX_COLUMNS
-        return model_of(self.tree, columns, most)
+        return build_model(self.tree, columns, most)
 
 
 def read_names(
@@ -244,7 +253,7 @@ def read_names(
     columns: pd.Index,
     environment: Environment | None,
     not_in_dot: tuple[str, ...],
-) -> Named:
+) -> FormulaNames:
     """Read a formula as far as that needs no more than the names of the columns.
 
     See `read_formula`.
@@ -252,12 +261,12 @@ def read_names(
     if environment is None and isinstance(formula, str):
         check_text(formula)
     check_formula(formula)
-    text = settle_names(_in_our_words(formula, columns, environment), columns)
+    text = settle_names(_translate_r(formula, columns, environment), columns)
     text = expand_dot(text, [c for c in columns if c not in not_in_dot])
     if environment is None:
         check_lengths([text.partition("~")[0]])
     text = wrap_response(text)
-    with quoting_hints(formula, columns):
+    with add_quoting_hints(formula, columns):
         check_signs(text)
         tree = read_tree(text)
     codes = list(written_factors(tree))
@@ -266,20 +275,20 @@ def read_names(
         environment = environment_of({**SAFE_FUNCTIONS, "np": np})
         check_lengths(codes)
     else:
-        environment = with_functions(environment, SAFE_FUNCTIONS)
-    with quoting_hints(formula, columns):
+        environment = add_functions(environment, SAFE_FUNCTIONS)
+    with add_quoting_hints(formula, columns):
         _check_names(codes, columns, visible_names(environment), trusted=trusted)
     if not trusted:
         check_trusted(codes, columns)
-    return Named(tree, codes, environment, trusted)
+    return FormulaNames(tree, codes, environment, trusted)
 
 
-def _in_our_words(
+def _translate_r(
     formula: str, columns: pd.Index, environment: Environment | None
 ) -> str:
     """Translate habits of R's; names that the caller has stay the caller's."""
     names = {} if environment is None else visible_names(environment)
-    return without_habits(formula, lambda name: name in columns or name in names)
+    return translate_r(formula, lambda name: name in columns or name in names)
 
 
 def read_formula(
@@ -287,7 +296,7 @@ def read_formula(
     frame: pd.DataFrame,
     environment: Environment | None,
     not_in_dot: tuple[str, ...],
-) -> Reading:
+) -> ResolvedFormula:
     """Read a formula; without an environment it is a stranger's, and bounded.
 
     Parameters
@@ -304,24 +313,43 @@ def read_formula(
     named = read_names(formula, frame.columns, environment, not_in_dot)
     if named.trusted:
         names = outside_columns(named, frame.columns, len(frame))
-        return reading_of(named, frame.assign(**names) if names else frame)
-    return reading_of(named, frame)
+        return resolve_formula(named, frame.assign(**names) if names else frame)
+    return resolve_formula(named, frame)
 
 
-def reading_of(named: Named, frame: pd.DataFrame) -> Reading:
+def resolve_formula(named: FormulaNames, frame: pd.DataFrame) -> ResolvedFormula:
     """List the terms of a formula; a stranger's is judged by the data."""
     if not named.trusted:
         check_codes(named.codes, frame)
     model = named.model(frame.columns)
-    for code in distinct(model.left):
+    for code in distinct_codes(model.left):
         if code not in model.columns:
             check_operands(code, frame)
     if not named.trusted:
         check_width(model.terms, frame)
-    return Reading(model, frame, named.environment)
+    return ResolvedFormula(model, frame, named.environment)
 
 
-def outside_columns(named: Named, columns: pd.Index, n_rows: int) -> dict[str, Any]:
+def check_operands(code: str, frame: pd.DataFrame) -> None:
+    """Refuse text in the arithmetic of a response: `name * 2` would repeat it."""
+    for node in ast.walk(parse_code(code)):
+        operands: list[ast.AST] = []
+        if isinstance(node, ast.BinOp):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp):
+            operands = [node.operand]
+        for name in (name for operand in operands for name in names_of(operand)):
+            if name in frame.columns and holds_text(frame[name]):
+                raise FormulaError(
+                    f"arithmetic on the left-hand side takes numbers; column {name!r} "
+                    "holds text or categories. Convert it: "
+                    f"data[{name!r}] = pd.to_numeric(data[{name!r}])."
+                )
+
+
+def outside_columns(
+    named: FormulaNames, columns: pd.Index, n_rows: int
+) -> dict[str, Any]:
     """Find the caller's arrays that are as long as the data: they are columns too."""
     names = visible_names(named.environment)
     outside = {}
@@ -343,35 +371,35 @@ def _check_names(
     trusted: bool,
 ) -> None:
     """Refuse names that are neither columns nor defined where the code looks."""
-    held = set(columns)
+    known = set(columns)
     for code in codes:
-        if code in held and names_in(code) == [code]:
+        if code in known and names_in(code) == [code]:
             continue
         tree = parse_code(code)
-        _check_dots(tree, held)
-        check_prefixes(tree, held, names)
-        for name, quoted, called in uses(tree):
+        _check_dots(tree, known)
+        check_prefixes(tree, known, names)
+        for name, quoted, called in find_uses(tree):
             elsewhere = not quoted and (
                 name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
             )
-            if elsewhere or (name in held and not called):
+            if elsewhere or (name in known and not called):
                 continue
-            if name in held:
+            if name in known:
                 raise FormulaError(
                     f"{name!r} is a column, and {code!r} calls it like a function."
                 )
             if called:
                 raise FormulaError(
-                    advise_function(name, code, tree, held, trusted=trusted)
+                    advise_function(name, code, tree, known, trusted=trusted)
                 )
             raise FormulaError(
-                f"{name!r} is not a column of the data{nearest(name, columns)} "
-                f"The columns are {listed(columns)}."
+                f"{name!r} is not a column of the data{suggest_name(name, columns)} "
+                f"The columns are {list_names(columns)}."
             )
 
 
-def _check_dots(tree: ast.AST, held: set[str]) -> None:
+def _check_dots(tree: ast.AST, known: set[str]) -> None:
     """Refuse `x.y` where that is a column: Python would look for a `y` within `x`."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in held:
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in known:
             raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")

@@ -4,27 +4,27 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike, Floats, Ints
+from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
-from vstatkit.formula.coding import Coding, categories
+from vstatkit.formula.coding import Coding, categorical_variables
 from vstatkit.formula.design_matrix import (
     INTERCEPT,
     FactorCoding,
     Missing,
-    arranged_columns,
+    arrange_columns,
     bare_info,
     build_matrices,
     check_missing_option,
-    factors_alone,
     first_rows,
     level_counts,
-    recode,
-    recoded,
+    recode_info,
+    recode_matrix,
+    separate_factors,
 )
 from vstatkit.formula.expressions import plain_name, quote
 from vstatkit.formula.input_checks import (
@@ -33,23 +33,24 @@ from vstatkit.formula.input_checks import (
     check_finite,
     check_infinite,
     check_mistakes,
-    first_wrong,
-    listed,
-    missing_dates_as_none,
-    n_missing,
-    nearest,
+    count_missing,
+    first_non_number,
+    list_names,
+    replace_missing_dates,
     row_name,
+    suggest_name,
 )
 from vstatkit.formula.names import read_formula
 from vstatkit.formula.patsy_engine import (
     Environment,
+    Matrix,
+    SideInfo,
     States,
     environment_of,
     pack_names,
     restore_states,
     unpack_names,
 )
-from vstatkit.formula.response import Dropped, read_response
 from vstatkit.formula.terms import Model, variables
 from vstatkit.pickling import plain_state, take_state
 
@@ -103,9 +104,9 @@ class ParsedFormula:
     levels: Ints
 
     @cached_property
-    def typical(self) -> pd.DataFrame:
+    def typical_row(self) -> pd.DataFrame:
         """The typical row: medians, and the most frequent levels."""
-        return self.coding.typical(self.frame)
+        return self.coding.typical_row(self.frame)
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,9 @@ class Recipe:
     def __setstate__(self, state: dict[str, Any]) -> None:
         take_state(self, {**state, "names": unpack_names(state["names"])})
 
-    def parsed(self) -> ParsedFormula:
+    def parse_again(self) -> ParsedFormula:
         """Parse again, trusting nobody; the formula may come from a file."""
-        return self._parsed(None)
+        return self._parse(None)
 
     def rebuild(self) -> Coding:
         """Code again, trusting nobody."""
@@ -164,11 +165,11 @@ class Recipe:
                 "after batch, and files do not hold what it has learnt. Put it into a "
                 "column of the data, or pickle the results."
             )
-        return self.parsed().coding
+        return self.parse_again().coding
 
     def repeat(self) -> Coding:
         """Code again with the names that the formula was read with."""
-        coding = self._parsed(environment_of(self.names)).coding
+        coding = self._parse(environment_of(self.names)).coding
         restore_states(bare_info(coding.info), self.states)
         return coding
 
@@ -189,10 +190,10 @@ class Recipe:
             return None
         if n_dropped == 0:
             return self.frame
-        frame = self._parsed(environment_of(self.names)).frame
+        frame = self._parse(environment_of(self.names)).frame
         return frame if len(frame) == nobs else None
 
-    def _parsed(self, environment: Environment | None) -> ParsedFormula:
+    def _parse(self, environment: Environment | None) -> ParsedFormula:
         return parse(
             self.formula,
             self.frame,
@@ -257,10 +258,10 @@ def parse(
     used = list(dict.fromkeys([*right_names, *variables(model.left, frame.columns)]))
     _check_used(model, frame, used)
     if fresh:
-        check_mistakes(model, frame, missing, n_missing(frame, used), len(frame))
-    plain = missing_dates_as_none(frame.reset_index(drop=True))
+        check_mistakes(model, frame, missing, count_missing(frame, used), len(frame))
+    plain = replace_missing_dates(frame.reset_index(drop=True))
     left, right = build_matrices(
-        factors_alone(model, factors),
+        separate_factors(model, factors),
         plain,
         reading.environment,
         missing,
@@ -268,46 +269,70 @@ def parse(
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
-    dropped = Dropped(len(plain) - rows.size, n_missing(frame, used))
+    dropped = DroppedRows(len(plain) - rows.size, count_missing(frame, used))
     response = read_response(left, dropped)
-    info = recoded(right.info, model, plain, factors)
-    right = recode(right, info)
+    info = recode_info(right.info, model, plain, factors)
+    right = recode_matrix(right, info)
     written = info.column_names
     if columns is None:
-        kept = kept_columns(written, intercept, formula)
-        kept = arranged_columns(info, kept, first_rows(info, right.values))
+        places = choose_columns(written, intercept, formula)
+        places = arrange_columns(info, places, first_rows(info, right.values))
     else:
-        kept = given_columns(columns, written, intercept)
-    X = right.values[:, kept]
-    names = tuple(plain_name(written[j]) for j in kept)
-    check_finite(X, names, allow_missing=missing == "pass")
+        places = check_column_places(columns, written, intercept)
+    X = right.values[:, places]
+    coding = Coding(
+        info=info,
+        columns=places,
+        variables=tuple(right_names),
+        categorical=categorical_variables(info, frame, right_names),
+        recipe=Recipe(
+            model.write(),
+            plain[used],
+            intercept,
+            missing,
+            reading.names(),
+            factors,
+            columns=tuple(places.tolist()),
+        ),
+    )
+    check_finite(X, coding.names, allow_missing=missing == "pass")
+    return assemble_parsed(
+        formula,
+        coding,
+        response,
+        X=X,
+        rows=rows,
+        n_rows=len(plain),
+        frame=frame.iloc[rows][right_names],
+        data=frame.iloc[rows],
+    )
+
+
+def assemble_parsed(
+    formula: str,
+    coding: Coding,
+    response: "Response",
+    *,
+    X: Floats,
+    rows: Ints | pd.RangeIndex,
+    n_rows: int,
+    frame: Any,
+    data: Any,
+) -> ParsedFormula:
+    """Build a `ParsedFormula` from its parts; `n_rows` includes dropped rows."""
     return ParsedFormula(
         y=response.y,
         X=X,
-        names=names,
+        names=tuple(coding.names),
         response=plain_name(formula.partition("~")[0].strip()),
         classes=response.classes,
         unused_levels=response.unused_levels,
         rows=rows,
-        n_dropped=dropped.n_rows,
-        frame=frame.iloc[rows][right_names],
-        data=frame.iloc[rows],
-        coding=Coding(
-            info=info,
-            columns=kept,
-            variables=tuple(right_names),
-            categorical=categories(info, frame, right_names),
-            recipe=Recipe(
-                model.written(),
-                plain[used],
-                intercept,
-                missing,
-                reading.names(),
-                factors,
-                columns=tuple(kept.tolist()),
-            ),
-        ),
-        levels=level_counts(info)[kept],
+        n_dropped=n_rows - rows.size,
+        frame=frame,
+        data=data,
+        coding=coding,
+        levels=level_counts(coding.info)[coding.columns],
     )
 
 
@@ -318,42 +343,153 @@ def _check_used(model: Model, frame: pd.DataFrame, used: Sequence[str]) -> None:
     check_dates(frame, [name for name in used if name in bare])
 
 
+@dataclass(frozen=True)
+class Response:
+    """What the left-hand side of a formula gives.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+        Numbers, or class codes.
+    classes : tuple or None
+        Levels of a categorical response, those that occur.
+    unused_levels : tuple
+        Levels that no row has.
+    """
+
+    y: Floats
+    classes: tuple[Any, ...] | None
+    unused_levels: tuple[Any, ...]
+
+
+class DroppedRows(NamedTuple):
+    """Rows that were dropped for missing values.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many.
+    n_missing : mapping of str to int
+        Missing values of every column of the formula.
+    """
+
+    n_rows: int
+    n_missing: Mapping[str, int]
+
+
+def read_response(left: Matrix, dropped: DroppedRows) -> Response:
+    """Read the response: numbers, or codes of the levels that occur."""
+    values, levels = response_values(left)
+    if levels is None:
+        return Response(values, None, ())
+    places = values.astype(np.int64)
+    occurs = np.bincount(places, minlength=len(levels)) > 0
+    return Response(class_codes(occurs)[places], *split_levels(levels, occurs, dropped))
+
+
+def response_values(
+    left: Matrix, first: int = 0
+) -> tuple[Floats, tuple[Any, ...] | None]:
+    """Read numbers, or the place of every row's level among all levels.
+
+    In messages rows are counted from `first`.
+    """
+    levels, names = response_levels(left.info), left.info.column_names
+    if levels is not None:
+        return _level_places(left.values, levels), levels
+    if len(names) != 1:
+        raise FormulaError(
+            "the left-hand side must be one response; it has the columns "
+            f"{', '.join(names)}."
+        )
+    check_finite(left.values, names, first=first)
+    return left.values[:, 0], None
+
+
+def response_levels(info: SideInfo) -> tuple[Any, ...] | None:
+    """List all levels of the response; None for numbers."""
+    factors = list(info.levels.values())
+    return factors[0] if len(factors) == 1 else None
+
+
+def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
+    plain = indicators.shape[1] == len(levels) and np.isin(indicators, (0, 1)).all()
+    if not plain or not (indicators.sum(axis=1) == 1).all():
+        raise FormulaError(
+            "a categorical response takes no contrast: write C(y), or y, on the "
+            "left-hand side."
+        )
+    return np.asarray(indicators.argmax(axis=1), dtype=np.float64)
+
+
+def split_levels(
+    levels: tuple[Any, ...], occurs: Bools, dropped: DroppedRows
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """List the levels that occur, and those that do not; refuse fewer than two."""
+    classes = tuple(level for level, used in zip(levels, occurs, strict=True) if used)
+    unused = tuple(level for level in levels if level not in classes)
+    if len(classes) < 2:
+        raise FormulaError(
+            "a categorical response needs at least two levels; got "
+            f"{classes!r}{_dropping_note(dropped)}."
+        )
+    return classes, unused
+
+
+def _dropping_note(dropped: DroppedRows) -> str:
+    """Say which columns rows were dropped for, and what to do about it."""
+    names = [name for name, count in dropped.n_missing.items() if count]
+    if not dropped.n_rows or not names:
+        return ""
+    shown = list_names([repr(name) for name in names])
+    return (
+        f" after dropping {dropped.n_rows:,} rows with missing values (in {shown}). "
+        "Leave such columns out of the formula, fill them in, or use missing='pass', "
+        "with which trees keep missing numbers"
+    )
+
+
+def class_codes(occurs: Bools) -> Floats:
+    """Give the code of every level, by its place among all levels."""
+    return (np.cumsum(occurs) - 1).astype(np.float64)
+
+
 def check_rows(n_kept: int, n_rows: int, used: Sequence[str]) -> None:
     """Refuse data of which no row is left."""
     if n_kept == 0:
         raise FormulaError(
             f"all {n_rows} rows have missing values in the columns of the formula "
-            f"({listed(used)}). Fill them in, or leave such columns out."
+            f"({list_names(used)}). Fill them in, or leave such columns out."
         )
 
 
-def given_columns(
+def check_column_places(
     columns: Sequence[int], written: Sequence[str], intercept: bool
 ) -> Ints:
     """Check the columns that an earlier parse has chosen."""
-    inside = all(0 <= one < len(written) for one in columns)
+    inside = all(0 <= place < len(written) for place in columns)
     if not (columns and inside and len(set(columns)) == len(columns)):
         raise FormulaError(
             f"the columns that are used must be distinct places among {len(written)}."
         )
-    constant = INTERCEPT in {written[one] for one in columns}
+    constant = INTERCEPT in {written[place] for place in columns}
     if constant != (intercept and INTERCEPT in written):
         raise FormulaError("the columns that are used disagree about the intercept.")
     return np.array(columns, dtype=np.int64)
 
 
-def kept_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
+def choose_columns(written: Sequence[str], intercept: bool, formula: str) -> Ints:
     """Positions of the columns that are used: all, or all but the intercept."""
-    kept = [j for j, name in enumerate(written) if intercept or name != INTERCEPT]
-    if not kept:
+    places = [j for j, name in enumerate(written) if intercept or name != INTERCEPT]
+    if not places:
         raise FormulaError(
             f"the formula {formula!r} has no predictors on its right-hand side. "
             "Name at least one, or use `.` for all columns."
         )
-    return np.array(kept)
+    return np.array(places)
 
 
-def parsed_table(
+def parse_table(
     features: pd.DataFrame,
     y: Floats,
     *,
@@ -376,7 +512,7 @@ def parsed_table(
     Examples
     --------
     >>> table = pd.DataFrame({"my x": [1.0, 2.0, 4.0]})
-    >>> parsed_table(table, np.arange(3.0), response="y").typical["my x"].item()
+    >>> parse_table(table, np.arange(3.0), response="y").typical_row["my x"].item()
     2.0
     """
     name = response
@@ -390,8 +526,8 @@ def parsed_table(
         missing="pass",
         factors="whole",
     )
-    places = {one: j for j, one in enumerate(map(plain_name, parsed.names))}
-    wanted = [places.get(one) for one in features.columns]
+    places = {name: j for j, name in enumerate(map(plain_name, parsed.names))}
+    wanted = [places.get(name) for name in features.columns]
     if None in wanted or len(wanted) != len(places):
         raise FormulaError(
             "a factor of one level, or of more than 64, has no column of codes. Leave "
@@ -549,7 +685,7 @@ def check_column(argument: str, name: str, columns: pd.Index) -> None:
     if name not in columns:
         raise ValueError(
             f"`{argument}` names no column of the data: {name!r}"
-            f"{nearest(name, columns)}"
+            f"{suggest_name(name, columns)}"
         )
 
 
@@ -573,9 +709,10 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     try:
         weights = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
+        value = first_non_number(column)
         raise ValueError(
-            f"`weights` must be numbers; got values such as {first_wrong(column)!r}. "
-            "Name a column of numbers."
+            f"`weights` must be numbers; got values such as {value!r}. Name a "
+            "column of numbers."
         ) from None
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(

@@ -20,7 +20,12 @@ from patsy.parse_formula import parse_formula
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import called_name, parse_code, rename_calls, uses
+from vstatkit.formula.expressions import (
+    called_name,
+    find_uses,
+    parse_code,
+    rename_calls,
+)
 from vstatkit.formula.input_checks import is_number
 from vstatkit.formula.terms import Codes, Model
 
@@ -83,7 +88,7 @@ MAX_MESSAGE = 600
 """Characters of somebody else's message that are passed on."""
 
 
-class Learnt(Protocol):
+class SideInfo(Protocol):
     """What was learnt about one side of a formula from training data."""
 
     @property
@@ -120,18 +125,18 @@ class Matrix:
         Design matrix of the rows kept.
     rows : ndarray of shape (n,)
         Labels of these rows in the frame.
-    info : Learnt
+    info : SideInfo
         Names the columns and codes new data.
     """
 
     values: Floats
     rows: Ints
-    info: Learnt
+    info: SideInfo
 
-    def at(self, rows: Ints) -> "Matrix":
+    def select_rows(self, rows: Ints) -> "Matrix":
         """Keep some of the rows, by their labels in ascending order."""
-        kept = np.isin(self.rows, rows, assume_unique=True)
-        return Matrix(self.values[kept], rows, self.info)
+        chosen = np.isin(self.rows, rows, assume_unique=True)
+        return Matrix(self.values[chosen], rows, self.info)
 
 
 def caller_environment(depth: int) -> Environment:
@@ -151,15 +156,15 @@ def environment_of(names: Mapping[str, Any]) -> Environment:
     return patsy.EvalEnvironment([dict(names)])
 
 
-def with_functions(environment: Environment, more: Mapping[str, Any]) -> Environment:
+def add_functions(environment: Environment, more: Mapping[str, Any]) -> Environment:
     """Add names that are looked up after those of the environment."""
     return environment.with_outer_namespace(more)
 
 
 def visible_names(environment: Environment) -> Mapping[str, Any]:
     """Names of an environment and what they stand for."""
-    found: Mapping[str, Any] = environment.namespace
-    return found
+    names: Mapping[str, Any] = environment.namespace
+    return names
 
 
 def read_tree(formula: str) -> Any:
@@ -237,7 +242,7 @@ def learn_batches(
     *,
     missing: OnMissing,
     hint: str = "",
-) -> Learnt:
+) -> SideInfo:
     """Learn some of the terms from data that come in batches; see `learn`.
 
     Parameters
@@ -256,7 +261,7 @@ def learn_batches(
 
 
 def code_rows(
-    info: Learnt, frame: pd.DataFrame, missing: OnMissing, hint: str = ""
+    info: SideInfo, frame: pd.DataFrame, missing: OnMissing, hint: str = ""
 ) -> Matrix:
     """Code rows as the engine learnt to, and drop those that lack something."""
     if not isinstance(info, _PatsyInfo):
@@ -272,7 +277,7 @@ def code_rows(
     return Matrix(values, built.index.to_numpy(), info)
 
 
-def level_places(info: Learnt, frame: pd.DataFrame) -> dict[str, Ints]:
+def level_places(info: SideInfo, frame: pd.DataFrame) -> dict[str, Ints]:
     """Place of every row's level, -1 where it is missing, by the factor's code."""
     if not isinstance(info, _PatsyInfo):
         return {}
@@ -290,15 +295,15 @@ States = dict[str, dict[str, dict[str, Any]]]
 """What stateful transforms hold, by the code of the factor and their own name."""
 
 
-def states_of(info: Learnt) -> States:
+def states_of(info: SideInfo) -> States:
     """Take out what stateful transforms have learnt."""
     return {
-        code: {name: dict(vars(one)) for name, one in transforms.items()}
+        code: {name: dict(vars(transform)) for name, transform in transforms.items()}
         for code, transforms in _transforms(info).items()
     }
 
 
-def restore_states(info: Learnt, states: States) -> None:
+def restore_states(info: SideInfo, states: States) -> None:
     """Let stateful transforms know what others of the same formula have learnt."""
     transforms = _transforms(info)
     for code, saved in states.items():
@@ -306,14 +311,14 @@ def restore_states(info: Learnt, states: States) -> None:
             vars(transforms[code][name]).update(state)
 
 
-def _transforms(info: Learnt) -> dict[str, dict[str, Any]]:
+def _transforms(info: SideInfo) -> dict[str, dict[str, Any]]:
     if not isinstance(info, _PatsyInfo):
         return {}
-    found = {
-        factor.code: facts.state.get("transforms", {})
+    return {
+        factor.code: transforms
         for factor, facts in info.info.factor_infos.items()
+        if (transforms := facts.state.get("transforms"))
     }
-    return {code: transforms for code, transforms in found.items() if transforms}
 
 
 def read_constraint(
@@ -402,14 +407,14 @@ class _PatsyInfo:
 
     @property
     def references(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
+        places: dict[str, int] = {}
         for subterms in self.info.term_codings.values():
             for subterm in subterms:
                 for factor, contrast in subterm.contrast_matrices.items():
-                    place = _reference(np.asarray(contrast.matrix))
-                    if place is not None and found.get(factor.code, 0) == 0:
-                        found[factor.code] = place
-        return found
+                    place = _reference_place(np.asarray(contrast.matrix))
+                    if place is not None and places.get(factor.code, 0) == 0:
+                        places[factor.code] = place
+        return places
 
     def matrix(self, frame: pd.DataFrame) -> Floats:
         with engine_errors("the new data cannot be coded: "):
@@ -422,7 +427,7 @@ class _PatsyInfo:
         return values
 
 
-def _reference(contrast: Floats) -> int | None:
+def _reference_place(contrast: Floats) -> int | None:
     """Place of the level without an indicator; the first where all have one."""
     n_levels, width = contrast.shape
     ones = contrast.sum(axis=1)
@@ -478,7 +483,7 @@ class _Expression(patsy.EvalFactor):  # type: ignore[misc]
     def _eval(self, code: str, memorize_state: Any, data: pd.DataFrame) -> Any:
         hidden = {
             use.name
-            for use in uses(parse_code(code))
+            for use in find_uses(parse_code(code))
             if use.called and use.name in data
         }
         if not hidden:

@@ -12,11 +12,11 @@ from vstatkit.exceptions import FormulaError
 from vstatkit.formula.expressions import (
     SAFE_FUNCTIONS,
     bare_name,
+    find_uses,
     is_quoted,
     names_in,
     parse_code,
-    shown,
-    uses,
+    shorten_code,
 )
 from vstatkit.formula.input_checks import is_number_kind
 
@@ -82,7 +82,7 @@ def check_text(formula: str) -> None:
     for letter in formula:
         depth += (letter in "([{") - (letter in ")]}")
         if depth > MAX_NESTING:
-            raise FormulaError(_too_deep())
+            raise FormulaError(_nesting_message())
 
 
 def check_lengths(codes: Sequence[str]) -> None:
@@ -150,15 +150,15 @@ def check_width(terms: Sequence[Sequence[str]], frame: pd.DataFrame) -> None:
         )
 
 
-def _too_deep() -> str:
+def _nesting_message() -> str:
     return (
         f"a formula given as text may be nested {MAX_NESTING} deep; this one is more."
     )
 
 
-def _refused(node: ast.AST, why: str) -> FormulaError:
+def _refusal(node: ast.AST, why: str) -> FormulaError:
     return FormulaError(
-        f"{shown(node)!r} is not allowed in a formula given as text: {why}"
+        f"{shorten_code(node)!r} is not allowed in a formula given as text: {why}"
     )
 
 
@@ -172,10 +172,10 @@ class _Judge:
     def kind(self, node: ast.AST) -> str:
         self._depth += 1
         if self._depth > MAX_NESTING:
-            raise FormulaError(_too_deep())
-        found = self._kind(node)
+            raise FormulaError(_nesting_message())
+        kind = self._kind(node)
         self._depth -= 1
-        return found
+        return kind
 
     def _kind(self, node: ast.AST) -> str:
         if is_quoted(node):
@@ -183,22 +183,22 @@ class _Judge:
         judges: dict[type[ast.AST], Callable[[Any], str]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,
-            ast.UnaryOp: self._unary,
-            ast.BinOp: self._binary,
+            ast.UnaryOp: self._unary_operation,
+            ast.BinOp: self._binary_operation,
             ast.Compare: self._compare,
             ast.Call: self._call,
             ast.List: self._list,
             ast.Tuple: self._list,
         }
         if type(node) not in judges:
-            raise _refused(node, "only arithmetic on columns is.")
+            raise _refusal(node, "only arithmetic on columns is.")
         return judges[type(node)](node)
 
     def numbers(self, nodes: Sequence[ast.AST]) -> None:
         """Refuse operands that are not numbers: a product repeats text and lists."""
         for node in nodes:
             if self.kind(node) != "number":
-                raise _refused(node, "arithmetic takes numbers.")
+                raise _refusal(node, "arithmetic takes numbers.")
 
     def _constant(self, node: ast.Constant) -> str:
         value = node.value
@@ -208,37 +208,39 @@ class _Judge:
         if value is None:
             return "setting"
         if not isinstance(value, str):
-            raise _refused(node, "numbers and text are.")
+            raise _refusal(node, "numbers and text are.")
         return "text"
 
     def _name(self, node: ast.Name) -> str:
         if node.id in self._columns:
             return self._columns[node.id]
         if node.id not in _CONTRASTS:
-            raise _refused(node, "a function needs its arguments.")
+            raise _refusal(node, "a function needs its arguments.")
         return "setting"
 
-    def _unary(self, node: ast.UnaryOp) -> str:
+    def _unary_operation(self, node: ast.UnaryOp) -> str:
         self.numbers([node.operand])
-        if not isinstance(node.op, ast.UAdd | ast.USub) and not _reads(node):
-            raise _refused(node, "conditions are on columns.")
+        if not isinstance(node.op, ast.UAdd | ast.USub) and not _reads_data(node):
+            raise _refusal(node, "conditions are on columns.")
         if isinstance(node.op, ast.Not):
-            raise _refused(node, "write ~ for not.")
+            raise _refusal(node, "write ~ for not.")
         return "number"
 
-    def _binary(self, node: ast.BinOp) -> str:
+    def _binary_operation(self, node: ast.BinOp) -> str:
         self.numbers([node.left, node.right])
-        if not _reads(node):
+        if not _reads_data(node):
             _fold(node)
         return "number"
 
     def _compare(self, node: ast.Compare) -> str:
         known = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-        if not all(isinstance(one, known) for one in node.ops) or not _reads(node):
-            raise _refused(node, "conditions are ==, !=, <, <=, > and >= on columns.")
+        if not all(isinstance(sign, known) for sign in node.ops) or not _reads_data(
+            node
+        ):
+            raise _refusal(node, "conditions are ==, !=, <, <=, > and >= on columns.")
         for side in (node.left, *node.comparators):
             if self.kind(side) not in ("number", "text"):
-                raise _refused(side, "conditions compare numbers or text.")
+                raise _refusal(side, "conditions compare numbers or text.")
         return "number"
 
     def _list(self, node: ast.List | ast.Tuple) -> str:
@@ -248,18 +250,18 @@ class _Judge:
 
     def _setting(self, node: ast.AST) -> None:
         """Refuse options of functions that are computed from columns."""
-        if _reads(node) or self.kind(node) == "category":
-            raise _refused(node, "options are numbers, text, lists or contrasts.")
+        if _reads_data(node) or self.kind(node) == "category":
+            raise _refusal(node, "options are numbers, text, lists or contrasts.")
 
     def _call(self, node: ast.Call) -> str:
-        name = _function(node)
+        name = _function_name(node)
         if any(keyword.arg is None for keyword in node.keywords):
-            raise _refused(node, "arguments are written one by one.")
+            raise _refusal(node, "arguments are written one by one.")
         options: list[ast.AST] = [keyword.value for keyword in node.keywords]
         if name in SAFE_FUNCTIONS and name not in _SPLINES:
-            return self._elementwise(node, name)
+            return self._elementwise_call(node, name)
         if name == "Q":
-            raise _refused(node, "Q takes one text, the name of a column.")
+            raise _refusal(node, "Q takes one text, the name of a column.")
         if name == "te":
             self.numbers(node.args)
             rest = options
@@ -268,7 +270,7 @@ class _Judge:
         else:
             low, high = _ARITY.get(name, (1, 8))
             if not low <= len(node.args) <= high:
-                raise _refused(node, f"{name} has other arguments.")
+                raise _refusal(node, f"{name} has other arguments.")
             rest = [*node.args[1:], *options]
         for option in rest:
             self._setting(option)
@@ -278,58 +280,62 @@ class _Judge:
             self.numbers(node.args[:1])
             _spline_columns(node)
             return "category" if name == "cut" else "number"
-        found = self.kind(node.args[0])
-        return "category" if name == "C" else found
+        kind = self.kind(node.args[0])
+        return "category" if name == "C" else kind
 
-    def _elementwise(self, node: ast.Call, name: str) -> str:
+    def _elementwise_call(self, node: ast.Call, name: str) -> str:
         """Judge numpy's functions: without `out`, which would write into the data."""
         if name in _ROUNDING:
-            return self._rounding(node, _ROUNDING[name])
+            return self._rounding_call(node, _ROUNDING[name])
         function = SAFE_FUNCTIONS[name]
         low = high = getattr(function, "nin", 0)
         if name in _ARITY:
             low, high = _ARITY[name]
-        named = [one for one in node.keywords if one.arg in _KEYWORDS.get(name, ())]
-        given = [*node.args, *(one.value for one in named)]
+        named = [
+            keyword
+            for keyword in node.keywords
+            if keyword.arg in _KEYWORDS.get(name, ())
+        ]
+        given = [*node.args, *(keyword.value for keyword in named)]
         if not low <= len(given) <= high or len(named) < len(node.keywords):
-            raise _refused(node, f"{name} takes {high} columns or numbers here.")
+            raise _refusal(node, f"{name} takes {high} columns or numbers here.")
         if name == "where":
             self.numbers(node.args[:1])
-            found = {self.kind(one) for one in node.args[1:]}
-            if not found <= {"number", "text"}:
-                raise _refused(node, "where gives numbers or text.")
-            return "text" if "text" in found else "number"
+            kinds = {self.kind(argument) for argument in node.args[1:]}
+            if not kinds <= {"number", "text"}:
+                raise _refusal(node, "where gives numbers or text.")
+            return "text" if "text" in kinds else "number"
         self.numbers(given)
         return "number"
 
-    def _rounding(self, node: ast.Call, option: str) -> str:
+    def _rounding_call(self, node: ast.Call, option: str) -> str:
         """Judge rounding: a column, and how many digits of it."""
         given = [keyword for keyword in node.keywords if keyword.arg == option]
         digits = [*node.args[1:], *(keyword.value for keyword in given)]
         if len(given) < len(node.keywords) or not node.args or len(digits) > 1:
-            raise _refused(node, f"rounding takes a column and its `{option}`.")
+            raise _refusal(node, f"rounding takes a column and its `{option}`.")
         for number in digits:
-            if abs(_whole(number, node)) > MAX_DEGREE:
-                raise _refused(node, f"at most {MAX_DEGREE} digits are.")
+            if abs(_whole_number(number, node)) > MAX_DEGREE:
+                raise _refusal(node, f"at most {MAX_DEGREE} digits are.")
         self.numbers(node.args[:1])
         return "number"
 
 
-def _function(node: ast.Call) -> str:
+def _function_name(node: ast.Call) -> str:
     """Name of the function that is called."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     if isinstance(node.func, ast.Name):
         return node.func.id
-    raise _refused(node, "functions are called by their names.")
+    raise _refusal(node, "functions are called by their names.")
 
 
-def _reads(node: ast.AST) -> bool:
+def _reads_data(node: ast.AST) -> bool:
     """Tell whether a value comes from numpy, where all numbers have one size."""
     return any(
         use.quoted
         or not (use.name in _CONTRASTS or (use.called and use.name in _UNCHANGED))
-        for use in uses(node)
+        for use in find_uses(node)
     )
 
 
@@ -349,7 +355,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 def _check_whole(node: ast.AST, value: Any) -> None:
     if isinstance(value, int) and abs(value) > MAX_WHOLE:
-        raise _refused(node, "whole numbers have at most 19 digits.")
+        raise _refusal(node, "whole numbers have at most 19 digits.")
 
 
 def _fold(node: ast.AST) -> Any:
@@ -359,44 +365,52 @@ def _fold(node: ast.AST) -> Any:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
         value = _fold(node.operand)
         return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.Call) and _function(node) == "I" and len(node.args) == 1:
+    if (
+        isinstance(node, ast.Call)
+        and _function_name(node) == "I"
+        and len(node.args) == 1
+    ):
         return _fold(node.args[0])
     if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
-        raise _refused(node, "numbers are written out, or computed by + - * / // % **.")
+        raise _refusal(node, "numbers are written out, or computed by + - * / // % **.")
     left, right = _fold(node.left), _fold(node.right)
     if isinstance(node.op, ast.Pow) and abs(right) > 64:
-        raise _refused(node, "exponents of written numbers are at most 64.")
+        raise _refusal(node, "exponents of written numbers are at most 64.")
     try:
         value = _OPERATORS[type(node.op)](left, right)
     except (ArithmeticError, ValueError) as error:
-        raise _refused(node, f"{error}.") from error
+        raise _refusal(node, f"{error}.") from error
     if isinstance(value, complex):
-        raise _refused(node, "it is no real number.")
+        raise _refusal(node, "it is no real number.")
     _check_whole(node, value)
     return value
 
 
-def _whole(node: ast.AST, call: ast.AST) -> int:
+def _whole_number(node: ast.AST, call: ast.AST) -> int:
     value = _fold(node)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _refused(call, "degrees and digits are whole numbers.")
+        raise _refusal(call, "degrees and digits are whole numbers.")
     return value
 
 
 def _spline_columns(node: ast.Call) -> int:
     """Bound the columns that a spline or polynomial of one variable makes."""
-    name = _function(node)
+    name = _function_name(node)
     given = dict(zip(_SPLINES.get(name, ()), node.args, strict=False))
-    given |= {one.arg: one.value for one in node.keywords if one.arg is not None}
+    given |= {
+        keyword.arg: keyword.value
+        for keyword in node.keywords
+        if keyword.arg is not None
+    }
     total = 1
     for option in ("df", "degree", "knots", "breaks"):
         value = given.get(option)
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             continue
         several = isinstance(value, ast.List | ast.Tuple)
-        count = len(value.elts) if several else _whole(value, node)  # type: ignore[attr-defined]
+        count = len(value.elts) if several else _whole_number(value, node)  # type: ignore[attr-defined]
         if count > MAX_DEGREE:
-            raise _refused(node, f"{option} is at most {MAX_DEGREE}.")
+            raise _refusal(node, f"{option} is at most {MAX_DEGREE}.")
         total += max(0, count)
     return total
 
@@ -407,14 +421,14 @@ def _width(node: ast.AST, frame: pd.DataFrame) -> int:
         return 2
     if not isinstance(node, ast.Call) or is_quoted(node):
         return _levels(node, frame, numbers=False)
-    name = _function(node)
+    name = _function_name(node)
     if name == "C":
         return _levels(node.args[0], frame, numbers=True)
     if name == "te":
-        return math.prod(_width(one, frame) for one in node.args)
+        return math.prod(_width(argument, frame) for argument in node.args)
     if name in _SPLINES:
         return _spline_columns(node)
-    inner = [_width(one, frame) for one in node.args]
+    inner = [_width(argument, frame) for argument in node.args]
     return max(inner, default=1)
 
 
@@ -435,7 +449,7 @@ def _levels(node: ast.AST, frame: pd.DataFrame, *, numbers: bool) -> int:
         count = len(frame[names].drop_duplicates())
     if count > MAX_LEVELS:
         raise FormulaError(
-            f"{shown(node)!r} may have {count:,} levels; in a formula given "
+            f"{shorten_code(node)!r} may have {count:,} levels; in a formula given "
             f"as text a category has at most {MAX_LEVELS:,}."
         )
     return max(1, count)

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from vstatkit.exceptions import FormulaError
-from vstatkit.formula.expressions import bare_name, canonical, columns_in, names_in
+from vstatkit.formula.expressions import (
+    bare_name,
+    columns_in,
+    names_in,
+    normalize_quotes,
+)
 
 Codes = tuple[str, ...]
 """Python code of the factors of one term, in order."""
@@ -60,11 +65,11 @@ def written_factors(tree: Any) -> dict[str, Any]:
 
     Factors that are taken out again are among them.
     """
-    found: dict[str, Any] = {}
+    factors: dict[str, Any] = {}
     for node in _bottom_up(tree):
         if node.type == "PYTHON_EXPR":
-            found.setdefault(canonical(node.token.extra), node.origin)
-    return found
+            factors.setdefault(normalize_quotes(node.token.extra), node.origin)
+    return factors
 
 
 def _bottom_up(tree: Any) -> Iterator[Any]:
@@ -79,13 +84,13 @@ def _bottom_up(tree: Any) -> Iterator[Any]:
 
 def _expand(tree: Any, max_terms: int) -> Side:
     _check_no_numbers([tree])
-    found: list[Side] = []
+    stack: list[Side] = []
     for node in _bottom_up(tree):
         count = len(node.args)
-        parts = found[len(found) - count :]
-        del found[len(found) - count :]
-        found.append(_evaluate(node, parts, max_terms))
-    return found[0]
+        parts = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
+        stack.append(_evaluate(node, parts, max_terms))
+    return stack[0]
 
 
 def _evaluate(node: Any, parts: list[Side], max_terms: int) -> Side:
@@ -94,7 +99,7 @@ def _evaluate(node: Any, parts: list[Side], max_terms: int) -> Side:
         return _leaf(node)
     _check_no_numbers(node.args[: 1 if node.type == "**" else None])
     if len(parts) == 1:
-        return _unary(node, parts[0])
+        return _unary_sign(node, parts[0])
     left, right = parts
     if node.type in ("+", "-"):
         combine = _plus if node.type == "+" else _minus
@@ -108,7 +113,7 @@ def _product(sign: str, left: Side, right: Side, max_terms: int) -> Side:
     if sign == "~":
         raise FormulaError(TWO_TILDES)
     if sign == "/":
-        return _nested(left, right, max_terms)
+        return _nesting(left, right, max_terms)
     crossed = _interaction(left, right, max_terms)
     if sign == ":":
         return crossed
@@ -117,12 +122,12 @@ def _product(sign: str, left: Side, right: Side, max_terms: int) -> Side:
 
 def _leaf(node: Any) -> Side:
     if node.type == "PYTHON_EXPR":
-        code = canonical(node.token.extra)
+        code = normalize_quotes(node.token.extra)
         return Side({frozenset([code]): (code,)})
     return Side({}, intercept=node.type == "ONE", removed=node.type == "ZERO")
 
 
-def _unary(node: Any, part: Side) -> Side:
+def _unary_sign(node: Any, part: Side) -> Side:
     if node.type == "+":
         return part
     if node.type == "~":
@@ -172,10 +177,12 @@ def _power(base: Side, exponent: Any, max_terms: int) -> Side:
     return Side(terms)
 
 
-def _nested(left: Side, right: Side, max_terms: int) -> Side:
+def _nesting(left: Side, right: Side, max_terms: int) -> Side:
     """Expand `a / b`: a, and b within every combination of what is on the left."""
     _check_no_intercept(left)
-    factors = tuple(dict.fromkeys(code for one in left.terms.values() for code in one))
+    factors = tuple(
+        dict.fromkeys(code for codes in left.terms.values() for code in codes)
+    )
     together = Side({frozenset(factors): factors})
     within = _interaction(together, right, max_terms)
     return Side(_union(left.terms, within.terms))
@@ -186,20 +193,20 @@ def _interaction(left: Side, right: Side, max_terms: int) -> Side:
     _check_no_intercept(right)
     _check_number(len(left.terms) * len(right.terms), max_terms)
     terms: Products = {}
-    for one in left.terms.values():
+    for first in left.terms.values():
         for other in right.terms.values():
-            codes = tuple(dict.fromkeys(one + other))
+            codes = tuple(dict.fromkeys(first + other))
             terms.setdefault(frozenset(codes), codes)
     return Side(terms)
 
 
 def _union(*parts: Products) -> Products:
     """Join terms; each keeps the order of factors in which it came first."""
-    found: Products = {}
+    terms: Products = {}
     for part in parts:
         for key, codes in part.items():
-            found.setdefault(key, codes)
-    return found
+            terms.setdefault(key, codes)
+    return terms
 
 
 def _check_no_numbers(nodes: Sequence[Any]) -> None:
@@ -258,7 +265,7 @@ class Model:
         """Terms of both sides."""
         return self.left + self.right
 
-    def stateful(self, columns: Container[str]) -> list[str]:
+    def stateful_columns(self, columns: Container[str]) -> list[str]:
         """Columns that a stateful transform reads.
 
         A transform learns from every row, so that one missing value would make all
@@ -266,13 +273,13 @@ class Model:
         """
         names = [
             name
-            for code in distinct(self.terms)
+            for code in distinct_codes(self.terms)
             if STATEFUL & set(names_in(code))
             for name in columns_in(code)
         ]
         return [name for name in dict.fromkeys(names) if name in columns]
 
-    def written(self) -> str:
+    def write(self) -> str:
         """Write the terms one by one, as a formula that is read the same way."""
         left, right = (
             [":".join(codes) or "1" for codes in side]
@@ -283,7 +290,7 @@ class Model:
         return f"{' + '.join(left)} ~ {' + '.join(right)}"
 
 
-def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
+def build_model(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
     """List the terms of a formula.
 
     Parameters
@@ -298,15 +305,15 @@ def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
     left, right = sides(tree, max_terms)
     _check_response(left.terms.values(), right.terms.values())
     origins = written_factors(tree)
-    held = set(columns)
+    known = set(columns)
     bare = {code: bare_name(code) for code in origins}
     return Model(
-        left=_with_intercept(left.terms.values(), left.intercept),
-        right=_with_intercept(right.terms.values(), not right.removed),
+        left=_add_intercept(left.terms.values(), left.intercept),
+        right=_add_intercept(right.terms.values(), not right.removed),
         columns={
             code: name
             for code, name in bare.items()
-            if name is not None and name in held
+            if name is not None and name in known
         },
         origins=origins,
     )
@@ -314,7 +321,7 @@ def model_of(tree: Any, columns: Iterable[str], max_terms: int) -> Model:
 
 def _check_response(left: Iterable[Codes], right: Iterable[Codes]) -> None:
     """Refuse a response that is a predictor too: it would predict itself."""
-    both = set(distinct(left)) & set(distinct(right))
+    both = set(distinct_codes(left)) & set(distinct_codes(right))
     if both:
         name = sorted(both)[0]
         raise FormulaError(
@@ -323,16 +330,16 @@ def _check_response(left: Iterable[Codes], right: Iterable[Codes]) -> None:
         )
 
 
-def _with_intercept(terms: Iterable[Codes], intercept: bool) -> tuple[Codes, ...]:
+def _add_intercept(terms: Iterable[Codes], intercept: bool) -> tuple[Codes, ...]:
     return ((), *terms) if intercept else tuple(terms)
 
 
-def distinct(terms: Iterable[Codes]) -> list[str]:
+def distinct_codes(terms: Iterable[Codes]) -> list[str]:
     """Codes of the factors of terms, each once, in order of appearance."""
     return list(dict.fromkeys(code for codes in terms for code in codes))
 
 
 def variables(terms: Iterable[Codes], columns: Container[str]) -> list[str]:
     """Columns of the data that terms read, in order of appearance."""
-    names = (name for code in distinct(terms) for name in columns_in(code))
+    names = (name for code in distinct_codes(terms) for name in columns_in(code))
     return [name for name in dict.fromkeys(names) if name in columns]

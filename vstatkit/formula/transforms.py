@@ -12,12 +12,12 @@ from vstatkit._typing import Floats
 from vstatkit.exceptions import FormulaError
 
 
-def one_variable(x: Any, usage: str) -> Floats:
+def as_variable(x: Any, usage: str) -> Floats:
     """Take a variable as an array of numbers; refuse several at once.
 
     Examples
     --------
-    >>> one_variable([1, 2], "`f` takes one variable.")
+    >>> as_variable([1, 2], "`f` takes one variable.")
     array([1., 2.])
     """
     values = np.asarray(x, dtype=np.float64)
@@ -56,7 +56,7 @@ class Intervals:
         right: bool = True,
     ) -> None:
         """Take part of the data."""
-        values = one_variable(x, CUT_USAGE)
+        values = as_variable(x, CUT_USAGE)
         self._low = min(self._low, float(np.nanmin(values, initial=np.inf)))
         self._high = max(self._high, float(np.nanmax(values, initial=-np.inf)))
         self._given, self._labels = breaks, labels
@@ -83,7 +83,7 @@ class Intervals:
         right: bool = True,
     ) -> "pd.Categorical[str]":
         """Tell the interval of every number; missing where it is in none."""
-        values, edges = one_variable(x, CUT_USAGE), self._breaks
+        values, edges = as_variable(x, CUT_USAGE), self._breaks
         codes = np.searchsorted(edges, values, side="left" if right else "right") - 1
         if include_lowest:
             end, code = (edges[0], 0) if right else (edges[-1], edges.size - 2)
@@ -91,7 +91,7 @@ class Intervals:
         outside = (codes < 0) | (codes >= edges.size - 1) | np.isnan(values)
         names = interval_labels(edges, right, include_lowest)
         if labels is not None:
-            names = [str(one) for one in labels]
+            names = [str(label) for label in labels]
         if len(names) != edges.size - 1:
             raise FormulaError(
                 f"`cut` needs a label for each of {edges.size - 1} intervals; got "
@@ -124,10 +124,10 @@ def cut(
     >>> cut([1.0, 2.0, 4.0], [0, 2, 5]).tolist()
     ['(0,2]', '(0,2]', '(2,5]']
     """
-    made = Intervals()
-    made.memorize_chunk(x, breaks, labels, include_lowest, right)
-    made.memorize_finish()
-    return made.transform(x, breaks, labels, include_lowest, right)
+    intervals = Intervals()
+    intervals.memorize_chunk(x, breaks, labels, include_lowest, right)
+    intervals.memorize_finish()
+    return intervals.transform(x, breaks, labels, include_lowest, right)
 
 
 # By this attribute patsy knows that new data must be coded as the training data.
@@ -138,7 +138,7 @@ def interval_labels(breaks: Floats, right: bool, include_lowest: bool) -> list[s
     """Write intervals with as few digits, from 3 on, as tell neighbours apart."""
     texts: list[str] = []
     for digits in range(3, MOST_DIGITS + 1):
-        texts = [_number(one, digits) for one in breaks]
+        texts = [_number(edge, digits) for edge in breaks]
         if all(a != b for a, b in pairwise(texts)):
             break
     first, last = ("(", "]") if right else ("[", ")")
@@ -191,8 +191,8 @@ class Polynomial:
 
     def memorize_chunk(self, x: Any, degree: int = 1, raw: bool = False) -> None:
         """Take part of the data."""
-        self._chunks.append(one_variable(x, POLY_USAGE))
-        self._degree, self._raw = _checked_degree(degree), raw
+        self._chunks.append(as_variable(x, POLY_USAGE))
+        self._degree, self._raw = _check_degree(degree), raw
 
     def memorize_finish(self) -> None:
         """Find the coefficients of the recurrence."""
@@ -218,7 +218,7 @@ class Polynomial:
 
     def transform(self, x: Any, degree: int = 1, raw: bool = False) -> Floats:
         """Evaluate the polynomials, shape (rows, degree)."""
-        values = one_variable(x, POLY_USAGE)
+        values = as_variable(x, POLY_USAGE)
         if raw:
             return values[:, None] ** np.arange(1, degree + 1)
         columns, last = [np.zeros_like(values), np.ones_like(values)], 1.0
@@ -239,17 +239,17 @@ def poly(x: Any, degree: int = 1, raw: bool = False) -> Floats:
     >>> np.allclose(z.T @ z, np.eye(2))
     True
     """
-    made = Polynomial()
-    made.memorize_chunk(x, degree, raw)
-    made.memorize_finish()
-    return made.transform(x, degree, raw)
+    polynomial = Polynomial()
+    polynomial.memorize_chunk(x, degree, raw)
+    polynomial.memorize_finish()
+    return polynomial.transform(x, degree, raw)
 
 
 # By this attribute patsy knows that new data must be coded as the training data.
 poly.__patsy_stateful_transform__ = Polynomial  # type: ignore[attr-defined]
 
 
-def _checked_degree(degree: Any) -> int:
+def _check_degree(degree: Any) -> int:
     if not is_whole(degree):
         raise FormulaError(f"`poly` needs a whole number as degree; got {degree!r}.")
     if degree < 1:
@@ -284,7 +284,7 @@ class NaturalSpline:
         intercept: bool = False,
     ) -> None:
         """Take part of the data."""
-        self._chunks.append(one_variable(x, NS_USAGE))
+        self._chunks.append(as_variable(x, NS_USAGE))
         self._df, self._knots, self._intercept = df, knots, bool(intercept)
 
     def memorize_finish(self) -> None:
@@ -328,7 +328,7 @@ class NaturalSpline:
         intercept: bool = False,
     ) -> Floats:
         """Evaluate the splines, shape (rows, columns)."""
-        values = one_variable(x, NS_USAGE)
+        values = as_variable(x, NS_USAGE)
         within = np.clip(values, *self._ends)
         splines = self._splines()
         beyond = (values - within)[:, None]  # where the data end, a line goes on
@@ -350,10 +350,10 @@ def ns(
     >>> ns(np.arange(10.0), df=3).shape
     (10, 3)
     """
-    made = NaturalSpline()
-    made.memorize_chunk(x, df, knots, intercept)
-    made.memorize_finish()
-    return made.transform(x, df, knots, intercept)
+    spline = NaturalSpline()
+    spline.memorize_chunk(x, df, knots, intercept)
+    spline.memorize_finish()
+    return spline.transform(x, df, knots, intercept)
 
 
 # By this attribute patsy knows that new data must be coded as the training data.

@@ -15,7 +15,7 @@ from vstatkit.ensemble.oob_scores import Scores, score
 from vstatkit.ensemble.prediction import Predictor, feature_array
 from vstatkit.ensemble.query import Query, build_query, effect_values
 from vstatkit.forest.base import Forest, check_response
-from vstatkit.formula.parse import ParsedFormula, parsed_table, response_name
+from vstatkit.formula.parse import ParsedFormula, parse_table, response_name
 from vstatkit.inference.intervals import Tails, prediction_support
 from vstatkit.inference.stopping import robust_share
 from vstatkit.interop.arrays import from_arrays
@@ -437,7 +437,7 @@ def from_sklearn(
         title="Forest Results",
         response=response_name(parsed),
         coefficients=False,
-        typical=parsed.typical,
+        typical=parsed.typical_row,
         ranges=parsed.coding.ranges(parsed.frame),
         scale_share=1.0 if adopted.classes is not None else robust_share(adopted.y),
     )
@@ -459,7 +459,7 @@ def from_sklearn(
 def _parsed(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
     """Read the training data as a formula of all columns does."""
     features = pd.DataFrame(adopted.kernel.X, columns=column_names(predictor))
-    return parsed_table(
+    return parse_table(
         features, adopted.y, response=adopted.name, classes=adopted.classes
     )
 

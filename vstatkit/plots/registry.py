@@ -5,7 +5,7 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,8 +103,9 @@ def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
         others = [one for one in PLOTS if name in (_options_of(results, one) or ())]
         there = f" {name!r} is one of kind={' and kind='.join(map(repr, others))}."
         raise TypeError(
-            f"the picture {kind!r} has no option {name!r}{nearest(name, known)} Its "
-            f"options are: {', '.join(known) or 'none'}.{there if others else ''}"
+            f"the picture {kind!r} has no option {name!r}"
+            f"{suggest_name(name, known)} Its options are: "
+            f"{', '.join(known) or 'none'}.{there if others else ''}"
         )
 
 

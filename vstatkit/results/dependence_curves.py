@@ -20,8 +20,8 @@ from vstatkit.ensemble.marginal_averages import (
     quantile_grid,
 )
 from vstatkit.ensemble.prediction import Predictor
-from vstatkit.formula.coding import variables_of
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.coding import as_variables
+from vstatkit.formula.input_checks import suggest_name
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.labels import label_texts, setting_text
@@ -426,7 +426,7 @@ def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Prof
     if variable not in typical.columns:
         raise ValueError(
             f"`variable` must be a predictor; {variable!r} is none"
-            f"{nearest(str(variable), typical.columns)} They are "
+            f"{suggest_name(str(variable), typical.columns)} They are "
             f"{', '.join(map(str, typical.columns))}."
         )
     frame = training_frame(results)
@@ -482,7 +482,7 @@ def _profile_levels(
 ) -> list[Any]:
     """Levels of a factor: those of the training data, or of the effects."""
     if observed is not None:
-        return list(variables_of(observed.to_frame()).levels(name))
+        return list(as_variables(observed.to_frame()).levels(name))
     moves = results.effect_values
     if moves is None or name not in moves.frame.index.get_level_values(0):
         raise ValueError(f"these results do not hold the levels of {name!r}.")

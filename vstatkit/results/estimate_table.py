@@ -11,9 +11,9 @@ import pandas as pd
 from vstatkit._typing import Floats, Labels, Restrictions
 from vstatkit.ensemble.memory import COVARIANCES, FLOAT, check_memory, covariance_bytes
 from vstatkit.formula.linear_constraints import (
-    check_together,
+    check_consistent,
+    join_restrictions,
     linear_constraint,
-    one_text,
 )
 from vstatkit.inference.estimates import Estimates, ensemble_mean, estimate
 from vstatkit.inference.intervals import Support, Tails, band_critical_values
@@ -795,7 +795,7 @@ def linear_combinations(results: "EstimateTable", R: Restrictions) -> "ContrastR
 
     Restrictions in words may name effects too.
     """
-    return _combine(*_read(results, one_text(R)))
+    return _combine(*_read(results, join_restrictions(R)))
 
 
 def _read(
@@ -866,10 +866,10 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
     accounts for the estimation of C (see `inference.linear_tests.wald_test`). With one
     restriction F is the square of t.
     """
-    R = one_text(R)
+    R = join_restrictions(R)
     null = str(R) if isinstance(R, str) else "R @ params = 0"
     results, coefs, constants, _ = _read(results, R)
-    check_together(coefs, constants)
+    check_consistent(coefs, constants)
     values = _combined(results.values, coefs)
     found = directions(values, results.design.weights(0, len(values)))
     rank = len(found.varying)

@@ -20,8 +20,8 @@ from vstatkit.ensemble.marginal_averages import (
 )
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.query import QUANTILES, list_moves
-from vstatkit.formula.coding import variables_of
-from vstatkit.formula.input_checks import as_frame, first_names, nearest
+from vstatkit.formula.coding import as_variables
+from vstatkit.formula.input_checks import as_frame, list_names, suggest_name
 from vstatkit.formula.parse import observation_weights
 from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
@@ -96,7 +96,7 @@ class Observed:
         """List the levels of a factor in their order."""
         stored = self.stored_moves(name)
         if not stored:
-            return variables_of(self.frame).levels(name)
+            return as_variables(self.frame).levels(name)
         return [stored[0][0], *(end for _, end in stored)]
 
     def note(self, what: str) -> str | None:
@@ -354,14 +354,14 @@ def there_are(names: Sequence[Any]) -> str:
     """
     if not names:
         return "the model has no predictors."
-    return f"the predictors are {first_names([str(one) for one in names])}."
+    return f"the predictors are {list_names([str(one) for one in names])}."
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
     """Refuse what is not a predictor."""
     if name not in names:
         listed = ", ".join(map(str, names))
-        near = nearest(str(name), [str(one) for one in names])
+        near = suggest_name(str(name), [str(one) for one in names])
         raise ValueError(
             f"`variables` must be predictors of the model, some of {listed}; got "
             f"{name!r}{near}"
@@ -454,7 +454,7 @@ def default_moves(
     stored = observed.stored_moves(name)
     if stored:
         return stored
-    known, coding = variables_of(observed.frame), predictor.coding
+    known, coding = as_variables(observed.frame), predictor.coding
     factor = is_factor(predictor, name)
     ends = None if factor else known.quantiles([name], QUANTILES)[name]
     reference = None if coding is None else coding.reference(name)
@@ -469,7 +469,7 @@ def ends_note(
         return ()
     names = dict.fromkeys(move.name for move in moves)
     new = [str(name) for name in names if not observed.stored_moves(name)]
-    note = observed.note(f"the ends of {first_names(new)} are") if new else None
+    note = observed.note(f"the ends of {list_names(new)} are") if new else None
     return () if note is None else (note,)
 
 

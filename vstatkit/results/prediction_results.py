@@ -26,7 +26,7 @@ from vstatkit.ensemble.prediction_intervals import (
     local_limits,
 )
 from vstatkit.exceptions import DataError, FewUnitsWarning, FormulaError
-from vstatkit.formula.input_checks import as_frame, is_number_kind, nearest
+from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
 from vstatkit.inference.conformal import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
@@ -459,7 +459,7 @@ def _needed(results: "EnsembleResults", source: Source) -> list[str]:
         if name not in source.columns:
             columns = pd.Index(source.columns)
             raise FormulaError(
-                f"{source} lacks the column {name!r}{nearest(name, columns)}"
+                f"{source} lacks the column {name!r}{suggest_name(name, columns)}"
             )
     return names
 

@@ -15,7 +15,7 @@ from vstatkit.ensemble.conditional_copies import Copier
 from vstatkit.ensemble.evaluation import Task
 from vstatkit.ensemble.refit import OutOfBagPredictor, refit_learners, refit_values
 from vstatkit.formula.coding import Coding
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 from vstatkit.inference.pooled_test import PooledTest, pooled_test
 from vstatkit.kernels.base import BatchKernel
 from vstatkit.pickling import pickled_plainly
@@ -230,7 +230,7 @@ class PredictorQuestion:
             if name not in self.coding.variables:
                 raise ValueError(
                     f"{name!r} is not a predictor of the formula"
-                    f"{nearest(name, self.coding.variables)} Its predictors are "
+                    f"{suggest_name(name, self.coding.variables)} Its predictors are "
                     f"{', '.join(self.coding.variables)}."
                 )
         return list(dict.fromkeys(names))

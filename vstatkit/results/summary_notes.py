@@ -7,7 +7,7 @@ import pandas as pd
 
 from vstatkit.ensemble.evaluation import OOB_ROWS
 from vstatkit.ensemble.sampling_plan import jackknife_learners
-from vstatkit.formula.input_checks import first_names
+from vstatkit.formula.input_checks import list_names
 from vstatkit.inference.estimates import MIN_DF, Estimates
 from vstatkit.inference.normality import (
     MIN_OBSERVATIONS,
@@ -536,7 +536,7 @@ def untested_note(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
     places = np.flatnonzero(frame["std_error"] == 0)
     if not places.size:
         return None
-    listed = first_names([names[place] for place in places.tolist()])
+    listed = list_names([names[place] for place in places.tolist()])
     return (
         f"No test of {listed} (nan): all learners agree, so that the std err is zero, "
         "which says nothing about other data."
@@ -567,7 +567,7 @@ def margin_note(frame: pd.DataFrame, names: Sequence[str], alpha: float) -> str 
     apart = np.flatnonzero(tested & ((frame["p_value"] < alpha) == inside))
     if not apart.size:
         return None
-    listed = first_names([names[place] for place in apart.tolist()])
+    listed = list_names([names[place] for place in apart.tolist()])
     return (
         f"The test and the interval of {listed} disagree at {alpha:g}: the test "
         "is Student's t, the interval Agresti and Coull's. Neither is sure so near the "

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vstatkit.exceptions import VstatkitWarning
-from vstatkit.formula.input_checks import nearest
+from vstatkit.formula.input_checks import suggest_name
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign
@@ -128,7 +128,7 @@ def find_design(name: str) -> type[SubsampleDesign]:
     if name not in DESIGNS:
         raise ValueError(
             f"`design` must be one of {', '.join(map(repr, DESIGNS))}, or 'auto'; "
-            f"got {name!r}{nearest(str(name), [*DESIGNS, 'auto'])}"
+            f"got {name!r}{suggest_name(str(name), [*DESIGNS, 'auto'])}"
         )
     return DESIGNS[name]
 

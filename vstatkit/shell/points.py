@@ -8,7 +8,7 @@ import pandas as pd
 
 from vstatkit._typing import DataLike
 from vstatkit.exceptions import DataError
-from vstatkit.formula.input_checks import first_wrong, is_number
+from vstatkit.formula.input_checks import first_non_number, is_number
 from vstatkit.formula.names import read_names
 from vstatkit.formula.terms import variables
 from vstatkit.shell.numerals import PLAIN, Marks, reads_by
@@ -118,7 +118,7 @@ def check_alike(points: Points, path: str, table: Table, used: Sequence[str]) ->
             continue
         column = points.frame[name]
         if not is_number(column):
-            wrong = first_wrong(column, partial(reads_by, marks))
+            wrong = first_non_number(column, partial(reads_by, marks))
             raise DataError(
                 f"column {name!r} has numbers in the data, and values such as "
                 f"{str(wrong)!r} in {path}. Write both files alike: "

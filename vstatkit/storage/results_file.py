@@ -832,7 +832,7 @@ def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:
         missing,
         factors=factors,
         columns=_unpack_columns(take(packed, "columns", list, type(None))),
-    ).parsed()
+    ).parse_again()
 
 
 def _unpack_columns(packed: list[Any] | None) -> tuple[int, ...] | None:

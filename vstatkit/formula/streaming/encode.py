@@ -1,4 +1,4 @@
-"""Code data batch after batch, and write the rows that are kept to disk."""
+"""Encode data batch by batch, and write the complete rows to disk."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -10,61 +10,64 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.coding import Coding, categories
+from vstatkit.formula.coding import Coding, categorical_variables
 from vstatkit.formula.design_matrix import (
     HINT,
     FactorCoding,
     Missing,
     PlainInfo,
-    arranged_columns,
+    arrange_columns,
     check_missing_categories,
     check_missing_option,
     common_rows,
-    factors_alone,
     first_rows,
-    level_counts,
+    indicator_columns,
     plain_info,
     plain_matrix,
-    recode,
-    recoded,
-    spread_columns,
+    recode_info,
+    recode_matrix,
+    separate_factors,
 )
 from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.names import (
-    Named,
-    Reading,
+    FormulaNames,
+    ResolvedFormula,
     outside_columns,
     read_names,
-    reading_of,
+    resolve_formula,
 )
-from vstatkit.formula.parse import ParsedFormula, Recipe, check_rows, kept_columns
-from vstatkit.formula.patsy_engine import (
-    Environment,
-    Learnt,
-    Matrix,
-    OnMissing,
-    code_rows,
-    learn_batches,
-    level_places,
-    states_of,
-)
-from vstatkit.formula.response import (
-    Dropped,
+from vstatkit.formula.parse import (
+    DroppedRows,
+    ParsedFormula,
+    Recipe,
     Response,
+    assemble_parsed,
+    check_rows,
+    choose_columns,
     class_codes,
     response_levels,
     response_values,
     split_levels,
 )
+from vstatkit.formula.patsy_engine import (
+    Environment,
+    Matrix,
+    OnMissing,
+    SideInfo,
+    code_rows,
+    learn_batches,
+    level_places,
+    states_of,
+)
 from vstatkit.formula.sandbox import MAX_COLUMNS, MAX_LEVELS
 from vstatkit.formula.streaming.columns import (
     CHUNK_ROWS,
     ColumnWriter,
-    HeldRows,
+    MemoryRows,
     StoredFrame,
 )
-from vstatkit.formula.streaming.scan import HEAD, Survey, by_parts, survey
+from vstatkit.formula.streaming.scan import HEAD, Survey, map_parts, survey
 from vstatkit.formula.terms import Codes, Model, variables
 from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray, check_space
 from vstatkit.sources.source import Part, Source
@@ -72,7 +75,6 @@ from vstatkit.workers import go_on
 
 Batches = Callable[[], Iterator[pd.DataFrame]]
 """Reads the data from the beginning."""
-
 
 Level = tuple[int, str, int]
 """A level of a factor: number of the side, code of the factor, place of the level."""
@@ -84,38 +86,39 @@ class Sides:
 
     Attributes
     ----------
-    left, right : Learnt
-        What was learnt about each.
+    left, right : SideInfo
+        What was learnt about each side.
     missing : {"drop", "raise", "pass"}
-        What is done with missing values.
+        Treatment of missing values.
     stateful : list of str
         Columns that stateful transforms read.
     variables : sequence of str
         Columns that the right-hand side reads.
     """
 
-    left: Learnt
-    right: Learnt
+    left: SideInfo
+    right: SideInfo
     missing: Missing
     stateful: list[str]
     variables: Sequence[str]
 
-    def learnt(self, batch: pd.DataFrame) -> pd.DataFrame:
-        """Take the rows of a batch that the engine learns from."""
+    def training_rows(self, batch: pd.DataFrame) -> pd.DataFrame:
+        """Select the rows of a batch that the engine learns from."""
         if self.missing == "pass":
             return batch.loc[_code(self.left, batch, "drop").rows]
-        return learnt_rows(batch, self.stateful)
+        return drop_incomplete_rows(batch, self.stateful)
 
-    def coded(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
+    def code(self, batch: pd.DataFrame) -> tuple[Matrix, Matrix]:
         """Code a batch as `build_matrices` would code it within all the data."""
         if self.missing == "pass":
             check_missing_categories(batch, self.variables)
             left = _code(self.left, batch, "drop")
-            kept = batch if len(left.rows) == len(batch) else batch.loc[left.rows]
-            return left, _code(self.right, kept, "keep")
-        batch = learnt_rows(batch, self.stateful)
+            if len(left.rows) < len(batch):
+                batch = batch.loc[left.rows]
+            return left, _code(self.right, batch, "keep")
+        batch = drop_incomplete_rows(batch, self.stateful)
         how: OnMissing = "raise" if self.missing == "raise" else "drop"
-        left, right = (_code(one, batch, how) for one in (self.left, self.right))
+        left, right = (_code(side, batch, how) for side in (self.left, self.right))
         if len(left.rows) == len(right.rows) == len(batch):
             return left, right
         return common_rows(left, right)
@@ -130,63 +133,50 @@ def learn_sides(
     missing: Missing,
     variables: Sequence[str],
 ) -> Sides:
-    """Learn both sides; the data are not read where all columns are plain.
+    """Learn both sides; the data are read only if some factor is not a plain column.
 
-    Parameters
-    ----------
-    model : Model
-        Terms of the formula.
-    rows : DataFrame
-        Rows that have the kind of every column, and all levels of those that are
-        not numbers.
-    batches : callable
-        Reads the data from the beginning.
-    environment : Environment
-        Where names that are not columns are looked up.
-    missing : {"drop", "raise", "pass"}
-        What to do with missing values.
-    variables : sequence of str
-        Columns that the right-hand side reads.
+    `rows` has the dtype of every column, and all levels of columns that are not
+    numeric.
     """
-    stateful = [] if missing != "drop" else model.stateful(rows.columns)
+    stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
     how: OnMissing = "raise" if missing == "raise" else "drop"
 
-    def side(terms: Sequence[Codes], read: Batches, how: OnMissing) -> Learnt:
+    def learn(terms: Sequence[Codes], read: Batches, how: OnMissing) -> SideInfo:
         plain = plain_info(model, terms, rows)
         if plain is not None:
             return plain
         hint = HINT if how == "raise" else ""
         return learn_batches(model, terms, read, environment, missing=how, hint=hint)
 
-    def complete() -> Iterator[pd.DataFrame]:
-        return filled(learnt_rows(batch, stateful) for batch in batches())
+    def complete_batches() -> Iterator[pd.DataFrame]:
+        return skip_empty(drop_incomplete_rows(batch, stateful) for batch in batches())
 
-    left = side(model.left, complete, how)
+    left = learn(model.left, complete_batches, how)
     if missing != "pass":
         return Sides(
-            left, side(model.right, complete, how), missing, stateful, variables
+            left,
+            learn(model.right, complete_batches, how),
+            missing,
+            stateful,
+            variables,
         )
 
-    def with_response() -> Iterator[pd.DataFrame]:
-        return filled(batch.loc[_code(left, batch, "drop").rows] for batch in batches())
+    def batches_with_response() -> Iterator[pd.DataFrame]:
+        return skip_empty(
+            batch.loc[_code(left, batch, "drop").rows] for batch in batches()
+        )
 
-    right = side(model.right, with_response, "keep")
+    right = learn(model.right, batches_with_response, "keep")
     return Sides(left, right, missing, stateful, variables)
 
 
-def learnt_rows(batch: pd.DataFrame, stateful: list[str]) -> pd.DataFrame:
-    """Leave out rows that lack what a stateful transform reads."""
+def drop_incomplete_rows(batch: pd.DataFrame, stateful: list[str]) -> pd.DataFrame:
+    """Drop rows with a missing value in a column that a stateful transform reads."""
     return batch.dropna(subset=stateful) if stateful else batch
 
 
-def filled(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Leave out batches without rows.
-
-    Raises
-    ------
-    FormulaError
-        When there are no others.
-    """
+def skip_empty(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Skip batches without rows; raise an error if there are no others."""
     some = False
     for batch in batches:
         if len(batch):
@@ -195,28 +185,28 @@ def filled(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     if not some:
         raise FormulaError(
             "all rows have missing values in the columns of the formula. Fill them in, "
-            "or leave such columns out."
+            "or remove such columns from the formula."
         )
 
 
-def _code(info: Learnt, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
-    """Code one side, without the engine where the columns are plain."""
+def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
+    """Code one side; plain columns do not need the engine."""
     if len(batch) == 0:
         empty = np.empty((0, len(info.column_names)))
         return Matrix(empty, batch.index.to_numpy(), info)
     engines = info
     if isinstance(info, PlainInfo):
-        found = plain_matrix(info, batch, missing)
-        if found is not None:
-            return found
-        engines = info.engines()
+        matrix = plain_matrix(info, batch, missing)
+        if matrix is not None:
+            return matrix
+        engines = info.engine_info()
     hint = HINT if missing == "raise" else ""
     coded = code_rows(engines, batch, missing, hint)
     return Matrix(coded.values, coded.rows, info)
 
 
-def has_levels(*sides: Learnt) -> bool:
-    """Whether the engine has learnt levels, which few rows need not show."""
+def has_levels(*sides: SideInfo) -> bool:
+    """Whether the engine learnt levels, which a few rows need not contain."""
     return any(
         levels is not None
         for info in sides
@@ -225,28 +215,28 @@ def has_levels(*sides: Learnt) -> bool:
     )
 
 
-def first_levels(sides: Sequence[Learnt], batch: pd.DataFrame) -> dict[Level, int]:
-    """Find the first row, by its label, of every level that the engine has learnt."""
-    found: dict[Level, int] = {}
+def first_levels(sides: Sequence[SideInfo], batch: pd.DataFrame) -> dict[Level, int]:
+    """Find the label of the first row of every level that the engine learnt."""
+    first_row: dict[Level, int] = {}
     if len(batch) == 0:
-        return found
+        return first_row
     labels = batch.index.to_numpy()
     for number, info in enumerate(sides):
         for code, places in level_places(info, batch).items():
             levels, firsts = np.unique(places, return_index=True)
             for level, row in zip(levels.tolist(), labels[firsts], strict=True):
                 if level >= 0:
-                    found[number, code, level] = int(row)
-    return found
+                    first_row[number, code, level] = int(row)
+    return first_row
 
 
 RESPONSE = -1
-"""Stands, among levels, for the side of those that the response itself has."""
+"""Number of the side, in a `Level`, of the levels of the response itself."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known before rows are written.
+    """How rows are coded.
 
     Attributes
     ----------
@@ -256,51 +246,48 @@ class Plan:
         Codes a batch.
     used : list of str
         Columns that the formula reads.
-    kept : ndarray
+    columns : ndarray
         Columns of the design matrix that are used.
     names : tuple of str
-        Their names.
-    info : Learnt
-        What the columns of the design matrix are.
+        Names of these columns.
+    info : SideInfo
+        Describes all columns of the design matrix.
     """
 
     seen: Survey
     sides: Sides
     used: list[str]
-    kept: Ints
+    columns: Ints
     names: tuple[str, ...]
-    info: Learnt
+    info: SideInfo
 
     @property
-    def travels(self) -> bool:
-        """Whether it can be sent to other processes: what the engine holds cannot."""
+    def is_picklable(self) -> bool:
+        """Whether other processes can use it; they cannot use the engine's objects."""
         sides = self.sides.left, self.sides.right
-        return all(isinstance(one, PlainInfo) for one in sides)
+        return all(isinstance(side, PlainInfo) for side in sides)
 
     def matrix(self, right: Matrix) -> Floats:
-        """Take the columns of the design matrix that are used."""
-        return recode(right, self.info).values[:, self.kept]
+        """Select the columns of the design matrix that are used."""
+        return recode_matrix(right, self.info).values[:, self.columns]
 
 
-@dataclass(frozen=True)
-class Written:
+class StoredRows(NamedTuple):
     """Rows on disk.
 
     Attributes
     ----------
     X : ndarray of shape (n, p)
-        Design matrix.
+        Design matrix, mapped from a file.
     response : Response
-        Response; its numbers too are mapped from a file.
+        Response, mapped from a file.
     rows : ndarray of shape (n,) or RangeIndex
-        Places in the data of the rows kept; a range where all are.
-    data : StoredFrame
-        Columns that the formula reads.
-    beside : StoredFrame
-        Columns beside the formula.
+        Positions of the rows in the data.
+    data, beside : StoredFrame
+        Columns of the formula, and further columns.
     examples : DataFrame
-        Some rows, in which every level that the engine learnt occurs, and which are
-        enough to code the same way again.
+        Some rows, with every level that the engine learnt; coding them gives the same
+        columns again.
     """
 
     X: Floats
@@ -311,66 +298,60 @@ class Written:
     examples: pd.DataFrame
 
 
-def write_rows(plan: Plan, beside: Sequence[str], n_jobs: int | None = None) -> Written:
-    """Read the data once more, and write the rows that are kept.
+def write_rows(
+    plan: Plan, beside: Sequence[str], n_jobs: int | None = None
+) -> StoredRows:
+    """Read the data again, and write the rows that are not dropped.
 
-    Parameters
-    ----------
-    plan : Plan
-        How they are coded.
-    beside : sequence of str
-        Columns to keep beside the formula.
-    n_jobs : int or None
-        Workers that code parts of the data; see `in_parallel`.
+    `beside` are columns to keep in addition to those of the formula.
 
     Notes
     -----
-    Workers write the rows of their parts to their place in the files. Where all
-    columns are plain the place is known: the survey has counted the rows that lack
-    nothing. The engine may drop others, so that rows of its parts are moved up.
+    Workers write the rows of their parts to their place in the files. If all columns
+    are plain, the survey has counted the complete rows, and the place is known. The
+    engine may drop further rows; the rows of its parts are moved up.
     """
     writer = RowWriter(plan, beside, new_files(plan, beside))
-    parts, travels = plan.seen.parts, plan.travels
+    parts, travels = plan.seen.parts, plan.is_picklable
     firsts = [part.complete if travels else part.first for part in parts]
-    answers = by_parts(
-        _coded,
+    answers = map_parts(
+        _code_part,
         [
             (part.part, part.first, writer.places(first))
             for part, first in zip(parts, firsts, strict=True)
         ],
-        shared=(replace(plan, seen=plan.seen.without_rows()), tuple(beside)),
+        shared=(replace(plan, seen=plan.seen.drop_rows()), tuple(beside)),
         n_jobs=n_jobs,
         here=not travels,
     )
     with closing(answers):
-        for part, found in zip(parts, answers, strict=True):
+        for part, coded in zip(parts, answers, strict=True):
             if travels:
                 writer.check_count(part.complete)
-            if found is None:
+            if coded is None:
                 writer.read(part.part, part.first)
             else:
-                writer.take(found)
-    return writer.written()
+                writer.take(coded)
+    return writer.finish()
 
 
-def _coded(
+def _code_part(
     plan: Plan, beside: Sequence[str], part: Part, first: int, places: "Files"
 ) -> "CodedPart":
-    """Code a part of the data by itself."""
-    writer = RowWriter(plan, beside, _placed(plan, beside, places))
+    writer = RowWriter(plan, beside, _open_places(plan, beside, places))
     writer.read(part, first)
     return writer.handed_over()
 
 
 class Files(NamedTuple):
-    """Where rows are written: files, places in them, or what was written there.
+    """Where rows are written: files, places in files, or blocks written there.
 
     Attributes
     ----------
     X, y, rows : GrowingArray, PlacedArray, Place or Block
-        Design matrix; numbers or levels of the response; places in the data.
+        Design matrix; numbers or levels of the response; positions in the data.
     columns : list of ColumnWriter, ColumnBlock, Place or None
-        Columns that the formula reads, and those beside it.
+        Columns of the formula, and further columns.
     """
 
     X: Any
@@ -380,21 +361,21 @@ class Files(NamedTuple):
 
 
 def new_files(plan: Plan, beside: Sequence[str]) -> Files:
-    """Make files."""
+    """Create files."""
     kinds = plan.seen.kinds
     return Files(
-        GrowingArray(np.float64, plan.kept.size),
+        GrowingArray(np.float64, plan.columns.size),
         GrowingArray(np.float64),
         GrowingArray(np.int64),
         [ColumnWriter(kinds[name]) for name in (*plan.used, *beside)],
     )
 
 
-def _placed(plan: Plan, beside: Sequence[str], places: Files) -> Files:
-    """Write to places in files that somebody else has made."""
+def _open_places(plan: Plan, beside: Sequence[str], places: Files) -> Files:
+    """Open places in files of another process."""
     columns = [
         ColumnWriter(
-            plan.seen.kinds[name], HeldRows() if place is None else PlacedArray(place)
+            plan.seen.kinds[name], MemoryRows() if place is None else PlacedArray(place)
         )
         for name, place in zip((*plan.used, *beside), places.columns, strict=True)
     ]
@@ -403,16 +384,16 @@ def _placed(plan: Plan, beside: Sequence[str], places: Files) -> Files:
 
 
 class CodedPart(NamedTuple):
-    """Rows of a part of the data that were coded by themselves.
+    """Rows of one part of the data.
 
     Attributes
     ----------
     files : Files
-        What was written where.
+        Blocks that were stored.
     firsts : dict
-        The row in which each level comes first.
+        The first row of each level.
     head : list of int
-        The first rows that are kept.
+        The first rows that were not dropped.
     examples : DataFrame
         All these rows.
     """
@@ -424,17 +405,7 @@ class CodedPart(NamedTuple):
 
 
 class RowWriter:
-    """Codes rows, and writes those that are kept.
-
-    Parameters
-    ----------
-    plan : Plan
-        How they are coded.
-    beside : sequence of str
-        Columns to keep beside the formula.
-    files : Files
-        Where they are written.
-    """
+    """Codes rows by a plan, and writes those that are not dropped to files."""
 
     def __init__(self, plan: Plan, beside: Sequence[str], files: Files) -> None:
         self._plan, self._beside, self._files = plan, beside, files
@@ -445,7 +416,7 @@ class RowWriter:
         self._examples = [plan.seen.frame]
 
     def read(self, part: Part, first: int) -> None:
-        """Code a part of the data, whose rows count from `first`."""
+        """Code a part of the data; `first` is the number of its first row."""
         for batch in self._plan.seen.batches_of(part, first):
             go_on()
             self.add(batch)
@@ -453,30 +424,30 @@ class RowWriter:
     def add(self, batch: pd.DataFrame) -> None:
         """Code a batch, and write its rows."""
         plan = self._plan
-        plain = plan.seen.plain(batch)
-        left, right = plan.sides.coded(plain)
+        plain = plan.seen.replace_missing_dates(batch)
+        left, right = plan.sides.code(plain)
         X = plan.matrix(right)
         passes = plan.sides.missing == "pass"
         check_finite(X, plan.names, allow_missing=passes, first=self._n_kept)
         y, levels = response_values(left, self._n_kept)
         firsts = {} if levels is None else _first_values(y, right.rows)
         if has_levels(*self._sides):
-            firsts |= first_levels(self._sides, plan.sides.learnt(plain))
+            firsts |= first_levels(self._sides, plan.sides.training_rows(plain))
         self._note(batch, firsts, right.rows[:HEAD].tolist())
         whole = len(right.rows) == len(batch)
-        kept = batch if whole else batch.loc[right.rows]
+        rows = batch if whole else batch.loc[right.rows]
         for file, values in zip(self._files[:3], (X, y, right.rows), strict=True):
             file.append(values)
         names = (*plan.used, *self._beside)
         for name, column in zip(names, self._files.columns, strict=True):
-            column.append(kept[name])
+            column.append(rows[name])
         self._n_kept += len(X)
 
     def _note(
         self, frame: pd.DataFrame, firsts: dict[Level, int], head: list[int]
     ) -> None:
-        """Keep the first rows of all, and those in which a level comes first."""
-        new = {one: row for one, row in firsts.items() if one not in self._firsts}
+        """Keep the first rows, and the first row of each level."""
+        new = {level: row for level, row in firsts.items() if level not in self._firsts}
         first = head[: HEAD - len(self._head)]
         self._firsts.update(new)
         self._head += first
@@ -484,20 +455,20 @@ class RowWriter:
             self._examples.append(frame.loc[sorted({*new.values(), *first})])
 
     def places(self, first: int) -> Files:
-        """Give the places of rows that somebody else writes, from row `first` on."""
+        """Return the places that another process writes to, from row `first` on."""
         X, y, rows = (file.place(first) for file in self._files[:3])
         columns = [column.place(first) for column in self._files.columns]
         return Files(X, y, rows, columns)
 
     def handed_over(self) -> CodedPart:
-        """End the writing to places in somebody else's files."""
+        """Finish writing to the files of another process."""
         X, y, rows = (file.handed_over() for file in self._files[:3])
         columns = [column.handed_over() for column in self._files.columns]
         files = Files(X, y, rows, columns)
-        return CodedPart(files, self._firsts, self._head, _distinct(self._examples))
+        return CodedPart(files, self._firsts, self._head, _join_rows(self._examples))
 
     def take(self, part: CodedPart) -> None:
-        """Add the rows of a part that was coded by itself, as if it was read."""
+        """Add the rows of a part that another process coded."""
         self._note(part.examples, part.firsts, part.head)
         for file, block in zip(self._files[:3], part.files[:3], strict=True):
             file.take(block)
@@ -506,42 +477,40 @@ class RowWriter:
         self._n_kept += part.files.X.n_rows
 
     def check_count(self, n_kept: int) -> None:
-        """Refuse data of which other rows are kept than were counted."""
+        """Raise an error if the data changed after the survey."""
         if self._n_kept != n_kept:
             raise DataError(
-                f"{n_kept:,} complete rows were counted in parts of the data, where "
-                f"{self._n_kept:,} are found now. The files must not change while they "
-                "are read: fit again."
+                "the files must not change while they are read; the first pass counted "
+                f"{n_kept:,} complete rows, the second {self._n_kept:,}. Fit again."
             )
 
-    def written(self) -> Written:
-        """End the writing."""
+    def finish(self) -> StoredRows:
+        """Close the files, and map them."""
         plan, files = self._plan, self._files
         n_rows = plan.seen.n_rows
         whole = self._n_kept == n_rows
         rows = pd.RangeIndex(n_rows) if whole else files.rows.mapped()
         index = pd.Index(rows, copy=False)
-        stored = [column.stored() for column in files.columns]
+        stored = [column.finish() for column in files.columns]
         used = dict(zip(plan.used, stored, strict=False))
         beside = dict(zip(self._beside, stored[len(used) :], strict=True))
-        return Written(
+        return StoredRows(
             X=files.X.mapped(),
             response=self._response(rows.size),
             rows=rows,
             data=StoredFrame(used, index),
             beside=StoredFrame(beside, index),
-            examples=_distinct(self._examples),
+            examples=_join_rows(self._examples),
         )
 
     def _response(self, n_kept: int) -> Response:
-        """Code the levels that occur; the numbers are mapped from a file."""
         levels = response_levels(self._plan.sides.left)
         if levels is None:
             return Response(self._files.y.mapped(), None, ())
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
         seen = self._plan.seen
-        dropped = Dropped(seen.n_rows - n_kept, seen.n_missing)
+        dropped = DroppedRows(seen.n_rows - n_kept, seen.n_missing)
         classes, unused = split_levels(levels, occurs, dropped)
         places, codes = self._files.y.mapped(), class_codes(occurs)
         if not unused:
@@ -553,34 +522,33 @@ class RowWriter:
 
 
 def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:
-    """Find the first row of every level of the response."""
-    found, firsts = np.unique(places.astype(np.int64), return_index=True)
+    levels, firsts = np.unique(places.astype(np.int64), return_index=True)
     labels = rows[firsts].tolist()
     return {
-        (RESPONSE, "", one): row
-        for one, row in zip(found.tolist(), labels, strict=True)
+        (RESPONSE, "", level): row
+        for level, row in zip(levels.tolist(), labels, strict=True)
     }
 
 
-def _distinct(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """Put rows together in the order of the data, each once."""
+def _join_rows(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Concatenate rows in the order of the data, each once."""
     rows = pd.concat(frames)
     return rows[~rows.index.duplicated()].sort_index()
 
 
 @dataclass(frozen=True)
-class Streamed:
-    """A formula applied to data that were read batch after batch.
+class StreamedFormula:
+    """A formula applied to data that were read in batches.
 
     Attributes
     ----------
     parsed : ParsedFormula
         Its matrix, response and variables are mapped from files, which are removed
-        when nobody uses them any more.
+        with the last reference to them.
     beside : StoredFrame
-        Columns beside the formula, the same rows.
+        Further columns, the same rows.
     n_rows : int
-        Rows of the data, those included that were dropped.
+        Rows of the data, including those that were dropped.
     """
 
     parsed: ParsedFormula
@@ -598,30 +566,26 @@ def parse_source(
     beside: tuple[str, ...] = (),
     factors: FactorCoding = "treatment",
     n_jobs: int | None = None,
-) -> Streamed:
-    """Apply a formula to data that are read batch after batch.
+) -> StreamedFormula:
+    """Apply a formula to data that are read in batches.
 
     Parameters
     ----------
     formula, environment, intercept, missing, factors
         See `parse`.
     source : Source
-        Data. Columns that neither the formula nor `beside` names are not read.
+        Data. Only the columns of the formula and `beside` are read.
     beside : tuple of str
-        Columns to keep beside the formula; `.` does not stand for them.
+        Further columns to keep; `.` does not include them.
     n_jobs : int or None
-        Workers that read parts of the data side by side; see `in_parallel`.
-
-    Returns
-    -------
-    Streamed
+        Workers that read parts of the data in parallel; see `in_parallel`.
 
     Notes
     -----
-    A first pass finds the kinds of the columns, the levels of those that are not
-    numbers, and what must be refused. Where the formula has more than plain columns,
-    further passes find the levels of its factors and what stateful transforms learn,
-    one batch after the other. The last pass codes the rows, and writes them to disk.
+    The first pass finds the dtypes of the columns and the levels of columns that are
+    not numeric, and checks the values. If the formula has other factors than plain
+    columns, further passes find their levels and the states of stateful transforms.
+    The last pass codes the rows and writes them to disk.
     """
     check_missing_option(missing)
     columns = pd.Index(source.columns, dtype=object)
@@ -633,8 +597,8 @@ def parse_source(
     bare = set(model.columns.values())
     seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
     _check_outside(named, columns, seen.n_rows)
-    reading = reading_of(named, seen.frame.reindex(columns=columns))
-    plan = _plan(
+    reading = resolve_formula(named, seen.frame.reindex(columns=columns))
+    plan = _make_plan(
         formula,
         reading,
         seen,
@@ -643,27 +607,53 @@ def parse_source(
         factors=factors,
     )
     if not named.trusted:
-        _check_stranger(plan.info)
-    check_space(8 * seen.n_rows * (plan.kept.size + len(plan.used) + 2))
-    written = write_rows(plan, beside, n_jobs)
-    check_rows(written.rows.size, seen.n_rows, used)
-    recipe = _recipe(reading, plan, written, intercept, factors)
-    parsed = _parsed(formula, plan, written, recipe)
-    return Streamed(parsed, written.beside, seen.n_rows)
+        _check_untrusted(plan.info)
+    check_space(8 * seen.n_rows * (plan.columns.size + len(plan.used) + 2))
+    stored = write_rows(plan, beside, n_jobs)
+    check_rows(stored.rows.size, seen.n_rows, used)
+    names = tuple(plan.sides.variables)
+    examples = seen.replace_missing_dates(stored.examples[plan.used])
+    coding = Coding(
+        info=plan.info,
+        columns=plan.columns,
+        variables=names,
+        categorical=categorical_variables(plan.info, seen.frame, names),
+        recipe=Recipe(
+            reading.model.write(),
+            examples.reset_index(drop=True),
+            intercept,
+            missing,
+            reading.names(),
+            factors,
+            states_of(plan.sides.right),
+            tuple(plan.columns.tolist()),
+        ),
+    )
+    parsed = assemble_parsed(
+        formula,
+        coding,
+        stored.response,
+        X=stored.X,
+        rows=stored.rows,
+        n_rows=seen.n_rows,
+        frame=stored.data.select_columns(names),
+        data=stored.data,
+    )
+    return StreamedFormula(parsed, stored.beside, seen.n_rows)
 
 
-def _check_outside(named: Named, columns: pd.Index, n_rows: int) -> None:
-    """Refuse arrays of the caller's in place of columns: they come in no batches."""
+def _check_outside(named: FormulaNames, columns: pd.Index, n_rows: int) -> None:
+    """Raise an error if the formula uses an array of the caller as a column."""
     for name in outside_columns(named, columns, n_rows):
         raise FormulaError(
-            f"{name!r} is not a column of the data. Arrays beside data that are read "
-            "batch after batch are not taken: make it a column."
+            f"{name!r} is not a column of the data. Arrays cannot be used with data "
+            "that are read in batches; make it a column of the data."
         )
 
 
-def _check_stranger(right: Learnt) -> None:
-    """Bound the columns of a formula from a stranger, now that all levels are known."""
-    most = max((len(one) for one in right.levels.values() if one), default=0)
+def _check_untrusted(right: SideInfo) -> None:
+    """Bound the columns of an untrusted formula, now that all levels are known."""
+    most = max((len(levels) for levels in right.levels.values() if levels), default=0)
     total = len(right.column_names)
     if most > MAX_LEVELS or total > MAX_COLUMNS:
         raise FormulaError(
@@ -673,9 +663,9 @@ def _check_stranger(right: Learnt) -> None:
         )
 
 
-def _plan(
+def _make_plan(
     formula: str,
-    reading: Reading,
+    reading: ResolvedFormula,
     seen: Survey,
     *,
     intercept: bool,
@@ -689,84 +679,37 @@ def _plan(
     check_dates(frame, [name for name in used if name in bare])
     check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
-        factors_alone(model, factors),
-        seen.plain(frame),
-        lambda: map(seen.plain, seen.batches()),
+        separate_factors(model, factors),
+        seen.replace_missing_dates(frame),
+        lambda: map(seen.replace_missing_dates, seen.batches()),
         environment=reading.environment,
         missing=missing,
         variables=right,
     )
-    info = recoded(sides.right, model, frame, factors)
+    info = recode_info(sides.right, model, frame, factors)
     written = info.column_names
-    kept = kept_columns(written, intercept, formula)
-    kept = arranged_columns(info, kept, _first_rows(info, sides, seen))
-    names = tuple(plain_name(written[j]) for j in kept)
-    return Plan(seen, sides, used, kept, names, info)
+    columns = choose_columns(written, intercept, formula)
+    columns = arrange_columns(info, columns, _first_rows(info, sides, seen))
+    names = tuple(plain_name(written[j]) for j in columns)
+    return Plan(seen, sides, used, columns, names, info)
 
 
-def _first_rows(info: Learnt, sides: Sides, seen: Survey) -> Ints:
-    """Find the row in which each column is first not zero, as `first_rows` does.
+def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
+    """Find the first row in which each column is not zero, as `first_rows` does.
 
-    Reading ends as soon as every indicator was seen, which is rarely late.
+    Reading stops when every indicator has occurred.
     """
-    spread = spread_columns(info)
+    indicators = indicator_columns(info)
     first = np.full(len(info.column_names), -1)
-    if not spread.size:
+    if not indicators.size:
         return first
     n_before = 0
     for batch in seen.batches():
-        right = recode(sides.coded(seen.plain(batch))[1], info)
-        found = first_rows(info, right.values)
-        new = (first < 0) & (found >= 0)
-        first[new] = n_before + found[new]
+        right = recode_matrix(sides.code(seen.replace_missing_dates(batch))[1], info)
+        rows = first_rows(info, right.values)
+        new = (first < 0) & (rows >= 0)
+        first[new] = n_before + rows[new]
         n_before += len(right.values)
-        if (first[spread] >= 0).all():
+        if (first[indicators] >= 0).all():
             break
     return first
-
-
-def _recipe(
-    reading: Reading,
-    plan: Plan,
-    written: Written,
-    intercept: bool,
-    factors: FactorCoding,
-) -> Recipe:
-    examples = plan.seen.plain(written.examples[plan.used])
-    return Recipe(
-        reading.model.written(),
-        examples.reset_index(drop=True),
-        intercept,
-        plan.sides.missing,
-        reading.names(),
-        factors,
-        states_of(plan.sides.right),
-        tuple(plan.kept.tolist()),
-    )
-
-
-def _parsed(
-    formula: str, plan: Plan, written: Written, recipe: Recipe
-) -> ParsedFormula:
-    names, frame = tuple(plan.sides.variables), plan.seen.frame
-    info = plan.info
-    return ParsedFormula(
-        y=written.response.y,
-        X=written.X,
-        names=plan.names,
-        response=plain_name(formula.partition("~")[0].strip()),
-        classes=written.response.classes,
-        unused_levels=written.response.unused_levels,
-        rows=written.rows,
-        n_dropped=plan.seen.n_rows - written.rows.size,
-        frame=written.data.only(names),
-        data=written.data,
-        coding=Coding(
-            info=info,
-            columns=plan.kept,
-            variables=names,
-            categorical=categories(info, frame, names),
-            recipe=recipe,
-        ),
-        levels=level_counts(info)[plan.kept],
-    )
