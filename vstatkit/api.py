@@ -57,7 +57,7 @@ from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.find import find_source, read_few
-from vstatkit.storage.checkpoint import Checkpoint, kept_seed
+from vstatkit.storage.checkpoint import Checkpoint, recorded_seed
 from vstatkit.storage.directory import describe
 from vstatkit.validation import check_statistic_options, split_options
 
@@ -227,7 +227,7 @@ def fit(
     keywords, options = split_options(kernel_options, design_options())
     training = Training.of(parsed, observed.weights)
     built = build_kernel(kernel, training, options)
-    seed = kept_seed(checkpoint, rng)
+    seed = recorded_seed(checkpoint, rng)
     drawing = Drawing(design, k, B, replace, seed, variance, target != "mean")
     scheme = settle(drawing, len(units), keywords, kind_of(built), max_B)
     drawn = scheme.design, observed.members
@@ -495,7 +495,7 @@ def statistic(
     columns = table if isinstance(table, pd.DataFrame) else pd.DataFrame(index=index)
     clusters = take_column("groups", groups, columns, np.arange(n), columns.index)
     members, units = unit_codes(clusters, index)
-    drawing = Drawing(design, k, B, replace, kept_seed(checkpoint, rng), variance)
+    drawing = Drawing(design, k, B, replace, recorded_seed(checkpoint, rng), variance)
     scheme = settle(drawing, len(units), options, KernelKind.SMOOTH, max_B)
     task, query = statistic_task(h, table, scheme.design, members)
     name = kernel_name(h)

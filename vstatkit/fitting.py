@@ -38,7 +38,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import build_design, ensemble_size
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import resolve_seed
-from vstatkit.storage.checkpoint import Checkpoint, kept_learners
+from vstatkit.storage.checkpoint import Checkpoint, open_checkpoint
 from vstatkit.variance.registry import large_k_warning, resolved
 
 
@@ -160,7 +160,7 @@ def grow_results(
     growth, n_jobs = growing.growth, growing.n_jobs
     max_B = MAX_B if growth.max_B is None else growth.max_B
     most = room_for(task, scheme.size, growing, max_B)
-    with kept_learners(growing.checkpoint) as keeper:
+    with open_checkpoint(growing.checkpoint) as keeper:
         design, evaluation = grow(
             task,
             scheme.size,
@@ -223,7 +223,7 @@ def room_for(
         B = design.n_subsamples if isinstance(design, CompleteDesign) else int(size)
         check_memory(plan.needs(B), limit, held=held)
         return max_B
-    first = task.design.rounded(FIRST_B, at_most=max_B)
+    first = task.design.round_size(FIRST_B, at_most=max_B)
     check_memory(plan.needs(first), limit, held=held)
     there = room(sum(plan.needs(max_B).values())) if limit is None else limit - held
     return max_B if there is None else min(max_B, max(first, plan.most(there)))

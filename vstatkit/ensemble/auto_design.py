@@ -7,7 +7,7 @@ import numpy as np
 
 from vstatkit.ensemble.growth import MAX_B
 from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
-from vstatkit.inference.stopping import TOL, about
+from vstatkit.inference.stopping import TOL, round_up
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
@@ -143,7 +143,7 @@ def _is_hard(wish: Wish, n: int, kind: KernelKind, options: dict[str, Any]) -> b
 
 def whole_shards(design: ShardsDesign, B: int) -> int:
     """Round a number of learners that was meant for another design, and say so."""
-    rounded = design.rounded(B, at_most=max(2 * B, 2 * design.n_shards))
+    rounded = design.round_size(B, at_most=max(2 * B, 2 * design.n_shards))
     if rounded != B:
         warnings.warn(
             f"design='shards' was chosen, and B = {B} rounded up to {rounded}, so "
@@ -160,7 +160,7 @@ def _error(wish: Wish, n: int, kind: KernelKind) -> float:
 
 def _warn_of_no_errors(wish: Wish, n: int, kind: KernelKind) -> None:
     """Say that there are estimates, but no standard errors, and the two ways out."""
-    needed = about(jackknife_learners(n, kind.typical_ratio))
+    needed = round_up(jackknife_learners(n, kind.typical_ratio))
     grown = f"{ESTIMATE_B} learners" if wish.size == "auto" else f"B = {wish.size:,}"
     size = subsample_size(wish.k, n)
     warnings.warn(
@@ -187,8 +187,8 @@ def _warn_of_jackknife(wish: Wish, n: int, kind: KernelKind) -> None:
     warnings.warn(
         f"with {n:,} units and {wish.learners:,} learners the Monte Carlo error of "
         f"the variance is predicted to be {error:.0%} of it; a standard error known to "
-        f"{TOL:.0%} would need about {about(needed)} learners. design='shards' needs "
-        f"no more than some hundreds, for `k` up to n / {N_SHARDS}.",
+        f"{TOL:.0%} would need about {round_up(needed)} learners. design='shards' "
+        f"needs no more than some hundreds, for `k` up to n / {N_SHARDS}.",
         MonteCarloWarning,
         stacklevel=5,
     )

@@ -16,7 +16,7 @@ from vstatkit.inference.stopping import (
     TOL,
     ErrorLaw,
     Tolerance,
-    about,
+    round_up,
     scale_share,
     tolerance_of,
 )
@@ -139,7 +139,7 @@ def grow(
     if isinstance(design, CompleteDesign):
         return design, run(0, design.n_subsamples)
     if isinstance(B, int):
-        return design.sized(B), _joined(start, run, B)
+        return design.with_size(B), _joined(start, run, B)
     limit = value_limit(task.kernel)
     check_growth(tol, max_B, atol)
     replicates = isinstance(design, ShardsDesign)
@@ -149,7 +149,7 @@ def grow(
     evaluation, last = grow_enough(run, design, rule, limit, start)
     if tolerance.excess(last) > 1 and not replicates:  # those hold at any size
         _warn_of_error(last, tolerance, max_B)
-    return design.sized(len(evaluation.values)), evaluation
+    return design.with_size(len(evaluation.values)), evaluation
 
 
 def runner(
@@ -164,7 +164,7 @@ def runner(
     """Make the function that evaluates a range of learners."""
 
     def run(start: int, stop: int) -> Evaluation:
-        sized = task.design if task.design.complete else task.design.sized(stop)
+        sized = task.design if task.design.complete else task.design.with_size(stop)
         part = evaluate(
             replace(task, design=sized),
             start,
@@ -212,14 +212,14 @@ def grow_enough(
 
     Notes
     -----
-    The estimates must meet a tightened tolerance (see `Tolerance.cautious`), and the
+    The estimates must meet a tightened tolerance (see `Tolerance.tighten`), and the
     effects, which are many, the tolerance itself.
     """
     if start is None:
-        start = run(0, design.rounded(rule.first_B, at_most=rule.max_B))
+        start = run(0, design.round_size(rule.first_B, at_most=rule.max_B))
     evaluation = start
     orders, split = rule.orders(design), rule.n_query
-    watched = [(rule.tolerance.cautious(), slice(split), limit)]
+    watched = [(rule.tolerance.tighten(), slice(split), limit)]
     if split is not None and start.values.shape[1] > split:
         of_two = None if limit is None else 2 * limit  # of a difference
         watched.append((rule.tolerance, slice(split, None), of_two))
@@ -229,15 +229,15 @@ def grow_enough(
         needed = 0.0
         looks = []
         for watch, (aim, part, _) in zip(watches, watched, strict=True):
-            look = watch.look(design.sized(size), evaluation.values[:, part])
+            look = watch.look(design.with_size(size), evaluation.values[:, part])
             looks.append(look)
             if aim.excess(look) > 1:
-                needed = max(needed, float(aim.needed(look).max()))
+                needed = max(needed, float(aim.learners_needed(look).max()))
         estimates = looks[0]
         if needed == 0:
             return evaluation, estimates
         wanted = _next_size(size, needed)
-        target = design.rounded(wanted, at_most=rule.max_B)
+        target = design.round_size(wanted, at_most=rule.max_B)
         if target <= size:
             return evaluation, estimates
         evaluation = evaluation + run(size, target)
@@ -246,11 +246,11 @@ def grow_enough(
 def _warn_of_error(estimates: Estimates, tolerance: Tolerance, max_B: int) -> None:
     size = int(estimates.n_learners)
     reached = float(estimates.relative_mc_error.max())
-    needed = float(tolerance.needed(estimates).max())
+    needed = float(tolerance.learners_needed(estimates).max())
     warnings.warn(
         f"the ensemble stopped at {size} learners (`max_B` = {max_B}) with a relative "
         f"Monte Carlo error of the standard error of {reached:.2g}; `tol` is "
-        f"{tolerance.tol:g}. About {about(needed)} learners would reach it: raise "
+        f"{tolerance.tol:g}. About {round_up(needed)} learners would reach it: raise "
         "`max_B`, or accept a larger `tol` or `atol`.",
         MonteCarloWarning,
         stacklevel=5,
@@ -442,8 +442,8 @@ def tell_of_error(
     """
     if pooled_tolerance(UNSURE, limit, share).excess(found) <= 1:
         return False
-    error = ErrorLaw.typical(found).relative_error(n_trees).item()
-    needed = about(pooled_tolerance(TOL, limit, share).needed(found).item())
+    error = ErrorLaw.of_mean(found).relative_error(n_trees).item()
+    needed = round_up(pooled_tolerance(TOL, limit, share).learners_needed(found).item())
     warnings.warn(
         f"the standard errors of {n_trees} trees have a Monte Carlo "
         f"error of about {error:.0%}. About {needed} trees would bring it to "

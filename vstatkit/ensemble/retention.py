@@ -168,7 +168,7 @@ def needed_learners(design: SubsampleDesign) -> int | None:
     They are compared with each other, to go beyond the first order; learners that come
     in groups are not.
     """
-    if design.grouped:
+    if design.has_groups:
         return 0
     return None if design.complete else most_compared(design.n)
 

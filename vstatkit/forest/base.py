@@ -407,7 +407,7 @@ def results_of(
     n_jobs : int or None
         Threads.
     """
-    kernel, design = trained.kernel, trained.design.sized(len(learners))
+    kernel, design = trained.kernel, trained.design.with_size(len(learners))
     features = features_frame(kernel.X, names, factors, trained.units)
     parsed = parsed_table(
         features, trained.y, response=trained.response, classes=classes

@@ -48,12 +48,12 @@ class BalancedDesign(SubsampleDesign):
                 f"Leave it out for {BLOCK}."
             )
 
-    def sized(self, B: int) -> Self:
+    def with_size(self, B: int) -> Self:
         """Set where the last block ends."""
-        super().sized(B)
+        super().with_size(B)
         return replace(self, n_learners=B)
 
-    def rounded(self, B: int, *, at_most: int) -> int:
+    def round_size(self, B: int, *, at_most: int) -> int:
         """Round up to whole blocks; only the last one may be shorter."""
         return min(-(-B // self.block) * self.block, at_most)
 

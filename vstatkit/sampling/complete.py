@@ -58,17 +58,17 @@ class CompleteDesign(SubsampleDesign):
         """Count the orderings of each multiset."""
         if not self.replace:
             return None
-        return orderings(self.members(start, stop))
+        return count_orderings(self.members(start, stop))
 
 
-def orderings(members: Ints) -> Floats:
+def count_orderings(members: Ints) -> Floats:
     """Count the orderings of every row, a multiset in ascending order.
 
     Draw after draw: the j-th repeat of a unit divides the number of orderings by j.
 
     Examples
     --------
-    >>> orderings(np.array([[0, 0, 1], [0, 1, 2]]))
+    >>> count_orderings(np.array([[0, 0, 1], [0, 1, 2]]))
     array([3., 6.])
     """
     run = np.ones(len(members))

@@ -29,9 +29,9 @@ def unit_codes(
     """Code clusters; without them every observation is its own unit."""
     if clusters is None:
         return None, index
-    codes, levels = pd.factorize(clusters, sort=True)
+    unit_of_row, levels = pd.factorize(clusters, sort=True)
     check_units(len(levels), "clusters")
-    return codes.astype(np.int64), pd.Index(levels)
+    return unit_of_row.astype(np.int64), pd.Index(levels)
 
 
 SPARSE_BELOW = 1 / 9
@@ -69,7 +69,7 @@ def count_sparsely(members: Ints, n: int) -> Any:
     return sparse.csr_array((times, units, bounds), shape=(len(members), n))
 
 
-def dense(counts: Counts) -> NDArray[Any]:
+def to_dense(counts: Counts) -> NDArray[Any]:
     """Convert counts to a dense array."""
     return np.asarray(counts.toarray() if sparse.issparse(counts) else counts)
 
@@ -141,7 +141,7 @@ class SubsampleDesign(ABC):
         return None
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether learners are drawn in groups, so that they depend on each other."""
         return False
 
@@ -164,7 +164,7 @@ class SubsampleDesign(ABC):
         """
         return 1.0
 
-    def sized(self, B: int) -> Self:
+    def with_size(self, B: int) -> Self:
         """Fix the number of learners, after checking that the design allows it."""
         if B < 2:
             raise ValueError(
@@ -172,7 +172,7 @@ class SubsampleDesign(ABC):
             )
         return self
 
-    def rounded(self, B: int, *, at_most: int) -> int:
+    def round_size(self, B: int, *, at_most: int) -> int:
         """Round B up to what the design allows, or down to stay within bounds."""
         return min(B, at_most)
 

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.sampling.design import SubsampleDesign, check_units, dense
+from vstatkit.sampling.design import SubsampleDesign, check_units, to_dense
 
 MOST_DEVIATION = 6.0
 """Standard deviations by which units drawn alike may differ in their appearances."""
@@ -34,7 +34,7 @@ class GivenDesign(SubsampleDesign):
 
     def members(self, start: int, stop: int) -> Ints:
         """List the units of learners `start` to `stop`."""
-        block = dense(self.counts(start, stop)).astype(np.int64)
+        block = to_dense(self.counts(start, stop)).astype(np.int64)
         units = np.arange(self.n)
         return np.stack([np.repeat(units, row) for row in block])
 
@@ -82,7 +82,7 @@ class GivenDesign(SubsampleDesign):
         return None if self.labels is None else self.labels[:B]
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether some group has more than one learner."""
         return self.labels is not None and np.unique(self.labels).size < len(
             self.labels
@@ -135,16 +135,16 @@ def _sparse_counts(counts: Any) -> Counts:
 
 def collapse_clusters(counts: Counts, clusters: Any) -> Counts:
     """Count clusters instead of rows, where whole clusters were drawn."""
-    codes, levels = pd.factorize(np.asarray(clusters))
-    if codes.size != counts.shape[1]:
+    unit_of_row, levels = pd.factorize(np.asarray(clusters))
+    if unit_of_row.size != counts.shape[1]:
         raise ValueError(
             "`groups` must have one value for each observation (column of `counts`); "
-            f"got {codes.size} for {counts.shape[1]}."
+            f"got {unit_of_row.size} for {counts.shape[1]}."
         )
-    rows = dense(counts)
-    first = np.array([np.flatnonzero(codes == g)[0] for g in range(len(levels))])
+    rows = to_dense(counts)
+    first = np.array([np.flatnonzero(unit_of_row == g)[0] for g in range(len(levels))])
     units = rows[:, first]
-    if (units[:, codes] != rows).any():
+    if (units[:, unit_of_row] != rows).any():
         raise ValueError(
             "`groups` are clusters that were resampled whole, so the rows of a "
             "cluster must have equal counts in every subsample; here they differ."
@@ -186,7 +186,7 @@ def given_ensemble(
     return design, h
 
 
-def sized_index(names: Any, length: int, argument: str) -> pd.Index:
+def index_of_length(names: Any, length: int, argument: str) -> pd.Index:
     """Turn names into an index of the length they must have."""
     index = names if isinstance(names, pd.Index) else pd.Index(list(names))
     if len(index) != length:
@@ -235,6 +235,6 @@ class ResampledDesign(SubsampleDesign):
         return self.inner.groups(B)
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether the inner design draws learners in groups."""
-        return self.inner.grouped
+        return self.inner.has_groups

@@ -41,14 +41,14 @@ class TwoLevelDesign(SubsampleDesign):
         design = cls(n=n, k=k, replace=replace, seed=seed, **options)
         return design, None if n_out is None else n_out * design.n_in
 
-    def sized(self, B: int) -> Self:
+    def with_size(self, B: int) -> Self:
         """Check that B is a whole number of pins, at least two."""
         check_whole_groups(B, self.n_in, "two-level", "n_in")
         return self
 
-    def rounded(self, B: int, *, at_most: int) -> int:
+    def round_size(self, B: int, *, at_most: int) -> int:
         """Round to whole pins."""
-        return whole_groups(B, self.n_in, at_most)
+        return round_to_groups(B, self.n_in, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`; the pin stands first."""
@@ -72,7 +72,7 @@ class TwoLevelDesign(SubsampleDesign):
         return np.arange(B) // self.n_in
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether several learners share a pin."""
         return self.n_in > 1
 
@@ -118,14 +118,14 @@ class LittleBagsDesign(SubsampleDesign):
         """Stay within a half-sample, where no unit is drawn twice."""
         return None if replace else n // 2
 
-    def sized(self, B: int) -> Self:
+    def with_size(self, B: int) -> Self:
         """Check that B is a whole number of groups, at least two."""
         check_whole_groups(B, self.group_size, "little-bags", "group_size")
         return self
 
-    def rounded(self, B: int, *, at_most: int) -> int:
+    def round_size(self, B: int, *, at_most: int) -> int:
         """Round to whole groups."""
-        return whole_groups(B, self.group_size, at_most)
+        return round_to_groups(B, self.group_size, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -145,7 +145,7 @@ class LittleBagsDesign(SubsampleDesign):
         return np.arange(B) // self.group_size
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether several learners share a half-sample: always."""
         return True
 
@@ -174,14 +174,14 @@ class MatchedDesign(SubsampleDesign):
         """Leave room for the other subsample of a pair."""
         return n // 2
 
-    def sized(self, B: int) -> Self:
+    def with_size(self, B: int) -> Self:
         """Check that B is a whole number of pairs, at least two."""
         check_whole_groups(B, 2, "matched", "pair size")
         return self
 
-    def rounded(self, B: int, *, at_most: int) -> int:
+    def round_size(self, B: int, *, at_most: int) -> int:
         """Round to whole pairs."""
-        return whole_groups(B, 2, at_most)
+        return round_to_groups(B, 2, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -197,12 +197,12 @@ class MatchedDesign(SubsampleDesign):
         return np.arange(B) // 2
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether learners avoid each other's rows: always."""
         return True
 
 
-def whole_groups(B: int, size: int, at_most: int) -> int:
+def round_to_groups(B: int, size: int, at_most: int) -> int:
     """Round B to whole groups: up, or down to stay within bounds; at least two."""
     up = -(-B // size) * size
     return max(2 * size, up if up <= at_most else at_most // size * size)

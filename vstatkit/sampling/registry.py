@@ -158,7 +158,7 @@ def make_design(
 
     Examples
     --------
-    >>> design = make_design("balanced", 4, 2, replace=False, seed=1).sized(6)
+    >>> design = make_design("balanced", 4, 2, replace=False, seed=1).with_size(6)
     >>> design.counts(0, 6).sum(axis=0)
     array([3., 3., 3., 3.])
     """
@@ -204,5 +204,5 @@ def build_design(
             )
         B = implied
     if isinstance(B, int):
-        design.sized(B)
+        design.with_size(B)
     return design, B

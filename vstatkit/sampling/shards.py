@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from vstatkit._typing import Ints
 from vstatkit.native._engine import draw_members
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.grouped_learners import check_whole_groups, whole_groups
+from vstatkit.sampling.grouped_learners import check_whole_groups, round_to_groups
 from vstatkit.sampling.streams import Purpose, learner_keys
 
 ROUNDS = 8
 """Rounds of mixing; with four, pairs of a dozen units are not dealt uniformly."""
 
 
-def dealt(places: Ints, n: int, seed: int) -> Ints:
+def deal_units(places: Ints, n: int, seed: int) -> Ints:
     """Units at places of a random order of `n` units.
 
     Parameters
@@ -47,7 +47,7 @@ def dealt(places: Ints, n: int, seed: int) -> Ints:
 
     Examples
     --------
-    >>> sorted(dealt(np.arange(5), 5, seed=1).tolist())
+    >>> sorted(deal_units(np.arange(5), 5, seed=1).tolist())
     [0, 1, 2, 3, 4]
     """
     rows = int(np.ceil(np.sqrt(n)))
@@ -131,14 +131,14 @@ class ShardsDesign(SubsampleDesign):
         """Stay within a shard."""
         return n // max(n_shards, 1)
 
-    def sized(self, B: int) -> Self:
+    def with_size(self, B: int) -> Self:
         """Check that every shard has the same number of learners, at least two."""
         check_whole_groups(B, self.n_shards, "shards", "n_shards")
         return self
 
-    def rounded(self, B: int, *, at_most: int) -> int:
+    def round_size(self, B: int, *, at_most: int) -> int:
         """Round to the same number of learners for every shard."""
-        return whole_groups(B, self.n_shards, at_most)
+        return round_to_groups(B, self.n_shards, at_most)
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -150,7 +150,7 @@ class ShardsDesign(SubsampleDesign):
             of_size = sizes == size
             drawn = draw_members(keys[of_size], size, self.k, self.replace)
             places[of_size] = np.asarray(drawn) * self.n_shards
-        return dealt(places + shards[:, None], self.n, self.seed)
+        return deal_units(places + shards[:, None], self.n, self.seed)
 
     def sizes(self) -> Ints:
         """Count the units of every shard; they differ by one at most."""
@@ -162,6 +162,6 @@ class ShardsDesign(SubsampleDesign):
         return np.arange(B) % self.n_shards
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether several learners share a shard: always."""
         return True
