@@ -24,8 +24,8 @@ from vstatkit.results.normality_check import (
     check_normality,
 )
 from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.given import ResampledDesign
-from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.influence import InfluenceNoise, InfluencePowers, cumulants

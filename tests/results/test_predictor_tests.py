@@ -34,8 +34,7 @@ from vstatkit.inference.pooled_test import (
 )
 from vstatkit.results.importance import WEIGHT_POWER
 from vstatkit.results.predictor_tests import PredictorQuestion
-from vstatkit.sampling.design import to_dense
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign, to_dense
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.dgps import LAWS
 from vstatkit.variance.registry import estimate_components, estimate_covariance

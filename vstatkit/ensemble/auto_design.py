@@ -9,7 +9,7 @@ from vstatkit.ensemble.growth import MAX_B
 from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
 from vstatkit.inference.stopping import TOL, round_up
 from vstatkit.kernels.base import KernelKind
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.shards import N_SHARDS, ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS

@@ -54,8 +54,7 @@ from vstatkit.results.typical_predictions import (
     typical_support,
     typical_tails,
 )
-from vstatkit.sampling.design import check_size
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign, check_size
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning
