@@ -51,7 +51,7 @@ def thread_speedup() -> float:
 def restricted_speedup() -> float:
     """Whole trees over paths of three points: W1, all features; median of seven."""
     from vstatkit.kernels.tree import tree_kernel  # noqa: PLC0415
-    from vstatkit.sampling.design import dense  # noqa: PLC0415
+    from vstatkit.sampling.design import to_dense  # noqa: PLC0415
     from vstatkit.sampling.registry import make_design  # noqa: PLC0415
     from vstatkit.sampling.streams import learner_keys  # noqa: PLC0415
 
@@ -59,7 +59,7 @@ def restricted_speedup() -> float:
     X, y, at = make_data(load)
     kernel = tree_kernel("tree", X, y, n_classes=None, weights=None, options={})
     design = make_design("iid", load.n, load.k, replace=True, seed=1)
-    counts, keys = dense(design.counts(0, load.B)), learner_keys(1, 0, load.B)
+    counts, keys = to_dense(design.counts(0, load.B)), learner_keys(1, 0, load.B)
     ratios = []
     for _ in range(7):
         start = time.perf_counter()

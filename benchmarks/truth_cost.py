@@ -14,7 +14,7 @@ from vstatkit.ensemble.bias_reduction import STAGES
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.staged_tree import restaged
 from vstatkit.kernels.tree import tree_kernel
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.studies import dgps as parts
 
 N, K, LEARNERS = 500, 145, 100

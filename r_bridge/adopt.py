@@ -19,7 +19,7 @@ from vstatkit.formula.input_checks import suggest_name
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.kernels.base import output_columns
-from vstatkit.sampling.design import SubsampleDesign, dense
+from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.variance.hoeffding import reference_places
 
 ReadTrees = Callable[[pd.DataFrame], Floats]
@@ -144,7 +144,7 @@ def _own_weights(own: OwnLearners, rows: slice, B: int) -> Floats:
     n_rows = rows.stop - rows.start
     weights = np.ones((B, n_rows))
     if own.units is not None:
-        counts = dense(own.design.counts(0, B))
+        counts = to_dense(own.design.counts(0, B))
         weights = (counts[:, own.units[rows]] == 0).astype(np.float64)
     by_design = own.design.weights(0, B)
     return weights if by_design is None else weights * by_design[:, None]

@@ -18,7 +18,7 @@ from r_bridge.identities import (
 )
 from r_bridge.ranger import CALIBRATED_ABOVE, RangerNumbers, grow
 from vstatkit._typing import DataLike, Floats, Ints
-from vstatkit.sampling.design import check_units, dense
+from vstatkit.sampling.design import check_units, to_dense
 from vstatkit.sampling.registry import ensemble_size, make_design, subsample_size
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -172,8 +172,8 @@ def draw_counts(
     if ensemble_size(B) in ("auto", "complete"):
         raise ValueError(f"`B` must be a number of trees; got {B!r}.")
     size = subsample_size(k, n)
-    scheme = make_design(design, n, size, replace=replace, seed=seed).sized(B)
-    return dense(scheme.counts(0, B)).astype(np.int64)
+    scheme = make_design(design, n, size, replace=replace, seed=seed).with_size(B)
+    return to_dense(scheme.counts(0, B)).astype(np.int64)
 
 
 def compared(

@@ -19,7 +19,7 @@ from r_bridge.convert import counts_to_inbag, to_r_frame
 from r_bridge.forests import RForest
 from r_bridge.objects import RObject
 from vstatkit._typing import Floats, Ints
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -225,7 +225,9 @@ def _grown(setting: Drawn, columns: ForestData, unit: Ints) -> RObject:
         options |= {"case.weights": weights, **drawing}
     else:
         design = make_design("iid", n, size, replace=setting.replace, seed=setting.seed)
-        counts = dense(design.sized(setting.B).counts(0, setting.B)).astype(np.int64)
+        counts = to_dense(design.with_size(setting.B).counts(0, setting.B)).astype(
+            np.int64
+        )
         options["inbag"] = counts_to_inbag(counts[:, unit])
     response = to_r_frame(columns.response.to_frame("y"))
     answers = session.keep("function(frame) frame$y", response)

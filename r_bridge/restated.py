@@ -11,7 +11,7 @@ from r_bridge import session
 from r_bridge.compare import TOLERANCE, Quantity
 from vstatkit import EnsembleResults
 from vstatkit._typing import Floats, Ints
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 
 ALPHA = 0.1
 """One minus the coverage of the intervals that are compared."""
@@ -115,7 +115,7 @@ class Formulas:
 
 def counts_of(results: EnsembleResults) -> Ints:
     """Count how often each learner has drawn each unit, shape (B, n)."""
-    return np.asarray(dense(results.design.counts(0, results.B)), dtype=np.int64)
+    return np.asarray(to_dense(results.design.counts(0, results.B)), dtype=np.int64)
 
 
 def table_quantities(

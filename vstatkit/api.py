@@ -58,7 +58,7 @@ from vstatkit.results.model_info import Aim, ModelInfo
 from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.find import find_source, read_few
-from vstatkit.storage.checkpoint import Checkpoint, kept_seed
+from vstatkit.storage.checkpoint import Checkpoint, recorded_seed
 from vstatkit.storage.directory import describe
 from vstatkit.validation import (
     check_statistic_options,
@@ -239,7 +239,7 @@ def fit(
         k=k,
         B=B,
         replace=replace,
-        rng=kept_seed(checkpoint, rng),
+        rng=recorded_seed(checkpoint, rng),
         variance=variance,
         max_B=max_B,
         options=of_design,
@@ -451,7 +451,7 @@ def statistic(
         k=k,
         B=B,
         replace=replace,
-        rng=kept_seed(checkpoint, rng),
+        rng=recorded_seed(checkpoint, rng),
         variance=variance,
         max_B=max_B,
         options=options,

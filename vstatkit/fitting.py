@@ -42,7 +42,7 @@ from vstatkit.results.prediction_results import with_residuals
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
 from vstatkit.sources.find import find_source
-from vstatkit.storage.checkpoint import Checkpoint, kept_learners
+from vstatkit.storage.checkpoint import Checkpoint, open_checkpoint
 from vstatkit.validation import check_workers
 
 
@@ -160,7 +160,7 @@ def grow_results(
     """Grow the learners, and assemble the results: the path of all fits."""
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "progress": options.progress}
     most = check_fit_memory(task, plan.size, options)
-    with kept_learners(options.checkpoint) as keeper:
+    with open_checkpoint(options.checkpoint) as keeper:
         design, evaluation = grow(
             task,
             plan.size,
@@ -214,7 +214,7 @@ def check_fit_memory(
         B = design.n_subsamples if isinstance(design, CompleteDesign) else int(size)
         check_memory(plan.needs(B), limit, held=data_bytes)
         return max_B
-    first = task.design.rounded(FIRST_B, at_most=max_B)
+    first = task.design.round_size(FIRST_B, at_most=max_B)
     check_memory(plan.needs(first), limit, held=data_bytes)
     if limit is None:
         free = available_bytes(sum(plan.needs(max_B).values()))

@@ -22,7 +22,7 @@ from vstatkit.ensemble.stacking import stacking_weights
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged_tree import StagedKernel, Stages, restaged
 from vstatkit.kernels.tree import tree_kernel
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import vstatkit as vs
-from vstatkit.inference.stopping import Tolerance, about, robust_share
+from vstatkit.inference.stopping import Tolerance, robust_share, round_up
 from vstatkit.results.model_info import Growth
 
 
@@ -138,7 +138,7 @@ def test_all_messages_ask_for_the_same_number_of_learners():
         res = vs.fit("species ~ .", iris, rng=1, atol=0)
     first, second = numbers_said(res, seen[0])
     needed = res.diagnostics["learners_needed"].max()
-    assert second == about(needed)
+    assert second == round_up(needed)
     # While it grew, only the typical share of the variance was known.
     assert int(first.replace(",", "")) == pytest.approx(needed, rel=0.1)
     assert needed > res.B == 10_000
@@ -165,7 +165,7 @@ def test_learners_are_enough_exactly_where_the_tolerance_is_met(data):
         tolerance = Tolerance(0.1, atol)
         met = (error <= 0.1 * likely) | (error <= atol)
         assert 0 < met.sum() < 30
-        np.testing.assert_array_equal(tolerance.needed(found) <= 600, met)
+        np.testing.assert_array_equal(tolerance.learners_needed(found) <= 600, met)
         assert (tolerance.excess(found) <= 1) == met.all()
 
 
@@ -216,7 +216,7 @@ def test_effects_are_watched_too(data):
     """Estimates alone would stop earlier."""
     shown = vs.fit("y ~ .", data, rng=1, atol=0)
     assert shown.effects["relative_mc_error"].max() <= 0.11
-    cautious = shown.tolerance.cautious()
+    cautious = shown.tolerance.tighten()
     assert cautious.excess(shown.estimates) < 1
 
 
@@ -227,7 +227,9 @@ def test_the_absolute_tolerance_follows_the_unit_of_the_response(unit):
         vs.fit("y ~ .", data.assign(y=c * (data["y"] > 8)), rng=1, at=data.iloc[[1, 2]])
         for c in (1.0, unit)
     )
-    assert (plain.tolerance.allowed(plain.estimates) > 0.1).all()  # it is what counts
+    assert (
+        plain.tolerance.allowed_error(plain.estimates) > 0.1
+    ).all()  # it is what counts
     assert (plain.values[:256, 1] == 1).all()  # the first look sees no spread
     assert plain.B == moved.B
     assert plain.tolerance.atol == 0.001 == moved.tolerance.atol / unit

@@ -21,7 +21,7 @@ import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.inference import estimates as inference
 from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
@@ -277,9 +277,9 @@ def test_counts_that_are_held_give_the_same_standard_errors(sample, monkeypatch)
     forest = vs.ForestRegressor(60, max_samples=0.4, random_state=1).fit(X, y)
     drawn = forest.predict_interval(X)
     monkeypatch.setattr(inference, "CHUNK_ENTRIES", 2 * len(X))
-    held = inference.held(forest.design_, 60, len(X))
+    held = inference.cache_counts(forest.design_, 60, len(X))
     assert held.name == "given"
-    assert_array_equal(dense(held.counts(0, 60)), forest.design_.counts(0, 60))
+    assert_array_equal(to_dense(held.counts(0, 60)), forest.design_.counts(0, 60))
     assert_allclose(forest.predict_interval(X), drawn, **SAME_ALGEBRA)
 
 

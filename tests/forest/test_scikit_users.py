@@ -175,7 +175,7 @@ def test_weights_of_classes_are_weights_of_rows(data):
         (
             {"hii": 2},
             ValueError,
-            "names 'hii', which is no class of `y`; did you mean 'hi'",
+            "names 'hii', which is not a class of `y`; did you mean 'hi'",
         ),
         ({"hi": -1}, ValueError, "at least 0; got -1 for 'hi'"),
         ({"hi": "2"}, ValueError, "at least 0; got '2' for 'hi'"),

@@ -15,14 +15,14 @@ from vstatkit.inference import linear_tests as joint
 from vstatkit.inference.estimates import (
     MIN_DF,
     Estimates,
+    cache_counts,
     data_variance,
     ensemble_mean,
     estimate,
-    held,
     join_estimates,
     ratio,
     stabilise,
-    two_sided,
+    two_sided_pvalues,
 )
 from vstatkit.inference.intervals import (
     band_critical_values,
@@ -30,7 +30,7 @@ from vstatkit.inference.intervals import (
 )
 from vstatkit.inference.linear_tests import covariance, wald_test
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.validation import check_alpha
@@ -120,7 +120,7 @@ def tail_of_t(z, df):
 @pytest.mark.parametrize("df", [1.0, 2.0, 5.0, 50.0, 399.0])
 @pytest.mark.parametrize("z", [0.0, 0.3, 2.0, 12.0, -12.0, 40.0, -40.0])
 def test_two_sided_p_values_keep_their_digits(z, df):
-    ours = two_sided(np.array([z]), np.array([df]))
+    ours = two_sided_pvalues(np.array([z]), np.array([df]))
     assert_allclose(ours, tail_of_t(z, df), rtol=1e-9)
     if df == 2:
         root = math.sqrt(z**2 + 2)
@@ -400,13 +400,13 @@ def few_entries(monkeypatch):
 @pytest.mark.usefixtures("few_entries")
 def test_counts_are_held_where_they_are_few(k, B, kept):
     design = make_design("iid", 20, k, replace=True, seed=3)
-    found = held(design, B, 7)
+    found = cache_counts(design, B, 7)
     assert (found is not design) is kept
     if kept:
         assert isinstance(found, GivenDesign)
         assert (found.n, found.k, found.replace, found.seed) == (20, k, True, 3)
         assert found.n_values == 7
-        one, two = dense(found.counts(0, B)), dense(design.counts(0, B))
+        one, two = to_dense(found.counts(0, B)), to_dense(design.counts(0, B))
         np.testing.assert_array_equal(one, two)
 
 
@@ -414,8 +414,8 @@ def test_counts_are_held_where_they_are_few(k, B, kept):
 def test_counts_of_groups_and_weights_are_not_held():
     pairs = make_design("matched", 20, 5, replace=False, seed=3)
     weighted = CompleteDesign(4, 2, replace=True, seed=0)
-    assert held(pairs, 10, 100) is pairs
-    assert held(weighted, 10, 100) is weighted
+    assert cache_counts(pairs, 10, 100) is pairs
+    assert cache_counts(weighted, 10, 100) is weighted
 
 
 @pytest.mark.parametrize(
@@ -719,7 +719,7 @@ def test_what_is_not_known_has_no_p_value():
     z = ratio(a, b)
     expected = [np.nan, np.nan, np.nan, np.nan, np.inf, -np.inf, 0.0, 1.5]
     np.testing.assert_array_equal(z, expected)
-    p = two_sided(z, np.full(8, 10.0))
+    p = two_sided_pvalues(z, np.full(8, 10.0))
     np.testing.assert_array_equal(np.isnan(p), [True] * 4 + [False] * 4)
     np.testing.assert_array_equal(p[4:7], [0.0, 0.0, 1.0])
     np.testing.assert_array_equal(ratio(a, b, zero=0.0)[4:6], [0.0, 0.0])

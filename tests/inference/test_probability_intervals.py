@@ -137,7 +137,7 @@ def test_a_difference_that_all_learners_agree_on_has_an_interval(error):
     support, none = Support(0.0, 1.0, 60.0), np.array([error])
     single = support.interval(np.zeros(1), np.zeros(1), NORMAL)
     assert_allclose(np.ravel(single), [0, u], **ROUNDING)
-    difference = support.combined(np.array([[1.0, -1.0]]))
+    difference = support.combine(np.array([[1.0, -1.0]]))
     for at, expected in {
         0.0: (-u, u),
         1.0: (1 - 2 * u, 1),
@@ -145,7 +145,7 @@ def test_a_difference_that_all_learners_agree_on_has_an_interval(error):
     }.items():
         found = difference.interval(np.array([at]), none, NORMAL)
         assert_allclose(np.ravel(found), expected, **ROUNDING)
-    average = support.combined(np.full((1, 4), 0.25))
+    average = support.combine(np.full((1, 4), 0.25))
     found = average.interval(np.array([0.25]), none, NORMAL)  # three zeros and a one
     assert_allclose(np.ravel(found), [(1 - u) / 4, (1 + 3 * u) / 4], **ROUNDING)
     wider = difference.interval(np.zeros(1), none, 5.0, NORMAL)
@@ -171,7 +171,7 @@ def test_results_with_a_standard_error_of_zero_have_intervals():
 
 
 def test_a_single_possible_value_is_its_own_interval():
-    support = Support(0.0, 1.0, 9).combined(np.zeros((1, 2)))
+    support = Support(0.0, 1.0, 9).combine(np.zeros((1, 2)))
     assert_array_equal(
         support.interval(np.zeros(1), np.zeros(1), 2.0), np.zeros((2, 1))
     )
@@ -179,7 +179,7 @@ def test_a_single_possible_value_is_its_own_interval():
 
 def test_ranges_of_combinations():
     coefs = np.array([[1.0, -1.0], [0.5, 0.5], [-2.0, 0.0]])
-    found = Support(0.0, 1.0, 9).combined(coefs)
+    found = Support(0.0, 1.0, 9).combine(coefs)
     assert_array_equal(found.low, [-1, 0, -2])
     assert_array_equal(found.high, [1, 1, 0])
 
@@ -345,8 +345,8 @@ def test_a_smaller_quantile_applies_where_the_number_of_observations_decides():
 def test_combinations_of_several_probabilities_are_averages():
     coefs = np.array([[0, 2.0, 0], [0.5, 0.5, 0], [0, 0, 1]])
     support = Support(0.0, 1.0, 9.0, np.array([False, False, True]))
-    assert_array_equal(support.combined(coefs).average, [False, True, True])
-    beside = support.beside(support.of_differences, 3, 2)
+    assert_array_equal(support.combine(coefs).average, [False, True, True])
+    beside = support.join(support.of_differences, 3, 2)
     assert_array_equal(beside.average, [False, False, True, False, False])
 
 

@@ -18,12 +18,12 @@ from vstatkit.inference.intervals import (
     LEAST_SHARE,
     SMALL_SKEW,
     Tails,
-    bend,
-    beyond_small,
     known_skew,
     least_error,
     quantile_of,
     reach,
+    skew_curvature,
+    threshold_skew,
     trusted_share,
 )
 from vstatkit.kernels.tree import response_bounds
@@ -70,9 +70,9 @@ def test_without_skewness_the_reach_is_the_quantile(t):
 @pytest.mark.parametrize("g", [-0.4, 0.05, 0.3])
 def test_the_reach_is_edgeworths_at_two_standard_errors(g):
     """Quantiles of a studentised sum are z - g (2 z**2 + 1) / 6 to first order."""
-    b = bend(np.array([abs(g)]), np.array([2.0]))
+    b = skew_curvature(np.array([abs(g)]), np.array([2.0]))
     assert_allclose(reach(2.0, -b), 2 + abs(g) * (2 * 2**2 + 1) / 6)
-    b = bend(np.array([1e-6]), np.array([2.0]))
+    b = skew_curvature(np.array([1e-6]), np.array([2.0]))
     assert_allclose((2 - reach(2.0, b)) / 1e-6, 9 / 6, rtol=1e-4)
 
 
@@ -82,7 +82,9 @@ def test_the_reach_is_that_of_means_of_skewed_numbers():
     x = rng.exponential(size=(100_000, 40))
     T = np.sort((x.mean(axis=1) - 1) / (x.std(axis=1, ddof=1) / np.sqrt(40)))
     t = stats.t.isf(0.025, 39)
-    b = bend(np.array([2 / np.sqrt(40)]), np.array([stats.t.isf(stats.norm.sf(2), 39)]))
+    b = skew_curvature(
+        np.array([2 / np.sqrt(40)]), np.array([stats.t.isf(stats.norm.sf(2), 39)])
+    )
     low, high = T[2500], T[97_500]
     assert_allclose(reach(t, -b), -low, rtol=0.1)
     assert_allclose(reach(t, b), high, rtol=0.05)
@@ -154,7 +156,7 @@ def test_own_skewness_is_used_if_the_standard_error_is_known():
 
 def test_the_transition_from_symmetric_intervals_is_smooth():
     g = np.array([-0.3, -SMALL_SKEW, 0.0, SMALL_SKEW, SMALL_SKEW + 1e-9, 0.3])
-    assert_allclose(beyond_small(g), [-0.2, 0, 0, 0, 1e-9, 0.2], atol=1e-15)
+    assert_allclose(threshold_skew(g), [-0.2, 0, 0, 0, 1e-9, 0.2], atol=1e-15)
     assert_allclose(
         least_error(np.array([0.0, 1e-9, FULL_SKEW, 1.0]), 3.0),
         3 * np.sqrt(LEAST_SHARE) * np.array([0, np.sqrt(1e-9 / FULL_SKEW), 1, 1]),
@@ -336,12 +338,12 @@ def test_symmetric_noise_keeps_symmetric_intervals():
 def test_combinations_have_tails_of_their_own():
     tails = Tails(2.0, 0.5, 0.0, np.inf)
     coefs = np.array([[1.0, 0.0], [-3.0, 0.0], [1.0, -1.0], [0.5, 0.5]])
-    found = tails.combined(coefs)
+    found = tails.combine(coefs)
     assert_array_equal(found.error, [2, 6, 0, 0])
     assert_array_equal(found.skew, [0.5, -0.5, np.nan, np.nan])
     assert_array_equal(found.low, [0, -np.inf, -np.inf, 0])
     assert_array_equal(found.high, [np.inf, 0, np.inf, np.inf])
-    beside = tails.beside(1, 1)
+    beside = tails.join(1, 1)
     assert_array_equal(beside.low, [0, -np.inf])
     assert_array_equal(beside.skew, [0.5, np.nan])
 

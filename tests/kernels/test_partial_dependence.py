@@ -307,7 +307,7 @@ def test_missing_values_are_no_points(table):
     [
         ([0, 1, 2], {}, "one feature, or two different ones"),
         ([1, 1], {}, "one feature, or two different ones"),
-        (7, {}, "places from 0 to 4"),
+        (7, {}, "positions from 0 to 4"),
         ("x11", {}, "did you mean 'x1'"),
         ([True], {}, "got True"),
         (0, {"grid_resolution": 1}, "at least 2"),

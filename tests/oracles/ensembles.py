@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 
@@ -26,8 +26,8 @@ class Ensemble:
 
 def make_ensemble(name="iid", *, n=12, k=5, B=60, m=3, replace=True, seed=1, **options):
     """Counts of a design, and values that depend on them and on noise."""
-    design = make_design(name, n, k, replace=replace, seed=seed, **options).sized(B)
-    counts = dense(design.counts(0, B))
+    design = make_design(name, n, k, replace=replace, seed=seed, **options).with_size(B)
+    counts = to_dense(design.counts(0, B))
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, m))
     values = counts @ z / k + rng.normal(size=(B, m))

@@ -24,7 +24,7 @@ def test_balanced_and_iid_corrected_v_agree_on_average():
             rng = np.random.default_rng(seed)
             x = rng.uniform(size=N)
             y = 2 * x + rng.normal(size=N)
-            design = make_design(name, N, K, replace=True, seed=seed).sized(B)
+            design = make_design(name, N, K, replace=True, seed=seed).with_size(B)
             counts = design.counts(0, B)
             h = nearest_neighbour(counts, np.argsort(np.abs(x - 0.5)), y)
             estimates.append(vs.variance_components(counts, h).sampling[0])

@@ -206,7 +206,7 @@ def test_reserved_names_of_designs_are_refused():
     class Complete(SubsampleDesign):
         name = "complete"
 
-    with pytest.raises(ValueError, match="there is a design 'complete' already"):
+    with pytest.raises(ValueError, match="the name 'complete' is taken already"):
         vs.register_design(Complete)
 
 

@@ -21,7 +21,7 @@ from vstatkit.inference.population import (
     joint_influence,
     row_influence,
 )
-from vstatkit.inference.stopping import about
+from vstatkit.inference.stopping import round_up
 from vstatkit.results.summary import VAGUE
 from vstatkit.sampling.given import given_ensemble
 from vstatkit.variance.influence import influence_concentration
@@ -348,9 +348,9 @@ def test_covariances_have_the_variances_on_their_diagonal(res, data):
     joined = joint_influence(
         res.design, found.results.values, "jackknife", found.results.points
     )
-    both = joined.added(joint=True)
+    both = joined.added_variance(joint=True)
     assert np.allclose(both, both.T)
-    assert np.allclose(np.diag(both), joined.added())
+    assert np.allclose(np.diag(both), joined.added_variance())
     results = found.results
     parts = estimate_covariance("hoeffding", res.design, results.values, results.orders)
     matrix = sum(parts) + both
@@ -360,7 +360,7 @@ def test_covariances_have_the_variances_on_their_diagonal(res, data):
     assert np.allclose(results.covariances.correlation, correlation, rtol=1e-8)
     mine = np.array([1.0, -1.0, 0.0])
     one = joint_influence(res.design, difference.values, "jackknife", difference.points)
-    assert np.isclose(one.added()[0], mine @ both @ mine, rtol=1e-9)
+    assert np.isclose(one.added_variance()[0], mine @ both @ mine, rtol=1e-9)
 
 
 def test_noise_has_no_part_in_the_products():
@@ -382,7 +382,7 @@ def test_noise_has_no_part_in_the_products():
             g = row_influence(own, W, None, n, centre)
             points = RowInfluence(g, True)
             joined = joint_influence(design, values, "jackknife", points)
-            products.append(joined.added()[0] - np.sum(g**2))
+            products.append(joined.added_variance()[0] - np.sum(g**2))
     # Without noise: influences of y's mean over those present, and of y itself.
     counts = rng.multinomial(n, W, size=40_000)
     Z = counts > 0
@@ -582,7 +582,7 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     averages = few.avg_effects()
     assert averages.results.diagnostics["relative_mc_error"].max() > VAGUE
     text = " ".join(str(averages).split())
-    needed = about(float(averages.results.diagnostics["learners_needed"].max()))
+    needed = round_up(float(averages.results.diagnostics["learners_needed"].max()))
     assert f"About {needed} learners are needed to know them to 10%" in text
     joint = " ".join(str(averages.results.summary()).split())
     assert f"about {needed} learners would bring it to 10%" in joint

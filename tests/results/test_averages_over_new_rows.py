@@ -213,8 +213,8 @@ def test_covariances_take_the_noise_out_too(res, other):
     found = res.avg_effects(moves, other, se="population")
     points = found.results.points
     joined = joint_influence(res.design, found.results.values, "jackknife", points)
-    both = joined.added(joint=True)
-    assert_allclose(np.diag(both), joined.added())
+    both = joined.added_variance(joint=True)
+    assert_allclose(np.diag(both), joined.added_variance())
     assert_allclose(both, points.values.T @ points.values - points.noise.covariance)
     a, b = (
         learner_values(res, other.assign(**{name: high}))
@@ -232,7 +232,7 @@ def test_averages_without_a_variance_have_no_covariance():
     rows = np.array([[1.0, 1.0], [-1.0, 0.0]])
     noise = RowNoise(np.diag([2.0, 0.5]), np.ones(2))
     joined = JointInfluence(np.zeros((1, 2)), rows, False, noise)
-    assert_allclose(joined.added(joint=True), [[0, 0], [0, 0.75]])
+    assert_allclose(joined.added_variance(joint=True), [[0, 0], [0, 0.75]])
     squares, cubes, fourths = joined.powers()
     assert_allclose(squares, [0, 0.75])
     assert_allclose(cubes, [0, 0.75**1.5])
@@ -244,10 +244,10 @@ def test_noise_may_be_indefinite_and_follows_combinations():
     matrix = np.array([[1 - 9, 2 - 3], [2 - 3, 4 - 1]])
     assert_allclose(noise.covariance, matrix)
     coefs, unit = np.array([[1.0, -2.0]]), np.array([2.0, 4.0])
-    assert_allclose(noise.combined(coefs).covariance, coefs @ matrix @ coefs.T)
+    assert_allclose(noise.combine(coefs).covariance, coefs @ matrix @ coefs.T)
     points = RowInfluence(np.ones((3, 2)), False, noise)
-    assert_allclose(points.combined(coefs).noise.covariance, coefs @ matrix @ coefs.T)
-    scaled = points.divided(unit)
+    assert_allclose(points.combine(coefs).noise.covariance, coefs @ matrix @ coefs.T)
+    scaled = points.rescale(unit)
     assert_allclose(scaled.noise.covariance, matrix / np.outer(unit, unit))
     assert_allclose(scaled.values, 1 / unit * np.ones((3, 2)))
 

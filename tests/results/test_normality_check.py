@@ -24,8 +24,8 @@ from vstatkit.results.normality_check import (
     check_normality,
 )
 from vstatkit.sampling.complete import CompleteDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.given import ResampledDesign
-from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.influence import InfluenceNoise, InfluencePowers, cumulants
@@ -374,10 +374,10 @@ def test_learners_are_weighed_and_grouped_as_without_resampling(skewed):
     inner = CompleteDesign(6, 3, True, 0)
     design = ResampledDesign.of(inner, np.array([0, 0, 1, 5, 5, 5]))
     assert_array_equal(design.weights(0, 56), inner.weights(0, 56))
-    assert not design.grouped
+    assert not design.has_groups
     shards = ShardsDesign(40, 5, True, 0, n_shards=4)
     design = ResampledDesign.of(shards, np.arange(40))
-    assert design.grouped
+    assert design.has_groups
     assert_array_equal(design.groups(8), shards.groups(8))
     # Weights are needed for the mean of all 512 draws of three out of eight.
     x = skewed[:8]

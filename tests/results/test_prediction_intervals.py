@@ -30,7 +30,7 @@ from vstatkit.inference.conformal import (
     upper_quantile,
 )
 from vstatkit.kernels.base import OutOfBag
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays

@@ -38,8 +38,7 @@ from vstatkit.inference.pooled_test import (
 )
 from vstatkit.results.importance import WEIGHT_POWER
 from vstatkit.results.predictor_tests import PredictorQuestion
-from vstatkit.sampling.design import dense
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign, to_dense
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.studies.dgps import LAWS
 from vstatkit.variance.registry import estimate_components, estimate_covariance
@@ -73,7 +72,7 @@ def copier_of(res, data):
 def literal_traces(design, h, V, M):
     """Write the traces out, unit by unit and matrix by matrix."""
     n, B = design.n, len(h)
-    N = dense(design.counts(0, B))
+    N = to_dense(design.counts(0, B))
     g = [((N[:, i] - N[:, i].mean())[:, None] * h).mean(axis=0) for i in range(n)]
     S = N.var(axis=0).mean() * M
     a = np.trace(V) / (sum(one @ one for one in g) - n * np.trace(S))
@@ -621,7 +620,7 @@ def test_errors_of_importance_count_rows_and_learners(res, data):
     found = compare_losses(full, reduced, y, rows, None)
     assert_allclose(found.parts.sum(axis=0), 0, atol=1e-10)
     one = average_differences(found, res.design, rows)
-    counts = dense(res.design.counts(0, 200))
+    counts = to_dense(res.design.counts(0, 200))
     assert_allclose(one.error, literal_error(found.saved, found.parts, counts))
     assert_allclose(one.own, found.saved.std(ddof=1) / np.sqrt(200))
     alone = average_differences(found, res.design, rows, through=False)
@@ -661,7 +660,7 @@ def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
     y = data["y"].to_numpy()
     found = compare_losses(full, reduced, y, np.arange(200), None)
     p = (found.parts / 200).T
-    absent = dense(res.design.counts(0, 60)) == 0
+    absent = to_dense(res.design.counts(0, 60)) == 0
     order = np.random.default_rng(importance_losses.PAIRING_SEED).permutation(60)
 
     def c(some, i, j):
@@ -725,7 +724,7 @@ def test_pairs_of_many_rows_are_drawn(res, data, monkeypatch):
     drawn = np.random.default_rng(importance_losses.PAIRING_SEED).choice(
         200, 150, False
     )
-    counts = dense(res.design.counts(0, 200))
+    counts = to_dense(res.design.counts(0, 200))
     expected = literal_error(found.saved, found.parts, counts, drawn)
     assert_allclose(average_differences(found, res.design, rows).error, expected)
 

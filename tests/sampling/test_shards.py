@@ -20,7 +20,7 @@ from vstatkit.ensemble.sampling_plan import (
 from vstatkit.inference.linear_tests import wald_test
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.registry import make_design
-from vstatkit.sampling.shards import ShardsDesign, dealt
+from vstatkit.sampling.shards import ShardsDesign, deal_units
 from vstatkit.variance.group_estimators import ShardEstimator, shard_moments
 from vstatkit.variance.registry import ESTIMATORS
 
@@ -43,19 +43,19 @@ def results(data):
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 10, 99, 100, 101, 1000])
 def test_every_unit_is_dealt_once(n):
     for seed in range(5):
-        assert_array_equal(np.sort(dealt(np.arange(n), n, seed)), np.arange(n))
+        assert_array_equal(np.sort(deal_units(np.arange(n), n, seed)), np.arange(n))
 
 
 def test_the_unit_at_a_place_does_not_depend_on_the_other_places():
-    whole = dealt(np.arange(1000), 1000, 7)
+    whole = deal_units(np.arange(1000), 1000, 7)
     some = np.array([[999, 3], [500, 3]])
-    assert_array_equal(dealt(some, 1000, 7), whole[some])
+    assert_array_equal(deal_units(some, 1000, 7), whole[some])
 
 
 @pytest.mark.parametrize("n", [7, 12])
 def test_all_pairs_of_units_are_dealt_alike(n):
     # 8,000 orders; p-values of 2 x 3 tests: below 1e-4 once in 1,600 such suites.
-    orders = np.array([dealt(np.arange(n), n, seed) for seed in range(8000)])
+    orders = np.array([deal_units(np.arange(n), n, seed) for seed in range(8000)])
     for first, second in [(0, 1), (2, 5), (0, n - 1)]:
         pairs = orders[:, first] * n + orders[:, second]
         seen = np.bincount(pairs, minlength=n * n).reshape(n, n)
@@ -219,7 +219,7 @@ def test_shards_that_hold_the_same_share_of_every_class_would_hide_its_variance(
     by_class = y.reshape(2, 8, 5).transpose(1, 0, 2).reshape(8, 10).mean(axis=1)
     assert by_class.var() == 0  # while the share of a class has the variance 1/320
     shards = [
-        y[dealt(np.arange(80), 80, seed)].reshape(10, 8).mean(axis=0)
+        y[deal_units(np.arange(80), 80, seed)].reshape(10, 8).mean(axis=0)
         for seed in range(2000)
     ]
     reported = np.var(shards, axis=1, ddof=1) / 8
@@ -289,7 +289,7 @@ def test_what_is_left_at_the_learners_that_are_needed(results):
     parts, scale = results.components, results.limit
     V, M = parts.sampling.mean(), parts.monte_carlo.mean()
     assert V > 0
-    needed = tolerance.needed(results.estimates).max()
+    needed = tolerance.learners_needed(results.estimates).max()
     room = max(0.1 * np.sqrt(V), 0.1 * 0.02 * scale)
     assert_allclose(np.sqrt(V + M * 80 / needed) - np.sqrt(V), room, rtol=1e-10)
     excess = (np.sqrt(V + M) - np.sqrt(V)) / room
@@ -412,7 +412,7 @@ def test_a_statistic_on_shards():
     x = np.random.default_rng(0).normal(size=400)
     found = vs.statistic("mean", x, k=5, design="shards", n_shards=10, B=2000, rng=1)
     places = np.arange(400).reshape(-1, 10)
-    shards = x[dealt(places, 400, 1)].mean(axis=0)
+    shards = x[deal_units(places, 400, 1)].mean(axis=0)
     # With 200 learners of 5 each, a shard's mean is that of its 40 units to 0.03.
     assert_allclose(found.params.item(), x.mean(), atol=0.04)
     assert_allclose(found.bse.item(), shards.std(ddof=1) / np.sqrt(10), rtol=0.25)

@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from vstatkit.sampling import balanced, complete
 from vstatkit.sampling.balanced import BLOCK
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import check_size, count_members, dense
+from vstatkit.sampling.design import check_size, count_members, to_dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import DESIGNS, make_design
 
@@ -24,8 +24,8 @@ ALLOWED = [
 
 @pytest.mark.parametrize(("name", "replace"), ALLOWED)
 def test_subsamples_have_size_k_and_repeats_only_with_replacement(name, replace):
-    design = make_design(name, 30, 12, replace=replace, seed=3).sized(40)
-    counts = dense(design.counts(0, 40))
+    design = make_design(name, 30, 12, replace=replace, seed=3).with_size(40)
+    counts = to_dense(design.counts(0, 40))
     assert counts.shape == (40, 30)
     assert (counts.sum(axis=1) == 12).all()
     assert (counts.max() > 1) is np.bool_(replace)
@@ -33,7 +33,7 @@ def test_subsamples_have_size_k_and_repeats_only_with_replacement(name, replace)
 
 @pytest.mark.parametrize(("name", "replace"), ALLOWED)
 def test_any_range_of_learners_is_part_of_the_whole(name, replace):
-    design = make_design(name, 30, 7, replace=replace, seed=3).sized(60)
+    design = make_design(name, 30, 7, replace=replace, seed=3).with_size(60)
     whole = design.members(0, 60)
     parts = [design.members(i, j) for i, j in [(0, 1), (1, 8), (8, 60)]]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
@@ -43,7 +43,7 @@ def test_any_range_of_learners_is_part_of_the_whole(name, replace):
 def test_fewer_learners_are_a_prefix_of_more(name, replace):
     options = {"block": 20} if name == "balanced" else {}
     design = make_design(name, 30, 7, replace=replace, seed=3, **options)
-    few, many = design.sized(40), design.sized(120)
+    few, many = design.with_size(40), design.with_size(120)
     np.testing.assert_array_equal(few.members(0, 40), many.members(0, 40))
 
 
@@ -59,7 +59,7 @@ def test_seeds_give_different_draws():
 def test_iid_inclusion_is_uniform(replace):
     n, k, B = 20, 8, 4000
     design = make_design("iid", n, k, replace=replace, seed=11)
-    appearances = dense(design.counts(0, B)).sum(axis=0)
+    appearances = to_dense(design.counts(0, B)).sum(axis=0)
     # Pearson's statistic; without replacement counts vary less than Poisson's.
     chi2 = ((appearances - B * k / n) ** 2 / (B * k / n)).sum()
     assert chi2 < stats.chi2.isf(1e-6, n - 1)
@@ -75,7 +75,7 @@ def test_iid_inclusion_is_uniform(replace):
 def test_balanced_counts_differ_by_at_most_one(n, B, block, replace, data):
     k = data.draw(st.integers(1, 2 * n if replace else n))
     design = make_design("balanced", n, k, replace=replace, seed=5, block=block)
-    counts = dense(design.sized(B).counts(0, B))
+    counts = to_dense(design.with_size(B).counts(0, B))
     appearances = counts.sum(axis=0)
     assert appearances.max() - appearances.min() <= 1
     if B * k % n == 0:
@@ -89,9 +89,9 @@ def test_balanced_block_shrinks_the_spread_of_counts_by_one_over_its_length():
     seeds = range(400)
     spread = np.mean(
         [
-            dense(
+            to_dense(
                 make_design("balanced", n, k, replace=True, seed=seed, block=L)
-                .sized(L)
+                .with_size(L)
                 .counts(0, L)
             ).var(axis=0)
             for seed in seeds
@@ -142,7 +142,7 @@ def test_counts_are_sparse_where_k_is_small():
     members = np.array([[0, 0, 7], [1, 2, 3]])
     thin = count_members(members, 1000)
     assert sparse.issparse(thin)
-    np.testing.assert_array_equal(dense(thin)[:, :8], count_members(members, 8))
+    np.testing.assert_array_equal(to_dense(thin)[:, :8], count_members(members, 8))
 
 
 def uniform(counts, expected=None):
@@ -160,7 +160,7 @@ def test_counts_are_sparse_below_a_ninth(n, packed):
     assert sparse.issparse(counts) is packed
     assert counts.shape == (4, n)
     expected = [np.bincount(row, minlength=n) for row in members]
-    np.testing.assert_array_equal(dense(counts), expected)
+    np.testing.assert_array_equal(to_dense(counts), expected)
 
 
 def test_dense_counts_are_written_where_they_are_wanted():
@@ -178,7 +178,7 @@ def test_plain_designs_have_neither_weights_nor_groups():
     design = make_design("iid", 9, 3, replace=True, seed=1)
     assert design.weights(0, 5) is None
     assert design.groups(5) is None
-    assert design.sized(2) is design
+    assert design.with_size(2) is design
     assert not design.complete
     assert CompleteDesign(4, 2, replace=True, seed=0).complete
 
@@ -207,10 +207,12 @@ def test_numbers_of_learners_are_rounded_to_what_the_design_allows(
 ):
     """Up to whole groups or blocks, down to stay within the bound, two groups least."""
     design = make_design(name, 30, 6, replace=False, seed=1, **options)
-    found = {(B, at_most): design.rounded(B, at_most=at_most) for B, at_most in table}
+    found = {
+        (B, at_most): design.round_size(B, at_most=at_most) for B, at_most in table
+    }
     assert found == table
     for B in found.values():
-        assert design.sized(B).n == 30
+        assert design.with_size(B).n == 30
 
 
 @pytest.mark.parametrize(
@@ -233,8 +235,8 @@ def test_numbers_of_learners_in_whole_groups(name, B, near):
     with pytest.raises(
         ValueError, match=f"{says} for design='{name}'; got {B}. Use {near}."
     ):
-        design.sized(B)
-    assert design.sized(near) is design
+        design.with_size(B)
+    assert design.with_size(near) is design
 
 
 @pytest.mark.parametrize(
@@ -269,7 +271,9 @@ def test_complete_designs_refuse_what_cannot_be_drawn(replace):
     ("start", "stop"), [(0, 7), (6, 8), (3, 22), (14, 21), (20, 23)]
 )
 def test_ranges_across_blocks_are_part_of_the_whole(start, stop, replace):
-    design = make_design("balanced", 11, 4, replace=replace, seed=3, block=7).sized(23)
+    design = make_design("balanced", 11, 4, replace=replace, seed=3, block=7).with_size(
+        23
+    )
     whole = design.members(0, 23)
     assert whole.shape == (23, 4)
     np.testing.assert_array_equal(design.members(start, stop), whole[start:stop])
@@ -278,7 +282,7 @@ def test_ranges_across_blocks_are_part_of_the_whole(start, stop, replace):
 @pytest.mark.parametrize("replace", [True, False])
 def test_balance_holds_at_the_end_of_every_block(replace):
     design = make_design("balanced", 11, 4, replace=replace, seed=3, block=7)
-    counts = dense(design.counts(0, 70))
+    counts = to_dense(design.counts(0, 70))
     for stop in range(7, 71, 7):
         appearances = counts[:stop].sum(axis=0)
         assert appearances.max() - appearances.min() <= 1
@@ -289,7 +293,7 @@ def test_balance_holds_at_the_end_of_every_block(replace):
 def test_blocks_of_balanced_designs_are_a_thousand_learners(replace):
     design = make_design("balanced", 7, 3, replace=replace, seed=3)
     assert design.block == BLOCK == 1000
-    appearances = dense(design.counts(0, 1000)).sum(axis=0)
+    appearances = to_dense(design.counts(0, 1000)).sum(axis=0)
     assert sorted(appearances) == [428] * 3 + [429] * 4
 
 
@@ -299,7 +303,7 @@ def test_which_units_of_a_balanced_design_occur_once_more_is_random(replace):
     totals, firsts = np.zeros(n), np.zeros(n)
     for seed in range(runs):
         design = make_design("balanced", n, 1, replace=replace, seed=seed, block=7)
-        counts = dense(design.sized(7).counts(0, 7))
+        counts = to_dense(design.with_size(7).counts(0, 7))
         appearances = counts.sum(axis=0)
         assert sorted(appearances) == [1, 1, 1, 2, 2]
         totals += appearances - 1
@@ -384,7 +388,7 @@ def test_pins_come_in_random_orders_one_after_another():
 
 
 def test_two_level_designs_take_one_subsample_a_pin():
-    design = make_design("two-level", 5, 2, replace=True, seed=4, n_in=1).sized(4)
+    design = make_design("two-level", 5, 2, replace=True, seed=4, n_in=1).with_size(4)
     assert sorted(design.members(0, 5)[:, 0]) == list(range(5))
     np.testing.assert_array_equal(design.groups(4), range(4))
     assert make_design("two-level", 5, 2, replace=True, seed=4).n_in == 20
@@ -477,7 +481,7 @@ def test_given_designs_hand_on_what_they_were_given(packed):
     table = sparse.csr_array(rows) if packed else rows
     labels = np.array([4, 4, 7, 7])
     design = GivenDesign(3, 3, replace=True, seed=0, table=table, labels=labels)
-    np.testing.assert_array_equal(dense(design.counts(1, 3)), rows[1:3])
+    np.testing.assert_array_equal(to_dense(design.counts(1, 3)), rows[1:3])
     np.testing.assert_array_equal(design.members(1, 3), [[1, 1, 1], [0, 1, 2]])
     np.testing.assert_array_equal(design.groups(3), [4, 4, 7])
     bare = GivenDesign(3, 3, replace=True, seed=0, table=table)
@@ -534,15 +538,15 @@ def test_given_design_lists_its_members():
             "at most n/2 = 4",
         ),
         (
-            lambda: make_design("two-level", 9, 3, replace=True, seed=0).sized(50),
+            lambda: make_design("two-level", 9, 3, replace=True, seed=0).with_size(50),
             "multiple of the n_in = 20.*Use 40",
         ),
         (
-            lambda: make_design("iid", 9, 3, replace=True, seed=0).sized(1),
+            lambda: make_design("iid", 9, 3, replace=True, seed=0).with_size(1),
             "`B` must be at least 2",
         ),
         (
-            lambda: make_design("balanced", 9, 3, replace=True, seed=0).sized(1),
+            lambda: make_design("balanced", 9, 3, replace=True, seed=0).with_size(1),
             "`B` must be at least 2",
         ),
         (

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 import vstatkit as vs
 from vstatkit.ensemble import refit
 from vstatkit.exceptions import CheckpointError
-from vstatkit.storage.directory import locked
+from vstatkit.storage.directory import lock_directory
 
 PROJECT = Path(__file__).parents[2]
 
@@ -191,5 +191,8 @@ def test_files_that_cannot_be_read_are_named(data, tmp_path):
 
 def test_one_bootstrap_at_a_time(data, tmp_path):
     res = forest(data)
-    with locked(tmp_path), pytest.raises(CheckpointError, match="in use by this"):
+    with (
+        lock_directory(tmp_path),
+        pytest.raises(CheckpointError, match="in use by this"),
+    ):
         res.bootstrap(8, checkpoint=tmp_path)

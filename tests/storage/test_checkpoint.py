@@ -429,7 +429,7 @@ def test_of_two_processes_one_is_refused(data, tmp_path):
 
 
 def test_two_calls_in_one_process_are_two(data, tmp_path):
-    with directory.locked(tmp_path):
+    with directory.lock_directory(tmp_path):
         with pytest.raises(vs.CheckpointError, match="in use by this process"):
             forest(data, checkpoint=tmp_path)
         with pytest.raises(vs.CheckpointError, match="in use by this process"):
@@ -452,7 +452,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
     """A worker that outlives a killed process keeps nobody out."""
     monkeypatch.setattr(directory, "_release", lambda handle: None)
     started, waiting = os.pipe(), os.pipe()
-    with directory.locked(tmp_path):
+    with directory.lock_directory(tmp_path):
         child = os.fork()
         if child == 0:
             os.write(started[1], b"1")
@@ -460,7 +460,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path, monkeypatch):
             os.read(waiting[0], 1)  # until the parent closes its end
             os._exit(0)
         assert os.read(started[0], 1) == b"1"
-    with directory.locked(tmp_path):
+    with directory.lock_directory(tmp_path):
         pass
     for end in (*started, *waiting):
         os.close(end)

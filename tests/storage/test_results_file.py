@@ -49,7 +49,7 @@ def test_loaded_results_are_the_saved_ones(formula, options, data, tmp_path):
         loaded.get_prediction(data).summary_frame(),
         saved.get_prediction(data).summary_frame(),
     )
-    other = saved.variance if saved.design.grouped else "ij"
+    other = saved.variance if saved.design.has_groups else "ij"
     assert_array_equal(loaded.with_variance(other).bse, saved.with_variance(other).bse)
 
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies import table2
 from vstatkit.studies.dgps import Line, Mars
@@ -50,8 +50,8 @@ SIZES = (40, 100, 250)
 @pytest.fixture
 def ensemble(rng):
     """Values that depend on the subsamples, far from zero."""
-    design = make_design("iid", 12, 9, replace=True, seed=4).sized(SIZES[-1])
-    counts = dense(design.counts(0, SIZES[-1]))
+    design = make_design("iid", 12, 9, replace=True, seed=4).with_size(SIZES[-1])
+    counts = to_dense(design.counts(0, SIZES[-1]))
     effects = rng.normal(size=(12, 2))
     noise = rng.normal(size=(SIZES[-1], 2))
     return design, counts, 1e3 + counts @ effects / 9 + noise

@@ -10,7 +10,7 @@ from scipy import stats
 import vstatkit as vs
 from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit import exact
-from vstatkit.sampling.complete import orderings
+from vstatkit.sampling.complete import count_orderings
 
 X = np.array([0.3, -1.2, 2.5, 0.9, 4.1, -0.4, 1.7])
 
@@ -110,8 +110,8 @@ def test_orderings_are_counted_unit_by_unit():
             math.factorial(k) / math.prod(map(math.factorial, np.bincount(row)))
             for row in rows
         ]
-        assert orderings(rows).tolist() == literal
-        assert orderings(rows).sum() == n**k
+        assert count_orderings(rows).tolist() == literal
+        assert count_orderings(rows).sum() == n**k
 
 
 def test_more_orderings_than_floating_point_holds_are_refused():

@@ -245,7 +245,7 @@ def test_pieces_of_points_have_the_same_bits(design, n_jobs, in_pieces):
     pieces = res.get_prediction(data)
     # As many values as one call has: all points at once.
     whole = estimating.estimate(
-        estimating.held(res.design, 60, 120),
+        estimating.cache_counts(res.design, 60, 120),
         res.predictor.values(pieces.X),
         res.variance,
         orders=res.orders,

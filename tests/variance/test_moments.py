@@ -19,7 +19,7 @@ from tests.oracles.ensembles import (
     unseen_ensemble,
 )
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance import moments as moments_module
@@ -227,7 +227,7 @@ def test_sums_do_not_depend_on_batches_or_on_where_they_start(k, presence, monke
     monkeypatch.setattr(sums_module, "SPARSE_BATCH_ENTRIES", 1)
     design = make_design("iid", 60, k, replace=True, seed=3)
     h = np.random.default_rng(1).normal(size=(90, 2)) + 5
-    N = dense(design.counts(7, 97))
+    N = to_dense(design.counts(7, 97))
     N = (N > 0).astype(float) if presence else N
     sums = sum_ensemble(design, h, start=7, presence=presence)
     assert_allclose(sums.origin, h.mean(axis=0))

@@ -16,7 +16,7 @@ from tests.oracles.ensembles import (
     unseen_ensemble,
     with_columns,
 )
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.variance.formulas import (
     bag_moments,
@@ -306,8 +306,8 @@ def test_the_jackknife_is_unbiased_over_seeds(k, replace, B, seeds):
     expected = limit_of_nearest(x, y, points, k, replace)
     found = np.empty((seeds, m))
     for seed in range(seeds):
-        design = make_design("iid", n, k, replace=replace, seed=seed).sized(B)
-        counts = dense(design.counts(0, B))
+        design = make_design("iid", n, k, replace=replace, seed=seed).with_size(B)
+        counts = to_dense(design.counts(0, B))
         values = nearest_present(x, y, points, counts)
         found[seed] = estimate_components("jackknife", design, values).sampling
     total = found.sum(axis=1)

@@ -25,8 +25,7 @@ from vstatkit.kernels.staged_tree import (
 )
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_options import LOSSES
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 from vstatkit.text import short_repr
 from vstatkit.variance.registry import resolved

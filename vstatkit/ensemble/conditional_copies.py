@@ -15,7 +15,7 @@ from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.formula.input_checks import is_number
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.native._engine import MOST_LEVELS
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 
 TREES = 100

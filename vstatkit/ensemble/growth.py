@@ -16,7 +16,7 @@ from vstatkit.inference.stopping import (
     TOL,
     ErrorLaw,
     Tolerance,
-    about,
+    round_up,
     scale_share,
     tolerance_of,
 )
@@ -139,7 +139,7 @@ def grow(
     if isinstance(design, CompleteDesign):
         return design, run(0, design.n_subsamples)
     if isinstance(B, int):
-        return design.sized(B), _extend(start, run, B)
+        return design.with_size(B), _extend(start, run, B)
     limit = value_limit(task.kernel)
     check_growth(tol, max_B, atol)
     replicates = isinstance(design, ShardsDesign)
@@ -151,7 +151,7 @@ def grow(
     evaluation, last = grow_enough(run, design, rule, limit, start)
     if tolerance.excess(last) > 1 and not replicates:  # these are valid at any size
         _warn_of_error(last, tolerance, max_B)
-    return design.sized(len(evaluation.values)), evaluation
+    return design.with_size(len(evaluation.values)), evaluation
 
 
 def make_runner(
@@ -166,7 +166,7 @@ def make_runner(
     """Return the function that evaluates a range of learners."""
 
     def run(start: int, stop: int) -> Evaluation:
-        sized = task.design if task.design.complete else task.design.sized(stop)
+        sized = task.design if task.design.complete else task.design.with_size(stop)
         part = evaluate(
             replace(task, design=sized),
             start,
@@ -214,14 +214,14 @@ def grow_enough(
 
     Notes
     -----
-    The estimates must meet a tightened tolerance (see `Tolerance.cautious`), and the
+    The estimates must meet a tightened tolerance (see `Tolerance.tighten`), and the
     effects, which are many, the tolerance itself.
     """
     if start is None:
-        start = run(0, design.rounded(rule.first_B, at_most=rule.max_B))
+        start = run(0, design.round_size(rule.first_B, at_most=rule.max_B))
     evaluation = start
     orders, split = rule.orders(design), rule.n_query
-    watched = [(rule.tolerance.cautious(), slice(split), limit)]
+    watched = [(rule.tolerance.tighten(), slice(split), limit)]
     if split is not None and start.values.shape[1] > split:
         of_two = None if limit is None else 2 * limit  # of a difference
         watched.append((rule.tolerance, slice(split, None), of_two))
@@ -231,15 +231,15 @@ def grow_enough(
         needed = 0.0
         current = []
         for monitor, (tolerance, part, _) in zip(monitors, watched, strict=True):
-            latest = monitor.update(design.sized(size), evaluation.values[:, part])
+            latest = monitor.update(design.with_size(size), evaluation.values[:, part])
             current.append(latest)
             if tolerance.excess(latest) > 1:
-                needed = max(needed, float(tolerance.needed(latest).max()))
+                needed = max(needed, float(tolerance.learners_needed(latest).max()))
         estimates = current[0]
         if needed == 0:
             return evaluation, estimates
         wanted = _next_size(size, needed)
-        target = design.rounded(wanted, at_most=rule.max_B)
+        target = design.round_size(wanted, at_most=rule.max_B)
         if target <= size:
             return evaluation, estimates
         evaluation = evaluation + run(size, target)
@@ -248,11 +248,11 @@ def grow_enough(
 def _warn_of_error(estimates: Estimates, tolerance: Tolerance, max_B: int) -> None:
     size = int(estimates.n_learners)
     reached = float(estimates.relative_mc_error.max())
-    needed = float(tolerance.needed(estimates).max())
+    needed = float(tolerance.learners_needed(estimates).max())
     warnings.warn(
         f"the ensemble stopped at {size} learners (`max_B` = {max_B}) with a relative "
         f"Monte Carlo error of the standard error of {reached:.2g}; `tol` is "
-        f"{tolerance.tol:g}. About {about(needed)} learners would reach it: raise "
+        f"{tolerance.tol:g}. About {round_up(needed)} learners would reach it: raise "
         "`max_B`, or accept a larger `tol` or `atol`.",
         MonteCarloWarning,
         stacklevel=5,
@@ -444,8 +444,8 @@ def warn_if_imprecise(
     """
     if pooled_tolerance(UNSURE, limit, share).excess(found) <= 1:
         return False
-    error = ErrorLaw.typical(found).relative_error(n_trees).item()
-    needed = about(pooled_tolerance(TOL, limit, share).needed(found).item())
+    error = ErrorLaw.of_mean(found).relative_error(n_trees).item()
+    needed = round_up(pooled_tolerance(TOL, limit, share).learners_needed(found).item())
     warnings.warn(
         f"the standard errors of {n_trees} trees have a Monte Carlo "
         f"error of about {error:.0%}. About {needed} trees would bring it to "

@@ -32,7 +32,7 @@ from vstatkit.inference.estimates import (
 from vstatkit.kernels.base import AnyKernel, Evaluation, Predictive
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_prediction import Grid, dependence, summed
-from vstatkit.sampling.design import SubsampleDesign, dense
+from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.text import short_repr
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
@@ -145,7 +145,7 @@ def average_block(
     times = np.zeros((rows, 1))
     absent = None
     if own is not None and own.units is not None:
-        counts = dense(own.design.counts(first, first + len(learners)))
+        counts = to_dense(own.design.counts(first, first + len(learners)))
         absent = (counts[:, own.units] == 0).astype(np.float64)
     for b, learner in enumerate(learners):
         predicted = task.predict(learner).reshape(rows, -1)

@@ -14,8 +14,7 @@ from vstatkit.ensemble.prediction import Predictor
 from vstatkit.inference.conformal import lower_quantile, unit_masses, upper_quantile
 from vstatkit.kernels.base import OutOfBag
 from vstatkit.kernels.tree import StoredTreeKernel, tree_kernel
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.text import short_repr

@@ -14,7 +14,7 @@ from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.inference.estimates import ensemble_mean
 from vstatkit.kernels.base import Predictive
-from vstatkit.sampling.design import dense
+from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.workers import go_on, in_parallel
@@ -98,7 +98,7 @@ def _block(shared: _OutOfBagTask, first: int) -> tuple[Floats, Floats]:
     learners = shared.learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
     units = shared.rows if task.unit_of_row is None else task.unit_of_row[shared.rows]
-    in_bag = dense(task.design.counts(first, last)[:, units]) > 0
+    in_bag = to_dense(task.design.counts(first, last)[:, units]) > 0
     learner_weights = task.design.weights(first, last)
     values = np.zeros((len(learners), *stacked.shape[:2], task.kernel.n_outputs))
     weights = np.zeros((len(learners), len(stacked)))

@@ -168,7 +168,7 @@ def needed_learners(design: SubsampleDesign) -> int | None:
     The Hoeffding correction compares them with each other; designs with groups of
     learners do not need it.
     """
-    if design.grouped:
+    if design.has_groups:
         return 0
     return None if design.complete else most_compared(design.n)
 

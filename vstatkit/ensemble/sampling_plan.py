@@ -9,10 +9,9 @@ from vstatkit._typing import Seed
 from vstatkit.ensemble.bias_reduction import with_larger_k
 from vstatkit.ensemble.growth import MAX_B, Size
 from vstatkit.exceptions import MonteCarloWarning, VstatkitWarning
-from vstatkit.inference.stopping import TOL, about
+from vstatkit.inference.stopping import TOL, round_up
 from vstatkit.kernels.base import KernelKind
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.registry import build_design, ensemble_size, subsample_size
 from vstatkit.sampling.shards import N_SHARDS, ShardsDesign
 from vstatkit.sampling.streams import resolve_seed
@@ -196,7 +195,7 @@ def _is_hard(error: float, size: Size, variance: str, options: dict[str, Any]) -
 
 def _round_to_shards(design: ShardsDesign, B: int) -> int:
     """Round a number of learners that was meant for another design, with a warning."""
-    rounded = design.rounded(B, at_most=max(2 * B, 2 * design.n_shards))
+    rounded = design.round_size(B, at_most=max(2 * B, 2 * design.n_shards))
     if rounded != B:
         warnings.warn(
             f"design='shards' was chosen, and B = {B} rounded up to {rounded}, so "
@@ -211,7 +210,7 @@ def _warn_of_no_errors(
     n: int, kind: KernelKind, k: int | float | None, requested: Size
 ) -> None:
     """Warn that the standard errors are noise, and name the two alternatives."""
-    needed = about(jackknife_learners(n, kind.typical_ratio))
+    needed = round_up(jackknife_learners(n, kind.typical_ratio))
     grown = f"{ESTIMATE_B} learners" if requested == "auto" else f"B = {requested:,}"
     warnings.warn(
         f"standard errors of {n:,} units at k = {subsample_size(k, n):,} would need "
@@ -231,7 +230,7 @@ def _warn_of_jackknife(n: int, kind: KernelKind, learners: int, error: float) ->
     warnings.warn(
         f"with {n:,} units and {learners:,} learners the Monte Carlo error of the "
         f"variance is predicted to be {error:.0%} of it; a standard error known to "
-        f"{TOL:.0%} would need about {about(needed)} learners. design='shards' needs "
+        f"{TOL:.0%} would need about {round_up(needed)} learners. design='shards' needs "
         f"a few hundred, for `k` up to n / {N_SHARDS}.",
         MonteCarloWarning,
         stacklevel=5,

@@ -1,4 +1,4 @@
-"""Common base of the forests for regression and classification."""
+"""Base class of the forests for regression and classification."""
 
 import copy
 import inspect
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vstatkit._typing import Floats, Ints, Labels
@@ -30,7 +30,12 @@ from vstatkit.ensemble.prediction import OwnLearners, Predictor
 from vstatkit.ensemble.query import build_query
 from vstatkit.exceptions import VstatkitWarning
 from vstatkit.fitting import assemble_results
-from vstatkit.forest.partial_dependence import Dependence
+from vstatkit.forest.partial_dependence import (
+    GridPoints,
+    build_grid,
+    by_output,
+    find_features,
+)
 from vstatkit.formula.data_checks import unobserved_finding, warn_of
 from vstatkit.formula.input_checks import suggest_name
 from vstatkit.formula.parse import parse_table, response_name
@@ -43,7 +48,7 @@ from vstatkit.inference.intervals import (
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag
 from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored, with_stages
-from vstatkit.kernels.tree import TreeKernel, tree_kernel
+from vstatkit.kernels.tree import TreeKernel, row_weights, tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
@@ -54,8 +59,7 @@ from vstatkit.results.typical_predictions import (
     typical_support,
     typical_tails,
 )
-from vstatkit.sampling.design import check_size
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign, check_size
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
@@ -81,18 +85,17 @@ class Trees(list[Any]):
 
 
 def check_one_response(y: Any, wrapper: str) -> None:
-    """Refuse several responses at once."""
+    """Raise an error for several responses."""
     shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] > 1:
         raise ValueError(
-            f"`y` must have one column; got {shape[1]}. Each response needs a forest "
-            f"of its own: use sklearn.multioutput.{wrapper}(forest), or fit one forest "
-            "to each column."
+            f"`y` must have one column; got {shape[1]}. Fit one forest to each column, "
+            f"or use sklearn.multioutput.{wrapper}(forest)."
         )
 
 
 def check_response(y: Any, *, numeric: bool) -> None:
-    """Refuse responses with missing values; and text, where numbers are needed."""
+    """Raise an error for missing values, and for text if `y` must be numeric."""
     values = np.asarray(y)
     if values.dtype.kind not in "OUSf" or values.ndim == 0:
         return
@@ -101,7 +104,7 @@ def check_response(y: Any, *, numeric: bool) -> None:
     if missing.size:
         raise ValueError(
             f"`y` must not have missing values; row {missing[0]} has one, and "
-            f"{missing.size} of {len(values)} rows in all. Leave such rows out. "
+            f"{missing.size} of {len(values)} rows in all. Drop these rows. "
             "(Input contains NaN.)"
         )
     text = [value for value in column if isinstance(value, str)]
@@ -117,7 +120,7 @@ def _all_numbers(column: pd.Series) -> bool:
 
 
 def check_distinct_names(X: Any) -> None:
-    """Refuse a frame in which several columns have one name."""
+    """Raise an error if several columns of a frame have the same name."""
     if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
         twice = X.columns[X.columns.duplicated()][0]
         raise ValueError(
@@ -128,8 +131,8 @@ def check_distinct_names(X: Any) -> None:
 
 
 @contextmanager
-def telling_of_text(X: Any) -> Iterator[None]:
-    """Say which column of a frame holds text, and what to do, where reading fails."""
+def explain_text_errors(X: Any) -> Iterator[None]:
+    """Replace the error of a failed conversion by one that names the text column."""
     try:
         yield
     except ValueError as error:
@@ -139,23 +142,22 @@ def telling_of_text(X: Any) -> Iterator[None]:
         if not texts:
             raise
         name = texts[0]
-        said = (
-            f"column {name!r} holds text, which is no number. Make it categorical, "
-            f"X.astype({{{name!r}: 'category'}}), and set "
-            "categorical_features='from_dtype'; or encode it, as by OneHotEncoder."
+        message = (
+            f"column {name!r} holds text; features must be numeric. Make it "
+            f"categorical, X.astype({{{name!r}: 'category'}}), and set "
+            "categorical_features='from_dtype', or encode it, e.g. by OneHotEncoder."
         )
         if isinstance(X[name].dtype, pd.CategoricalDtype):
-            said = (
+            message = (
                 f"column {name!r} is categorical, and `categorical_features` does not "
-                "name it. Set categorical_features='from_dtype', which takes all "
-                f"categorical columns, or list it: [{name!r}]; or encode it, as by "
-                "OneHotEncoder."
+                "include it. Set categorical_features='from_dtype' for all categorical "
+                f"columns, or list it: [{name!r}]; or encode it, e.g. by OneHotEncoder."
             )
-        raise ValueError(said) from error
+        raise ValueError(message) from error
 
 
 def _is_text(column: pd.Series) -> bool:
-    """Tell whether some value of a column cannot be read as a number."""
+    """Return whether some value of a column cannot be converted to a number."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return False
     values = pd.Series(column.to_numpy(dtype=object))
@@ -164,8 +166,7 @@ def _is_text(column: pd.Series) -> bool:
 
 
 BALANCED = ("balanced", "balanced_subsample")
-"""Weights of classes that are made from their shares: of all rows, or of a tree's."""
-
+"""Class weights from the class shares, in all rows or in the rows of a tree."""
 
 OTHER_NAMES = {
     "B": "n_estimators",
@@ -178,11 +179,11 @@ OTHER_NAMES = {
     "rng": "random_state",
     "seed": "random_state",
 }
-"""What other libraries, and `fit`, call some parameters."""
+"""Names of parameters in other libraries and in `fit`."""
 
 
 def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Refuse parameters that there are not.
+    """Raise an error for unknown parameters, and suggest the right name.
 
     Examples
     --------
@@ -201,7 +202,7 @@ def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> No
 
 
 def check_tree_number(given: Any) -> None:
-    """Refuse what is no number of trees."""
+    """Raise an error unless it is a number of trees or "auto"."""
     if given != "auto" and not (is_whole(given) and int(given) >= 1):
         raise ValueError(
             "`n_estimators` must be 'auto' or a whole number, at least 1; got "
@@ -210,13 +211,13 @@ def check_tree_number(given: Any) -> None:
 
 
 def check_flag(name: str, given: Any) -> None:
-    """Refuse what is neither True nor False."""
+    """Raise an error unless it is True or False."""
     if not isinstance(given, bool | np.bool_):
         raise TypeError(f"`{name}` must be True or False; got {given!r}.")
 
 
 def rows_per_tree(max_samples: Any, n: int, *, replace: bool) -> int:
-    """Count the rows that a tree sees."""
+    """Return the number of rows in the subsample of a tree."""
     if max_samples is None:
         return n
     try:
@@ -234,14 +235,14 @@ def rows_per_tree(max_samples: Any, n: int, *, replace: bool) -> int:
 def weights_of_classes(
     class_weight: Any, classes: Sequence[Any] | NDArray[Any], codes: Ints
 ) -> Floats | None:
-    """Weigh every row by its class; None where all weigh the same.
+    """Compute the weight of every row from its class; None if all are equal.
 
     Parameters
     ----------
     class_weight : mapping, "balanced", "balanced_subsample" or None
-        Weights by label, classes that are not named having one; or n / (K n_c) for
-        the n_c rows of each of K classes. Those of a tree's own rows are left to the
-        tree.
+        Weights by label, one for classes that are not in the mapping. "balanced"
+        weights are n / (K n_c) for class c with n_c rows. "balanced_subsample" gives
+        None here, because each tree computes its own.
     classes : sequence of length K
         Labels.
     codes : ndarray of shape (n,)
@@ -270,14 +271,14 @@ def weights_of_classes(
     for label, weight in class_weight.items():
         if label not in known:
             raise ValueError(
-                f"`class_weight` names {label!r}, which is no class of `y`"
-                f"{suggest_name(str(label), [str(item) for item in known])} They are "
+                f"`class_weight` names {label!r}, which is not a class of `y`"
+                f"{suggest_name(str(label), list(map(str, known)))} Classes are "
                 f"{', '.join(repr(c) for c in np.asarray(classes).tolist())}."
             )
         number = isinstance(weight, float | int | np.number)
         if not (number and 0 <= weight < np.inf):
             raise ValueError(
-                "`class_weight` must hold finite numbers of at least 0; got "
+                "`class_weight` must have finite weights of at least 0; got "
                 f"{weight!r} for {label!r}."
             )
     by_class = np.array([float(class_weight.get(label, 1.0)) for label in known])
@@ -285,24 +286,24 @@ def weights_of_classes(
 
 
 DATA = {"X": "`X`", "y": "`y`", "weights": "the weights"}
-"""Fields of a kernel that are data, in words."""
+"""Data fields of a kernel, as messages name them."""
 
 SAME_DATA = ("centre", "scale", "n_classes", "n_features")
 """Fields that follow from the data."""
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What a forest was grown from.
+class TrainingRecord:
+    """Data, options and subsamples of a fitted forest.
 
     Attributes
     ----------
     kernel : TreeKernel
-        Holds the data and the options of the trees.
+        Data and options of the trees.
     design : IidDesign
-        Which rows each tree saw.
+        Subsamples of the trees.
     oob : OutOfBag or None
-        Out-of-bag sums of all trees, if scores were asked for.
+        Out-of-bag sums of all trees, if `oob_score=True`.
     y : ndarray of shape (n,)
         Response, or class codes.
     units : Index of length n
@@ -338,7 +339,7 @@ class Trained:
         if (self.design.k, self.design.replace) != (design.k, design.replace):
             yield "`max_samples` or `bootstrap`"
         for name, words in DATA.items():
-            if not _same(getattr(mine, name), getattr(other, name)):
+            if not _equal(getattr(mine, name), getattr(other, name)):
                 yield words
 
 
@@ -349,17 +350,17 @@ _PARAMETERS = {
     "levels": "categorical_features",
     "stages": "trend` or `boost",
 }
-"""What users call some options of the grower."""
+"""Parameter names of options of the trees."""
 
 
-def _same(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other, equal_nan=True)
+def _equal(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a, b, equal_nan=True)
 
 
-def results_of(
-    trained: Trained,
+def build_results(
+    trained: TrainingRecord,
     learners: Sequence[Any],
     *,
     name: str,
@@ -369,20 +370,20 @@ def results_of(
     variance: str,
     n_jobs: int | None,
 ) -> EnsembleResults:
-    """Make results of a fitted forest: at the typical row, with effects.
+    """Build the results of a fitted forest: estimates at the typical row, and effects.
 
     Parameters
     ----------
-    trained : Trained
-        What the forest was grown from.
+    trained : TrainingRecord
+        Data, options and subsamples of the forest.
     learners : sequence
         Its trees.
     name : str
-        What the summary calls it.
+        Name of the forest in the summary.
     names : sequence of str
         Names of the features.
     factors : Factors
-        Those that are unordered factors.
+        Features that are unordered factors.
     classes : sequence or None
         Class labels.
     variance : str
@@ -390,7 +391,7 @@ def results_of(
     n_jobs : int or None
         Threads.
     """
-    kernel, design = trained.kernel, trained.design.sized(len(learners))
+    kernel, design = trained.kernel, trained.design.with_size(len(learners))
     features = features_frame(kernel.X, names, factors, trained.units)
     parsed = parse_table(
         features, trained.y, response=trained.response, classes=classes
@@ -433,7 +434,7 @@ def results_of(
 def features_frame(
     X: Floats, names: Sequence[str], factors: Factors, index: Any
 ) -> pd.DataFrame:
-    """Write coded features with their names, factors with their categories."""
+    """Convert coded features to a frame with names and categories."""
     frame = pd.DataFrame(X, index, list(names))
     for place in factors.places:
         column = frame.iloc[:, place]
@@ -441,8 +442,8 @@ def features_frame(
         if codes.min() < 0:
             raise ValueError(
                 f"results need factors without missing values; {names[place]!r} has "
-                f"{int((codes < 0).sum())}. Make missing a level of its own, or use "
-                "predict(X, return_std=True), which takes them."
+                f"{int((codes < 0).sum())}. Add a category for missing values, or use "
+                "predict(X, return_std=True), which allows them."
             )
         levels = factors.categories.get(place, pd.RangeIndex(1 + codes.max()))
         frame[names[place]] = pd.Categorical.from_codes(codes, levels)
@@ -450,7 +451,7 @@ def features_frame(
 
 
 def out_of_bag(predictor: Predictor, task: Task) -> OutOfBag:
-    """Predict the rows that each tree left out, as a fit that scores them does."""
+    """Predict the rows that each tree left out, as a fit with scores does."""
     X = predictor.kernel.X  # type: ignore[attr-defined]  # trees with their data
     some = task.oob_rows(len(X))
     rows = np.arange(len(X)) if some is None else some
@@ -466,17 +467,20 @@ OOB_ATTRIBUTES = (
     "oob_prediction_",
     "oob_decision_function_",
 )
-"""What `oob_score=True` leaves on a fitted forest."""
+"""Attributes that `oob_score=True` sets."""
 
 NOT_PICKLED = ("_trained", "_results")
-"""Attributes that hold the training data: pickles are for predicting."""
+"""Attributes with training data, which pickles do not contain."""
 
 ON_REQUEST = frozenset({"estimators_samples_", "results_"})
-"""Attributes that take time or room, and are made when they are asked for."""
+"""Attributes that are expensive and computed on demand."""
 
 
-class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What both forests share; the parameters are documented in each."""
+class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base class of the forests; see these for the parameters."""
+
+    _warned_of_error = False
+    _warned_of_large_k = False
 
     def __init__(
         self,
@@ -528,13 +532,13 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         cls.__signature__ = _signature(cls)
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
-        """Refuse parameters that there are not, and say what was probably meant."""
+        """Raise an error for unknown parameters before `__init__` is called."""
         check_names(cls.__name__, cls._get_param_names(), given)
         estimator: Self = super().__new__(cls)
         return estimator
 
     def __dir__(self) -> list[str]:
-        """List what is there: notebooks look at all of it to show an estimator."""
+        """List the attributes that are cheap to read; notebooks read all of them."""
         names = [name for name in object.__dir__(self) if name not in ON_REQUEST]
         return [name for name in names if hasattr(self, name)]
 
@@ -544,47 +548,48 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the training data out of pickles."""
+        """Exclude the training data from pickles."""
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in NOT_PICKLED}
 
     def __copy__(self) -> Self:
-        """Copy the training data along: unlike a pickle, a copy stays in memory."""
+        """Copy with the training data: unlike a pickle, a copy stays in memory."""
         duplicate = object.__new__(type(self))
         duplicate.__dict__.update(self.__dict__)
         return duplicate
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy everything but the training data and results, which never change."""
+        """Copy all but the training data and results, which are never changed."""
         duplicate = object.__new__(type(self))
         memo[id(self)] = duplicate
-        shared = {
-            name: value for name, value in vars(self).items() if name in NOT_PICKLED
-        }
-        copied = {
-            name: value for name, value in vars(self).items() if name not in shared
-        }
-        duplicate.__dict__.update(copy.deepcopy(copied, memo), **shared)
+        state = dict(vars(self))
+        shared = {name: state.pop(name) for name in NOT_PICKLED if name in state}
+        duplicate.__dict__.update(copy.deepcopy(state, memo), **shared)
         return duplicate
 
-    def _read(self, X: Any, y: Any, *, numeric: bool) -> tuple[Floats, NDArray[Any]]:
-        """Check training data, and remember the labels of rows and response."""
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, *, numeric: bool
+    ) -> tuple[Floats, NDArray[Any], Floats | None]:
+        """Check the training data, and store the labels of rows and response."""
+        kind = "Regressor" if numeric else "Classifier"
+        check_one_response(y, f"MultiOutput{kind}")
         self._check_parameters()
         check_distinct_names(X)
         self._factors = Factors.find(X, self.categorical_features)
         index = X.index if isinstance(X, pd.DataFrame) else None
         self._labels = (index, str(getattr(y, "name", None) or "y"))
         check_response(y, numeric=numeric)
-        with telling_of_text(X):
+        with explain_text_errors(X):
             rows, response = validate_data(
                 *(self, self._factors.coded(X), y),
                 dtype=np.float64,
                 y_numeric=numeric,
                 ensure_all_finite="allow-nan",
-                copy=True,  # results are made later, and X may change until then
+                copy=True,  # results are computed later, and X may change until then
             )
         self._observed = self._factors.observed(rows)
-        return np.asarray(rows), np.array(response)
+        weights = row_weights(sample_weight, len(rows))
+        return np.asarray(rows), np.array(response), weights
 
     def _fit(
         self,
@@ -596,7 +601,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         by_class: Floats | None = None,
         balanced: bool = False,
     ) -> None:
-        self._forget_scores()
+        self._delete_scores()
         sampling = weights
         if by_class is not None:
             weights = by_class if weights is None else weights * by_class
@@ -607,7 +612,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         kernel = with_stages(tree_kernel("tree", X, y, **how), options)
         kernel = replace(kernel, balanced=balanced) if balanced else kernel
         design = self._design(len(y))
-        present = self._present(kernel, design)
+        present = self._existing_trees(kernel, design)
         self.design_ = design
         self._limit, self._tails = value_limit(kernel), prediction_tails(kernel)
         self._share = scale_share(kernel)
@@ -618,19 +623,20 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         grown = self._grow(kernel, present)
         self.estimators_ = Trees(grown.learners)
         self.n_estimators_ = len(grown.learners)
-        self._told = False
-        self._told_of_large_k = False
+        self._warned_of_error = self._warned_of_large_k = False
         self._kernel = stored(kernel)
         index, response = self.__dict__.pop("_labels")
         units = pd.RangeIndex(len(y)) if index is None else index
-        # A copy of the kernel is without the ranks that it was grown by.
-        self._trained = Trained(replace(kernel), design, grown.oob, y, units, response)
+        # A copy of the kernel does not have the ranks of the features.
+        self._trained = TrainingRecord(
+            replace(kernel), design, grown.oob, y, units, response
+        )
         if self.oob_score and grown.oob is not None:
             predicted = grown.oob.mean
-            self._keep_scores(predicted, score(y, predicted, n_classes, sampling))
+            self._set_scores(predicted, score(y, predicted, n_classes, sampling))
 
     def _design(self, n: int) -> IidDesign:
-        """Draw as the present trees were drawn, if there are to be more of them."""
+        """Build the design; a warm start keeps the seed of the existing trees."""
         replaced = bool(self.bootstrap)
         size = rows_per_tree(self.max_samples, n, replace=replaced)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -638,40 +644,39 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             seed = self.design_.seed
         return IidDesign(n, size, replaced, seed)
 
-    def _present(self, kernel: TreeKernel, design: IidDesign) -> Evaluation | None:
-        """Take the trees that there are, if a warm start can go on from them."""
-        trained: Trained | None = getattr(self, "_trained", None)
+    def _existing_trees(
+        self, kernel: TreeKernel, design: IidDesign
+    ) -> Evaluation | None:
+        """Return the existing trees for a warm start; None to grow all trees."""
+        trained: TrainingRecord | None = getattr(self, "_trained", None)
         if not self.warm_start or trained is None:
             return None
         different = trained.difference(kernel, design)
         if different is not None:
             raise ValueError(
-                f"warm_start=True adds trees to those there are, and {different} "
-                "differs from when they were grown. Fit with warm_start=False to grow "
-                "all trees anew."
+                f"warm_start=True adds trees to the existing ones, and {different} "
+                "differs from their fit. Use warm_start=False to grow all trees again."
             )
         B, present = self.n_estimators, len(self.estimators_)
         if not isinstance(B, str) and present > B:
             raise ValueError(
-                f"warm_start=True adds trees to the {present} there are; "
+                f"warm_start=True adds trees to the {present} existing ones; "
                 f"`n_estimators` must be at least {present}, got {B}."
             )
         if present == B:
             warnings.warn(
-                f"there are {present} trees already, as `n_estimators` asks for: "
+                f"the forest has `n_estimators` = {present} trees already: "
                 "warm_start=True adds none.",
                 VstatkitWarning,
                 stacklevel=4,
             )
         if isinstance(B, str) or (self.oob_score and trained.oob is None):
-            return (
-                None  # the same seed gives the same trees again, with what is missing
-            )
+            return None  # the same seed gives the same trees, and the missing sums
         oob = trained.oob if self.oob_score else None
         return Evaluation(np.empty((present, 0)), self.estimators_, oob)
 
     def _grow(self, kernel: TreeKernel, present: Evaluation | None) -> Evaluation:
-        """Grow as many trees as `n_estimators` asks for, beside those there are."""
+        """Grow the trees that are missing from `n_estimators`."""
         task = Task(
             *(kernel, self.design_, kernel.X[:0], None, True, bool(self.oob_score)),
             most_oob=None,
@@ -698,13 +703,13 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             check_flag(name, getattr(self, name))
         check_workers(self.n_jobs)
 
-    def _forget_scores(self) -> None:
-        """Drop the scores of an earlier fit."""
+    def _delete_scores(self) -> None:
+        """Delete the scores of an earlier fit."""
         for name in OOB_ATTRIBUTES:
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _keep_scores(self, predicted: Floats, scores: Scores) -> None:
+    def _set_scores(self, predicted: Floats, scores: Scores) -> None:
         if not scores.table:
             raise ValueError(
                 "`oob_score=True` needs rows that some tree has not seen; use "
@@ -715,36 +720,36 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of the impurity that the splits on each feature remove."""
+        """Impurity-based importance of each feature: its share of the decrease."""
         check_is_fitted(self)
         return mean_importances(self.estimators_)
 
     @property
     def estimators_samples_(self) -> list[Ints]:
-        """Rows that each tree saw, as often as it saw them."""
+        """Rows in the subsample of each tree; repeated rows occur repeatedly."""
         check_is_fitted(self)
         return list(self.design_.members(0, len(self.estimators_)))
 
     @property
     def results_(self) -> EnsembleResults:
-        """What `fit` gives: estimates at the typical row, effects, tests, pictures.
+        """Results as of `fit`: estimates at the typical row, effects, tests, plots.
 
-        They are made when they are first asked for: the rows that trees left out are
-        predicted, and for a numeric response 64 trees are grown on the size of the
-        residuals, by which `get_prediction` bounds new observations. Pickles hold no
-        training data, and so no results: save these by `results_.save(path)`.
+        They are computed on first access. This predicts the out-of-bag rows and, for a
+        numeric response, grows 64 trees on the size of the residuals, which
+        `get_prediction` uses for the bounds of new observations. Pickles do not contain
+        the training data or the results; use `results_.save(path)`.
         """
         check_is_fitted(self)
         self._check_errors()
-        trained: Trained | None = getattr(self, "_trained", None)
+        trained: TrainingRecord | None = getattr(self, "_trained", None)
         if trained is None:
             raise ValueError(
-                "this forest was pickled, and pickles hold no training data. "
-                "Fit again with the same data and random_state, or save "
-                "`forest.results_.save(path)` beside the pickle."
+                "this forest was pickled, and pickles hold no training data. Fit again "
+                "with the same data and random_state, or save the results with "
+                "`forest.results_.save(path)` before pickling."
             )
         if self._results is None:
-            self._results = results_of(
+            self._results = build_results(
                 trained,
                 self.estimators_,
                 name=type(self).__name__,
@@ -760,6 +765,78 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         """Summarise the fitted forest, as `results_.summary()` does."""
         return self.results_.summary(alpha)
 
+    def partial_dependence(
+        self,
+        X: Any,
+        features: Any,
+        *,
+        sample_weight: Any = None,
+        percentiles: tuple[float, float] = (0.05, 0.95),
+        grid_resolution: int = 100,
+        custom_values: Mapping[Any, Any] | None = None,
+        return_std: bool = False,
+    ) -> Bunch:
+        """Compute the partial dependence on one or two features.
+
+        The result is that of `sklearn.inspection.partial_dependence` with
+        method="brute". It is faster, because every tree is traversed once for all rows
+        and points.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, p)
+            Rows to average over.
+        features : int, str, or two of them
+            Features that are set to the points of the grid, by position or name.
+        sample_weight : array-like of shape (rows,), optional
+            Weights of the rows in the average.
+        percentiles : tuple of float
+            Quantiles of a feature at which the grid begins and ends.
+        grid_resolution : int
+            Number of points of a feature. Factors, and features with fewer values, have
+            one point for each value.
+        custom_values : dict, optional
+            Points of the grid, by feature.
+        return_std : bool
+            Whether to return standard errors of the averages over these rows.
+
+        Returns
+        -------
+        Bunch
+            `grid_values`, a list with the points of each feature; `average`, of shape
+            (outputs, points) or (outputs, points, points); and `std_error`, of the same
+            shape, if `return_std=True`. There is one output for regression and for two
+            classes (the second class), otherwise one for each class.
+
+        See Also
+        --------
+        EnsembleResults.partial_dependence : With bands, tests and a plot.
+
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> X, y = data[["x1", "x2", "x4"]], data["y"]
+        >>> forest = vs.ForestRegressor(50, random_state=1).fit(X, y)
+        >>> forest.partial_dependence(X, "x4", grid_resolution=5).average.shape
+        (1, 5)
+        """
+        rows, names = self._rows(X), self._feature_names()
+        values, grid = build_grid(
+            *(X, rows, find_features(features, names)),
+            GridPoints(percentiles, grid_resolution, custom_values or {}),
+            names=names,
+            factors=self._factors,
+            weights=sample_weight,
+        )
+        trees = self._predictor.dependence(grid)
+        result = Bunch(
+            grid_values=values, average=by_output(trees.mean(axis=0), values)
+        )
+        if return_std:
+            result.std_error = by_output(self._average_errors(trees), values)
+        return result
+
     def _feature_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         return (
@@ -767,12 +844,12 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         )
 
     def apply(self, X: Any) -> Ints:
-        """Find the leaf of every row in every tree.
+        """Apply the trees to X and return leaf indices.
 
         Returns
         -------
         ndarray of shape (rows, trees)
-            Places of the leaves among the `nodes` of each tree.
+            Index of the leaf among the `nodes` of each tree.
         """
         rows = self._rows(X)
         leaves = [self._kernel.leaves(tree, rows) for tree in self.estimators_]
@@ -781,7 +858,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def _rows(self, X: Any) -> Floats:
         check_is_fitted(self)
         check_distinct_names(X)
-        with telling_of_text(X):
+        with explain_text_errors(X):
             rows = validate_data(
                 *(self, self._factors.coded(X)),
                 reset=False,
@@ -789,12 +866,12 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
                 ensure_all_finite="allow-nan",
             )
         self._factors.check(rows)
-        self._tell_of_levels(X, np.asarray(rows))
+        self._warn_of_levels(X, np.asarray(rows))
         return np.asarray(rows)
 
-    def _tell_of_levels(self, X: Any, rows: Floats) -> None:
-        """Warn of levels of factors that no training row has."""
-        known = getattr(self, "_observed", {})  # pickles of earlier versions have none
+    def _warn_of_levels(self, X: Any, rows: Floats) -> None:
+        """Warn about levels of factors that no training row has."""
+        known = getattr(self, "_observed", {})  # pickles of earlier versions lack it
         for place, levels in known.items():
             table = isinstance(X, pd.DataFrame)
             values = X.iloc[:, place] if table else pd.Series(rows[:, place])
@@ -814,7 +891,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         return self._predictor.mean(X).reshape(len(X), -1)
 
     def _check_errors(self) -> None:
-        """Refuse standard errors where there are none."""
+        """Raise an error if standard errors are not available."""
         if len(self.estimators_) < 2:
             raise ValueError("standard errors need at least two trees.")
         reason = why_no_errors(self.design_, self.variance)
@@ -823,14 +900,13 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
     def _estimate(self, X: Floats) -> Estimates:
         self._check_errors()
-        self._tell_of_large_k()
+        self._warn_of_large_k()
         estimates = self._predictor.estimates(X, self._estimation())
-        if not self._told:
-            self._told = self._tell_of_error(estimates)
+        self._warn_of_error(estimates)
         return estimates
 
-    def _with_tails(self, found: Estimates) -> Estimates:
-        """Add what intervals need to know of predictions in general, found once."""
+    def _with_tails(self, estimates: Estimates) -> Estimates:
+        """Add the support and the tails of predictions, which intervals use."""
         if self._typical is None:
             how, B = self._estimation(), len(self.estimators_)
             self._typical = typical_estimates(self._predictor, self._reference, how, B)
@@ -840,34 +916,34 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             support = typical_support(support, self._typical, units)
         if tails is not None:
             tails = typical_tails(tails, self._typical)
-        return replace(found, support=support, tails=tails)
+        return replace(estimates, support=support, tails=tails)
 
-    def _tell_of_error(self, found: Estimates) -> bool:
-        """Warn where standard errors are hardly known."""
-        share = getattr(self, "_share", 1.0)  # pickles of earlier versions have none
-        return warn_if_imprecise(
-            found, self.n_estimators_, self._limit, share, stacklevel=5
-        )
+    def _warn_of_error(self, estimates: Estimates) -> None:
+        """Warn, once, if the Monte Carlo error of standard errors is large."""
+        if not self._warned_of_error:
+            share = getattr(self, "_share", 1.0)  # pickles of earlier versions lack it
+            self._warned_of_error = warn_if_imprecise(
+                estimates, self.n_estimators_, self._limit, share, stacklevel=5
+            )
 
-    def _tell_of_large_k(self) -> None:
-        """Warn, once, of an estimator that is too low for so many rows a tree."""
+    def _warn_of_large_k(self) -> None:
+        """Warn, once, if the estimator is biased for so many rows per tree."""
         method = tree_variance(self.variance, self.design_)
         words = large_k_warning(method, self.design_, KernelKind.TREES)
-        if words and not getattr(self, "_told_of_large_k", False):
-            self._told_of_large_k = True
+        if words and not self._warned_of_large_k:
+            self._warned_of_large_k = True
             warnings.warn(words, VstatkitWarning, stacklevel=4)
 
     def _average_errors(self, averages: Floats) -> Floats:
-        """Estimate the standard errors of averages that every tree has."""
+        """Estimate the standard errors of averages of the trees' values."""
         self._check_errors()
-        self._tell_of_large_k()
+        self._warn_of_large_k()
         estimates = self._estimation(of_averages=True).of(averages)
-        if not self._told:
-            self._told = self._tell_of_error(estimates)
+        self._warn_of_error(estimates)
         return estimates.bse
 
     def _estimation(self, *, of_averages: bool = False) -> Estimation:
-        """Settle how trees become standard errors, of predictions or of averages."""
+        """Choose the variance estimation, for predictions or averages."""
         method = tree_variance(self.variance, self.design_)
         orders = self._known_orders() if ESTIMATORS[method].beyond else None
         if of_averages and orders is not None:
@@ -875,7 +951,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         return Estimation(self.design_, method, self._limit, orders)
 
     def _known_orders(self) -> HigherOrders:
-        """Compare the trees beyond the first order, once."""
+        """Measure the Hoeffding terms beyond the first order, once."""
         if self._orders is None:
             predictor, rows = self._predictor, self._reference
             self._orders = measure_orders(
@@ -888,7 +964,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
 
 def _signature(kind: type[Forest]) -> inspect.Signature:
-    """List the parameters of `__init__`: `__new__` only checks their names."""
+    """Return the signature of `__init__`; `__new__` only checks names."""
     _, *parameters = inspect.signature(kind.__init__).parameters.values()
     return inspect.Signature(parameters)
 
@@ -896,4 +972,4 @@ def _signature(kind: type[Forest]) -> inspect.Signature:
 Forest.__signature__ = _signature(Forest)
 
 PARAMETERS = frozenset(Forest().get_params())
-"""Names of what the constructors take."""
+"""Parameter names of the constructors."""

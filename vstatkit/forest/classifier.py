@@ -1,4 +1,4 @@
-"""`ForestClassifier`, the forest for classes."""
+"""`ForestClassifier`, a random forest for classes."""
 
 from typing import Any, Self
 
@@ -8,38 +8,32 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from vstatkit._typing import Floats
-from vstatkit.forest.base import (
-    PARAMETERS,
-    Forest,
-    check_one_response,
-    weights_of_classes,
-)
+from vstatkit.forest.base import PARAMETERS, Forest, weights_of_classes
 from vstatkit.inference.estimates import Estimates
-from vstatkit.kernels.tree import row_weights
 from vstatkit.validation import with_advice
 
 
 class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
-    """A random forest for classes, with standard errors of the probabilities.
+    """A random forest classifier with standard errors of the probabilities.
 
     Parameters
     ----------
     n_estimators, splitter, bootstrap, max_samples
         See `ForestRegressor`.
-    criterion : "gini", "entropy" or "log_loss"
-        What splits make small; the last two are two names of one.
+    criterion : {"gini", "entropy", "log_loss"}, default="gini"
+        Criterion of the splits; "log_loss" is another name of "entropy".
     min_samples_split, min_samples_leaf
         See `ForestRegressor`.
-    max_features : int, float, "sqrt", "log2" or None
-        Features tried at a split; None for all.
+    max_features : int, float, "sqrt", "log2" or None, default="sqrt"
+        Number or fraction of features tried at a split; None for all.
     max_depth, max_leaf_nodes, min_weight_fraction_leaf, honest, categorical_features
         See `ForestRegressor`.
     oob_score, variance
         See `ForestRegressor`.
-    class_weight : dict, "balanced", "balanced_subsample" or None
-        Weights of the classes, by label; or such that all classes weigh the same, in
-        all rows or in the rows of each tree. Probabilities are then those of a
-        population in which classes have these weights, not of the one sampled.
+    class_weight : dict, "balanced", "balanced_subsample" or None, default=None
+        Weights of the classes by label, or equal total weights of all classes, in all
+        rows or in the rows of each tree. Probabilities refer to a population in which
+        classes have these weights, not to the population that was sampled.
     warm_start, random_state, n_jobs
         See `ForestRegressor`.
 
@@ -52,11 +46,11 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
     results_ : EnsembleResults
         See `ForestRegressor`.
     oob_score_ : float
-        Out-of-bag accuracy, if asked for; weighted by `sample_weight`, and not by
-        `class_weight`, so that forests with different class weights can be compared.
-        `results_` counts both, as its averages do.
+        Out-of-bag accuracy; only if `oob_score=True`. It is weighted by `sample_weight`
+        but not by `class_weight`, so that forests with different class weights can be
+        compared. Scores and averages of `results_` are weighted by both.
     oob_decision_function_ : ndarray of shape (n, K)
-        Out-of-bag probabilities, if asked for.
+        Out-of-bag probabilities; only if `oob_score=True`.
     """
 
     def __init__(
@@ -89,7 +83,7 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the forest.
+        """Fit the forest to training data.
 
         Parameters
         ----------
@@ -99,12 +93,15 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
             Classes.
         sample_weight : array-like of shape (n,), optional
             Sampling weights; see `ForestRegressor.fit`.
+
+        Returns
+        -------
+        self
+            The fitted forest.
         """
-        check_one_response(y, "MultiOutputClassifier")
-        X, y = self._read(X, y, numeric=False)
+        X, y, weights = self._read(X, y, sample_weight, numeric=False)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        weights = row_weights(sample_weight, len(X))
         self._fit(
             X,
             codes.astype(np.float64),
@@ -114,18 +111,18 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
             balanced=self.class_weight == "balanced_subsample",
         )
         if self.oob_score:
-            self.oob_decision_function_ = self._all_classes(self.oob_prediction_)
+            self.oob_decision_function_ = self._with_first_class(self.oob_prediction_)
             self.oob_score_ = self.oob_scores_.table["OOB accuracy"]
         return self
 
-    def _all_classes(self, share: Floats) -> Floats:
-        """Add the column of the first of two classes."""
+    def _with_first_class(self, share: Floats) -> Floats:
+        """Add the probability of the first class if there are two."""
         if len(self.classes_) > 2:
             return share
-        return self._both(1 - share, share)
+        return self._stack_classes(1 - share, share)
 
-    def _both(self, first: Floats, second: Floats) -> Floats:
-        """Put two columns together; one where the data hold a single class."""
+    def _stack_classes(self, first: Floats, second: Floats) -> Floats:
+        """Stack the columns of two classes, or one if the data have a single class."""
         return np.column_stack([first, second])[:, : len(self.classes_)]
 
     def predict_proba(
@@ -135,58 +132,62 @@ class ForestClassifier(ClassifierMixin, Forest):  # type: ignore[misc]
         return_interval: bool = False,
         alpha: float = 0.05,
     ) -> Floats | tuple[Floats, ...]:
-        """Predict class probabilities, on request with standard errors and intervals.
+        """Predict class probabilities.
 
         Parameters
         ----------
         X : array-like of shape (rows, p)
             New data.
-        return_std, return_interval : bool
-            Whether to return standard errors, and confidence intervals, too.
-        alpha : float
+        return_std : bool, default=False
+            Whether to return standard errors.
+        return_interval : bool, default=False
+            Whether to return confidence intervals of the probabilities.
+        alpha : float, default=0.05
             One minus the coverage of the intervals.
 
         Returns
         -------
         ndarray of shape (rows, K), or a tuple
-            Probabilities; then, as asked for, their standard errors of shape (rows, K)
-            and intervals of shape (rows, K, 2).
+            Probabilities; with `return_std` also their standard errors of shape
+            (rows, K), with `return_interval` also intervals of shape (rows, K, 2).
         """
         rows = self._rows(X)
         if not (return_std or return_interval):
-            return self._all_classes(self._mean(rows))
+            return self._with_first_class(self._mean(rows))
         estimates = self._estimate(rows)
-        answer = [self._all_classes(estimates.estimate.reshape(len(rows), -1))]
+        parts = [self._with_first_class(estimates.estimate.reshape(len(rows), -1))]
         if return_std:
             std = estimates.bse.reshape(len(rows), -1)
-            answer.append(self._both(std, std) if len(self.classes_) <= 2 else std)
+            parts.append(
+                self._stack_classes(std, std) if len(self.classes_) <= 2 else std
+            )
         if return_interval:
-            answer.append(self._intervals(estimates, alpha))
-        return tuple(answer)
+            parts.append(self._intervals(estimates, alpha))
+        return tuple(parts)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Predict the logarithms of class probabilities; -inf for classes without."""
+        """Predict the logarithms of class probabilities."""
         with np.errstate(divide="ignore"):
-            return np.log(self._all_classes(self._mean(self._rows(X))))
+            return np.log(self._with_first_class(self._mean(self._rows(X))))
 
     @with_advice
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class."""
-        share = self._all_classes(self._mean(self._rows(X)))
+        share = self._with_first_class(self._mean(self._rows(X)))
         return np.asarray(self.classes_[share.argmax(axis=1)])
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
-        """Confidence intervals of the probabilities, shape (rows, K, 2).
-
-        They lie inside [0, 1].
-        """
+        """Compute confidence intervals of the probabilities, shape (rows, K, 2)."""
         return self._intervals(self._estimate(self._rows(X)), alpha)
 
-    def _intervals(self, found: Estimates, alpha: float) -> Floats:
-        """Intervals of all classes, shape (rows, K, 2)."""
+    def _intervals(self, estimates: Estimates, alpha: float) -> Floats:
+        """Compute the intervals of all classes, shape (rows, K, 2)."""
         columns = len(self.classes_) if len(self.classes_) > 2 else 1
-        ends = self._with_tails(found).interval(alpha)
+        ends = self._with_tails(estimates).interval(alpha)
         lower, upper = (end.reshape(-1, columns) for end in ends)
         if columns == 1:
-            lower, upper = self._both(1 - upper, lower), self._both(1 - lower, upper)
+            lower, upper = (
+                self._stack_classes(1 - upper, lower),
+                self._stack_classes(1 - lower, upper),
+            )
         return np.stack([lower, upper], axis=2)

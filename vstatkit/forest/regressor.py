@@ -1,4 +1,4 @@
-"""`ForestRegressor`, the forest for a numeric response."""
+"""`ForestRegressor`, a random forest for a numeric response."""
 
 from typing import Any, Self
 
@@ -6,66 +6,71 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from vstatkit._typing import Floats
-from vstatkit.forest.base import Forest, check_one_response
-from vstatkit.kernels.tree import row_weights
+from vstatkit.forest.base import Forest
 
 
 class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
-    """A random forest for regression, with standard errors.
+    """A random forest regressor with standard errors.
 
     Parameters
     ----------
-    n_estimators : int or "auto"
-        Number of trees. "auto" grows 500, and then as many as standard errors need:
-        until a typical one, over up to 50 reference rows made from data and seed, has a
-        Monte Carlo error below 10 %, or below 0.2 % of the scale of the response (half
-        its range, or three robust standard deviations). It stops at 5,000 trees, or at
-        16 million nodes (256 MB). A number is taken as it is. Where the typical
-        standard error of a prediction is known to no better than 25 %, a
-        `MonteCarloWarning`, once per fit, says how many trees are enough.
-    criterion : "squared_error", "poisson" or "absolute_error"
-        What splits make small. Leaves predict the mean, under "absolute_error" the
-        median; "poisson" is for responses that are never negative.
-    splitter : "best" or "random"
-        Try all thresholds of a feature, or one at random, as extremely randomised
-        trees do.
-    bootstrap : bool
-        Subsample with replacement, or without.
-    max_samples : int, float or None
-        Subsample size, or a fraction of the rows; None for as many as there are.
-        Without replacement, None lets every tree see every row once, and there are no
-        standard errors.
-    max_features : int, float, "sqrt", "log2" or None
-        Features tried at a split; None for all.
-    min_samples_split, min_samples_leaf : int
-        Fewest rows of a node that is split, and of a leaf.
-    max_depth : int or None
-        Largest depth of a tree.
-    max_leaf_nodes : int or None
-        Most leaves of a tree; the splits that gain most are made first.
-    min_weight_fraction_leaf : float
-        Least share of the weight of a tree's rows that a leaf must hold.
-    honest : bool
-        Split with one half of the subsample and estimate with the other.
-    trend, boost : "linear" or None, 1 or 0
-        Stages that reduce the bias of a tree; see `fit`.
-    categorical_features : array-like, "from_dtype" or None
-        Columns that are unordered factors of up to 64 levels: a mask, places or names,
-        or all that have pandas' categorical dtype. Other columns must hold codes from
-        0 to 63. Levels that no training row has give an `UnobservedLevelWarning` in
-        prediction; those that are not among the categories are missing values.
-    oob_score : bool
-        Whether to score out-of-bag predictions.
-    variance : str
+    n_estimators : int or "auto", default="auto"
+        Number of trees. "auto" grows 500 trees, and more until the Monte Carlo error of
+        a typical standard error, over up to 50 reference rows, is below 10 % of it, or
+        below 0.2 % of the scale of the response (half its range, or three robust
+        standard deviations). It stops at 5,000 trees, or at 16 million nodes (256 MB).
+        If the Monte Carlo error of a typical standard error is above 25 %, one
+        `MonteCarloWarning` per fit recommends a number of trees.
+    criterion : {"squared_error", "poisson", "absolute_error"}, default="squared_error"
+        Criterion of the splits. Leaves predict the mean, or the median for
+        "absolute_error". "poisson" requires a nonnegative response.
+    splitter : {"best", "random"}, default="best"
+        Whether splits try all thresholds of a feature, or one at random, as in
+        extremely randomised trees.
+    bootstrap : bool, default=True
+        Whether subsamples are drawn with replacement.
+    max_samples : int, float or None, default=None
+        Size of the subsamples: a number of rows, or a fraction of the rows; None for as
+        many as there are rows. Without replacement, None gives every tree all rows, and
+        there are no standard errors.
+    max_features : int, float, "sqrt", "log2" or None, default=1/3
+        Number or fraction of features tried at a split; None for all.
+    min_samples_split : int, default=2
+        Minimum number of rows of a node that is split.
+    min_samples_leaf : int, default=1
+        Minimum number of rows of a leaf.
+    max_depth : int or None, default=None
+        Maximum depth of a tree.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves of a tree. Splits are made in the order of their gain.
+    min_weight_fraction_leaf : float, default=0.0
+        Minimum share of the total weight of a tree's rows in a leaf.
+    honest : bool, default=False
+        Whether one half of the subsample is used for splits and the other half for the
+        values of the leaves.
+    trend : "linear" or None, default=None
+        Whether to fit a linear trend before the tree, which reduces its bias; see
+        `fit`.
+    boost : {0, 1}, default=0
+        Number of further trees on the residuals, which reduce the bias; see `fit`.
+    categorical_features : array-like, "from_dtype" or None, default=None
+        Columns that are unordered factors of up to 64 levels: a mask, positions or
+        names, or "from_dtype" for all columns of pandas' categorical dtype. Columns of
+        another dtype must have codes from 0 to 63. In prediction, levels without a
+        training row give an `UnobservedLevelWarning`, and values outside the
+        categories are missing values.
+    oob_score : bool, default=False
+        Whether to compute out-of-bag scores.
+    variance : str, default="auto"
         Variance estimator, as in `fit`.
-    warm_start : bool
+    warm_start : bool, default=False
         Whether `fit`, called again with the same data and a larger `n_estimators`,
-        keeps the trees that there are and adds those that are missing. The forest is
-        the one that a single fit with all trees gives.
-    random_state : int, RandomState or None
+        keeps the existing trees and adds the missing ones. The forest is the same as
+        from a single fit of all trees.
+    random_state : int, RandomState or None, default=None
         Seed. The same seed gives the same forest for any `n_jobs`.
-    n_jobs : int, optional
-        Threads.
+    n_jobs : int or None, default=None
+        Number of threads.
 
     Attributes
     ----------
@@ -74,17 +79,17 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     n_estimators_ : int
         Number of fitted trees.
     design_ : IidDesign
-        How the rows of each tree were drawn.
+        Design of the subsamples.
     estimators_samples_ : list of ndarray
-        Rows that each tree saw.
+        Rows in the subsample of each tree.
     results_ : EnsembleResults
-        What `fit` gives: effects, tests, pictures, averages. `summary()` prints it.
+        Results as of `fit`: effects, tests, plots, averages; see also `summary`.
     oob_score_ : float
-        Out-of-bag R-squared, if asked for; weighted by `sample_weight`.
+        Out-of-bag R-squared, weighted by `sample_weight`; only if `oob_score=True`.
     oob_prediction_ : ndarray of shape (n,)
-        Out-of-bag predictions, if asked for.
+        Out-of-bag predictions; only if `oob_score=True`.
     feature_importances_ : ndarray of shape (p,)
-        Impurity-based importances; of the trees alone, where there is a trend.
+        Impurity-based importances. A linear trend is not included.
 
     Examples
     --------
@@ -98,7 +103,7 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the forest.
+        """Fit the forest to training data.
 
         Parameters
         ----------
@@ -107,15 +112,18 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         y : array-like of shape (n,)
             Response.
         sample_weight : array-like of shape (n,), optional
-            Sampling weights: how many members of the population a row stands for, up
-            to a factor. They multiply the loss of their row in every tree; out-of-bag
-            scores and averages over rows are weighted. Standard errors count rows,
-            whatever their weights: these are not frequencies. Precision weights give
-            valid fits too, but scores and averages are then weighted by precision.
+            Sampling weights: the number of members of the population that a row
+            represents, up to a factor. They multiply the loss of the row in every tree,
+            and weight out-of-bag scores and averages over rows. They are not frequency
+            weights: standard errors count rows. Precision weights give valid fits too,
+            but scores and averages are then weighted by precision.
+
+        Returns
+        -------
+        self
+            The fitted forest.
         """
-        check_one_response(y, "MultiOutputRegressor")
-        X, y = self._read(X, y, numeric=True)
-        weights = row_weights(sample_weight, len(X))
+        X, y, weights = self._read(X, y, sample_weight, numeric=True)
         self._fit(X, np.asarray(y, dtype=np.float64), weights, None)
         if self.oob_score:
             self.oob_prediction_ = self.oob_prediction_[:, 0]
@@ -129,39 +137,39 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         return_interval: bool = False,
         alpha: float = 0.05,
     ) -> Floats | tuple[Floats, ...]:
-        """Predict means, on request with standard errors and intervals.
+        """Predict the mean response.
 
-        The keywords pass through a `Pipeline`: `pipe.predict(X, return_interval=True)`.
+        A `Pipeline` passes the keywords on: `pipe.predict(X, return_interval=True)`.
 
         Parameters
         ----------
         X : array-like of shape (rows, p)
             New data.
-        return_std : bool
-            Whether to return standard errors, too.
-        return_interval : bool
-            Whether to return confidence intervals of the means, too.
-        alpha : float
-            One minus their coverage.
+        return_std : bool, default=False
+            Whether to return standard errors.
+        return_interval : bool, default=False
+            Whether to return confidence intervals of the means.
+        alpha : float, default=0.05
+            One minus the coverage of the intervals.
 
         Returns
         -------
         ndarray of shape (rows,), or a tuple
-            Means; then, as asked for, their standard errors of shape (rows,) and
-            intervals of shape (rows, 2).
+            Means; with `return_std` also their standard errors of shape (rows,), with
+            `return_interval` also intervals of shape (rows, 2).
         """
         rows = self._rows(X)
         if not (return_std or return_interval):
             return self._mean(rows)[:, 0]
         estimates = self._estimate(rows)
-        answer = [estimates.estimate]
+        parts = [estimates.estimate]
         if return_std:
-            answer.append(estimates.bse)
+            parts.append(estimates.bse)
         if return_interval:
-            answer.append(np.column_stack(self._with_tails(estimates).interval(alpha)))
-        return tuple(answer)
+            parts.append(np.column_stack(self._with_tails(estimates).interval(alpha)))
+        return tuple(parts)
 
     def predict_interval(self, X: Any, alpha: float = 0.05) -> Floats:
-        """Confidence intervals of the means, shape (rows, 2)."""
+        """Compute confidence intervals of the means, shape (rows, 2)."""
         estimates = self._with_tails(self._estimate(self._rows(X)))
         return np.column_stack(estimates.interval(alpha))

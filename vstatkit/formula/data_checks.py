@@ -104,14 +104,14 @@ def warn_of(findings: Iterable[Finding | None]) -> tuple[str, ...]:
     return tuple(finding.note for finding in known)
 
 
-def find_copies(parsed: ParsedFormula, members: Ints | None) -> Finding | None:
+def find_copies(parsed: ParsedFormula, unit_of_row: Ints | None) -> Finding | None:
     """Find rows that are copies of others and cannot be so by chance.
 
     Parameters
     ----------
     parsed : ParsedFormula
         Response and design matrix, in memory.
-    members : ndarray of shape (n,) or None
+    unit_of_row : ndarray of shape (n,) or None
         Cluster of every row; copies within a cluster are resampled together.
 
     Notes
@@ -134,16 +134,16 @@ def find_copies(parsed: ParsedFormula, members: Ints | None) -> Finding | None:
         return None
     codes, first = _row_codes(y, X)
     least = max(COPIED_ROWS, COPIED_SHARE * n)
-    if _n_copies(codes, members) < least:
+    if _n_copies(codes, unit_of_row) < least:
         return None
-    codes, first, ignored = _compare_other_columns(codes, parsed, members)
-    copies = _n_copies(codes, members)
+    codes, first, ignored = _compare_other_columns(codes, parsed, unit_of_row)
+    copies = _n_copies(codes, unit_of_row)
     if copies < least:
         return None
-    proven = any(_is_proof(key, codes, first, members) for key in _keys(parsed))
-    if not proven and not _are_multiples(parsed, codes, first, members):
+    proven = any(_is_proof(key, codes, first, unit_of_row) for key in _keys(parsed))
+    if not proven and not _are_multiples(parsed, codes, first, unit_of_row):
         return None
-    across = "" if members is None else " in other groups"
+    across = "" if unit_of_row is None else " in other groups"
     apart = f", apart from {', '.join(map(repr, ignored))}" if ignored else ""
     remedy = (
         "give `groups` that hold the copies of a row together, or keep one row of each "
@@ -181,7 +181,7 @@ def _row_codes(y: Floats, X: Floats) -> tuple[Ints, Ints]:
 
 
 def _compare_other_columns(
-    codes: Ints, parsed: ParsedFormula, members: Ints | None
+    codes: Ints, parsed: ParsedFormula, unit_of_row: Ints | None
 ) -> tuple[Ints, Ints, list[str]]:
     """Tell rows apart by the other columns of the data, too.
 
@@ -197,7 +197,7 @@ def _compare_other_columns(
     for name in parsed.data.columns.difference(list(own), sort=False):
         column = parsed.data[name]
         values = _value_codes(column)
-        if values is None or _are_clusters(values, members):
+        if values is None or _are_clusters(values, unit_of_row):
             continue
         if int(values.max()) + 1 == codes.size:
             ignored.append(str(name))
@@ -231,12 +231,14 @@ def _value_codes(column: pd.Series) -> Ints | None:
     return np.asarray(codes, dtype=np.int64)
 
 
-def _are_clusters(values: Ints, members: Ints | None) -> bool:
+def _are_clusters(values: Ints, unit_of_row: Ints | None) -> bool:
     """Whether a column is the one that was given as `groups`."""
-    if members is None:
+    if unit_of_row is None:
         return False
-    both = int(_refine_codes(values, members).max())
-    return both == int(values.max()) == int(_refine_codes(members, members).max())
+    both = int(_refine_codes(values, unit_of_row).max())
+    return (
+        both == int(values.max()) == int(_refine_codes(unit_of_row, unit_of_row).max())
+    )
 
 
 def _may_number(column: pd.Series) -> bool:
@@ -259,15 +261,15 @@ def _numbers_copies(values: Ints, codes: Ints) -> bool:
     return bool((values == ranks)[several].mean() >= NUMBERED_SHARE)
 
 
-def _n_copies(codes: Ints, members: Ints | None) -> int:
+def _n_copies(codes: Ints, unit_of_row: Ints | None) -> int:
     """Count rows beyond the first of each kind; with clusters, clusters beyond it."""
-    if members is None:
+    if unit_of_row is None:
         return int(codes.size - np.unique(codes).size)
-    pairs = np.unique(np.column_stack([codes, members]), axis=0)
+    pairs = np.unique(np.column_stack([codes, unit_of_row]), axis=0)
     return int(len(pairs) - np.unique(codes).size)
 
 
-def _is_proof(key: Floats, codes: Ints, first: Ints, members: Ints | None) -> bool:
+def _is_proof(key: Floats, codes: Ints, first: Ints, unit_of_row: Ints | None) -> bool:
     """Whether the values of a column show that copies are no coincidence."""
     values, places, counts = np.unique(key, return_inverse=True, return_counts=True)
     atoms = counts > ATOM_SHARE * key.size
@@ -276,8 +278,8 @@ def _is_proof(key: Floats, codes: Ints, first: Ints, members: Ints | None) -> bo
     n_rows, u = int(usual[first].sum()), values.size
     if u < LEAST_ROWS or u < DISTINCT_SHARE * n_rows:
         return False
-    clusters = None if members is None else members[usual]
-    copies = _n_copies(codes[usual], clusters)
+    usual_units = None if unit_of_row is None else unit_of_row[usual]
+    copies = _n_copies(codes[usual], usual_units)
     scaled = values / np.abs(values).max()
     gaps = np.sort(np.diff(scaled)) / (scaled[-1] - scaled[0])
     gap = gaps[int(SMALL_GAP * gaps.size)]
@@ -287,7 +289,7 @@ def _is_proof(key: Floats, codes: Ints, first: Ints, members: Ints | None) -> bo
 
 
 def _are_multiples(
-    parsed: ParsedFormula, codes: Ints, first: Ints, members: Ints | None
+    parsed: ParsedFormula, codes: Ints, first: Ints, unit_of_row: Ints | None
 ) -> bool:
     """Whether the numbers of equal rows are multiples of two or more.
 
@@ -299,8 +301,8 @@ def _are_multiples(
         return False
     _, places, counts = np.unique(parsed.y, return_inverse=True, return_counts=True)
     atoms = (counts > ATOM_SHARE * len(parsed.y))[places]
-    if members is not None:  # copies within a cluster are resampled together
-        codes = np.unique(np.column_stack([codes, members]), axis=0)[:, 0]
+    if unit_of_row is not None:  # copies within a cluster are resampled together
+        codes = np.unique(np.column_stack([codes, unit_of_row]), axis=0)[:, 0]
     numbers = np.bincount(codes)[~atoms[first]]
     if numbers.size < LEAST_ROWS:
         return False

@@ -8,12 +8,12 @@ ROUNDING = 1e-9
 """Relative rounding error allowed in a sum of masses."""
 
 
-def unit_masses(units: Ints, weights: Floats | None = None) -> Floats:
+def unit_masses(unit_of_row: Ints, weights: Floats | None = None) -> Floats:
     """Compute the mass of each observation; units have equal masses by default.
 
     Parameters
     ----------
-    units : ndarray of shape (s,)
+    unit_of_row : ndarray of shape (s,)
         Unit (observation or cluster) of every observation.
     weights : ndarray of shape (s,), optional
         Weights of the observations.
@@ -40,7 +40,7 @@ def unit_masses(units: Ints, weights: Floats | None = None) -> Floats:
     >>> unit_masses(np.array([0, 1, 1]))
     array([1. , 0.5, 0.5])
     """
-    _, place, sizes = np.unique(units, return_inverse=True, return_counts=True)
+    _, place, sizes = np.unique(unit_of_row, return_inverse=True, return_counts=True)
     masses: Floats = 1 / sizes[place]
     if weights is None:
         return masses

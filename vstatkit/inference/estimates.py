@@ -11,12 +11,12 @@ from vstatkit._typing import Bools, Floats
 from vstatkit.inference.intervals import (
     Support,
     Tails,
-    bend,
-    beyond_small,
     known_skew,
     least_error,
     quantile_of,
     reach,
+    skew_curvature,
+    threshold_skew,
     trusted_share,
 )
 from vstatkit.sampling.design import SubsampleDesign
@@ -124,10 +124,10 @@ class Estimates:
         the two may disagree. They are nan if the standard error is zero.
         """
         if self.support is not None:
-            return two_sided(self.zvalues, self.df)
+            return two_sided_pvalues(self.zvalues, self.df)
         distance = ratio(self.estimate - self.null, self._reaching_error)
         curvature = np.sign(distance) * self._curvature
-        pvalues = two_sided(quantile_of(np.abs(distance), curvature), self.df)
+        pvalues = two_sided_pvalues(quantile_of(np.abs(distance), curvature), self.df)
         return self._nan_without_error(pvalues)
 
     @cached_property
@@ -150,11 +150,13 @@ class Estimates:
     def skew(self) -> Floats:
         """Skewness that intervals allow for; zero if it is small."""
         known = np.nan if self.tails is None else self.tails.skew
-        return beyond_small(np.where(np.isnan(known), self.own_skew, known))
+        return threshold_skew(np.where(np.isnan(known), self.own_skew, known))
 
     @property
     def _curvature(self) -> Floats:
-        return bend(self.skew, np.asarray(stats.t.isf(stats.norm.sf(2), self.df)))
+        return skew_curvature(
+            self.skew, np.asarray(stats.t.isf(stats.norm.sf(2), self.df))
+        )
 
     @property
     def _reaching_error(self) -> Floats:
@@ -299,7 +301,7 @@ def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
     return np.divide(a, b, out=beyond, where=(b > 0) | np.isnan(b))
 
 
-def two_sided(statistic: Floats, df: Floats) -> Floats:
+def two_sided_pvalues(statistic: Floats, df: Floats) -> Floats:
     """Two-sided p-values by the survival function."""
     return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
 
@@ -509,7 +511,7 @@ class Estimation:
 
     def of_many(self, B: int, n_values: int) -> "Estimation":
         """Cache the counts for many values, of which a part is given at a time."""
-        return replace(self, design=held(self.design, B, n_values))
+        return replace(self, design=cache_counts(self.design, B, n_values))
 
     @property
     def without_table(self) -> bool:
@@ -531,7 +533,7 @@ def table_rows(design: SubsampleDesign, method: str, B: int, n_values: int) -> i
     return 0 if tableless and is_wide(design, B, n_values) else design.n
 
 
-def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
+def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
     """Cache the counts of B learners for use at many query points.
 
     Parameters

@@ -52,7 +52,7 @@ class Support:
     nobs: float
     average: Bools | bool = False
 
-    def combined(self, coefs: Floats) -> "Support":
+    def combine(self, coefs: Floats) -> "Support":
         """Range of linear combinations of the estimates.
 
         Parameters
@@ -72,7 +72,7 @@ class Support:
         length = self.high - self.low
         return Support(-length, length, self.nobs)
 
-    def beside(self, other: "Support", m: int, e: int) -> "Support":
+    def join(self, other: "Support", m: int, e: int) -> "Support":
         """Join the range of m estimates with the range of e others."""
         ends = [
             np.concatenate([np.broadcast_to(a, m), np.broadcast_to(b, e)])
@@ -201,7 +201,7 @@ class Tails:
     low: Floats | float = -np.inf
     high: Floats | float = np.inf
 
-    def combined(self, coefs: Floats) -> "Tails":
+    def combine(self, coefs: Floats) -> "Tails":
         """Describe linear combinations of the estimates.
 
         A multiple of a single prediction is like a prediction; other combinations
@@ -235,7 +235,7 @@ class Tails:
         length = float(np.max(self.high) - np.min(self.low))
         return Tails(low=-length, high=length)
 
-    def beside(self, m: int, e: int) -> "Tails":
+    def join(self, m: int, e: int) -> "Tails":
         """Join the tails of m estimates with those of e differences."""
         other = self.of_differences
         pairs = (
@@ -246,9 +246,9 @@ class Tails:
             *(np.concatenate([np.broadcast_to(a, m), np.full(e, b)]) for a, b in pairs)
         )
 
-    def moved(self, shift: Floats) -> "Tails":
+    def shift(self, by: Floats) -> "Tails":
         """Shift the range with the estimates."""
-        return replace(self, low=self.low + shift, high=self.high + shift)
+        return replace(self, low=self.low + by, high=self.high + by)
 
 
 def effective_size(share: Floats, variance: Floats, units: int) -> float:
@@ -287,7 +287,7 @@ def effective_size(share: Floats, variance: Floats, units: int) -> float:
     return float(np.clip(MOST_TIMES * spread / total, 1.0, units))
 
 
-def bend(skew: Floats, double: Floats) -> Floats:
+def skew_curvature(skew: Floats, double: Floats) -> Floats:
     """Turn skewness into the curvature of `reach`.
 
     Parameters
@@ -394,7 +394,7 @@ def known_skew(
     array([0.25555556, 0.        ])
     """
     error = noise_of_skew(noise_share, concentration, n) + 6 * (concentration / 3) ** 2
-    return shrunken(skew, error)
+    return shrink_skew(skew, error)
 
 
 def noise_of_skew(r: Floats, concentration: Floats, n: int) -> Floats:
@@ -402,7 +402,7 @@ def noise_of_skew(r: Floats, concentration: Floats, n: int) -> Floats:
     return 9 * r * concentration + 36 * r**2 + 15 * n * r**3
 
 
-def shrunken(skew: Floats, variance: Floats) -> Floats:
+def shrink_skew(skew: Floats, variance: Floats) -> Floats:
     """Subtract twice its variance from the square of a skewness, down to zero."""
     square = np.asarray(skew**2)
     share = np.divide(2 * variance, square, out=np.ones_like(square), where=square > 0)
@@ -431,7 +431,7 @@ def trusted_share(mc_error: Floats) -> Floats:
     return np.asarray(np.clip(share, 0.0, 1.0))
 
 
-def beyond_small(skew: Floats) -> Floats:
+def threshold_skew(skew: Floats) -> Floats:
     """Shrink a skewness by `SMALL_SKEW`, to zero if it is smaller."""
     return np.asarray(np.sign(skew) * np.maximum(np.abs(skew) - SMALL_SKEW, 0.0))
 

@@ -86,9 +86,9 @@ def scaled_covariance(
         parts.method, design, scaled, parts.orders
     )
     if points is not None:
-        rows = points.divided(estimates.unit)
+        rows = points.rescale(estimates.unit)
         joined = joint_influence(design, scaled, parts.method, rows)
-        sampling = sampling + joined.added(joint=True)
+        sampling = sampling + joined.added_variance(joint=True)
     matrix = sampling + monte_carlo
     return np.asarray((matrix + matrix.T) / 2)
 

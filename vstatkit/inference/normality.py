@@ -256,7 +256,7 @@ def most_influential(
         blocks = [_largest_influence(design, b) for b in _column_blocks(design, values)]
         places = np.concatenate([place for place, _ in blocks])
         shares = np.concatenate([share for _, share in blocks])
-    labels = influential(design, units)
+    labels = influence_labels(design, units)
     return pd.DataFrame({"unit": labels[places], "share": shares})
 
 
@@ -290,7 +290,7 @@ def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame
     return pd.concat(tables, ignore_index=True)
 
 
-def influential(design: SubsampleDesign, units: Labels) -> Labels:
+def influence_labels(design: SubsampleDesign, units: Labels) -> Labels:
     """Return the labels of the units, or of the shards in a design of shards."""
     if isinstance(design, ShardsDesign):
         return pd.RangeIndex(design.n_shards, name="shard")

@@ -35,11 +35,11 @@ class RowNoise:
     roots: Floats
     signs: Floats
 
-    def combined(self, coefs: Floats) -> "RowNoise":
+    def combine(self, coefs: Floats) -> "RowNoise":
         """Noise of linear combinations, shape (r, m), of the averages."""
         return replace(self, roots=self.roots @ coefs.T)
 
-    def divided(self, unit: Floats) -> "RowNoise":
+    def rescale(self, unit: Floats) -> "RowNoise":
         """Noise of the averages in other units."""
         return replace(self, roots=self.roots / unit)
 
@@ -148,21 +148,21 @@ class RowInfluence:
     shared: bool
     noise: RowNoise | None = None
 
-    def combined(self, coefs: Floats) -> "RowInfluence":
+    def combine(self, coefs: Floats) -> "RowInfluence":
         """Influence on linear combinations, shape (r, m), of the averages."""
-        noise = None if self.noise is None else self.noise.combined(coefs)
+        noise = None if self.noise is None else self.noise.combine(coefs)
         return replace(self, values=self.values @ coefs.T, noise=noise)
 
-    def divided(self, unit: Floats) -> "RowInfluence":
+    def rescale(self, unit: Floats) -> "RowInfluence":
         """Influence on the averages in other units, shape (m,)."""
-        noise = None if self.noise is None else self.noise.divided(unit)
+        noise = None if self.noise is None else self.noise.rescale(unit)
         return replace(self, values=self.values / unit, noise=noise)
 
 
 def row_influence(
     predicted: Floats,
     shares: Floats,
-    units: Ints | None,
+    unit_of_row: Ints | None,
     n_units: int,
     without: Floats | None = None,
 ) -> Floats:
@@ -174,7 +174,7 @@ def row_influence(
         One prediction for every row and output.
     shares : ndarray of shape (rows,)
         Weights of the rows, which add up to one.
-    units : ndarray of shape (rows,) or None
+    unit_of_row : ndarray of shape (rows,) or None
         Unit of every row; None where every row is its own.
     n_units : int
         Number of units in all.
@@ -202,7 +202,7 @@ def row_influence(
     >>> float((g**2).sum()), float(np.var([1, 2, 6], ddof=1) / 3)
     (2.333333333333333, 2.3333333333333335)
     """
-    places = np.arange(len(shares)) if units is None else units
+    places = np.arange(len(shares)) if unit_of_row is None else unit_of_row
     centre = shares @ predicted if without is None else without[places]
     centred = shares[:, None] * (predicted - centre)
     influence = np.zeros((n_units, predicted.shape[1]))
@@ -238,7 +238,7 @@ class JointInfluence:
     shared: bool
     noise: RowNoise | None = None
 
-    def added(self, *, joint: bool = False) -> Floats:
+    def added_variance(self, *, joint: bool = False) -> Floats:
         """Add to the sampling variance (m,), or covariance (m, m), of the learners."""
         covariance = self._of_rows()
         if self.shared:
@@ -405,8 +405,8 @@ def population_estimates(
     """
     parts = found.scaled
     scaled = values / found.unit
-    joined = joint_influence(design, scaled, parts.method, points.divided(found.unit))
-    sampling = parts.sampling + joined.added()
+    joined = joint_influence(design, scaled, parts.method, points.rescale(found.unit))
+    sampling = parts.sampling + joined.added_variance()
     changed = replace(
         parts,
         sampling=sampling,

@@ -46,7 +46,7 @@ class Tolerance:
     atol: Floats | float = 0.0
     pooled: bool = False
 
-    def cautious(self) -> "Tolerance":
+    def tighten(self) -> "Tolerance":
         """Tighten the tolerance, because the variance is estimated too.
 
         An ensemble that happens to overestimate its variance V looks precise early.
@@ -56,7 +56,7 @@ class Tolerance:
         margin = 1.0 if self.pooled else 1 + 4 * self.tol
         return replace(self, tol=self.tol / margin, atol=self.atol / margin)
 
-    def allowed(self, estimates: Estimates) -> Floats:
+    def allowed_error(self, estimates: Estimates) -> Floats:
         """Largest relative error allowed for every estimate, or for all as one."""
         law = self._law(estimates)
         deviation = np.sqrt(law.variance)
@@ -66,20 +66,22 @@ class Tolerance:
     def excess(self, estimates: Estimates) -> float:
         """Largest error over the allowed one; at most one if the tolerance is met."""
         reached = self._law(estimates).relative_error(estimates.n_learners)
-        return float(np.max(reached / self.allowed(estimates)))
+        return float(np.max(reached / self.allowed_error(estimates)))
 
-    def needed(self, estimates: Estimates) -> Floats:
+    def learners_needed(self, estimates: Estimates) -> Floats:
         """Learners that meet the tolerance: for every estimate, or for all as one.
 
         The forecast treats the variances as known. Where `excess` is one, it is the
         current number of learners.
         """
         law = self._law(estimates)
-        target = (2 * self.allowed(estimates) * law.variance) ** 2
+        target = (2 * self.allowed_error(estimates) * law.variance) ** 2
         return learners_at(target, law.a, law.b)
 
     def _law(self, estimates: Estimates) -> "ErrorLaw":
-        return ErrorLaw.typical(estimates) if self.pooled else ErrorLaw.each(estimates)
+        return (
+            ErrorLaw.of_mean(estimates) if self.pooled else ErrorLaw.of_each(estimates)
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Shrinkage(Tolerance):
     limit, or `atol`. All estimates are pooled, because single parts are too noisy.
     """
 
-    def cautious(self) -> "Tolerance":
+    def tighten(self) -> "Tolerance":
         """Return the tolerance itself: the variance is unbiased at any stage."""
         return self
 
@@ -103,7 +105,7 @@ class Shrinkage(Tolerance):
         gap = np.sqrt(V + M) - np.sqrt(V)
         return float(ratio(np.array(gap), np.array(room)))
 
-    def needed(self, estimates: Estimates) -> Floats:
+    def learners_needed(self, estimates: Estimates) -> Floats:
         """Find the learners at which the excess over the limit is the allowed one."""
         V, M, unit = self._parts(estimates)
         room = self._room(estimates, V, unit)
@@ -144,12 +146,12 @@ class ErrorLaw:
     unit: Floats
 
     @classmethod
-    def each(cls, estimates: Estimates) -> "ErrorLaw":
+    def of_each(cls, estimates: Estimates) -> "ErrorLaw":
         """Take every estimate by itself."""
         return cls(estimates.likely_variance, *estimates.error_law, estimates.unit)
 
     @classmethod
-    def typical(cls, estimates: Estimates) -> "ErrorLaw":
+    def of_mean(cls, estimates: Estimates) -> "ErrorLaw":
         """Pool all estimates: means of the variances and of their squared errors.
 
         Where no typical share of the variance is known, the mean of raw variances is
@@ -246,12 +248,12 @@ def tolerance_of(
     return kind(tol, 0.0 if limit is None else tol * SMALL * share * limit)
 
 
-def about(number: float) -> str:
+def round_up(number: float) -> str:
     """Write a forecast with two significant digits, rounded up.
 
     Examples
     --------
-    >>> about(53_964.2), about(87), about(130.0)
+    >>> round_up(53_964.2), round_up(87), round_up(130.0)
     ('54,000', '87', '130')
     """
     if not np.isfinite(number) or number < 1:

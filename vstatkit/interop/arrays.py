@@ -8,7 +8,7 @@ from vstatkit.inference.estimates import value_units
 from vstatkit.kernels.base import kernel_kind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import ModelInfo
-from vstatkit.sampling.given import given_ensemble, sized_index
+from vstatkit.sampling.given import given_ensemble, index_of_length
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.moments import gram_is_cheaper, moments_by_gram
 from vstatkit.variance.registry import (
@@ -92,12 +92,12 @@ def from_arrays(
     return EnsembleResults(
         design=design,
         values=h,
-        labels=sized_index(names, h.shape[1], "labels"),
+        labels=index_of_length(names, h.shape[1], "labels"),
         variance=resolved(variance, design, sort),
         info=info,
         units=pd.RangeIndex(design.n)
         if units is None
-        else sized_index(units, design.n, "units"),
+        else index_of_length(units, design.n, "units"),
         kind=sort,
     ).with_variance(variance)
 

@@ -188,7 +188,7 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
         at: Floats,
         rows: Ints | None,
         keep: bool,
-        units: Ints | None,
+        unit_of_row: Ints | None,
     ) -> tuple[Any, TreeOutput]:
         L, p = len(keys), self.n_features
         points, oob = self._points(at, rows)
@@ -206,7 +206,9 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
             dict(self.options),
             keep,
             *self.stages,
-            None if units is None else np.ascontiguousarray(units, dtype=np.int32),
+            None
+            if unit_of_row is None
+            else np.ascontiguousarray(unit_of_row, dtype=np.int32),
             current_stop(),
             self._grower_levels,
         )

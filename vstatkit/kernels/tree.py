@@ -387,7 +387,7 @@ class TreeKernel(StoredTreeKernel):
         oob: bool = False,
         keep: bool = False,
         oob_rows: Ints | None = None,
-        units: Ints | None = None,
+        unit_of_row: Ints | None = None,
     ) -> Evaluation:
         """Grow a tree on each subsample and evaluate it at the query points.
 
@@ -406,7 +406,7 @@ class TreeKernel(StoredTreeKernel):
             nodes on the paths of the query points are grown.
         oob_rows : ndarray, optional
             Observations to predict, in ascending order; all by default.
-        units : ndarray of shape (n,), optional
+        unit_of_row : ndarray of shape (n,), optional
             Unit of every row where units are clusters; for learners that divide them.
         """
         rows = None
@@ -418,7 +418,7 @@ class TreeKernel(StoredTreeKernel):
             weights = weights * self.weights
         if self.balanced:
             weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
-        call, out = self._call(keys, at, rows, keep, units)
+        call, out = self._call(keys, at, rows, keep, unit_of_row)
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
         return self._evaluation(out, call.on_counts(*ranks, weights))
@@ -455,9 +455,9 @@ class TreeKernel(StoredTreeKernel):
                 oob=oob_rows is not None,
                 keep=keep,
                 oob_rows=oob_rows,
-                units=drawn.codes,
+                unit_of_row=drawn.unit_of_row,
             )
-        call, out = self._call(keys, at, oob_rows, keep, drawn.codes)
+        call, out = self._call(keys, at, oob_rows, keep, drawn.unit_of_row)
         counts = sparse.csr_array(drawn.counts)
         times = np.asarray(counts.data, dtype=np.float64)
         if self.balanced:
@@ -509,7 +509,7 @@ class TreeKernel(StoredTreeKernel):
         at: Floats,
         rows: Ints | None,
         keep: bool,
-        units: Ints | None,
+        unit_of_row: Ints | None,
     ) -> tuple[Any, "TreeOutput"]:
         """Prepare a call of the grower, and the arrays that it fills."""
         L = len(keys)

@@ -124,7 +124,9 @@ def _prefix_sizes(results: EnsembleResults) -> list[int]:
         raise ValueError("a complete statistic has no Monte Carlo error to follow.")
     start = min(results.B, max(50, results.B // 50))
     wanted = np.geomspace(start, results.B, 15)
-    whole = {results.design.rounded(round(size), at_most=results.B) for size in wanted}
+    whole = {
+        results.design.round_size(round(size), at_most=results.B) for size in wanted
+    }
     return sorted(whole)
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 from vstatkit._typing import Labels
 from vstatkit.inference.normality import (
     MIN_OBSERVATIONS,
+    influence_labels,
     influence_normality,
-    influential,
 )
 from vstatkit.report.html_markup import Table
 from vstatkit.report.words import chance_text, level_text
@@ -147,7 +147,7 @@ def precision_table(results: EnsembleResults) -> Table:
 
 def normality_table(results: EnsembleResults) -> Table | None:
     """Tabulate tests of normality, where there are enough units for them."""
-    if len(influential(results.design, results.units)) < MIN_OBSERVATIONS:
+    if len(influence_labels(results.design, results.units)) < MIN_OBSERVATIONS:
         return None
     shown = results.labels[shown_rows(results.labels)]
     values = results.values[:, shown_rows(results.labels)]

@@ -179,7 +179,7 @@ def bootstrapped(
     checkpoint: str | PathLike[str] | None,
 ) -> Bootstrap:
     """Repeat a fit on resampled data; see `EnsembleResults.bootstrap`."""
-    from vstatkit.storage.checkpoint import kept_repetitions  # noqa: PLC0415 rarely needed
+    from vstatkit.storage.checkpoint import open_repetitions  # noqa: PLC0415 rarely needed
 
     if isinstance(R, bool) or not isinstance(R, int | np.integer):
         raise TypeError(f"`R` must be a whole number; got {R!r}.")
@@ -199,7 +199,7 @@ def bootstrapped(
         raise ValueError(
             f"a complete ensemble has {results.B:,} learners; got B={B}. Leave it out."
         )
-    design = design.sized(size) if size != results.B else design
+    design = design.with_size(size) if size != results.B else design
     own = stream(results.seed, 0, Purpose.BOOTSTRAP).integers(2**63)
     seed = int(own) if rng is None else resolve_seed(rng)
     task = replace(recipe.task, design=design)
@@ -208,7 +208,7 @@ def bootstrapped(
         outputs = getattr(task.kernel, "n_outputs", 1)
         task = replace(task, at=points[: len(results.labels) // outputs])
     repeating = RepeatedFit(task, size, len(results.labels), seed)
-    with kept_repetitions(checkpoint, repeating, results.values) as keeper:
+    with open_repetitions(checkpoint, repeating, results.values) as keeper:
         estimates = repeat_fit(
             repeating,
             int(R),

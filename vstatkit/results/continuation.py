@@ -100,7 +100,7 @@ def more_learners(
     if obstacle is not None:
         raise ValueError(obstacle)
     if size != "auto":
-        design.sized(size)
+        design.with_size(size)
     return size
 
 

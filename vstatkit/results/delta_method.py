@@ -80,7 +80,7 @@ class Transformed(EstimateTable):
             ends = known.low + shift, known.high + shift
             support = Support(*ends, known.nobs, known.average)
         if tails is not None:
-            moved = tails.moved(shift)
+            moved = tails.shift(shift)
             tails = moved if linear else replace(tails, low=-np.inf, high=np.inf)
         return replace(
             found, estimate=self.value, null=0.0, support=support, tails=tails

@@ -1138,8 +1138,8 @@ def _with_effects(results: "EnsembleResults") -> EstimateTable:
         own = np.broadcast_to(np.asarray(limit, dtype=np.float64), m)
         limit = np.concatenate([own, np.full(e, 2 * own.max())])
     if support is not None:
-        support = support.beside(support.of_differences, m, e)
-    tails = None if results.tails is None else results.tails.beside(m, e)
+        support = support.join(support.of_differences, m, e)
+    tails = None if results.tails is None else results.tails.join(m, e)
     return derive_table(
         results,
         EstimateTable,

@@ -30,8 +30,8 @@ from vstatkit.inference.linear_tests import (
 )
 from vstatkit.inference.normality import (
     influence_blocks,
+    influence_labels,
     influence_normality,
-    influential,
     most_influential,
 )
 from vstatkit.inference.population import RowInfluence, population_estimates
@@ -133,7 +133,7 @@ def diagnostics_frame(
             "df": estimates.df,
             "monte_carlo_share": estimates.monte_carlo_share,
             "relative_mc_error": estimates.relative_mc_error,
-            "learners_needed": np.ceil(tolerance.needed(estimates)),
+            "learners_needed": np.ceil(tolerance.learners_needed(estimates)),
             "linear_share": k * parts.zeta_1 / zeta_k,
             "negative": parts.sampling < 0,
             "bounded": estimates.bounded,
@@ -376,7 +376,7 @@ class EstimateTable(TabularModel):
         entries = self.design.n * len(self.labels)
         check_memory({"the influences": 2 * FLOAT * entries})
         blocks = list(influence_blocks(self.design, self.values))
-        index = influential(self.design, self.units)
+        index = influence_labels(self.design, self.units)
         return pd.DataFrame(np.concatenate(blocks, axis=1), index, self.labels)
 
     @cached_property
@@ -814,9 +814,9 @@ def _combine(
 ) -> "ContrastResults":
     """Make the results of linear combinations, shape (r, m), of the estimates."""
     info = results.info.derived("Linear combinations of estimates")
-    support = None if results.support is None else results.support.combined(coefs)
-    tails = None if results.tails is None else results.tails.combined(coefs)
-    points = None if results.points is None else results.points.combined(coefs)
+    support = None if results.support is None else results.support.combine(coefs)
+    tails = None if results.tails is None else results.tails.combine(coefs)
+    points = None if results.points is None else results.points.combine(coefs)
     return derive_table(
         results,
         ContrastResults,

@@ -233,10 +233,10 @@ def _rows(asked: PredictorQuestion) -> Ints:
     return np.arange(n) if some is None else some
 
 
-def _units(asked: PredictorQuestion) -> Ints:
+def _unit_of_row(asked: PredictorQuestion) -> Ints:
     """Give the unit of every row that is predicted."""
-    rows, members = _rows(asked), asked.task.unit_of_row
-    return rows if members is None else members[rows]
+    rows, unit_of_row = _rows(asked), asked.task.unit_of_row
+    return rows if unit_of_row is None else unit_of_row[rows]
 
 
 def _saved(
@@ -292,7 +292,7 @@ def _line(
     leverage: Floats | None,
 ) -> dict[str, float]:
     """Compute a line of the table."""
-    design, units = asked.results.design, _units(asked)
+    design, unit_of_row = asked.results.design, _unit_of_row(asked)
     through = design.name in THROUGH
     weights = np.ones(len(found.saved)) if sampling is None else sampling
     known = np.isfinite(found.saved)
@@ -303,7 +303,7 @@ def _line(
         test = average_differences(
             found.weighted(counted),
             design,
-            units,
+            unit_of_row,
             through=through,
             freedom=float(np.average(leverage, weights=counted)),
         )
@@ -312,7 +312,7 @@ def _line(
         error, df = _spread(asked, found, sampling)
         # Where nothing is saved there is no first order, and the second has its own.
         own = average_differences(
-            found.weighted(weights), design, units, skewness=False
+            found.weighted(weights), design, unit_of_row, skewness=False
         )
         error = max(error, own.error)
     loss = float(_shares(sampling, known) @ found.base[known])
@@ -343,8 +343,8 @@ def _spread(
     saved, L = found.saved[known], len(found.parts)
     shares = _shares(sampling, known)
     values = shares @ saved + L * (found.parts[:, known] @ shares)[:, None]
-    units = _units(asked)[known]
-    rows = row_influence(saved[:, None], shares, units, results.design.n)
+    unit_of_row = _unit_of_row(asked)[known]
+    rows = row_influence(saved[:, None], shares, unit_of_row, results.design.n)
     first = estimate(results.design, values, results.variance)
     points = RowInfluence(rows, shared=True)
     made = population_estimates(first, results.design, values, points, None)

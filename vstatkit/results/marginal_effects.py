@@ -236,23 +236,25 @@ def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager
             "`se` must be 'sample' (for these rows as they are) or 'population' (for "
             f"the population that they were drawn from); got {se!r}."
         )
-    units = None if sample.places is None else _units(results, sample.places)
+    unit_of_row = (
+        None if sample.places is None else _unit_of_row(results, sample.places)
+    )
     presence = ESTIMATORS[results.variance].source == "presence"
     return Averager(
         predictor=averaging_predictor(results),
         estimation=Estimation(results.design, results.variance, orders=results.orders),
         sample=sample,
-        units=units,
+        units=unit_of_row,
         population=se == "population",
-        out_of_bag=presence and units is not None,
+        out_of_bag=presence and unit_of_row is not None,
     )
 
 
-def _units(results: "EnsembleResults", places: Ints) -> Ints:
+def _unit_of_row(results: "EnsembleResults", places: Ints) -> Ints:
     """Find the unit of every training row: itself, or its cluster."""
     recipe = results.recipe
-    members = None if recipe is None else recipe.task.unit_of_row
-    return places if members is None else np.asarray(members)[places]
+    unit_of_row = None if recipe is None else recipe.task.unit_of_row
+    return places if unit_of_row is None else np.asarray(unit_of_row)[places]
 
 
 def average_orders(orders: HigherOrders) -> HigherOrders:

@@ -100,7 +100,7 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
     check_alpha(alpha)
     design, found = results.design, results.estimates
     shards = isinstance(design, ShardsDesign)
-    if design.grouped and not shards:
+    if design.has_groups and not shards:
         raise ValueError(
             f"with design={design.name!r} learners depend on each other, so that the "
             "noise of influences is not known. Fit with design='iid'."

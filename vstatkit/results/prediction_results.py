@@ -192,13 +192,15 @@ def collect_residuals(results: "EnsembleResults") -> OutOfBagErrors | None:
     scores, predictor = results.scores, results.predictor
     if results.errors is not None or scores is None or predictor is None:
         return results.errors
-    clusters, n_jobs = None, predictor.n_jobs
+    unit_of_row, n_jobs = None, predictor.n_jobs
     if results.recipe is not None:
-        clusters = recipe_of(results).task.unit_of_row
+        unit_of_row = recipe_of(results).task.unit_of_row
     elif results.nobs != results.design.n:
         return None
     seed = results.design.seed
-    return collect_errors(scores, predictor.kernel, clusters, seed=seed, n_jobs=n_jobs)
+    return collect_errors(
+        scores, predictor.kernel, unit_of_row, seed=seed, n_jobs=n_jobs
+    )
 
 
 def with_residuals(results: "EnsembleResults") -> "EnsembleResults":

@@ -16,8 +16,8 @@ from vstatkit._typing import Ints, Labels
 from vstatkit.inference import stopping
 from vstatkit.inference.normality import (
     MIN_OBSERVATIONS,
+    influence_labels,
     influence_normality,
-    influential,
     most_influential,
 )
 from vstatkit.results.bootstrap import Bootstrap, repetitions_needed
@@ -211,7 +211,7 @@ def components_section(table: EstimateTable) -> Section:
 
 def normality_frame(table: EstimateTable, shown: Ints) -> pd.DataFrame | None:
     """Test influences on some estimates, where there are enough units for that."""
-    if len(influential(table.design, table.units)) < MIN_OBSERVATIONS:
+    if len(influence_labels(table.design, table.units)) < MIN_OBSERVATIONS:
         return None
     found = influence_normality(table.design, table.values[:, shown])
     return found.set_axis(table.labels[shown])
@@ -328,7 +328,7 @@ def _range(shares: pd.Series) -> str:
 
 def _influence(table: EstimateTable) -> str | None:
     """Name the observation that the answer depends on most."""
-    if len(influential(table.design, table.units)) < MIN_OBSERVATIONS:
+    if len(influence_labels(table.design, table.units)) < MIN_OBSERVATIONS:
         return None
     shown = shown_rows(table.labels)
     whole = len(shown) == len(table.labels)
@@ -790,9 +790,9 @@ def _advice(results: EstimateTable) -> str:
     """Advise a number of learners, as far as there are enough to forecast one."""
     if results.estimates.bounded.any():
         return f"Grow {many_more(results.B)}; the table then says how many are needed."
-    needed = float(results.tolerance.needed(results.estimates).max())
+    needed = float(results.tolerance.learners_needed(results.estimates).max())
     return (
-        f"About {stopping.about(needed)} learners are needed to know them to "
+        f"About {stopping.round_up(needed)} learners are needed to know them to "
         f"{results.tolerance.tol:.0%}."
     )
 

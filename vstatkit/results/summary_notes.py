@@ -11,9 +11,9 @@ from vstatkit.formula.input_checks import list_names
 from vstatkit.inference.estimates import MIN_DF, Estimates
 from vstatkit.inference.normality import (
     MIN_OBSERVATIONS,
-    influential,
+    influence_labels,
 )
-from vstatkit.inference.stopping import TOL, Shrinkage, about
+from vstatkit.inference.stopping import TOL, Shrinkage, round_up
 from vstatkit.kernels.base import KernelKind
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
@@ -154,9 +154,9 @@ def _learners_note(results: EstimateTable) -> str | None:
     whose = "The std err" if derived else "The Estimates' std err"
     if estimates.bounded.any():  # too few learners to tell how many
         return f"{whose} has a Monte Carlo error of {reached:.0%}."
-    needed = float(tolerance.needed(estimates).max())
+    needed = float(tolerance.learners_needed(estimates).max())
     return (
-        f"{whose} has a Monte Carlo error of {reached:.1%}; about {about(needed)} "
+        f"{whose} has a Monte Carlo error of {reached:.1%}; about {round_up(needed)} "
         f"learners would bring it to {aim}.{_stopped_text(results)}"
     )
 
@@ -166,22 +166,24 @@ def _effects_error_note(results: EnsembleResults) -> str | None:
     effects, tolerance = results.effect_estimates, results.tolerance
     if effects is None or results.design.complete or isinstance(tolerance, Shrinkage):
         return None
-    needed = float(tolerance.needed(effects).max())
-    if needed <= max(results.B, float(tolerance.needed(results.estimates).max())):
+    needed = float(tolerance.learners_needed(effects).max())
+    if needed <= max(
+        results.B, float(tolerance.learners_needed(results.estimates).max())
+    ):
         return None
     if effects.bounded.any() or results.estimates.bounded.any():
         return None  # too few learners to tell how many
     return (
         "The Effects' std err has a Monte Carlo error of up to "
-        f"{effects.relative_mc_error.max():.1%}; about {about(needed)} learners would "
-        f"bring it to {100 * tolerance.tol:g}%."
+        f"{effects.relative_mc_error.max():.1%}; about {round_up(needed)} learners "
+        f"would bring it to {100 * tolerance.tol:g}%."
     )
 
 
 def _stopped_text(results: EstimateTable) -> str:
     """Say that growth has come to its end, if it has."""
     most = results.info.growth.max_B
-    if most is None or results.design.rounded(most, at_most=most) > results.B:
+    if most is None or results.design.round_size(most, at_most=most) > results.B:
         return ""
     return f" B stopped at max_B = {most:,}."
 
@@ -196,10 +198,10 @@ def _shrinkage_note(results: EstimateTable, tolerance: Shrinkage) -> str | None:
             "B was grown until infinitely many learners would make the Estimates' std "
             f"err at most {100 * tolerance.tol:g}%{_least(tolerance)} smaller."
         )
-    needed = float(tolerance.needed(results.estimates).max())
+    needed = float(tolerance.learners_needed(results.estimates).max())
     return (
         "The std err holds as it is, but more learners would make it smaller; about "
-        f"{about(needed)} would bring it to within {100 * tolerance.tol:g}%"
+        f"{round_up(needed)} would bring it to within {100 * tolerance.tol:g}%"
         f"{_least(tolerance)} of what is left with infinitely many."
         f"{_stopped_text(results)}"
     )
@@ -214,7 +216,7 @@ def _least(tolerance: Shrinkage) -> str:
 def _absolute_text(results: EstimateTable) -> str:
     """Name the absolute tolerance where it is what counts."""
     tolerance = results.tolerance
-    counts = tolerance.allowed(results.estimates) > tolerance.tol
+    counts = tolerance.allowed_error(results.estimates) > tolerance.tol
     if not counts.any():
         return ""
     atol = np.broadcast_to(tolerance.atol, counts.shape)[counts]
@@ -289,13 +291,13 @@ def _jackknife_text(results: EstimateTable) -> str:
     if not linear > 0:
         return ""
     ratio = max(1.0, float(parts.zeta_k.mean()) / linear)
-    needed = about(jackknife_learners(results.design.n, ratio))
+    needed = round_up(jackknife_learners(results.design.n, ratio))
     return f" Of independent subsamples, about {needed} would tell it to {TOL:.0%}."
 
 
 def more_note(results: EstimateTable) -> str:
     """Say what a full summary has besides."""
-    enough = len(influential(results.design, results.units)) >= MIN_OBSERVATIONS
+    enough = len(influence_labels(results.design, results.units)) >= MIN_OBSERVATIONS
     tests = " and normality tests" if enough else ""
     return f"summary(full=True) adds variance components{tests}."
 

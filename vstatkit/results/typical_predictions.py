@@ -13,7 +13,7 @@ from vstatkit.inference.intervals import (
     Tails,
     effective_size,
     noise_of_skew,
-    shrunken,
+    shrink_skew,
 )
 from vstatkit.variance.registry import compares_groups
 
@@ -107,5 +107,5 @@ def typical_tails(tails: Tails, found: Estimates | None) -> Tails:
     # Learners, and so their noise, are the same at all rows.
     share = np.asarray(parts.noise.sum() / variance.sum())
     noise = noise_of_skew(share, np.asarray(parts.concentration.mean()), parts.n)
-    skew = float(shrunken(pooled, noise))
+    skew = float(shrink_skew(pooled, noise))
     return replace(tails, error=float(np.sqrt(variance.mean()) * unit), skew=skew)

@@ -1,4 +1,4 @@
-"""Subsamples in which every unit occurs equally often."""
+"""The balanced design: every unit occurs equally often."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,9 +13,9 @@ from vstatkit.sampling.streams import Purpose, stream
 BLOCK = 1000
 """Number of learners that are balanced together.
 
-With replacement a block of L learners shrinks the spread of the counts, and so
-the Monte Carlo bias that the corrected estimators remove, by the factor 1 - 1/L:
-short blocks would bias them.
+With replacement, a block of L learners reduces the variance of the counts, and with it
+the Monte Carlo bias that the corrected estimators remove, by the factor 1 - 1/L. Short
+blocks would bias these estimators.
 """
 
 
@@ -23,15 +23,15 @@ short blocks would bias them.
 class BalancedDesign(SubsampleDesign):
     """Every unit occurs B k / n times, or counts differ by at most one.
 
-    Learners are balanced in blocks; a block depends on (seed, block) alone, so
-    ensembles share every full block that both contain.
+    Learners are balanced in blocks. A block depends on (seed, block) only, so ensembles
+    of different sizes share their full blocks.
 
     Attributes
     ----------
     block : int
         Learners balanced together.
     n_learners : int or None
-        Where the last, possibly shorter, block ends; None while growing.
+        End of the last, possibly shorter, block; None while the ensemble grows.
     """
 
     block: int = BLOCK
@@ -48,23 +48,23 @@ class BalancedDesign(SubsampleDesign):
                 f"Leave it out for {BLOCK}."
             )
 
-    def sized(self, B: int) -> Self:
-        """Set where the last block ends."""
-        super().sized(B)
+    def with_size(self, B: int) -> Self:
+        """Return the design whose last block ends at B."""
+        super().with_size(B)
         return replace(self, n_learners=B)
 
-    def rounded(self, B: int, *, at_most: int) -> int:
+    def round_size(self, B: int, *, at_most: int) -> int:
         """Round up to whole blocks; only the last one may be shorter."""
         return min(-(-B // self.block) * self.block, at_most)
 
-    def obstacle(self, present: int, asked: int) -> str | None:
-        """Say so where the last block was balanced for fewer learners."""
+    def obstacle(self, present: int, target: int) -> str | None:
+        """Explain that the last block was balanced for fewer learners."""
         if present % self.block == 0:
             return None
         return (
             f"a balanced ensemble continues after whole blocks of {self.block} "
             f"learners; this one has {present}, and its last block was balanced for "
-            f"that number. Fit again with B={asked}."
+            f"that number. Fit again with B={target}."
         )
 
     def members(self, start: int, stop: int) -> Ints:
@@ -87,7 +87,7 @@ class BalancedDesign(SubsampleDesign):
 def _balanced_block(
     n: int, k: int, *, replace: bool, seed: int, span: tuple[int, int]
 ) -> Ints:
-    """Draw one block; cached because it is read in several batches."""
+    """Draw one block; cached because several batches use it."""
     start, stop = span
     rank = stream(seed, 0, Purpose.ORDER).permutation(n)
     quota = _cumulative_quota(rank, stop * k) - _cumulative_quota(rank, start * k)
@@ -108,9 +108,9 @@ def _cumulative_quota(rank: Ints, drawn: int) -> Ints:
 def _distinct_block(quota: Ints, k: int, length: int, rng: np.random.Generator) -> Ints:
     """Meet every unit's quota exactly, with no repeats inside a subsample.
 
-    Each learner takes a systematic sample, in random order, with inclusion
-    probability (what the unit still needs) / (learners still to come): a unit
-    that must be in all remaining subsamples is taken with certainty.
+    Each learner takes a systematic sample, in random order, with inclusion probability
+    (remaining quota of the unit) / (remaining learners). A unit that must be in all
+    remaining subsamples is taken with certainty.
     """
     need = quota.copy()
     drawn = np.empty((length, k), dtype=np.int64)

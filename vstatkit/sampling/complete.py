@@ -12,16 +12,15 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.sampling.design import SubsampleDesign
 
 COMPLETE_LIMIT = 1_000_000
-"""Evaluations beyond which `B="complete"` is refused."""
-
+"""Largest number of evaluations for `B="complete"`."""
 
 MAX_LOG_DRAWS = 700.0
-"""Logarithm of the number of ordered draws that floating point still holds."""
+"""Largest logarithm of the number of ordered draws, for floating point."""
 
 
 @dataclass(frozen=True)
 class CompleteDesign(SubsampleDesign):
-    """Every subsample there is.
+    """Every possible subsample.
 
     With replacement the n**k ordered draws are visited as multisets, each
     weighted by its number of orderings.
@@ -58,30 +57,29 @@ class CompleteDesign(SubsampleDesign):
         """Count the orderings of each multiset."""
         if not self.replace:
             return None
-        return orderings(self.members(start, stop))
+        return count_orderings(self.members(start, stop))
 
 
-def orderings(members: Ints) -> Floats:
+def count_orderings(members: Ints) -> Floats:
     """Count the orderings of every row, a multiset in ascending order.
-
-    Draw after draw: the j-th repeat of a unit divides the number of orderings by j.
 
     Examples
     --------
-    >>> orderings(np.array([[0, 0, 1], [0, 1, 2]]))
+    >>> count_orderings(np.array([[0, 0, 1], [0, 1, 2]]))
     array([3., 6.])
     """
     run = np.ones(len(members))
-    counted = np.ones(len(members))
+    n_orderings = np.ones(len(members))
     for j in range(1, members.shape[1]):
         run = np.where(members[:, j] == members[:, j - 1], run + 1, 1.0)
-        counted *= (j + 1) / run
-    return np.round(counted)
+        # The j-th repeat of a unit divides the number of orderings by j.
+        n_orderings *= (j + 1) / run
+    return np.round(n_orderings)
 
 
 @lru_cache(maxsize=2)
 def _all_subsamples(n: int, k: int, replace: bool) -> Ints:
     choose = (
-        itertools.combinations_with_replacement if replace else (itertools.combinations)
+        itertools.combinations_with_replacement if replace else itertools.combinations
     )
     return np.array(list(choose(range(n), k)), dtype=np.int64).reshape(-1, k)

@@ -1,4 +1,4 @@
-"""Subsample designs: which units each learner sees, and how often."""
+"""Subsample designs: the units that each learner sees; independent subsamples."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.native._engine import count_dense, count_sparse
+from vstatkit.native._engine import count_dense, count_sparse, draw_members
+from vstatkit.sampling.streams import Purpose, learner_keys
 
 MIN_UNITS = 2
 
 
 def check_units(n: int, what: str = "observations") -> None:
-    """Refuse data with too few units to estimate a variance from."""
+    """Raise an error if there are too few units to estimate a variance."""
     if n < MIN_UNITS:
         raise ValueError(
             f"a variance needs at least {MIN_UNITS} {what}; the data have {n}."
@@ -26,12 +27,12 @@ def check_units(n: int, what: str = "observations") -> None:
 def unit_codes(
     clusters: pd.Series | None, index: pd.Index
 ) -> tuple[Ints | None, pd.Index]:
-    """Code clusters; without them every observation is its own unit."""
+    """Return the unit of every row, None without clusters, and the units' labels."""
     if clusters is None:
         return None, index
-    codes, levels = pd.factorize(clusters, sort=True)
+    unit_of_row, levels = pd.factorize(clusters, sort=True)
     check_units(len(levels), "clusters")
-    return codes.astype(np.int64), pd.Index(levels)
+    return unit_of_row.astype(np.int64), pd.Index(levels)
 
 
 SPARSE_BELOW = 1 / 9
@@ -48,12 +49,12 @@ def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
     n : int
         Number of units.
     out : ndarray of shape (at least L, n), optional
-        Where dense counts are written: batches that share it save allocations.
+        Buffer for dense counts, which saves allocations if batches share it.
 
     Returns
     -------
     ndarray or csr_array of shape (L, n)
-        Sparse where most counts are zero.
+        Sparse if most counts are zero.
     """
     L, k = members.shape
     if k < SPARSE_BELOW * n:
@@ -64,12 +65,12 @@ def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:
 
 
 def count_sparsely(members: Ints, n: int) -> Any:
-    """Count in sparse form, however many counts are zero."""
+    """Count in sparse form."""
     units, times, bounds = count_sparse(np.ascontiguousarray(members), n)
     return sparse.csr_array((times, units, bounds), shape=(len(members), n))
 
 
-def dense(counts: Counts) -> NDArray[Any]:
+def to_dense(counts: Counts) -> NDArray[Any]:
     """Convert counts to a dense array."""
     return np.asarray(counts.toarray() if sparse.issparse(counts) else counts)
 
@@ -89,11 +90,11 @@ class SubsampleDesign(ABC):
     seed : int
         Seed of all streams.
     name : str
-        What `design=` calls it.
+        Value of `design=`.
     options : tuple of str
-        Keywords of `fit` that are handed on: whole numbers, fields of the class.
+        Keywords of `fit` that set fields of the class; whole numbers.
     complete : bool
-        Whether it holds every subsample there is.
+        Whether it contains every possible subsample.
     """
 
     n: int
@@ -112,12 +113,12 @@ class SubsampleDesign(ABC):
     def create(
         cls, n: int, k: int, *, replace: bool, seed: int, **options: int
     ) -> tuple[Self, int | None]:
-        """Build the design, and the number of learners where its options imply it."""
+        """Build the design; return it and the B that its options imply, or None."""
         return cls(n=n, k=k, replace=replace, seed=seed, **options), None
 
     @classmethod
     def largest_default(cls, n: int, *, replace: bool, **options: int) -> int | None:
-        """Bound of the default subsample size; None where there is none."""
+        """Return the upper bound of the default subsample size; None for no bound."""
         return None
 
     @abstractmethod
@@ -129,60 +130,60 @@ class SubsampleDesign(ABC):
         return count_members(self.members(start, stop), self.n, out)
 
     def sparse_counts(self, start: int, stop: int) -> Any:
-        """Count as `counts` does, in sparse form, zeros left out."""
+        """Count the units of learners `start` to `stop`, in sparse form."""
         return count_sparsely(self.members(start, stop), self.n)
 
     def weights(self, start: int, stop: int) -> Floats | None:
-        """Weights of the learners' values; None where all are equal."""
+        """Return the weights of the learners; None if all are equal."""
         return None
 
     def groups(self, B: int) -> Ints | None:
-        """Group of every learner in designs that have groups, shape (B,)."""
+        """Return the group of every learner, shape (B,); None without groups."""
         return None
 
     @property
-    def grouped(self) -> bool:
-        """Whether learners are drawn in groups, so that they depend on each other."""
+    def has_groups(self) -> bool:
+        """Whether learners are drawn in groups and depend on each other."""
         return False
 
     @property
     def n_absent(self) -> float:
-        """Units that a subsample leaves out, on average."""
+        """Mean number of units that a subsample leaves out."""
         if self.replace:
             return self.n * (1 - 1 / self.n) ** self.k
         return float(self.n - self.k)
 
     @property
     def chance_absent(self) -> float | None:
-        """Chance that a subsample leaves a unit out; None where it is not known."""
+        """Probability that a subsample leaves a unit out; None if it is unknown."""
         return self.n_absent / self.n
 
     def redrawn_share(self, G: int) -> float:
-        """Share of the variance between G groups that another draw would show.
+        """Return the share of the variance between G groups that redrawing would show.
 
-        One where groups are drawn independently of each other.
+        It is one if groups are drawn independently of each other.
         """
         return 1.0
 
-    def sized(self, B: int) -> Self:
-        """Fix the number of learners, after checking that the design allows it."""
+    def with_size(self, B: int) -> Self:
+        """Return the design for B learners; raise an error if it does not allow B."""
         if B < 2:
             raise ValueError(
                 f"`B` must be at least 2, to see how learners vary; got {B}."
             )
         return self
 
-    def rounded(self, B: int, *, at_most: int) -> int:
-        """Round B up to what the design allows, or down to stay within bounds."""
+    def round_size(self, B: int, *, at_most: int) -> int:
+        """Round B up to a number that the design allows, or down to stay in bounds."""
         return min(B, at_most)
 
-    def obstacle(self, present: int, asked: int) -> str | None:
-        """Say why `present` learners cannot grow to `asked`; None where they can."""
+    def obstacle(self, present: int, target: int) -> str | None:
+        """Explain why `present` learners cannot grow to `target`; None if they can."""
         return None
 
 
 def check_size(n: int, k: int, *, replace: bool) -> None:
-    """Refuse subsample sizes that cannot be drawn."""
+    """Raise an error for a subsample size that cannot be drawn."""
     if k < 1:
         raise ValueError(f"`k` must be at least 1; got {k}.")
     if not replace and k > n:
@@ -190,3 +191,15 @@ def check_size(n: int, k: int, *, replace: bool) -> None:
             f"`k` must be at most n = {n} when `replace=False`; got {k}. "
             "Use `replace=True` for a V-statistic, or give a smaller `k`."
         )
+
+
+@dataclass(frozen=True)
+class IidDesign(SubsampleDesign):
+    """Independent subsamples: learner b depends on (seed, b) only."""
+
+    name: ClassVar[str] = "iid"
+
+    def members(self, start: int, stop: int) -> Ints:
+        """Draw the units of learners `start` to `stop`."""
+        keys = learner_keys(self.seed, start, stop, Purpose.SUBSAMPLE)
+        return np.asarray(draw_members(keys, self.n, self.k, self.replace))

@@ -1,4 +1,4 @@
-"""Designs on subsamples that were drawn elsewhere, and on units drawn again."""
+"""Designs of given subsamples, and of resampled units."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,15 +9,15 @@ import pandas as pd
 from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
-from vstatkit.sampling.design import SubsampleDesign, check_units, dense
+from vstatkit.sampling.design import SubsampleDesign, check_units, to_dense
 
 MOST_DEVIATION = 6.0
-"""Standard deviations by which units drawn alike may differ in their appearances."""
+"""Standard deviations by which the appearances of exchangeable units may differ."""
 
 
 @dataclass(frozen=True, eq=False)
 class GivenDesign(SubsampleDesign):
-    """Subsamples drawn elsewhere and handed over as counts.
+    """Subsamples that are given as counts.
 
     Attributes
     ----------
@@ -34,35 +34,30 @@ class GivenDesign(SubsampleDesign):
 
     def members(self, start: int, stop: int) -> Ints:
         """List the units of learners `start` to `stop`."""
-        block = dense(self.counts(start, stop)).astype(np.int64)
+        block = to_dense(self.counts(start, stop)).astype(np.int64)
         units = np.arange(self.n)
         return np.stack([np.repeat(units, row) for row in block])
 
-    def counts(
-        self,
-        start: int,
-        stop: int,
-        out: Floats | None = None,
-    ) -> Counts:
+    def counts(self, start: int, stop: int, out: Floats | None = None) -> Counts:
         """Return the counts of learners `start` to `stop`."""
         return self.table[start:stop]
 
     def sparse_counts(self, start: int, stop: int) -> Any:
-        """Return the counts in sparse form, zeros left out."""
+        """Return the counts in sparse form."""
         counts = sparse.csr_array(self.counts(start, stop), copy=True)
         counts.eliminate_zeros()
         return counts
 
     @property
     def n_absent(self) -> float:
-        """Units that the subsamples leave out, on average."""
+        """Mean number of units that a subsample leaves out."""
         table = self.table.data if sparse.issparse(self.table) else self.table
         present = np.count_nonzero(table) / self.table.shape[0]
         return float(self.n - present)
 
     @cached_property
     def chance_absent(self) -> float | None:
-        """Chance that a subsample leaves a unit out; None where units differ in it.
+        """Probability that a subsample leaves a unit out; None if units differ in it.
 
         It follows from n, k and `replace`, unless the numbers of subsamples that hold
         each unit vary more than those of units drawn with equal probabilities would.
@@ -82,15 +77,14 @@ class GivenDesign(SubsampleDesign):
         return None if self.labels is None else self.labels[:B]
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether some group has more than one learner."""
-        return self.labels is not None and np.unique(self.labels).size < len(
-            self.labels
-        )
+        labels = self.labels
+        return labels is not None and np.unique(labels).size < len(labels)
 
 
 def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
-    """Check counts (B, n) and values (B, m) of an ensemble made elsewhere.
+    """Check the counts (B, n) and values (B, m) of a given ensemble.
 
     Returns
     -------
@@ -124,27 +118,24 @@ def check_ensemble(counts: Any, values: Any) -> tuple[Counts, Floats, int]:
 
 
 def _sparse_counts(counts: Any) -> Counts:
-    """Copy sparse counts as floats, entries of the same place added up.
-
-    Counts made from lists of members have an entry for every draw.
-    """
+    """Copy sparse counts as floats, and add up duplicate entries."""
     table = sparse.csr_array(counts, dtype=np.float64, copy=True)
     table.sum_duplicates()
     return table
 
 
 def collapse_clusters(counts: Counts, clusters: Any) -> Counts:
-    """Count clusters instead of rows, where whole clusters were drawn."""
-    codes, levels = pd.factorize(np.asarray(clusters))
-    if codes.size != counts.shape[1]:
+    """Count clusters instead of rows; clusters must have been drawn whole."""
+    unit_of_row, levels = pd.factorize(np.asarray(clusters))
+    if unit_of_row.size != counts.shape[1]:
         raise ValueError(
             "`groups` must have one value for each observation (column of `counts`); "
-            f"got {codes.size} for {counts.shape[1]}."
+            f"got {unit_of_row.size} for {counts.shape[1]}."
         )
-    rows = dense(counts)
-    first = np.array([np.flatnonzero(codes == g)[0] for g in range(len(levels))])
+    rows = to_dense(counts)
+    first = np.array([np.flatnonzero(unit_of_row == g)[0] for g in range(len(levels))])
     units = rows[:, first]
-    if (units[:, codes] != rows).any():
+    if (units[:, unit_of_row] != rows).any():
         raise ValueError(
             "`groups` are clusters that were resampled whole, so the rows of a "
             "cluster must have equal counts in every subsample; here they differ."
@@ -160,10 +151,10 @@ def given_ensemble(
     groups: Any = None,
     compares_groups: bool = False,
 ) -> tuple[GivenDesign, Floats]:
-    """Check an ensemble made elsewhere; `groups` are of learners or of rows.
+    """Check a given ensemble, and build its design.
 
-    They are of learners where the variance estimator compares those, or where
-    only the number of learners fits.
+    `groups` are groups of learners if the variance estimator compares those, or if
+    only the number of learners fits; otherwise they are clusters of rows.
     """
     table, h, k = check_ensemble(counts, values)
     labels = None
@@ -186,8 +177,8 @@ def given_ensemble(
     return design, h
 
 
-def sized_index(names: Any, length: int, argument: str) -> pd.Index:
-    """Turn names into an index of the length they must have."""
+def index_of_length(names: Any, length: int, argument: str) -> pd.Index:
+    """Convert names to an index, and check its length."""
     index = names if isinstance(names, pd.Index) else pd.Index(list(names))
     if len(index) != length:
         raise ValueError(f"`{argument}` must have {length} names; got {len(index)}.")
@@ -196,17 +187,17 @@ def sized_index(names: Any, length: int, argument: str) -> pd.Index:
 
 @dataclass(frozen=True, eq=False)
 class ResampledDesign(SubsampleDesign):
-    """Another design, on units drawn with replacement: a data set of the bootstrap.
+    """A design on units drawn with replacement: a data set of the bootstrap.
 
-    A unit that was drawn twice is two units of the data set, of which the same
-    subsample may hold both.
+    A unit that was drawn twice is two units of the data set, and a subsample may
+    contain both.
 
     Attributes
     ----------
     inner : SubsampleDesign
         Draws places in the data set.
     drawn : ndarray of shape (n,)
-        The unit in each place.
+        The unit at each place.
     """
 
     inner: SubsampleDesign
@@ -215,11 +206,11 @@ class ResampledDesign(SubsampleDesign):
     name: ClassVar[str] = "resampled"
 
     def __post_init__(self) -> None:
-        """Leave the checks to the inner design."""
+        """Rely on the checks of the inner design."""
 
     @classmethod
     def of(cls, inner: SubsampleDesign, drawn: Ints) -> "ResampledDesign":
-        """Draw from some units by a design."""
+        """Build the design from an inner design and the drawn units."""
         return cls(inner.n, inner.k, inner.replace, inner.seed, inner, drawn)
 
     def members(self, start: int, stop: int) -> Ints:
@@ -227,14 +218,14 @@ class ResampledDesign(SubsampleDesign):
         return np.asarray(self.drawn[self.inner.members(start, stop)])
 
     def weights(self, start: int, stop: int) -> Floats | None:
-        """Weigh learners as the inner design does."""
+        """Return the weights of the inner design."""
         return self.inner.weights(start, stop)
 
     def groups(self, B: int) -> Ints | None:
-        """Group learners as the inner design does."""
+        """Return the groups of the inner design."""
         return self.inner.groups(B)
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether the inner design draws learners in groups."""
-        return self.inner.grouped
+        return self.inner.has_groups

@@ -1,5 +1,6 @@
 """Designs that draw learners in groups: pins, half-samples, disjoint pairs."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
@@ -12,8 +13,51 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 
 
+class GroupedDesign(SubsampleDesign):
+    """A design that draws learners in groups of equal size.
+
+    Attributes
+    ----------
+    size_name : str
+        Name of the group size in messages.
+    """
+
+    size_name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def learners_per_round(self) -> int:
+        """Number of which B must be a multiple."""
+
+    def with_size(self, B: int) -> Self:
+        """Return the design itself; raise an error unless B is at least two rounds."""
+        size = self.learners_per_round
+        if 2 * size > B or B % size:
+            near = max(2, round(B / size)) * size
+            raise ValueError(
+                f"`B` must be a multiple of the {self.size_name} = {size}, and at "
+                f"least {2 * size}, for design={self.name!r}; got {B}. Use {near}."
+            )
+        return self
+
+    def round_size(self, B: int, *, at_most: int) -> int:
+        """Round B up to whole rounds, or down to stay in bounds; at least two."""
+        size = self.learners_per_round
+        up = -(-B // size) * size
+        return max(2 * size, up if up <= at_most else at_most // size * size)
+
+    def groups(self, B: int) -> Ints:
+        """Return the group of every learner, shape (B,)."""
+        return np.arange(B) // self.learners_per_round
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether learners depend on each other."""
+        return True
+
+
 @dataclass(frozen=True)
-class TwoLevelDesign(SubsampleDesign):
+class TwoLevelDesign(GroupedDesign):
     """Pinned observations, each with `n_in` subsamples that contain it (for IM).
 
     Attributes
@@ -25,6 +69,7 @@ class TwoLevelDesign(SubsampleDesign):
     n_in: int = 20
 
     name: ClassVar[str] = "two-level"
+    size_name: ClassVar[str] = "n_in"
     options: ClassVar[tuple[str, ...]] = ("n_in", "n_out")
 
     def __post_init__(self) -> None:
@@ -36,22 +81,18 @@ class TwoLevelDesign(SubsampleDesign):
     def create(
         cls, n: int, k: int, *, replace: bool, seed: int, **options: int
     ) -> tuple[Self, int | None]:
-        """Build the design; `n_out`, the number of pins, settles B."""
+        """Build the design; `n_out`, the number of pins, implies B."""
         n_out = options.pop("n_out", None)
         design = cls(n=n, k=k, replace=replace, seed=seed, **options)
         return design, None if n_out is None else n_out * design.n_in
 
-    def sized(self, B: int) -> Self:
-        """Check that B is a whole number of pins, at least two."""
-        check_whole_groups(B, self.n_in, "two-level", "n_in")
-        return self
-
-    def rounded(self, B: int, *, at_most: int) -> int:
-        """Round to whole pins."""
-        return whole_groups(B, self.n_in, at_most)
+    @property
+    def learners_per_round(self) -> int:
+        """Subsamples of each pin."""
+        return self.n_in
 
     def members(self, start: int, stop: int) -> Ints:
-        """Draw the units of learners `start` to `stop`; the pin stands first."""
+        """Draw the units of learners `start` to `stop`; the first one is the pin."""
         cycles, places = np.divmod(np.arange(start, stop) // self.n_in, self.n)
         orders = {int(c): _pins(self.n, self.seed, int(c)) for c in np.unique(cycles)}
         pins = np.array(
@@ -67,29 +108,25 @@ class TwoLevelDesign(SubsampleDesign):
             rest = rest + (rest >= pins)
         return np.concatenate([pins, rest], axis=1)
 
-    def groups(self, B: int) -> Ints:
-        """Index the pin of every learner."""
-        return np.arange(B) // self.n_in
-
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether several learners share a pin."""
         return self.n_in > 1
 
     def redrawn_share(self, G: int) -> float:
-        """Count only the last, partial cycle; a whole one pins every unit."""
+        """Return the share of the last, partial cycle; a whole one pins every unit."""
         last = G % self.n
         return last * (1 - last / self.n) / G
 
 
 @lru_cache(maxsize=8)
 def _pins(n: int, seed: int, cycle: int) -> Ints:
-    """Order in which units are pinned: all of them, before any is pinned again."""
+    """Draw the order in which units are pinned: all once, before any is repeated."""
     return stream(seed, cycle, Purpose.ORDER).permutation(n)
 
 
 @dataclass(frozen=True)
-class LittleBagsDesign(SubsampleDesign):
+class LittleBagsDesign(GroupedDesign):
     """Groups of learners whose subsamples come from one half-sample.
 
     Attributes
@@ -101,6 +138,7 @@ class LittleBagsDesign(SubsampleDesign):
     group_size: int = 2
 
     name: ClassVar[str] = "little-bags"
+    size_name: ClassVar[str] = "group_size"
     options: ClassVar[tuple[str, ...]] = ("group_size",)
 
     def __post_init__(self) -> None:
@@ -115,17 +153,13 @@ class LittleBagsDesign(SubsampleDesign):
 
     @classmethod
     def largest_default(cls, n: int, *, replace: bool, **options: int) -> int | None:
-        """Stay within a half-sample, where no unit is drawn twice."""
+        """Return half of the units if no unit is drawn twice."""
         return None if replace else n // 2
 
-    def sized(self, B: int) -> Self:
-        """Check that B is a whole number of groups, at least two."""
-        check_whole_groups(B, self.group_size, "little-bags", "group_size")
-        return self
-
-    def rounded(self, B: int, *, at_most: int) -> int:
-        """Round to whole groups."""
-        return whole_groups(B, self.group_size, at_most)
+    @property
+    def learners_per_round(self) -> int:
+        """Learners that share a half-sample."""
+        return self.group_size
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -140,21 +174,13 @@ class LittleBagsDesign(SubsampleDesign):
                 drawn[row] = rng.choice(half, self.k, replace=False, shuffle=False)
         return drawn
 
-    def groups(self, B: int) -> Ints:
-        """Index the half-sample of every learner."""
-        return np.arange(B) // self.group_size
-
-    @property
-    def grouped(self) -> bool:
-        """Whether several learners share a half-sample: always."""
-        return True
-
 
 @dataclass(frozen=True)
-class MatchedDesign(SubsampleDesign):
+class MatchedDesign(GroupedDesign):
     """Pairs of disjoint subsamples: learners 0 and 1, 2 and 3, and so on."""
 
     name: ClassVar[str] = "matched"
+    size_name: ClassVar[str] = "pair size"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -171,17 +197,13 @@ class MatchedDesign(SubsampleDesign):
 
     @classmethod
     def largest_default(cls, n: int, *, replace: bool, **options: int) -> int | None:
-        """Leave room for the other subsample of a pair."""
+        """Return half of the units: the other half is for the other subsample."""
         return n // 2
 
-    def sized(self, B: int) -> Self:
-        """Check that B is a whole number of pairs, at least two."""
-        check_whole_groups(B, 2, "matched", "pair size")
-        return self
-
-    def rounded(self, B: int, *, at_most: int) -> int:
-        """Round to whole pairs."""
-        return whole_groups(B, 2, at_most)
+    @property
+    def learners_per_round(self) -> int:
+        """The two learners of a pair."""
+        return 2
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -191,28 +213,3 @@ class MatchedDesign(SubsampleDesign):
             pair = rng.permutation(self.n)[: 2 * self.k]
             drawn[row] = pair[: self.k] if b % 2 == 0 else pair[self.k :]
         return drawn
-
-    def groups(self, B: int) -> Ints:
-        """Index the pair of every learner."""
-        return np.arange(B) // 2
-
-    @property
-    def grouped(self) -> bool:
-        """Whether learners avoid each other's rows: always."""
-        return True
-
-
-def whole_groups(B: int, size: int, at_most: int) -> int:
-    """Round B to whole groups: up, or down to stay within bounds; at least two."""
-    up = -(-B // size) * size
-    return max(2 * size, up if up <= at_most else at_most // size * size)
-
-
-def check_whole_groups(B: int, size: int, design: str, option: str) -> None:
-    """Refuse numbers of learners that are not whole groups, at least two."""
-    if 2 * size > B or B % size:
-        near = max(2, round(B / size)) * size
-        raise ValueError(
-            f"`B` must be a multiple of the {option} = {size}, and at least "
-            f"{2 * size}, for design={design!r}; got {B}. Use {near}."
-        )

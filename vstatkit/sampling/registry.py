@@ -1,7 +1,7 @@
-"""The designs by name, and how one is built from arguments."""
+"""Registry of designs, and the arguments that describe one."""
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -9,19 +9,18 @@ from vstatkit.exceptions import VstatkitWarning
 from vstatkit.formula.input_checks import suggest_name
 from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.complete import CompleteDesign
-from vstatkit.sampling.design import SubsampleDesign
+from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.grouped_learners import (
     LittleBagsDesign,
     MatchedDesign,
     TwoLevelDesign,
 )
-from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.validation import check_options
 
 
 def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None) -> int:
-    """Turn `k` into a number of units.
+    """Convert `k` to a number of units.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None)
             f"`k` must be a number of observations or a fraction of them; got {k!r}."
         )
     if k > 1:
-        k = _whole(k)
+        k = _to_integer(k)
     if isinstance(k, float | np.floating):
         if not 0 < k <= 1:
             raise ValueError(
@@ -56,11 +55,9 @@ def subsample_size(k: int | float | None, n: int, *, at_most: int | None = None)
 
 def ensemble_size(B: int | str) -> int | Literal["auto", "complete"]:
     """Check `B`: a number of learners (whole, if a float), "auto" or "complete"."""
-    B = _whole(B)
-    if B == "auto":
-        return "auto"
-    if B == "complete":
-        return "complete"
+    B = _to_integer(B)
+    if isinstance(B, str) and B in ("auto", "complete"):
+        return cast('Literal["auto", "complete"]', B)
     if isinstance(B, bool) or not isinstance(B, int | np.integer):
         raise TypeError(
             f"`B` must be a number of learners, 'auto' or 'complete'; got {B!r}."
@@ -70,10 +67,10 @@ def ensemble_size(B: int | str) -> int | Literal["auto", "complete"]:
     return int(B)
 
 
-def _whole(size: Any) -> Any:
-    """Turn a whole float, such as 1e3, into an integer; leave all else."""
-    number = isinstance(size, float | np.floating)
-    return int(size) if number and float(size).is_integer() else size
+def _to_integer(size: Any) -> Any:
+    """Convert a whole float, such as 1e3, to an integer; return other values as is."""
+    whole = isinstance(size, float | np.floating) and float(size).is_integer()
+    return int(size) if whole else size
 
 
 def warn_of_single_rows(k: Any) -> None:
@@ -91,13 +88,13 @@ DESIGNS: dict[str, type[SubsampleDesign]] = {}
 
 
 def register_design(design: type[SubsampleDesign]) -> None:
-    """Make a design known by its name.
+    """Register a design under its name.
 
     Parameters
     ----------
     design : subclass of SubsampleDesign
-        A frozen data class with a `name`; `design=name` means it from then on, and
-        its `options` are keywords of `fit`.
+        A frozen data class with a `name`, for `design=name`; its `options` become
+        keywords of `fit`.
     """
     if not (isinstance(design, type) and issubclass(design, SubsampleDesign)):
         raise TypeError(
@@ -106,7 +103,7 @@ def register_design(design: type[SubsampleDesign]) -> None:
         )
     if design.name in (*DESIGNS, "auto", "complete", "given"):
         raise ValueError(
-            f"there is a design {design.name!r} already; choose another name."
+            f"the name {design.name!r} is taken already; choose another name."
         )
     DESIGNS[design.name] = design
 
@@ -119,12 +116,12 @@ for _design in (
 
 
 def design_options() -> tuple[str, ...]:
-    """List the keywords of `fit` that some design reads."""
+    """List the keywords of `fit` that belong to some design."""
     return tuple(name for design in DESIGNS.values() for name in design.options)
 
 
 def find_design(name: str) -> type[SubsampleDesign]:
-    """Find a design by its name, or list those there are."""
+    """Find a design by its name."""
     if name not in DESIGNS:
         raise ValueError(
             f"`design` must be one of {', '.join(map(repr, DESIGNS))}, or 'auto'; "
@@ -158,7 +155,7 @@ def make_design(
 
     Examples
     --------
-    >>> design = make_design("balanced", 4, 2, replace=False, seed=1).sized(6)
+    >>> design = make_design("balanced", 4, 2, replace=False, seed=1).with_size(6)
     >>> design.counts(0, 6).sum(axis=0)
     array([3., 3., 3., 3.])
     """
@@ -175,7 +172,7 @@ def build_design(
     seed: int,
     options: dict[str, Any],
 ) -> tuple[SubsampleDesign, int | Literal["auto", "complete"]]:
-    """Build the design, and settle B where the design's options imply it."""
+    """Build the design; return it and B, which its options may imply."""
     scheme = find_design(name)
     if not isinstance(replace, bool | np.bool_):
         raise TypeError(
@@ -204,5 +201,5 @@ def build_design(
             )
         B = implied
     if isinstance(B, int):
-        design.sized(B)
+        design.with_size(B)
     return design, B

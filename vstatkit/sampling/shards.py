@@ -1,23 +1,22 @@
-"""Ensembles on disjoint shards of the data."""
+"""The shards design: learners on disjoint parts of the data."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Ints
 from vstatkit.native._engine import draw_members
-from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.sampling.grouped_learners import check_whole_groups, whole_groups
+from vstatkit.sampling.grouped_learners import GroupedDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 
 ROUNDS = 8
-"""Rounds of mixing; with four, pairs of a dozen units are not dealt uniformly."""
+"""Rounds of mixing; four do not deal pairs of a dozen units uniformly."""
 
 
-def dealt(places: Ints, n: int, seed: int) -> Ints:
-    """Units at places of a random order of `n` units.
+def deal_units(places: Ints, n: int, seed: int) -> Ints:
+    """Return the units at given places of a random order of `n` units.
 
     Parameters
     ----------
@@ -35,10 +34,10 @@ def dealt(places: Ints, n: int, seed: int) -> Ints:
 
     Notes
     -----
-    A place is a pair (a, b) in a table of about sqrt(n) rows and columns. Each
-    round moves it within its column, by a hash of the column, then within its row, by a
-    hash of the row: every move can be undone, so pairs stay distinct. Few pairs
-    lie beyond n; they are moved on until they do not.
+    A place is a cell of a table of about sqrt(n) rows and columns. Each round shifts it
+    within its column by a hash of the column, then within its row by a hash of the row.
+    Both shifts are invertible, so cells stay distinct. A cell beyond n is shifted again
+    until it is not.
 
     References
     ----------
@@ -47,7 +46,7 @@ def dealt(places: Ints, n: int, seed: int) -> Ints:
 
     Examples
     --------
-    >>> sorted(dealt(np.arange(5), 5, seed=1).tolist())
+    >>> sorted(deal_units(np.arange(5), 5, seed=1).tolist())
     [0, 1, 2, 3, 4]
     """
     rows = int(np.ceil(np.sqrt(n)))
@@ -83,18 +82,19 @@ def _hash_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 N_SHARDS = 40
-"""Shards by default: a standard error is then known to 11 %."""
+"""Default number of shards; the relative error of a standard error is then 11 %."""
 
 LEAST_SHARDS = 4
-"""With fewer, Student's t has less than three degrees of freedom."""
+"""Least number of shards: Student's t then has three degrees of freedom."""
 
 
 @dataclass(frozen=True)
-class ShardsDesign(SubsampleDesign):
+class ShardsDesign(GroupedDesign):
     """Units dealt at random into disjoint shards, each with its own learners.
 
     Learner b draws its subsample from shard `b % n_shards`. The means of the shards'
-    learners are independent and alike, so that their variance needs no jackknife.
+    learners are independent and identically distributed, so their variance needs no
+    jackknife.
 
     Attributes
     ----------
@@ -105,6 +105,7 @@ class ShardsDesign(SubsampleDesign):
     n_shards: int = N_SHARDS
 
     name: ClassVar[str] = "shards"
+    size_name: ClassVar[str] = "n_shards"
     options: ClassVar[tuple[str, ...]] = ("n_shards",)
 
     def __post_init__(self) -> None:
@@ -128,17 +129,13 @@ class ShardsDesign(SubsampleDesign):
     def largest_default(
         cls, n: int, *, replace: bool, n_shards: int = N_SHARDS, **options: int
     ) -> int | None:
-        """Stay within a shard."""
+        """Return the size of a shard."""
         return n // max(n_shards, 1)
 
-    def sized(self, B: int) -> Self:
-        """Check that every shard has the same number of learners, at least two."""
-        check_whole_groups(B, self.n_shards, "shards", "n_shards")
-        return self
-
-    def rounded(self, B: int, *, at_most: int) -> int:
-        """Round to the same number of learners for every shard."""
-        return whole_groups(B, self.n_shards, at_most)
+    @property
+    def learners_per_round(self) -> int:
+        """One learner of every shard."""
+        return self.n_shards
 
     def members(self, start: int, stop: int) -> Ints:
         """Draw the units of learners `start` to `stop`."""
@@ -150,18 +147,13 @@ class ShardsDesign(SubsampleDesign):
             of_size = sizes == size
             drawn = draw_members(keys[of_size], size, self.k, self.replace)
             places[of_size] = np.asarray(drawn) * self.n_shards
-        return dealt(places + shards[:, None], self.n, self.seed)
+        return deal_units(places + shards[:, None], self.n, self.seed)
 
     def sizes(self) -> Ints:
-        """Count the units of every shard; they differ by one at most."""
+        """Count the units of every shard; sizes differ by at most one."""
         first = np.arange(self.n_shards)
         return -(-(self.n - first) // self.n_shards)
 
     def groups(self, B: int) -> Ints:
-        """Index the shard of every learner."""
+        """Return the shard of every learner."""
         return np.arange(B) % self.n_shards
-
-    @property
-    def grouped(self) -> bool:
-        """Whether several learners share a shard: always."""
-        return True

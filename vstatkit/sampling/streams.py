@@ -9,7 +9,7 @@ from vstatkit._typing import Seed
 
 
 class Purpose(IntEnum):
-    """What a stream is for; streams of different purposes never overlap."""
+    """Purposes of streams; streams of different purposes never overlap."""
 
     SUBSAMPLE = 0
     LEARNER = 1
@@ -27,18 +27,18 @@ class Purpose(IntEnum):
 
 
 def resolve_seed(rng: Seed) -> int:
-    """Turn the `rng` argument into the 64-bit seed that all streams derive from.
+    """Convert the `rng` argument to the 64-bit seed of all streams.
 
     Parameters
     ----------
     rng : int, Generator or None
-        A non-negative integer is the seed itself, a generator is asked for one,
-        None takes fresh entropy.
+        An integer is the seed itself, a generator draws one, None takes fresh
+        entropy.
 
     Returns
     -------
     int
-        Pass it as `rng` to repeat the same numbers.
+        As `rng` it gives the same numbers again.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def resolve_seed(rng: Seed) -> int:
 def learner_keys(
     seed: int, start: int, stop: int, purpose: Purpose = Purpose.LEARNER
 ) -> NDArray[np.uint64]:
-    """Seeds of learners `start` to `stop` for compiled code.
+    """Compute the seeds of learners `start` to `stop` for compiled code.
 
     Each is a hash of (seed, purpose, learner), by the splitmix64 finaliser.
     """
@@ -81,8 +81,8 @@ def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def stream(seed: int, index: int, purpose: Purpose) -> np.random.Generator:
     """Open the stream of one learner (or group, or block) for one purpose.
 
-    A counter-based generator keyed by (seed, index) makes streams independent
-    of how many others are opened and in which order.
+    The generator is counter-based and keyed by (seed, index), so a stream does not
+    depend on which others were opened.
     """
     key = np.array([seed, index], dtype=np.uint64)
     counter = np.array([0, 0, 0, int(purpose)], dtype=np.uint64)

@@ -51,7 +51,7 @@ def write_whole(
         with place.open("wb") as file:
             write(file)
         return
-    with uninterrupted():
+    with postpone_interrupts():
         beside = _own_name(place) if temporary is None else temporary
         with removed_if_ended(beside):
             try:
@@ -88,7 +88,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def postpone_interrupts() -> Iterator[None]:
     """Postpone Ctrl-C until a file is whole."""
     before = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()

@@ -24,7 +24,7 @@ from vstatkit.storage.archive import Arrays, read_archive, write_archive
 from vstatkit.storage.directory import (
     hash_arrays,
     hash_table,
-    locked,
+    lock_directory,
     own_name,
     recorded_settings,
     settle_settings,
@@ -239,7 +239,7 @@ class Checkpoint:
         return cls(Path(directory), {**settings, **drawn, **hashes})
 
 
-def kept_seed(directory: str | PathLike[str] | None, rng: Seed) -> Seed:
+def recorded_seed(directory: str | PathLike[str] | None, rng: Seed) -> Seed:
     """Give the seed that a directory was begun with, where no other is asked for."""
     if directory is None:
         return rng
@@ -248,17 +248,17 @@ def kept_seed(directory: str | PathLike[str] | None, rng: Seed) -> Seed:
 
 
 @contextmanager
-def kept_learners(checkpoint: Checkpoint | None) -> Iterator["KeptLearners | None"]:
+def open_checkpoint(checkpoint: Checkpoint | None) -> Iterator["LearnerFiles | None"]:
     """Open a directory for this process alone; None where nothing is to be kept."""
     if checkpoint is None:
         yield None
         return
-    with locked(checkpoint.directory):
+    with lock_directory(checkpoint.directory):
         settle_settings(checkpoint.directory, checkpoint.settings, hashed=TABLES)
-        yield KeptLearners(checkpoint.directory)
+        yield LearnerFiles(checkpoint.directory)
 
 
-class KeptLearners:
+class LearnerFiles:
     """Learners of one ensemble in a directory; see `Keeper` of the evaluation.
 
     Parameters
@@ -402,16 +402,16 @@ HASHED = {
 
 
 @contextmanager
-def kept_repetitions(
+def open_repetitions(
     directory: str | PathLike[str] | None, repeating: RepeatedFit, values: Floats
-) -> Iterator["KeptRepetitions | None"]:
+) -> Iterator["RepetitionFiles | None"]:
     """Open a directory for this process alone; None where nothing is to be kept.
 
     Parameters
     ----------
     directory : str, path or None
         Where; made if it does not exist.
-    repeating : Repeating
+    repeating : RepeatedFit
         What is repeated. Its settings are recorded, and others refused.
     values : ndarray of shape (B, m)
         Learners of the fit: they depend on all that was asked for.
@@ -420,7 +420,7 @@ def kept_repetitions(
         yield None
         return
     where, task = Path(directory), repeating.task
-    with locked(where):
+    with lock_directory(where):
         settings = {
             "repeats": "bootstrap",
             "seed": repeating.seed,
@@ -436,7 +436,7 @@ def kept_repetitions(
             "learners": hash_arrays([values]),
         }
         settle_settings(where, settings, hashed=HASHED)
-        yield KeptRepetitions(where, repeating.n_values)
+        yield RepetitionFiles(where, repeating.n_values)
 
 
 def _hash_data(kernel: Any) -> list[str]:
@@ -450,7 +450,7 @@ def _hash_data(kernel: Any) -> list[str]:
     return [hash_table(table) for table in values if isinstance(table, kinds)]
 
 
-class KeptRepetitions:
+class RepetitionFiles:
     """Repetitions in a directory; see `RepetitionKeeper` of the bootstrap.
 
     Parameters

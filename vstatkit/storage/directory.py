@@ -38,7 +38,7 @@ _HELD: set[int] = set()
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def lock_directory(directory: Path) -> Iterator[None]:
     """Keep other processes, and other calls in this one, out of a directory.
 
     The lock is the operating system's: it ends with the process, however that ends,

@@ -202,7 +202,7 @@ def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
         return dict.fromkeys(("effects", "scores", "predictor", "errors"))
     if isinstance(results.reference, np.ndarray):  # frames belong to trees in R
         arrays["reference"] = results.reference
-    predictor = _pack_predictor(kept_predictor(results), arrays)
+    predictor = _pack_predictor(complete_predictor(results), arrays)
     return {
         "effects": _pack_effects(results.effect_values, arrays),
         "scores": _pack_scores(results.scores, arrays),
@@ -217,7 +217,7 @@ def _rows(*numbers: Any) -> Floats:
     return np.array(rows, dtype=np.float64)
 
 
-def kept_predictor(results: EnsembleResults) -> Predictor | None:
+def complete_predictor(results: EnsembleResults) -> Predictor | None:
     """Return what predicts; None where learners were not kept."""
     predictor = results.predictor
     whole = predictor is not None and predictor.n_kept == results.B
@@ -357,7 +357,7 @@ def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
         check(complete.n_subsamples == B, "the design has more learners, or fewer.")
         return complete
     design: SubsampleDesign = kinds[name](**common, **kept)
-    check(design.sized(B) == design, "the design has more learners, or fewer.")
+    check(design.with_size(B) == design, "the design has more learners, or fewer.")
     return design
 
 

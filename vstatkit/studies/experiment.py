@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import CheckpointError
-from vstatkit.storage.directory import locked, settle_settings, write_file
+from vstatkit.storage.directory import lock_directory, settle_settings, write_file
 from vstatkit.workers import in_parallel
 
 Record: TypeAlias = dict[str, Floats]
@@ -203,7 +203,7 @@ def run_experiment(
     iterations, seed = check_iterations(iterations), check_seed(seed)
     if directory is None:
         return _run(experiment, iterations, seed, n_jobs=n_jobs, progress=progress)
-    with locked(directory):
+    with lock_directory(directory):
         with one_thread():
             kept = Checkpoints(directory, experiment, seed)
         return _run(

@@ -345,14 +345,14 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
         options=dict(arm.options),
     )
     for size in arm.sizes[:-1]:
-        design.sized(size)
+        design.with_size(size)
         if isinstance(design, BalancedDesign) and size % design.block:
             raise ValueError(
                 f"`B` must be whole groups, multiples of block = {design.block}, for "
                 f"design={arm.design!r}, but for the largest; got {size}. Use such "
                 "numbers, or another `block`."
             )
-    sized = design.sized(arm.sizes[-1])
+    sized = design.with_size(arm.sizes[-1])
     task = Task(kernel, sized, rows, None, keep=False, oob=False)
     return (
         probe_function(task, kernel)[0] if isinstance(kernel, FunctionKernel) else task

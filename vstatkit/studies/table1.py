@@ -10,7 +10,7 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
-from vstatkit.sampling.iid import IidDesign
+from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.studies.data import Source
 from vstatkit.studies.experiment import Draw, Record, iteration_stream

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from vstatkit._typing import Floats, Ints
-from vstatkit.sampling.design import SubsampleDesign, dense
+from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.variance.estimator import Source, VarianceComponents, VarianceEstimator
 from vstatkit.variance.formulas import (
     centred_pairs,
@@ -326,7 +326,7 @@ class ShardEstimator(VarianceEstimator):
 
 def _check_disjoint(design: SubsampleDesign, labels: Ints) -> None:
     """Refuse groups drawn elsewhere that are no shards."""
-    counts = dense(design.counts(0, len(labels)))
+    counts = to_dense(design.counts(0, len(labels)))
     holders = sum(
         (counts[labels == g] > 0).any(axis=0).astype(int) for g in np.unique(labels)
     )

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.kernels.base import KernelKind
-from vstatkit.sampling.design import SubsampleDesign, count_members, dense
+from vstatkit.sampling.design import SubsampleDesign, count_members, to_dense
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.text import short_repr
 from vstatkit.variance.noise import positive_mean
@@ -189,7 +189,7 @@ def sum_pairs(
         stop = min(start + BLOCK, L)
         block = slice(start, stop)
         # Pairs are compared once: with learners of the block and after it.
-        overlap = dense(presence[block] @ presence[start:].T).astype(np.float64)
+        overlap = to_dense(presence[block] @ presence[start:].T).astype(np.float64)
         terms = pair_weights(overlap, size[block, None], size[start:], n, chances)
         product = h[block] @ h[start:].T
         if weights is None:
@@ -481,7 +481,7 @@ def _indicators(counts: Counts) -> Any:
     """Mark what is present; sparse counts of many observations stay sparse."""
     if sparse.issparse(counts) and counts.shape[0] * counts.shape[1] > DENSE_ENTRIES:
         return (counts > 0).astype(np.float32)
-    return (dense(counts) > 0).astype(np.float32)
+    return (to_dense(counts) > 0).astype(np.float32)
 
 
 def _complete_orders(

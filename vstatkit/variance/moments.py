@@ -13,7 +13,7 @@ from scipy import sparse
 
 from vstatkit._typing import Counts, Floats
 from vstatkit.native._engine import add_product
-from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign, dense
+from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign, to_dense
 from vstatkit.text import short_repr
 from vstatkit.variance.large_moments import Weights, is_wide, sum_powers
 
@@ -661,7 +661,7 @@ def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMom
     B = len(values)
     origin = values.mean(axis=0)
     h = values - origin
-    N = dense(counts).astype(np.float64)
+    N = to_dense(counts).astype(np.float64)
     sums = EnsembleSums(
         size=size,
         origin=origin,

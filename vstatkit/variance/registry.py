@@ -317,7 +317,7 @@ def resolved(
         k=design.k,
         n=design.n,
         complete=design.complete,
-        grouped=design.grouped,
+        grouped=design.has_groups,
         n_absent=design.n_absent,
         kind=kind,
     )
