@@ -230,8 +230,8 @@ def _warn_of_jackknife(n: int, kind: KernelKind, learners: int, error: float) ->
     warnings.warn(
         f"with {n:,} units and {learners:,} learners the Monte Carlo error of the "
         f"variance is predicted to be {error:.0%} of it; a standard error known to "
-        f"{TOL:.0%} would need about {round_up(needed)} learners. design='shards' needs "
-        f"a few hundred, for `k` up to n / {N_SHARDS}.",
+        f"{TOL:.0%} would need about {round_up(needed)} learners. design='shards' "
+        f"needs a few hundred, for `k` up to n / {N_SHARDS}.",
         MonteCarloWarning,
         stacklevel=5,
     )
