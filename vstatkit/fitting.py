@@ -28,7 +28,7 @@ from vstatkit.formula.parse import ParsedFormula
 from vstatkit.inference.intervals import value_limit, value_support, value_tails
 from vstatkit.inference.stopping import TOL, scale_share
 from vstatkit.kernels.base import Evaluation, KernelKind, kind_of
-from vstatkit.results.bias import aimed
+from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.continuation import Continuation, recipe_of, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
@@ -297,7 +297,7 @@ def assemble_results(
         results = _with_learners(results, evaluation, query, parsed)
     if found is not None:
         results = with_centre(results, found)
-    return with_residuals(aimed(results.with_variance(method)))
+    return with_residuals(measure_remaining_bias(results.with_variance(method)))
 
 
 def _with_learners(

@@ -117,7 +117,7 @@ class EnsembleModel:
             The ensemble's prediction, and the distance of every learner from it.
         """
         predictor, design = predictor_of(self.ensemble), self.ensemble.design
-        frame = _as_trained(newdata, training_rows(self.ensemble))
+        frame = _convert_rows(newdata, training_rows(self.ensemble))
         self._check_step(frame)
         rows = predictor.rows(frame)[0]
         values = predictor.values(rows)
@@ -250,7 +250,7 @@ def _marked(column: "pd.Series[Any]") -> Any:
     return zip(column, column.isna(), strict=True)
 
 
-def _as_trained(newdata: Any, training: pd.DataFrame) -> pd.DataFrame:
+def _convert_rows(newdata: Any, training: pd.DataFrame) -> pd.DataFrame:
     """Write rows of the package in the kinds of the training rows."""
     frame: pd.DataFrame = newdata.to_pandas()
     made: dict[Any, Any] = {}

@@ -135,12 +135,12 @@ def compose_table(
     headings = _headings(columns, names)
     terms, stats = _terms(columns, alpha, stars=stars), _stats(columns)
     responses = [one.response for one in columns]
-    top, bottom = _aligned((headings, terms), (responses, stats))
+    top, bottom = _align_columns((headings, terms), (responses, stats))
     sections = [Section("", *part) for part in (top, bottom) if len(part[1])]
     return compose(sections, title, _notes(columns, headings, alpha, stars=stars))
 
 
-def _aligned(
+def _align_columns(
     *parts: tuple[list[str], pd.DataFrame],
 ) -> list[tuple[list[str], pd.DataFrame]]:
     """Give all parts of a table columns of the same widths."""

@@ -417,7 +417,7 @@ def from_sklearn(
         adopted.columns,
     )
     units = X.index if isinstance(X, pd.DataFrame) else None
-    parsed = _parsed(adopted, predictor)
+    parsed = _parse_features(adopted, predictor)
     query = _query(parsed, predictor, at)
     assert query.rows is not None  # learners predict
     evaluation = Evaluation(
@@ -456,7 +456,7 @@ def from_sklearn(
     return made.with_variance(variance)
 
 
-def _parsed(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
+def _parse_features(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
     """Read the training data as a formula of all columns does."""
     features = pd.DataFrame(adopted.kernel.X, columns=column_names(predictor))
     return parsed_table(

@@ -81,7 +81,7 @@ def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
     return Aim(choice.learner, truth=True, errors=errors, mix=mix)
 
 
-def aimed(results: "EnsembleResults") -> "EnsembleResults":
+def measure_remaining_bias(results: "EnsembleResults") -> "EnsembleResults":
     """Measure what bias is left, where the intervals aim at E[y|x]."""
     aim = results.info.aim
     if aim is None or not aim.truth or results.recipe is None:

@@ -168,7 +168,7 @@ class Bootstrap:
         return f"<Bootstrap: {len(self.labels)} estimates, R={self.R}>"
 
 
-def bootstrapped(
+def bootstrap_fit(
     results: "EnsembleResults",
     R: int,
     *,

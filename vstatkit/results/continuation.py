@@ -20,7 +20,7 @@ from vstatkit.ensemble.oob_scores import score_rows
 from vstatkit.ensemble.retention import within_budget
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
-from vstatkit.results.bias import aimed
+from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import ensemble_size
@@ -78,7 +78,7 @@ def recipe_of(results: "EnsembleResults") -> Continuation:
     raise ValueError(f"these results cannot grow more learners: {reason}.")
 
 
-def more_learners(
+def check_size(
     results: "EnsembleResults", B: int | str, max_B: int
 ) -> int | Literal["auto"]:
     """Check that the ensemble can grow to B learners in total."""
@@ -126,7 +126,7 @@ def with_centre(results: "EnsembleResults", found: Centred) -> "EnsembleResults"
     return replace(results, predictor=predictor, recipe=recipe)
 
 
-def rebuilt(
+def rebuild_results(
     results: "EnsembleResults",
     design: SubsampleDesign,
     found: Centred,
@@ -160,10 +160,10 @@ def rebuilt(
         orders=None,
     )
     grown = with_centre(grown, found)
-    return aimed(grown.with_variance(results.variance))
+    return measure_remaining_bias(grown.with_variance(results.variance))
 
 
-def continued(
+def continue_fit(
     results: "EnsembleResults",
     B: int | str,
     growth: Growth,
@@ -173,7 +173,7 @@ def continued(
 ) -> "EnsembleResults":
     """Grow results to B learners in total; see `EnsembleResults.more`."""
     max_B = MAX_B if growth.max_B is None else growth.max_B
-    size, recipe = more_learners(results, B, max_B), recipe_of(results)
+    size, recipe = check_size(results, B, max_B), recipe_of(results)
     workers = recipe.n_jobs if n_jobs is None else n_jobs
     shown = recipe.progress if progress is None else progress
     design, evaluation = grow(
@@ -198,4 +198,4 @@ def continued(
         progress=shown,
     )
     grown = growth if size == "auto" else Growth()
-    return rebuilt(results, design, found, grown)
+    return rebuild_results(results, design, found, grown)

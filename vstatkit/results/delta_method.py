@@ -32,7 +32,7 @@ BENT = 0.5
 """Bend from which the table says that the delta method may not hold."""
 
 
-class Named(np.ndarray):
+class NamedEstimates(np.ndarray):
     """Estimates by their places, as an array has them, or by their names."""
 
     names: dict[str, int]
@@ -47,8 +47,8 @@ class Named(np.ndarray):
         return np.asarray(self)[key]
 
 
-def _named(values: Floats, texts: list[str]) -> Named:
-    made = np.array(values, dtype=np.float64).view(Named)
+def _name_estimates(values: Floats, texts: list[str]) -> NamedEstimates:
+    made = np.array(values, dtype=np.float64).view(NamedEstimates)
     made.names = {text: place for place, text in enumerate(texts)}
     return made
 
@@ -87,7 +87,7 @@ class Transformed(EstimateTable):
         )
 
     @property
-    def _by_name(self) -> EstimateTable:
+    def _named_table(self) -> EstimateTable:
         """The functions with learners' values about them, not about their line."""
         shift = self.value - super()._estimate().estimate
         return derive_table(self, EstimateTable, values=self.values + shift)
@@ -141,10 +141,10 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
             f"`f` must be a function of the estimates; got {type(f).__name__}."
         )
     texts = label_texts(table.labels)
-    first, names = _read(f(_named(table.estimates.estimate, texts)))
+    first, names = _read(f(_name_estimates(table.estimates.estimate, texts)))
 
     def function(at: Floats) -> Floats:
-        value, again = _read(f(_named(at, texts)))
+        value, again = _read(f(_name_estimates(at, texts)))
         if again != names or value.shape != first.shape:
             raise ValueError(
                 "the function must return the same names each time; it returned "
@@ -160,7 +160,7 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
         Transformed,
         labels=pd.Index(names),
         null=0.0,
-        info=replace(line.info, growth=line.info.growth.relative),
+        info=replace(line.info, growth=line.info.growth.without_atol),
         value=local.value,
         bend=local.bend,
     )

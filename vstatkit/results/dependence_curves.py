@@ -28,16 +28,16 @@ from vstatkit.results.labels import label_texts, setting_text
 from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.marginal_effects import (
     MOST_ROWS,
-    Observed,
+    ObservedPredictors,
     averaged_fields,
     averager_of,
     check_variable,
     is_factor,
-    observed_of,
+    list_predictors,
+    observed_predictors,
     output_index,
     predictor_names,
     sample_of,
-    there_are,
     training_frame,
 )
 from vstatkit.results.model_column import Column, numbers_of
@@ -244,18 +244,22 @@ def _gaps(points: Floats, value: float, name: str) -> Floats:
     return np.asarray(np.abs(points - value) / unit)
 
 
-def _checked(variables: Sequence[str], predictor: Predictor) -> None:
+def _check_variables(variables: Sequence[str], predictor: Predictor) -> None:
     if not 1 <= len(variables) <= 2 or len(set(variables)) < len(variables):
         raise ValueError(
             f"give one predictor, or two different ones; got {list(variables)}, and "
-            f"{there_are(predictor_names(predictor))}"
+            f"{list_predictors(predictor_names(predictor))}"
         )
     for name in variables:
         check_variable(name, predictor_names(predictor))
 
 
 def _grid_of(
-    name: str, predictor: Predictor, observed: Observed, points: int, grid: Any
+    name: str,
+    predictor: Predictor,
+    observed: ObservedPredictors,
+    points: int,
+    grid: Any,
 ) -> list[Any]:
     """List the points of one predictor: those given, its levels or its quantiles."""
     if isinstance(grid, Mapping):
@@ -285,11 +289,11 @@ def dependence(
     """Partial dependence; see `EnsembleResults.partial_dependence`."""
     predictor, d = averaging_predictor(results), len(variables)
     everything = sample_of(results, data, None)
-    _checked(variables, predictor)
+    _check_variables(variables, predictor)
     if d == 2 and grid is not None and not isinstance(grid, Mapping):
         raise ValueError("`grid` must be a dict of points by name for two predictors.")
     sample = sample_of(results, data, CURVE_ROWS[d])
-    observed = observed_of(results, everything.frame)
+    observed = observed_predictors(results, everything.frame)
     n_points = CURVE_POINTS[d] if points is None else points
     if n_points < 2:
         raise ValueError(f"`points` must be at least 2; got {n_points}.")
@@ -299,7 +303,7 @@ def dependence(
     averager = averager_of(results, sample, se)
     values, influence = grid_averages(averager, axes)
     table = pd.DataFrame(list(itertools.product(*axes.values())), columns=[*axes])
-    index, grid_table = _labelled(table, variables, predictor)
+    index, grid_table = _label_points(table, variables, predictor)
     title = "Partial dependence"
     shared = averaged_fields(results, values, index, title, points=influence)
     curve = _curve(shared, grid_table, averager, variables, title=title, se=se)
@@ -313,7 +317,7 @@ def dependence(
     return curve if note is None else replace(curve, notes=(note,))
 
 
-def _labelled(
+def _label_points(
     table: pd.DataFrame, variables: Sequence[str], predictor: Predictor
 ) -> tuple[pd.Index, pd.DataFrame]:
     """Label points, every output of each."""
@@ -349,7 +353,7 @@ def _curve(
     )
 
 
-def accumulated(
+def accumulate_effects(
     results: "EnsembleResults",
     variables: Sequence[str],
     data: DataLike | None,
@@ -358,7 +362,7 @@ def accumulated(
     """Accumulated local effects; see `EnsembleResults.accumulated_effects`."""
     predictor, d = averaging_predictor(results), len(variables)
     sample = sample_of(results, data, MOST_ROWS)
-    _checked(variables, predictor)
+    _check_variables(variables, predictor)
     for name in variables:
         if is_factor(predictor, name):
             raise ValueError(
@@ -378,7 +382,7 @@ def accumulated(
         values, _ = accumulated_map(averager, *cuts)
         edges = itertools.product(cuts[0].edges, cuts[1].edges)
         table = pd.DataFrame(list(edges), columns=list(variables))
-    index, grid = _labelled(table, variables, predictor)
+    index, grid = _label_points(table, variables, predictor)
     shared = averaged_fields(
         results,
         values.reshape(len(values), -1),
@@ -422,7 +426,7 @@ class Profile:
 
 def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Profile:
     """Predict along one predictor."""
-    typical, predictor = _ready(results)
+    typical, predictor = _profile_inputs(results)
     if variable not in typical.columns:
         raise ValueError(
             f"`variable` must be a predictor; {variable!r} is none"
@@ -449,15 +453,15 @@ def profile_variables(
     results: "EnsembleResults", given: str | Sequence[str] | None
 ) -> list[str]:
     """List the predictors that profiles are asked for; None is all of them."""
-    typical, _ = _ready(results)
+    typical, _ = _profile_inputs(results)
     if typical.columns.empty:
-        raise ValueError(f"there is no profile to draw: {there_are([])}")
+        raise ValueError(f"there is no profile to draw: {list_predictors([])}")
     if given is None:
         return [str(name) for name in typical.columns]
     return [given] if isinstance(given, str) else list(given)
 
 
-def _ready(results: "EnsembleResults") -> "tuple[pd.DataFrame, Predictor]":
+def _profile_inputs(results: "EnsembleResults") -> "tuple[pd.DataFrame, Predictor]":
     typical, predictor = results.typical, results.predictor
     if typical is None or predictor is None:
         raise ValueError("a profile needs results of `fit` that predict.")

@@ -235,13 +235,13 @@ class EstimateTable(TabularModel):
         return self._estimate()
 
     @property
-    def _by_name(self) -> "EstimateTable":
+    def _named_table(self) -> "EstimateTable":
         """The estimates under names that do not repeat, for functions of them."""
         return self
 
-    def _restrictable(self, R: Restrictions) -> "EstimateTable":
+    def _restriction_table(self, R: Restrictions) -> "EstimateTable":
         """Return the estimates under the names that restrictions use."""
-        return self._by_name
+        return self._named_table
 
     @property
     def tests_zero(self) -> bool:
@@ -554,7 +554,7 @@ class EstimateTable(TabularModel):
             transform_estimates,
         )
 
-        return transform_estimates(self._by_name, f)
+        return transform_estimates(self._named_table, f)
 
     def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
         """Estimate the variance by every estimator that applies to this design.
@@ -747,12 +747,12 @@ class ContrastResults(EstimateTable):
     @property
     def sd(self) -> Floats:
         """Standard errors, as `bse`."""
-        return _shaped(self.estimates.bse)
+        return _as_matrix(self.estimates.bse)
 
     @property
     def tvalue(self) -> Floats:
         """Estimates minus their hypothesised values, over `sd`, as `tvalues`."""
-        return _shaped(self.estimates.zvalues)
+        return _as_matrix(self.estimates.zvalues)
 
     @property
     def statistic(self) -> Floats:
@@ -785,7 +785,7 @@ class ContrastResults(EstimateTable):
         )
 
 
-def _shaped(values: Floats) -> Floats:
+def _as_matrix(values: Floats) -> Floats:
     """Give a single value two dimensions, as statsmodels does."""
     return values.reshape(1, 1) if values.size == 1 else values
 
@@ -802,7 +802,7 @@ def _read(
     results: "EstimateTable", R: Restrictions
 ) -> tuple["EstimateTable", Floats, Floats, list[str]]:
     """Read restrictions: results with what they name, coefficients, values, names."""
-    results = results._restrictable(R)
+    results = results._restriction_table(R)
     typical = results.info.typical
     predictors = [] if typical is None else [str(name) for name in typical.columns]
     texts = label_texts(results.labels)
@@ -813,7 +813,7 @@ def _combine(
     results: "EstimateTable", coefs: Floats, constants: Floats, names: list[str]
 ) -> "ContrastResults":
     """Make the results of linear combinations, shape (r, m), of the estimates."""
-    info = results.info.derived("Linear combinations of estimates")
+    info = results.info.derive("Linear combinations of estimates")
     support = None if results.support is None else results.support.combined(coefs)
     tails = None if results.tails is None else results.tails.combined(coefs)
     points = None if results.points is None else results.points.combined(coefs)
@@ -821,8 +821,8 @@ def _combine(
         results,
         ContrastResults,
         points=points,
-        values=_combined(results.values, coefs),
-        limit=_combined_limit(results, coefs),
+        values=_combine_values(results.values, coefs),
+        limit=_combine_limit(results, coefs),
         support=support,
         tails=tails,
         labels=pd.Index(names),
@@ -831,13 +831,13 @@ def _combine(
     )
 
 
-def _combined(values: Floats, coefs: Floats) -> Floats:
+def _combine_values(values: Floats, coefs: Floats) -> Floats:
     """Values of linear combinations, taken about the first learner's."""
     first = values[0]
     return np.asarray((values - first) @ coefs.T + first @ coefs.T)
 
 
-def _combined_limit(results: "EstimateTable", coefs: Floats) -> Floats | None:
+def _combine_limit(results: "EstimateTable", coefs: Floats) -> Floats | None:
     if results.limit is None:
         return None
     limit = np.asarray(results.limit, dtype=np.float64)
@@ -870,10 +870,10 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
     null = str(R) if isinstance(R, str) else "R @ params = 0"
     results, coefs, constants, _ = _read(results, R)
     check_together(coefs, constants)
-    values = _combined(results.values, coefs)
+    values = _combine_values(results.values, coefs)
     found = directions(values, results.design.weights(0, len(values)))
     rank = len(found.varying)
-    asked = _independent(coefs)
+    asked = _count_independent(coefs)
     if asked > rank >= len(values) - 1:
         raise ValueError(
             f"a joint test of {asked} restrictions needs more than {asked} base "
@@ -882,9 +882,15 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
     difference = ensemble_mean(results.design, values) - constants
     fixed = found.fixed_differences(difference)
     if rank == 0:
-        df = float(_turned(results, coefs, constants, found.fixed).estimates.df.min())
+        df = float(
+            _combine_restrictions(
+                results, coefs, constants, found.fixed
+            ).estimates.df.min()
+        )
         return wald_test(fixed, np.zeros((len(fixed), len(fixed))), df, null)
-    made = _turned(results, coefs, constants, _uncorrelated(results, coefs, found))
+    made = _combine_restrictions(
+        results, coefs, constants, _uncorrelated_directions(results, coefs, found)
+    )
     own = made.estimates
     live = own.bse > 0
     z = (own.estimate - own.null) / np.where(live, own.bse, 1.0)
@@ -896,7 +902,7 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
     return replace(test, df_num=df_num, n_restrictions=len(coefs))
 
 
-def _turned(
+def _combine_restrictions(
     results: "EstimateTable", coefs: Floats, constants: Floats, turn: Floats
 ) -> "ContrastResults":
     """Combine restrictions, by coefficients of shape (q, r)."""
@@ -904,9 +910,11 @@ def _turned(
     return _combine(results, turn @ coefs, turn @ constants, names)
 
 
-def _uncorrelated(results: "EstimateTable", coefs: Floats, found: Directions) -> Floats:
+def _uncorrelated_directions(
+    results: "EstimateTable", coefs: Floats, found: Directions
+) -> Floats:
     """Find the directions, (rank, r), in which estimates are uncorrelated."""
-    made = _turned(results, coefs, np.zeros(len(coefs)), found.varying)
+    made = _combine_restrictions(results, coefs, np.zeros(len(coefs)), found.varying)
     rank = len(found.varying)
     check_memory({COVARIANCES: covariance_bytes(rank)})
     own = made.estimates
@@ -917,7 +925,7 @@ def _uncorrelated(results: "EstimateTable", coefs: Floats, found: Directions) ->
     return np.asarray(vectors.T @ found.varying)
 
 
-def _independent(coefs: Floats) -> int:
+def _count_independent(coefs: Floats) -> int:
     """Count the restrictions that do not follow from others."""
     size = np.abs(coefs).max(axis=1, keepdims=True)
     return int(np.linalg.matrix_rank(coefs / np.where(size > 0, size, 1.0)))

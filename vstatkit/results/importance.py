@@ -177,7 +177,7 @@ def importance(
         sampling = sampling[_rows(asked)]
     lines, found = {}, None
     for label, names in sets.items():
-        found, leverage = _saved(asked, full, names, how, copies)
+        found, leverage = _compare_losses(asked, full, names, how, copies)
         if not np.isfinite(found.base).any():
             raise ValueError(
                 "importance needs rows that some learners have not seen; every learner "
@@ -234,7 +234,7 @@ def _units(asked: PredictorQuestion) -> Ints:
     return rows if members is None else members[rows]
 
 
-def _saved(
+def _compare_losses(
     asked: PredictorQuestion, full: Reader, names: list[str], how: How, copies: int
 ) -> tuple[Saved, Floats | None]:
     """Compare losses with those that copies leave; give leverages for the test."""
@@ -250,7 +250,7 @@ def _saved(
     others = copier.others(names)
     made = copier.copies(names, how, copies, others)
     reduced = replace(full, tables=_tables(asked, made))
-    found = _expected(asked, names, others)
+    found = _predict_response(asked, names, others)
     expected = np.column_stack([one.mean for one in found])
     leverage = np.max([one.leverage for one in found], axis=0)
     saved = saved_losses(full, reduced, y, rows, kernel.n_classes, expected=expected)
@@ -264,7 +264,7 @@ def _tables(
     return tuple(asked.coding.matrix(one) for one in made)
 
 
-def _expected(
+def _predict_response(
     asked: PredictorQuestion, names: list[str], others: Others
 ) -> list[LeftOut]:
     """Predict the response, or each class, from all predictors but some."""

@@ -31,7 +31,7 @@ from vstatkit.results.estimate_table import SHARED_FIELDS, EstimateTable, derive
 from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
 from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.model_column import Column, numbers_of
-from vstatkit.results.prediction_results import held_data
+from vstatkit.results.prediction_results import read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
@@ -66,7 +66,7 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedPredictors:
     """Observed values of the predictors: ends of moves, levels and grids.
 
     Attributes
@@ -106,7 +106,9 @@ class Observed:
         return f"The training data are not available: {what} those of the rows given."
 
 
-def observed_of(results: "EnsembleResults", rows: pd.DataFrame) -> Observed:
+def observed_predictors(
+    results: "EnsembleResults", rows: pd.DataFrame
+) -> ObservedPredictors:
     """Return the training values of the predictors; those of `rows` without them.
 
     Files and pickles have the columns that the formula reads, so that defaults are the
@@ -116,9 +118,11 @@ def observed_of(results: "EnsembleResults", rows: pd.DataFrame) -> Observed:
     if training is None:
         training = stored_predictors(results)
     if training is not None:
-        return Observed(training)
+        return ObservedPredictors(training)
     effects = results.effect_values
-    return Observed(rows, None if effects is None else effects.frame, trained=False)
+    return ObservedPredictors(
+        rows, None if effects is None else effects.frame, trained=False
+    )
 
 
 def stored_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
@@ -161,7 +165,7 @@ def training_weights(results: "EnsembleResults") -> Floats | None:
     return weights if isinstance(weights, np.ndarray) else None
 
 
-def _weighted(results: "EnsembleResults", sample: Sample) -> Sample:
+def _weight_rows(results: "EnsembleResults", sample: Sample) -> Sample:
     """Weight rows as the fit was; rows without weight do not count.
 
     Training rows have their own weights. Other rows have those of the column that the
@@ -204,7 +208,7 @@ def sample_of(
         frame = training_rows(results)
         places = np.arange(len(frame))
     else:
-        held = held_data(results, data)
+        held = read_into_memory(results, data)
         if predictor.coding is None and predictor.columns is None:
             X, index = predictor.rows(held)
             held = pd.DataFrame(X, index, column_names(predictor))
@@ -212,7 +216,7 @@ def sample_of(
         places = training_places(training, frame)
     predictor.rows(frame.iloc[:1])  # says what is missing
     sample = Sample(frame, places, len(frame), predictor_names(predictor))
-    sample = _weighted(results, sample)
+    sample = _weight_rows(results, sample)
     if most is None or len(sample) <= most:
         return sample
     rng = stream(results.seed, 0, Purpose.AVERAGES)
@@ -317,7 +321,9 @@ def averaged_fields(
         orders=None if results.orders is None else average_orders(results.orders),
         values=values,
         labels=labels,
-        info=replace(results.info.derived(title), growth=results.info.growth.relative),
+        info=replace(
+            results.info.derive(title), growth=results.info.growth.without_atol
+        ),
         limit=bound,
         support=support,
         tails=tails,
@@ -342,14 +348,14 @@ class Move(NamedTuple):
     end: Any
 
 
-def there_are(names: Sequence[Any]) -> str:
+def list_predictors(names: Sequence[Any]) -> str:
     """List the predictors.
 
     Examples
     --------
-    >>> there_are(["x1", "x2"])
+    >>> list_predictors(["x1", "x2"])
     'the predictors are x1, x2.'
-    >>> there_are([])
+    >>> list_predictors([])
     'the model has no predictors.'
     """
     if not names:
@@ -373,7 +379,7 @@ def is_factor(predictor: Predictor, name: Any) -> bool:
     return predictor.is_category(name)
 
 
-def asked_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
+def select_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
     """List the predictors asked for; all of them by default."""
     names = predictor_names(predictor)
     if variables is None:
@@ -433,22 +439,24 @@ def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def effect_moves(
-    variables: Variables | None, predictor: Predictor, observed: Observed
+    variables: Variables | None, predictor: Predictor, observed: ObservedPredictors
 ) -> list[Move]:
     """Move as the effects table does: between quantiles, or from the reference."""
     if isinstance(variables, Mapping):
-        asked_variables(list(variables), predictor)
-        return [Move(name, *_both_ends(name, ends)) for name, ends in variables.items()]
+        select_variables(list(variables), predictor)
+        return [
+            Move(name, *_check_ends(name, ends)) for name, ends in variables.items()
+        ]
     moves: list[Move] = []
-    for name in asked_variables(variables, predictor):
+    for name in select_variables(variables, predictor):
         moves += [Move(name, *one) for one in default_moves(name, predictor, observed)]
     if not moves:
-        raise ValueError(nothing_moves(asked_variables(variables, predictor)))
+        raise ValueError(unmovable_message(select_variables(variables, predictor)))
     return moves
 
 
 def default_moves(
-    name: Any, predictor: Predictor, observed: Observed
+    name: Any, predictor: Predictor, observed: ObservedPredictors
 ) -> list[tuple[Any, Any]]:
     """List the moves of one predictor in the effects table."""
     stored = observed.stored_moves(name)
@@ -462,7 +470,7 @@ def default_moves(
 
 
 def ends_note(
-    variables: Variables | None, moves: Sequence[Move], observed: Observed
+    variables: Variables | None, moves: Sequence[Move], observed: ObservedPredictors
 ) -> tuple[str, ...]:
     """Say which ends of effects are those of the rows given, if any are."""
     if isinstance(variables, Mapping):
@@ -473,7 +481,7 @@ def ends_note(
     return () if note is None else (note,)
 
 
-def _both_ends(name: Any, ends: Any) -> Any:
+def _check_ends(name: Any, ends: Any) -> Any:
     """Check what a predictor moves between."""
     if isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2:
         return ends
@@ -484,10 +492,10 @@ def _both_ends(name: Any, ends: Any) -> Any:
     )
 
 
-def nothing_moves(asked: Sequence[Any]) -> str:
+def unmovable_message(asked: Sequence[Any]) -> str:
     """Explain why no predictor can be moved."""
     if not asked:
-        return f"there is nothing to move: {there_are(asked)}"
+        return f"there is nothing to move: {list_predictors(asked)}"
     names = ", ".join(map(str, asked))
     return (
         f"there is nothing to move: {names} has the same value in every row. Ask for "
@@ -495,15 +503,15 @@ def nothing_moves(asked: Sequence[Any]) -> str:
     )
 
 
-def unmoved(
+def constant_names(
     variables: Variables | None, predictor: Predictor, moved: Sequence[Any]
 ) -> tuple[str, ...]:
     """List predictors that were asked for and do not vary."""
-    asked = asked_variables(variables, predictor)
+    asked = select_variables(variables, predictor)
     return tuple(str(name) for name in asked if name not in moved)
 
 
-def varying(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
+def varying_names(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
     """List the predictors that have more than one value."""
     return [name for name in names if frame[name].min() < frame[name].max()]
 
@@ -613,7 +621,7 @@ def slopes_of(
     variables: Variables | None,
     predictor: Predictor,
     rows: pd.DataFrame,
-    observed: Observed,
+    observed: ObservedPredictors,
     step: Any,
 ) -> list[Slope]:
     """List slopes along numeric predictors, and contrasts of factors, in their order.
@@ -626,15 +634,15 @@ def slopes_of(
         The learners.
     rows : DataFrame
         Rows that move.
-    observed : Observed
+    observed : ObservedPredictors
         Observed values of the predictors.
     step : float, dict or None
         Least distances.
     """
-    asked = asked_variables(variables, predictor)
+    asked = select_variables(variables, predictor)
     numeric = [name for name in asked if not is_factor(predictor, name)]
     if variables is None and step is None:
-        numeric = varying(numeric, observed.frame)
+        numeric = varying_names(numeric, observed.frame)
     slopes: list[Slope] = []
     for name in asked:
         if is_factor(predictor, name):
@@ -653,7 +661,7 @@ def slopes_of(
             move = slope_move(name, rows, width, values)
             slopes.append(Slope(name, start, end, width, move))
     if not slopes:
-        raise ValueError(nothing_moves(asked))
+        raise ValueError(unmovable_message(asked))
     return slopes
 
 
@@ -706,7 +714,7 @@ class Averages(EstimateTable):
         """The same estimates under labels that do not repeat, such as `region[w]`."""
         if self.labels.is_unique:
             return derive_table(self, EstimateTable)
-        return self._by_name
+        return self._named_table
 
     @property
     def texts(self) -> list[str]:
@@ -734,7 +742,7 @@ class Averages(EstimateTable):
         return [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
 
     @property
-    def _by_name(self) -> EstimateTable:
+    def _named_table(self) -> EstimateTable:
         """The averages by the names of effects, if a factor has several levels."""
         names = [str(name) for name in self._predictors]
         if "to" in self.settings:
@@ -810,7 +818,7 @@ def average_effects(
     """Compute `EnsembleResults.avg_effects`."""
     variables, data = sort_arguments("avg_effects", variables, data)
     sample, predictor = sample_of(results, data), averaging_predictor(results)
-    observed = observed_of(results, sample.frame)
+    observed = observed_predictors(results, sample.frame)
     moves = effect_moves(variables, predictor, observed)
     whole = np.ones(len(sample))
     settings = [
@@ -827,7 +835,7 @@ def average_effects(
     )
     return replace(
         averages,
-        constant=unmoved(variables, predictor, list(table.index)),
+        constant=constant_names(variables, predictor, list(table.index)),
         notes=ends_note(variables, moves, observed),
     )
 
@@ -844,7 +852,7 @@ def average_slopes(
     """Compute `EnsembleResults.avg_slopes`."""
     variables, data = sort_arguments("avg_slopes", variables, data)
     sample, predictor = sample_of(results, data), averaging_predictor(results)
-    observed = observed_of(results, sample.frame)
+    observed = observed_predictors(results, sample.frame)
     slopes = slopes_of(variables, predictor, sample.frame, observed, step)
     table = pd.DataFrame(
         {
@@ -857,7 +865,7 @@ def average_slopes(
     averages = _average_moves(
         results, sample, moves, table, by=by, words=("average slopes", se)
     )
-    constant = unmoved(variables, predictor, list(table.index))
+    constant = constant_names(variables, predictor, list(table.index))
     numeric = any(np.isfinite(slope.step) for slope in slopes)
     note = observed.note("the steps and ends of slopes are") if numeric else None
     notes = () if note is None else (note,)

@@ -104,7 +104,7 @@ def compare(
     _check_same_question(a, b)
     L = min(a.B, b.B)
     points = _points(a, b) if at is None else as_frame(at)
-    values_b, again = _second(a, b, points, L)
+    values_b, again = _second_values(a, b, points, L)
     values = _values(a, points, len(values_b)) - values_b
     beyond = [ESTIMATORS[one.variance].beyond for one in (a, b)]
     lead = replace(b if beyond == [False, True] else a, design=a.design)
@@ -123,12 +123,12 @@ def compare(
 
 def _names(a: EnsembleResults, b: EnsembleResults) -> tuple[str, str]:
     """Name the fits by what first tells them apart."""
-    names = zip(_told_by(a), _told_by(b), strict=True)
+    names = zip(_identity(a), _identity(b), strict=True)
     told = (pair for pair in names if pair[0] != pair[1])
     return next(told, ("the first fit", "the second fit"))
 
 
-def _told_by(one: EnsembleResults) -> tuple[str, str, str]:
+def _identity(one: EnsembleResults) -> tuple[str, str, str]:
     """List what fits are told apart by: kernel, formula, target."""
     aim = one.info.aim
     target = "truth" if aim is not None and aim.truth else "mean"
@@ -180,7 +180,7 @@ def _values(results: EnsembleResults, points: pd.DataFrame, L: int) -> "Floats":
     return replace(predictor, learners=predictor.learners[:L]).values(X)
 
 
-def _second(
+def _second_values(
     a: EnsembleResults, b: EnsembleResults, points: pd.DataFrame, L: int
 ) -> tuple["Floats", bool]:
     """Predict with the second fit, on the subsamples of the first."""

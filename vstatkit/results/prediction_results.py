@@ -250,9 +250,9 @@ def observation_limits(
     results = prediction.results
     if results.scores is None or results.scores.residuals.size == 0:
         if method is None:
-            note = None if _has_classes(results) else _without_residuals(results)
+            note = None if _has_classes(results) else _no_residuals_message(results)
             return Bounds(None, None, note)
-        raise ValueError(_without_residuals(results))
+        raise ValueError(_no_residuals_message(results))
     errors = results.out_of_bag_errors
     if method is None:
         known = errors is not None and errors.spread is not None
@@ -262,7 +262,7 @@ def observation_limits(
     limits = _limits(prediction, alpha, chosen, errors)
     if limits is not None:
         return Bounds(chosen, limits, None)
-    note = _too_few(results, errors, alpha, chosen)
+    note = _too_few_message(results, errors, alpha, chosen)
     if method is not None:
         raise ValueError(note)
     unknown = np.full(len(prediction.labels), np.nan)
@@ -278,7 +278,7 @@ def _limits(
         offsets = scores.interval_offsets(alpha)
         return None if offsets is None else (mean + offsets[0], mean + offsets[1])
     if errors is None or (method == "local" and errors.spread is None):
-        raise ValueError(_unknown(method))
+        raise ValueError(_unknown_units_message(method))
     predictor = predictor_of(results)
     if method == "jackknife+":
         return jackknife_limits(errors, predictor, results.design, prediction.X, alpha)
@@ -292,7 +292,7 @@ def _has_classes(results: "EnsembleResults") -> bool:
     return predictor is not None and predictor.kernel.n_classes is not None
 
 
-def _without_residuals(results: "EnsembleResults") -> str:
+def _no_residuals_message(results: "EnsembleResults") -> str:
     if _has_classes(results):
         return (
             "`obs_method` is for a numeric response; this one has classes. Use "
@@ -304,7 +304,7 @@ def _without_residuals(results: "EnsembleResults") -> str:
     )
 
 
-def _unknown(method: str) -> str:
+def _unknown_units_message(method: str) -> str:
     return (
         f"obs_method={method!r} needs to know whose the out-of-bag residuals are, and "
         "their predictors. These results do not: they were saved by an earlier "
@@ -312,7 +312,7 @@ def _unknown(method: str) -> str:
     )
 
 
-def _too_few(
+def _too_few_message(
     results: "EnsembleResults", errors: Errors | None, alpha: float, method: str
 ) -> str:
     share = alpha if method == "jackknife+" else alpha / 2
@@ -413,23 +413,23 @@ def write_predictions(
     if path.suffix.lower() not in KINDS:
         raise DataError(f"`out` must end in {', '.join(KINDS)}; got {path}.")
     check_directory(path)
-    with _placed(path) as beside, _writer(path, beside) as write:
+    with _replace_when_done(path) as beside, _writer(path, beside) as write:
         first = 0
         for batch in _batches(results, data):
-            with _named_rows(first):
+            with _locate_errors(first):
                 table = tabulate(batch.set_axis(_places(first, len(batch))))
-            write(_flat(table))
+            write(_flatten_index(table))
             first += len(batch)
     return path
 
 
-def held_data(results: "EnsembleResults", data: DataLike) -> DataLike:
+def read_into_memory(results: "EnsembleResults", data: DataLike) -> DataLike:
     """Read new data into memory, if they are not there and are few."""
     source = find_source(data)
     if source is None:
         return data
     advice = "Give `out`, a file to which the predictions are written batch by batch."
-    return read_few(source, _needed(results, source), advice)
+    return read_few(source, _needed_columns(results, source), advice)
 
 
 def _batches(results: "EnsembleResults", data: DataLike) -> Iterator[pd.DataFrame]:
@@ -439,14 +439,14 @@ def _batches(results: "EnsembleResults", data: DataLike) -> Iterator[pd.DataFram
         yield from sliced(as_frame(data))
         return
     some = False
-    for batch in source.batches(_needed(results, source)):
+    for batch in source.batches(_needed_columns(results, source)):
         some = True
         yield batch
     if not some:
         raise DataError(f"{source} has no rows.")
 
 
-def _needed(results: "EnsembleResults", source: Source) -> list[str]:
+def _needed_columns(results: "EnsembleResults", source: Source) -> list[str]:
     predictor = predictor_of(results)
     if predictor.coding is not None:
         names = list(predictor.coding.variables)
@@ -466,7 +466,7 @@ def _places(first: int, length: int) -> pd.RangeIndex:
 
 
 @contextmanager
-def _named_rows(first: int) -> Iterator[None]:
+def _locate_errors(first: int) -> Iterator[None]:
     """Say, where a batch is refused, where its rows are in the data."""
     try:
         yield
@@ -478,7 +478,7 @@ def _named_rows(first: int) -> Iterator[None]:
         ) from error
 
 
-def _flat(table: pd.DataFrame) -> pd.DataFrame:
+def _flatten_index(table: pd.DataFrame) -> pd.DataFrame:
     """Write the class of every row, where there are several, into a column."""
     if isinstance(table.index, pd.MultiIndex):
         return table.reset_index()
@@ -486,7 +486,7 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @contextmanager
-def _placed(path: Path) -> Iterator[Path]:
+def _replace_when_done(path: Path) -> Iterator[Path]:
     """Give a name to write under; what was written whole is moved into place."""
     machine = f".{path.name}.{socket.gethostname()}"
     _remove_abandoned(path.parent, machine)
@@ -511,13 +511,13 @@ def _remove_abandoned(directory: Path, machine: str) -> None:
 
 @contextmanager
 def _writer(path: Path, beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    writing = _csv if path.suffix.lower() == ".csv" else _parquet
-    with writing(beside) as write:
+    open_writer = _csv_writer if path.suffix.lower() == ".csv" else _parquet_writer
+    with open_writer(beside) as write:
         yield write
 
 
 @contextmanager
-def _csv(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+def _csv_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     with beside.open("w", newline="", encoding="utf-8") as file:
 
         def write(table: pd.DataFrame) -> None:
@@ -527,7 +527,7 @@ def _csv(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 @contextmanager
-def _parquet(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+def _parquet_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     pa = required("pyarrow", "writing predictions to a Parquet file")
     pq = required("pyarrow.parquet", "writing predictions to a Parquet file")
     opened: list[Any] = []
@@ -616,7 +616,7 @@ class PredictionResults(EstimateTable):
             f"<PredictionResults: {shown_estimates(label_texts(self.labels), columns)}>"
         )
 
-    def _restrictable(self, R: Restrictions) -> EstimateTable:
+    def _restriction_table(self, R: Restrictions) -> EstimateTable:
         """Give rows that are labelled by numbers names that restrictions can use."""
         labels = self.labels
         classes = isinstance(labels, pd.MultiIndex) and labels.names[-1] == "class"

@@ -309,7 +309,7 @@ def difference_table(
     title : str
         Title of the summary.
     """
-    info = results.info.derived(title)
+    info = results.info.derive(title)
     support = None if results.support is None else results.support.of_differences
     limit = None if results.limit is None else 2 * float(np.max(results.limit))
     return derive_table(

@@ -257,7 +257,7 @@ class Lines:
         rows = [
             (name if first else "", part)
             for name, text in self.lines.items()
-            for first, part in _wrapped(text, room)
+            for first, part in _wrap_text(text, room)
         ]
         style = copy.deepcopy(fmt_base)
         style["colwidths"] = None
@@ -268,7 +268,7 @@ class Lines:
         return SimpleTable(texts, None, stubs, txt_fmt=style)
 
 
-def _wrapped(text: str, width: int) -> list[tuple[bool, str]]:
+def _wrap_text(text: str, width: int) -> list[tuple[bool, str]]:
     return [(j == 0, part) for j, part in enumerate(textwrap.wrap(text, width))]
 
 
@@ -393,14 +393,14 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
 
     def as_html(self) -> str:
         """Return the tables and notes as HTML."""
-        tables = [_escaped(table, html.escape).as_html() for table in self.tables]
+        tables = [_escape_cells(table, html.escape).as_html() for table in self.tables]
         notes = "<br/>".join(html.escape(note) for note in ["Notes:", *self.notes])
         return "\n".join([*tables, f"<br/><br/>{notes}"])
 
     def as_latex(self) -> str:
         """Return the tables and notes as LaTeX; it needs the booktabs package."""
         tables = [
-            _escaped(table, _latex).as_latex_tabular(replacements={})
+            _escape_cells(table, _latex).as_latex_tabular(replacements={})
             for table in self.tables
         ]
         notes = [f"\\par {_latex(note)}" for note in ["Notes:", *self.notes]]
@@ -424,7 +424,7 @@ def _latex(text: str) -> str:
     return text.translate(_LATEX)
 
 
-def _escaped(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTable:
+def _escape_cells(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTable:
     """Copy a table with the text of every cell escaped."""
     copied = copy.deepcopy(table)
     for row in copied:
