@@ -56,10 +56,10 @@ def plot_averages(
 
 
 def plot_transformed(
-    made: Transformed, *, alpha: float = 0.05, ax: Axes | None = None
+    transformed: Transformed, *, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
     """Draw functions of estimates with their intervals."""
-    frame = made.summary_frame(alpha)
+    frame = transformed.summary_frame(alpha)
     ax = new_axes(ax, len(frame))
     labels = label_texts(frame.index)
     draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
@@ -122,7 +122,7 @@ def plot_map(curve: Curve, *, axes: Any = None) -> Any:
             curve.factors, columns, (ax.set_xticks, ax.set_yticks), strict=True
         ):
             if factor:
-                ticks(np.arange(len(values)), [str(one) for one in values])
+                ticks(np.arange(len(values)), [str(value) for value in values])
         ax.set(xlabel=str(first), ylabel=str(second), title=title)
         disable_mathtext(names_on(ax))
     return axes
@@ -260,8 +260,8 @@ def _panels(names: Sequence[str], ax: Any) -> Any:
 
 def _legend(axes: Any) -> None:
     """Name what is drawn once for all panels, by the one that has most to name."""
-    found = [panel.get_legend_handles_labels() for panel in axes]
-    handles, labels = max(found, key=lambda one: len(one[0]))
+    legends = [panel.get_legend_handles_labels() for panel in axes]
+    handles, labels = max(legends, key=lambda entries: len(entries[0]))
     if len(handles) > 1:
         legend = axes[0].figure.legend(
             handles,

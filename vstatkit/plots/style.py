@@ -90,13 +90,13 @@ def disable_mathtext(texts: Iterable[Text]) -> None:
 
 def names_on(ax: Axes) -> list[Text]:
     """List texts that may hold names; numbers on an axis are left to matplotlib."""
-    found = [ax.title]
+    texts = [ax.title]
     for axis in (ax.xaxis, ax.yaxis):
-        found.append(axis.label)
+        texts.append(axis.label)
         if isinstance(axis.get_major_locator(), FixedLocator):
-            found += axis.get_ticklabels()
+            texts += axis.get_ticklabels()
     legend = ax.get_legend()
-    return found if legend is None else [*found, *legend.get_texts()]
+    return texts if legend is None else [*texts, *legend.get_texts()]
 
 
 def short_text(value: Any) -> str:

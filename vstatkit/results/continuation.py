@@ -90,13 +90,13 @@ def check_size(
             "a complete ensemble holds every subsample once: there are no more to add, "
             "and other ensembles do not grow into one. Fit with B='complete'."
         )
-    asked, name = (max_B, "max_B") if size == "auto" else (size, "B")
-    if asked <= present:
+    total, name = (max_B, "max_B") if size == "auto" else (size, "B")
+    if total <= present:
         raise ValueError(
             f"`{name}` counts all learners, and there are {present} already; got "
-            f"{asked}. Ask for a larger total."
+            f"{total}. Ask for a larger total."
         )
-    obstacle = design.obstacle(present, asked)
+    obstacle = design.obstacle(present, total)
     if obstacle is not None:
         raise ValueError(obstacle)
     if size != "auto":
@@ -115,13 +115,13 @@ def present_learners(results: "EnsembleResults") -> Evaluation:
     return uncentred(Evaluation(values, learners, recipe.oob), recipe.centre)
 
 
-def with_centre(results: "EnsembleResults", found: Centred) -> "EnsembleResults":
+def with_centre(results: "EnsembleResults", centred_fit: Centred) -> "EnsembleResults":
     """Say of results that their estimates are those of other learners, if they are."""
-    predictor, centre = results.predictor, found.centre
+    predictor, centre = results.predictor, centred_fit.centre
     if centre is None:
         return results
     if predictor is not None:
-        predictor = centred_predictor(predictor, centre.mix, found.learners)
+        predictor = centred_predictor(predictor, centre.mix, centred_fit.learners)
     recipe = replace(recipe_of(results), centre=centre)
     return replace(results, predictor=predictor, recipe=recipe)
 
@@ -129,11 +129,11 @@ def with_centre(results: "EnsembleResults", found: Centred) -> "EnsembleResults"
 def rebuild_results(
     results: "EnsembleResults",
     design: SubsampleDesign,
-    found: Centred,
+    centred_fit: Centred,
     growth: Growth,
 ) -> "EnsembleResults":
     """Make the same kind of results from more learners."""
-    evaluation = found.evaluation
+    evaluation = centred_fit.evaluation
     recipe, count = recipe_of(results), len(results.labels)
     moves, predictor, scores = (
         results.effect_values,
@@ -159,7 +159,7 @@ def rebuild_results(
         recipe=replace(recipe, oob=oob),
         orders=None,
     )
-    grown = with_centre(grown, found)
+    grown = with_centre(grown, centred_fit)
     return measure_remaining_bias(grown.with_variance(results.variance))
 
 
@@ -189,7 +189,7 @@ def continue_fit(
         progress=shown,
     )
     evaluation = within_budget(evaluation, recipe.task.keep_bytes, design)
-    found = centred(
+    centred_fit = centred(
         replace(recipe.task, design=design),
         None if recipe.centre is None else recipe.centre.mix,
         evaluation,
@@ -198,4 +198,4 @@ def continue_fit(
         progress=shown,
     )
     grown = growth if size == "auto" else Growth()
-    return rebuild_results(results, design, found, grown)
+    return rebuild_results(results, design, centred_fit, grown)

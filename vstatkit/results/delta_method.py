@@ -48,9 +48,9 @@ class NamedEstimates(np.ndarray):
 
 
 def _name_estimates(values: Floats, texts: list[str]) -> NamedEstimates:
-    made = np.array(values, dtype=np.float64).view(NamedEstimates)
-    made.names = {text: place for place, text in enumerate(texts)}
-    return made
+    estimates = np.array(values, dtype=np.float64).view(NamedEstimates)
+    estimates.names = {text: place for place, text in enumerate(texts)}
+    return estimates
 
 
 @pickled_plainly
@@ -72,18 +72,18 @@ class Transformed(EstimateTable):
 
     def _estimate(self) -> Estimates:
         """Estimate the functions; `values` are their linear approximations."""
-        found = super()._estimate()
-        support, tails = None, found.tails
-        linear, shift = (self.bend < LINEAR).all(), self.value - found.estimate
-        if found.support is not None and linear:
-            known = found.support
+        line = super()._estimate()
+        support, tails = None, line.tails
+        linear, shift = (self.bend < LINEAR).all(), self.value - line.estimate
+        if line.support is not None and linear:
+            known = line.support
             ends = known.low + shift, known.high + shift
             support = Support(*ends, known.nobs, known.average)
         if tails is not None:
             moved = tails.moved(shift)
             tails = moved if linear else replace(tails, low=-np.inf, high=np.inf)
         return replace(
-            found, estimate=self.value, null=0.0, support=support, tails=tails
+            line, estimate=self.value, null=0.0, support=support, tails=tails
         )
 
     @property
@@ -179,7 +179,7 @@ def _read(answer: Any) -> tuple[Floats, list[Any]]:
             ["f"] if np.ndim(answer) == 0 else [f"f{j}" for j in range(len(numbers))]
         )
     try:
-        value = np.array([float(one) for one in numbers], dtype=np.float64)
+        value = np.array([float(number) for number in numbers], dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
             "the function must return a number, a one-dimensional array, a dict or a "

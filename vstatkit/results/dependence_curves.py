@@ -143,7 +143,7 @@ class Curve(EstimateTable):
         texts = [f"{name}: {origin} → {self._text(place)}" for place in places]
         if outputs > 1:
             classes = label_texts(self.labels)[:outputs]
-            ends = [one[one.rindex("[") :] for one in classes]
+            ends = [text[text.rindex("[") :] for text in classes]
             texts = [f"{text} {end}" for text in texts for end in ends]
         return replace(differences, labels=pd.Index(texts))
 
@@ -159,7 +159,7 @@ class Curve(EstimateTable):
     def _text(self, place: int) -> str:
         row = self._points.iloc[place]
         return ", ".join(
-            f"{one:.4g}" if isinstance(one, float) else str(one) for one in row
+            f"{value:.4g}" if isinstance(value, float) else str(value) for value in row
         )
 
     def _place(self, value: Any) -> int:
@@ -171,12 +171,14 @@ class Curve(EstimateTable):
                 f"{value!r}."
             )
         distance = np.zeros(self.n_points)
-        for name, factor, one in zip(self.variables, self.factors, wanted, strict=True):
+        for name, factor, coordinate in zip(
+            self.variables, self.factors, wanted, strict=True
+        ):
             column = self._points[name]
             if factor:
-                gap = np.where(column == one, 0.0, np.inf)
+                gap = np.where(column == coordinate, 0.0, np.inf)
             else:
-                gap = _gaps(column.to_numpy(dtype=np.float64), float(one), name)
+                gap = _gaps(column.to_numpy(dtype=np.float64), float(coordinate), name)
             distance = distance + gap
         place = int(np.argmin(distance))
         if not np.isfinite(distance[place]):
@@ -266,15 +268,15 @@ def _grid_of(
         grid = grid.get(name)
     factor = is_factor(predictor, name)
     if grid is not None:
-        found = list(grid) if factor else [float(one) for one in np.unique(grid)]
+        values = list(grid) if factor else [float(point) for point in np.unique(grid)]
     elif factor:
-        found = observed.levels(name)
+        values = observed.levels(name)
     else:
         column = observed.frame[name].to_numpy(dtype=np.float64)
-        found = [float(one) for one in quantile_grid(column, points)]
-    if not found:
+        values = [float(point) for point in quantile_grid(column, points)]
+    if not values:
         raise ValueError(f"the grid of {name!r} must have at least one point.")
-    return found
+    return values
 
 
 def dependence(
@@ -490,5 +492,5 @@ def _profile_levels(
     moves = results.effect_values
     if moves is None or name not in moves.frame.index.get_level_values(0):
         raise ValueError(f"these results do not hold the levels of {name!r}.")
-    found = moves.frame.loc[[name]]
-    return list(dict.fromkeys([*found["from"], *found["to"]]))
+    own_moves = moves.frame.loc[[name]]
+    return list(dict.fromkeys([*own_moves["from"], *own_moves["to"]]))

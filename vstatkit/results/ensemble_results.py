@@ -371,9 +371,9 @@ class EnsembleResults(EstimateTable):
         data = training_rows(results) if data is None else data
         check = _new_rows_check(results)
         if out is None:
-            held = read_into_memory(results, data)
-            means = predict_means(results, held)
-            check(held)
+            rows = read_into_memory(results, data)
+            means = predict_means(results, rows)
+            check(rows)
             return means
 
         def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
@@ -442,9 +442,9 @@ class EnsembleResults(EstimateTable):
         data = training_rows(results) if data is None else data
         check = _new_rows_check(results)
         if out is None:
-            held = read_into_memory(results, data)
-            prediction = predict_with_errors(results, held, obs_method)
-            check(held)
+            rows = read_into_memory(results, data)
+            prediction = predict_with_errors(results, rows, obs_method)
+            check(rows)
             return prediction
 
         def tabulate(batch: pd.DataFrame) -> pd.DataFrame:

@@ -871,34 +871,38 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
     results, coefs, constants, _ = _read(results, R)
     check_together(coefs, constants)
     values = _combine_values(results.values, coefs)
-    found = directions(values, results.design.weights(0, len(values)))
-    rank = len(found.varying)
-    asked = _count_independent(coefs)
-    if asked > rank >= len(values) - 1:
+    space = directions(values, results.design.weights(0, len(values)))
+    rank = len(space.varying)
+    n_independent = _count_independent(coefs)
+    if n_independent > rank >= len(values) - 1:
         raise ValueError(
-            f"a joint test of {asked} restrictions needs more than {asked} base "
-            f"learners; there are {len(values)}. Test fewer at once, or increase B."
+            f"a joint test of {n_independent} restrictions needs more than "
+            f"{n_independent} base learners; there are {len(values)}. Test fewer at "
+            "once, or increase B."
         )
     difference = ensemble_mean(results.design, values) - constants
-    fixed = found.fixed_differences(difference)
+    fixed = space.fixed_differences(difference)
     if rank == 0:
         df = float(
             _combine_restrictions(
-                results, coefs, constants, found.fixed
+                results, coefs, constants, space.fixed
             ).estimates.df.min()
         )
         return wald_test(fixed, np.zeros((len(fixed), len(fixed))), df, null)
-    made = _combine_restrictions(
-        results, coefs, constants, _uncorrelated_directions(results, coefs, found)
+    tests = _combine_restrictions(
+        results, coefs, constants, _uncorrelated_directions(results, coefs, space)
     )
-    own = made.estimates
+    own = tests.estimates
     live = own.bse > 0
     z = (own.estimate - own.null) / np.where(live, own.bse, 1.0)
-    z, ones = np.concatenate([z, fixed]), np.concatenate([live, np.zeros(len(fixed))])
+    z = np.concatenate([z, fixed])
+    varies = np.concatenate([live, np.zeros(len(fixed))])
     replicates = own.scaled.df is not None
     df = joint_df(own.df)
-    test = wald_test(z, np.diag(ones), df, null, replicates=replicates)
-    df_num = min(test.df_num, asked) if np.isnan(test.statistic) else test.df_num
+    test = wald_test(z, np.diag(varies), df, null, replicates=replicates)
+    df_num = (
+        min(test.df_num, n_independent) if np.isnan(test.statistic) else test.df_num
+    )
     return replace(test, df_num=df_num, n_restrictions=len(coefs))
 
 
@@ -911,18 +915,22 @@ def _combine_restrictions(
 
 
 def _uncorrelated_directions(
-    results: "EstimateTable", coefs: Floats, found: Directions
+    results: "EstimateTable", coefs: Floats, space: Directions
 ) -> Floats:
     """Find the directions, (rank, r), in which estimates are uncorrelated."""
-    made = _combine_restrictions(results, coefs, np.zeros(len(coefs)), found.varying)
-    rank = len(found.varying)
+    contrasts = _combine_restrictions(
+        results, coefs, np.zeros(len(coefs)), space.varying
+    )
+    rank = len(space.varying)
     check_memory({COVARIANCES: covariance_bytes(rank)})
-    own = made.estimates
+    own = contrasts.estimates
     if own.scaled.df is not None:
         check_replicates(rank, own.scaled.df)
-    matrix = scaled_covariance(made.design, made.values, own, made.points)
+    matrix = scaled_covariance(
+        contrasts.design, contrasts.values, own, contrasts.points
+    )
     vectors = np.linalg.eigh(matrix * np.outer(own.unit, own.unit))[1]
-    return np.asarray(vectors.T @ found.varying)
+    return np.asarray(vectors.T @ space.varying)
 
 
 def _count_independent(coefs: Floats) -> int:

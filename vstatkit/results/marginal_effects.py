@@ -208,11 +208,11 @@ def sample_of(
         frame = training_rows(results)
         places = np.arange(len(frame))
     else:
-        held = read_into_memory(results, data)
+        rows_given = read_into_memory(results, data)
         if predictor.coding is None and predictor.columns is None:
-            X, index = predictor.rows(held)
-            held = pd.DataFrame(X, index, column_names(predictor))
-        frame = as_frame(held)
+            X, index = predictor.rows(rows_given)
+            rows_given = pd.DataFrame(X, index, column_names(predictor))
+        frame = as_frame(rows_given)
         places = training_places(training, frame)
     predictor.rows(frame.iloc[:1])  # says what is missing
     sample = Sample(frame, places, len(frame), predictor_names(predictor))
@@ -360,14 +360,14 @@ def list_predictors(names: Sequence[Any]) -> str:
     """
     if not names:
         return "the model has no predictors."
-    return f"the predictors are {first_names([str(one) for one in names])}."
+    return f"the predictors are {first_names([str(name) for name in names])}."
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
     """Refuse what is not a predictor."""
     if name not in names:
         listed = ", ".join(map(str, names))
-        near = nearest(str(name), [str(one) for one in names])
+        near = nearest(str(name), [str(known) for known in names])
         raise ValueError(
             f"`variables` must be predictors of the model, some of {listed}; got "
             f"{name!r}{near}"
@@ -384,12 +384,12 @@ def select_variables(variables: Variables | None, predictor: Predictor) -> list[
     names = predictor_names(predictor)
     if variables is None:
         return list(names)
-    asked = [variables] if isinstance(variables, str | int) else list(variables)
-    for name in asked:
+    selected = [variables] if isinstance(variables, str | int) else list(variables)
+    for name in selected:
         check_variable(name, names)
-    if not asked:
+    if not selected:
         raise ValueError("`variables` must name at least one predictor; got none.")
-    return asked
+    return selected
 
 
 def sort_arguments(
@@ -449,7 +449,9 @@ def effect_moves(
         ]
     moves: list[Move] = []
     for name in select_variables(variables, predictor):
-        moves += [Move(name, *one) for one in default_moves(name, predictor, observed)]
+        moves += [
+            Move(name, *ends) for ends in default_moves(name, predictor, observed)
+        ]
     if not moves:
         raise ValueError(unmovable_message(select_variables(variables, predictor)))
     return moves
@@ -492,11 +494,11 @@ def _check_ends(name: Any, ends: Any) -> Any:
     )
 
 
-def unmovable_message(asked: Sequence[Any]) -> str:
+def unmovable_message(selected: Sequence[Any]) -> str:
     """Explain why no predictor can be moved."""
-    if not asked:
-        return f"there is nothing to move: {list_predictors(asked)}"
-    names = ", ".join(map(str, asked))
+    if not selected:
+        return f"there is nothing to move: {list_predictors(selected)}"
+    names = ", ".join(map(str, selected))
     return (
         f"there is nothing to move: {names} has the same value in every row. Ask for "
         "a predictor that varies."
@@ -507,8 +509,8 @@ def constant_names(
     variables: Variables | None, predictor: Predictor, moved: Sequence[Any]
 ) -> tuple[str, ...]:
     """List predictors that were asked for and do not vary."""
-    asked = select_variables(variables, predictor)
-    return tuple(str(name) for name in asked if name not in moved)
+    selected = select_variables(variables, predictor)
+    return tuple(str(name) for name in selected if name not in moved)
 
 
 def varying_names(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
@@ -639,12 +641,12 @@ def slopes_of(
     step : float, dict or None
         Least distances.
     """
-    asked = select_variables(variables, predictor)
-    numeric = [name for name in asked if not is_factor(predictor, name)]
+    selected = select_variables(variables, predictor)
+    numeric = [name for name in selected if not is_factor(predictor, name)]
     if variables is None and step is None:
         numeric = varying_names(numeric, observed.frame)
     slopes: list[Slope] = []
-    for name in asked:
+    for name in selected:
         if is_factor(predictor, name):
             whole = np.ones(len(rows))
             slopes += [
@@ -661,7 +663,7 @@ def slopes_of(
             move = slope_move(name, rows, width, values)
             slopes.append(Slope(name, start, end, width, move))
     if not slopes:
-        raise ValueError(unmovable_message(asked))
+        raise ValueError(unmovable_message(selected))
     return slopes
 
 
@@ -670,8 +672,8 @@ def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
     if classes is None or len(classes) == 2:
         return index
     tuples = [
-        (*(one if isinstance(one, tuple) else (one,)), c)
-        for one in index
+        (*(label if isinstance(label, tuple) else (label,)), c)
+        for label in index
         for c in classes
     ]
     return pd.MultiIndex.from_tuples(tuples, names=[*index.names, "class"])
@@ -739,7 +741,7 @@ class Averages(EstimateTable):
         if labels.names[-1] != "class":
             return texts
         classes = labels.get_level_values("class")
-        return [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
+        return [f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)]
 
     @property
     def _named_table(self) -> EstimateTable:
@@ -885,8 +887,8 @@ def _average_moves(
     averager, division = averager_of(results, sample, words[1]), Division(sample, by)
     shares = [move.shares_of(division.shares) for move in moves]
     weights = [averager.weights(own, len(moves)) for own in shares]
-    found = averager.slopes(moves, weights)
-    points = averager.influence(found, weights)
+    slopes = averager.slopes(moves, weights)
+    points = averager.influence(slopes, weights)
     g = len(division.counts)
     places = np.repeat(np.arange(len(table)), g)
     index = table.index
@@ -896,7 +898,7 @@ def _average_moves(
     table = table.assign(rows=np.concatenate([(own > 0).sum(axis=1) for own in shares]))
     pairs = zip(moves, shares, strict=True)
     divisors = np.concatenate([move.divisors(own) for move, own in pairs])
-    values = [one.values for one in found]
+    values = [average.values for average in slopes]
     averages = _label_averages(
         results, averager, values, table, words, points=points, divisors=divisors
     )

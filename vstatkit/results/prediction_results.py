@@ -111,8 +111,8 @@ def shown_shares(sets: ClassSets) -> pd.DataFrame:
         rows = _rows_of(whole, sets.index)
         if names and rows is not None:
             least = np.array([sets.attrs["least_probability"][name] for name in names])
-            made = members(rows[names].to_numpy(), least)
-            if np.array_equal(made, sets[names].to_numpy()):
+            in_sets = members(rows[names].to_numpy(), least)
+            if np.array_equal(in_sets, sets[names].to_numpy()):
                 return rows[names]
     raise ValueError(
         "these are not rows of sets as `class_sets` gives them, or rows whose labels "
@@ -124,8 +124,8 @@ def shown_shares(sets: ClassSets) -> pd.DataFrame:
 def _rows_of(whole: pd.DataFrame, labels: Labels) -> pd.DataFrame | None:
     if labels.equals(whole.index):
         return whole
-    found = whole.loc[labels] if labels.isin(whole.index).all() else None
-    return found if found is not None and len(found) == len(labels) else None
+    rows = whole.loc[labels] if labels.isin(whole.index).all() else None
+    return rows if rows is not None and len(rows) == len(labels) else None
 
 
 def members(shares: Floats, least: Floats) -> Bools:
@@ -533,16 +533,16 @@ def _parquet_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     opened: list[Any] = []
 
     def write(table: pd.DataFrame) -> None:
-        made = pa.Table.from_pandas(table, preserve_index=False)
+        batch = pa.Table.from_pandas(table, preserve_index=False)
         if not opened:
-            opened.append(pq.ParquetWriter(beside, made.schema))
-        opened[0].write_table(made)
+            opened.append(pq.ParquetWriter(beside, batch.schema))
+        opened[0].write_table(batch)
 
     try:
         yield write
     finally:
-        for one in opened:
-            one.close()
+        for writer in opened:
+            writer.close()
 
 
 @pickled_plainly
@@ -686,16 +686,16 @@ class PredictionResults(EstimateTable):
         """
         frame = mean_frame(self.estimates, self.labels, alpha)
         method = self.obs_method if obs_method is None else obs_method
-        found = observation_limits(self, alpha, method)
-        if found.limits is not None:
-            frame.insert(4, "obs_ci_lower", found.limits[0])
-            frame.insert(5, "obs_ci_upper", found.limits[1])
-        if found.method is not None:
-            frame.attrs["obs_method"] = found.method
-        if found.note is not None:
-            frame.attrs["obs_note"] = found.note
-        if found.note is not None and found.limits is not None:
-            words = f"obs_ci_lower and obs_ci_upper are not a number: {found.note}"
+        bounds = observation_limits(self, alpha, method)
+        if bounds.limits is not None:
+            frame.insert(4, "obs_ci_lower", bounds.limits[0])
+            frame.insert(5, "obs_ci_upper", bounds.limits[1])
+        if bounds.method is not None:
+            frame.attrs["obs_method"] = bounds.method
+        if bounds.note is not None:
+            frame.attrs["obs_note"] = bounds.note
+        if bounds.note is not None and bounds.limits is not None:
+            words = f"obs_ci_lower and obs_ci_upper are not a number: {bounds.note}"
             warnings.warn(words, FewUnitsWarning, stacklevel=2)
         return frame
 
