@@ -34,7 +34,7 @@ from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.inference.intervals import value_limit, value_support, value_tails
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, kind_of
-from vstatkit.results.bias import aimed
+from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.continuation import Continuation, recipe_of, with_centre
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Growth, ModelInfo
@@ -291,7 +291,7 @@ def assemble_results(
         results = _with_learners(results, evaluation, query, parsed)
     if centred is not None:
         results = with_centre(results, centred)
-    return with_residuals(aimed(results.with_variance(method)))
+    return with_residuals(measure_remaining_bias(results.with_variance(method)))
 
 
 def _with_learners(

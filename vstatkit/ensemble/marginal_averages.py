@@ -664,7 +664,7 @@ def _cell_shares(codes: Ints, weights: Floats, n_cells: int) -> Any:
     return sparse.csr_array((shares, (codes, rows)), (n_cells, codes.size))
 
 
-def accumulate_effects(averager: Averager, cut: Intervals) -> Floats:
+def accumulate_line(averager: Averager, cut: Intervals) -> Floats:
     r"""Accumulated local effects of one predictor, for every learner.
 
     Returns
@@ -693,7 +693,7 @@ def accumulate_effects(averager: Averager, cut: Intervals) -> Floats:
     return np.asarray(line - np.einsum("bkc,k->bc", middle, weights)[:, None])
 
 
-def accumulate_interactions(
+def accumulate_map(
     averager: Averager, one: Intervals, two: Intervals
 ) -> tuple[Floats, Bools]:
     """Accumulated local effects of two predictors together, for every learner.

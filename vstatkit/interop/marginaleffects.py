@@ -117,7 +117,7 @@ class EnsembleModel:
             The ensemble's prediction, and the distance of every learner from it.
         """
         predictor, design = predictor_of(self.ensemble), self.ensemble.design
-        frame = _as_trained(newdata, training_rows(self.ensemble))
+        frame = _convert_rows(newdata, training_rows(self.ensemble))
         self._check_step(frame)
         rows = predictor.rows(frame)[0]
         values = predictor.values(rows)
@@ -175,7 +175,7 @@ class EnsembleModel:
         return pl.DataFrame(
             {
                 "rowid": np.tile(rows, len(classes)),
-                "group": np.repeat([str(one) for one in classes], len(rows)),
+                "group": np.repeat([str(level) for level in classes], len(rows)),
                 "estimate": estimates.T.ravel(),
             }
         )
@@ -184,9 +184,9 @@ class EnsembleModel:
         """Estimate variances from the derivatives by every learner, (estimates, B)."""
         # A table of predictions has as many rows as there were predictions.
         of_points = len(jacobian) == self._n_predictions
-        found = learner_estimates(self.ensemble, jacobian.T, of_points=of_points)
-        self.df_resid = float(found.df.min())
-        return np.asarray(found.bse**2)
+        estimates = learner_estimates(self.ensemble, jacobian.T, of_points=of_points)
+        self.df_resid = float(estimates.df.min())
+        return np.asarray(estimates.bse**2)
 
 
 def learner_estimates(
@@ -240,8 +240,8 @@ def _with_levels(pl: Any, training: pd.DataFrame) -> Any:
         if pd.api.types.is_bool_dtype(kind) or pd.api.types.is_numeric_dtype(kind):
             columns[name] = pl.Series(name, column.to_numpy())
             continue
-        levels = [str(one) for one in pd.Categorical(column).categories]
-        texts = [None if missing else str(one) for one, missing in _marked(column)]
+        levels = [str(level) for level in pd.Categorical(column).categories]
+        texts = [None if missing else str(value) for value, missing in _marked(column)]
         columns[name] = pl.Series(name, texts, dtype=pl.Enum(levels))
     return pl.DataFrame(columns)
 
@@ -250,16 +250,16 @@ def _marked(column: "pd.Series[Any]") -> Any:
     return zip(column, column.isna(), strict=True)
 
 
-def _as_trained(newdata: Any, training: pd.DataFrame) -> pd.DataFrame:
+def _convert_rows(newdata: Any, training: pd.DataFrame) -> pd.DataFrame:
     """Write rows of the package in the kinds of the training rows."""
     frame: pd.DataFrame = newdata.to_pandas()
-    made: dict[Any, Any] = {}
+    converted: dict[Any, Any] = {}
     for name in training.columns.intersection(frame.columns):
         kind, column = training[name].dtype, frame[name]
         if isinstance(kind, pd.CategoricalDtype):
-            known = {str(one): one for one in kind.categories}
-            values = [known.get(one, one) for one in column]
-            made[name] = pd.Categorical(values, dtype=kind)
+            known = {str(level): level for level in kind.categories}
+            values = [known.get(text, text) for text in column]
+            converted[name] = pd.Categorical(values, dtype=kind)
         elif isinstance(column.dtype, pd.CategoricalDtype):
-            made[name] = column.astype(object)
-    return frame.assign(**made)
+            converted[name] = column.astype(object)
+    return frame.assign(**converted)

@@ -100,7 +100,10 @@ def foreign_column(model: Any, alpha: float = 0.05) -> Column:
     tested = np.where(bse == 0, np.nan, bse)
     columns = [params, bse, params / tested, model.pvalues, bounds[:, 0], bounds[:, 1]]
     frame = pd.DataFrame(
-        {name: np.asarray(one) for name, one in zip(NUMBERS, columns, strict=True)},
+        {
+            name: np.asarray(numbers)
+            for name, numbers in zip(NUMBERS, columns, strict=True)
+        },
         [str(name) for name in params.index],
     )
     stats: dict[str, Any] = {}
@@ -134,13 +137,13 @@ def compose_table(
     columns = [column_of(model, level) for model in models]
     headings = _headings(columns, names)
     terms, stats = _terms(columns, alpha, stars=stars), _stats(columns)
-    responses = [one.response for one in columns]
-    top, bottom = _aligned((headings, terms), (responses, stats))
+    responses = [column.response for column in columns]
+    top, bottom = _align_columns((headings, terms), (responses, stats))
     sections = [Section("", *part) for part in (top, bottom) if len(part[1])]
     return compose(sections, title, _notes(columns, headings, alpha, stars=stars))
 
 
-def _aligned(
+def _align_columns(
     *parts: tuple[list[str], pd.DataFrame],
 ) -> list[tuple[list[str], pd.DataFrame]]:
     """Give all parts of a table columns of the same widths."""
@@ -160,7 +163,7 @@ def _aligned(
 
 def _headings(columns: list[Column], names: Sequence[str] | None) -> list[str]:
     if names is None:
-        return [f"({j}) {one.kind}" for j, one in enumerate(columns, start=1)]
+        return [f"({j}) {column.kind}" for j, column in enumerate(columns, start=1)]
     if isinstance(names, str) or len(names) != len(columns):
         raise ValueError(
             f"`names` must be a list with a name for each of the {len(columns)} "
@@ -171,10 +174,12 @@ def _headings(columns: list[Column], names: Sequence[str] | None) -> list[str]:
 
 def _terms(columns: list[Column], alpha: float | None, *, stars: bool) -> pd.DataFrame:
     """Two lines for every term: the estimate, and below how well it is known."""
-    order = list(dict.fromkeys(term for one in columns for term in one.frame.index))
+    order = list(
+        dict.fromkeys(term for column in columns for term in column.frame.index)
+    )
     rows: dict[str, list[str]] = {}
     for term in order:
-        cells = [_cells(one, term, alpha, stars=stars) for one in columns]
+        cells = [_cells(column, term, alpha, stars=stars) for column in columns]
         rows[term] = [top for top, _ in cells]
         rows[f"{term}\0"] = [below for _, below in cells]
     frame = pd.DataFrame.from_dict(rows, orient="index")
@@ -210,8 +215,8 @@ def _chance_text(chance: float) -> str:
 
 
 def _stats(columns: list[Column]) -> pd.DataFrame:
-    names = list(dict.fromkeys(name for one in columns for name in one.stats))
-    cells = [[_stat(one.stats.get(name)) for one in columns] for name in names]
+    names = list(dict.fromkeys(name for column in columns for name in column.stats))
+    cells = [[_stat(column.stats.get(name)) for column in columns] for name in names]
     return pd.DataFrame(cells, index=names, columns=range(len(columns)))
 
 
@@ -227,9 +232,9 @@ def _notes(
     below = "standard errors" if alpha is None else f"{1 - alpha:.4g} intervals"
     notes = [f"In brackets: {below}. OOB scores are out of bag."]
     notes += [
-        f"{heading}: {one.note}."
-        for heading, one in zip(headings, columns, strict=True)
-        if one.note
+        f"{heading}: {column.note}."
+        for heading, column in zip(headings, columns, strict=True)
+        if column.note
     ]
     if stars:
         marks = ", ".join(f"{text} p<{p:g}" for p, text in reversed(STARS))

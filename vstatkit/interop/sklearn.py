@@ -101,9 +101,9 @@ def _refusal(forest: Any, what: str) -> ValueError:
     )
 
 
-def _is_plain(one: Any) -> bool:
+def _is_plain(model: Any) -> bool:
     """Whether an ensemble, or a tree, is one of scikit-learn's own."""
-    return type(one).__module__.split(".")[0] == "sklearn"
+    return type(model).__module__.split(".")[0] == "sklearn"
 
 
 def _has_plain_weights(
@@ -417,7 +417,7 @@ def from_sklearn(
         adopted.columns,
     )
     units = X.index if isinstance(X, pd.DataFrame) else None
-    parsed = _parsed(adopted, predictor)
+    parsed = _parse_features(adopted, predictor)
     query = _query(parsed, predictor, at)
     assert query.rows is not None  # learners predict
     evaluation = Evaluation(
@@ -441,7 +441,7 @@ def from_sklearn(
         ranges=parsed.coding.ranges(parsed.frame),
         scale_share=1.0 if adopted.classes is not None else robust_share(adopted.y),
     )
-    made = changed(
+    adopted_results = changed(
         results,
         info=info,
         effect_values=effect_values(query, evaluation, adopted.classes),
@@ -453,10 +453,10 @@ def from_sklearn(
         support=prediction_support(adopted.kernel, results.design.n),
         tails=adopted.tails,
     )
-    return made.with_variance(variance)
+    return adopted_results.with_variance(variance)
 
 
-def _parsed(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
+def _parse_features(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
     """Read the training data as a formula of all columns does."""
     features = pd.DataFrame(adopted.kernel.X, columns=column_names(predictor))
     return parse_table(

@@ -11,7 +11,7 @@ from vstatkit.plots.predictions import outcome_text
 from vstatkit.plots.style import (
     GREY,
     Lines,
-    as_written,
+    disable_mathtext,
     draw_intervals,
     draw_lines,
     draw_rug,
@@ -19,7 +19,7 @@ from vstatkit.plots.style import (
     legend_above,
     names_on,
     new_axes,
-    short,
+    short_text,
 )
 from vstatkit.results.delta_method import Transformed
 from vstatkit.results.dependence_curves import (
@@ -31,7 +31,7 @@ from vstatkit.results.dependence_curves import (
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts
 from vstatkit.results.learners import predictor_of
-from vstatkit.results.marginal_effects import Averages, predictor_names, there_are
+from vstatkit.results.marginal_effects import Averages, list_predictors, predictor_names
 
 
 def plot_averages(
@@ -44,7 +44,7 @@ def plot_averages(
     if "from" in frame:
         moves = zip(labels, frame["from"], frame["to"], strict=True)
         labels = [
-            text if b is None else f"{text}: {short(a)} → {short(b)}"
+            text if b is None else f"{text}: {short_text(a)} → {short_text(b)}"
             for text, a, b in moves
         ]
         ax.axvline(0, color=GREY, linewidth=1)
@@ -56,10 +56,10 @@ def plot_averages(
 
 
 def plot_transformed(
-    made: Transformed, *, alpha: float = 0.05, ax: Axes | None = None
+    transformed: Transformed, *, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
     """Draw functions of estimates with their intervals."""
-    frame = made.summary_frame(alpha)
+    frame = transformed.summary_frame(alpha)
     ax = new_axes(ax, len(frame))
     labels = label_texts(frame.index)
     draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
@@ -122,9 +122,9 @@ def plot_map(curve: Curve, *, axes: Any = None) -> Any:
             curve.factors, columns, (ax.set_xticks, ax.set_yticks), strict=True
         ):
             if factor:
-                ticks(np.arange(len(values)), [str(one) for one in values])
+                ticks(np.arange(len(values)), [str(value) for value in values])
         ax.set(xlabel=str(first), ylabel=str(second), title=title)
-        as_written(names_on(ax))
+        disable_mathtext(names_on(ax))
     return axes
 
 
@@ -156,7 +156,7 @@ def plot_partial_dependence(
         given = f", such as variable={names[0]!r}" if names else ""
         raise ValueError(
             "a partial dependence needs `variable`, the predictor that moves (or two "
-            f"of them){given}; {there_are(names)}"
+            f"of them){given}; {list_predictors(names)}"
         )
     return results.partial_dependence(variable, **options).plot(ax, alpha=alpha)
 
@@ -260,8 +260,8 @@ def _panels(names: Sequence[str], ax: Any) -> Any:
 
 def _legend(axes: Any) -> None:
     """Name what is drawn once for all panels, by the one that has most to name."""
-    found = [panel.get_legend_handles_labels() for panel in axes]
-    handles, labels = max(found, key=lambda one: len(one[0]))
+    legends = [panel.get_legend_handles_labels() for panel in axes]
+    handles, labels = max(legends, key=lambda entries: len(entries[0]))
     if len(handles) > 1:
         legend = axes[0].figure.legend(
             handles,
@@ -271,7 +271,7 @@ def _legend(axes: Any) -> None:
             frameon=False,
             fontsize="small",
         )
-        as_written(legend.get_texts())
+        disable_mathtext(legend.get_texts())
 
 
 def _draw_profile(

@@ -15,14 +15,14 @@ from vstatkit.plots.style import (
     BAND,
     GREY,
     POINT,
-    as_written,
     clean,
+    disable_mathtext,
     draw_intervals,
     legend_above,
     names_on,
     new_axes,
     outcome_stroke,
-    short,
+    short_text,
 )
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
@@ -61,7 +61,7 @@ def plot_effects(
         raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
     ax = new_axes(ax, len(frame))
     labels = [
-        f"{label}: {short(start)} → {short(end)}"
+        f"{label}: {short_text(start)} → {short_text(end)}"
         for label, start, end in zip(
             label_texts(frame.index), frame["from"], frame["to"], strict=True
         )
@@ -261,7 +261,7 @@ def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> A
         ax.set_ylabel(f"the first {rows} of {len(whole):,} rows")
     _name_classes(ax, least)
     legend_above(ax)
-    as_written(names_on(ax))
+    disable_mathtext(names_on(ax))
     return ax
 
 

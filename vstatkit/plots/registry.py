@@ -84,10 +84,10 @@ def draw(
 
 
 def _picture(kind: str) -> Draw:
-    found = PLOTS[kind]
-    if not isinstance(found, str):
-        return found
-    module, _, function = found.partition(":")
+    picture = PLOTS[kind]
+    if not isinstance(picture, str):
+        return picture
+    module, _, function = picture.partition(":")
     draw_picture: Draw = getattr(
         importlib.import_module(f"vstatkit.plots.{module}"), function
     )
@@ -100,7 +100,9 @@ def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
     for name in options:
         if known is None or name in known:
             continue
-        others = [one for one in PLOTS if name in (_options_of(results, one) or ())]
+        others = [
+            other for other in PLOTS if name in (_options_of(results, other) or ())
+        ]
         there = f" {name!r} is one of kind={' and kind='.join(map(repr, others))}."
         raise TypeError(
             f"the picture {kind!r} has no option {name!r}"
@@ -112,9 +114,11 @@ def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
 def _options_of(results: "EnsembleResults", kind: str) -> list[str] | None:
     """Options of a picture, or None where it takes what nobody has listed."""
     _, *given = signature(_picture(kind)).parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in given):
+    if any(option.kind is option.VAR_KEYWORD for option in given):
         if kind not in PASSED_ON:
             return None
         given += signature(getattr(results, PASSED_ON[kind])).parameters.values()
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    return [one.name for one in given if one.kind in named and one.name != "ax"]
+    return [
+        option.name for option in given if option.kind in named and option.name != "ax"
+    ]

@@ -59,7 +59,7 @@ def legend_above(ax: Axes) -> None:
         fontsize="small",
         borderaxespad=0.2,
     )
-    as_written(legend.get_texts())
+    disable_mathtext(legend.get_texts())
 
 
 def draw_intervals(
@@ -76,13 +76,13 @@ def draw_intervals(
 
 def clean(ax: Axes) -> None:
     """Leave away what says nothing, and write names as they are."""
-    as_written(names_on(ax))
+    disable_mathtext(names_on(ax))
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
-def as_written(texts: Iterable[Text]) -> None:
+def disable_mathtext(texts: Iterable[Text]) -> None:
     """Take the dollars in names literally; between two there is no mathematics."""
     for text in texts:
         text.set_parse_math(False)
@@ -90,16 +90,16 @@ def as_written(texts: Iterable[Text]) -> None:
 
 def names_on(ax: Axes) -> list[Text]:
     """List texts that may hold names; numbers on an axis are left to matplotlib."""
-    found = [ax.title]
+    texts = [ax.title]
     for axis in (ax.xaxis, ax.yaxis):
-        found.append(axis.label)
+        texts.append(axis.label)
         if isinstance(axis.get_major_locator(), FixedLocator):
-            found += axis.get_ticklabels()
+            texts += axis.get_ticklabels()
     legend = ax.get_legend()
-    return found if legend is None else [*found, *legend.get_texts()]
+    return texts if legend is None else [*texts, *legend.get_texts()]
 
 
-def short(value: Any) -> str:
+def short_text(value: Any) -> str:
     """Write a setting in a few letters."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
@@ -158,15 +158,15 @@ class Lines:
 def draw_lines(ax: Axes, lines: Lines) -> None:
     """Draw estimates with their intervals."""
     if lines.factor:
-        _levels(ax, lines)
+        _draw_levels(ax, lines)
     elif len(lines.names) == 1:
-        _line(ax, lines)
+        _draw_curve(ax, lines)
     else:
-        _several(ax, lines)
+        _draw_classes(ax, lines)
     clean(ax)
 
 
-def _line(ax: Axes, lines: Lines) -> None:
+def _draw_curve(ax: Axes, lines: Lines) -> None:
     """Shade the band of the whole curve lightly, the intervals of points darkly."""
     x = np.asarray(lines.x, dtype=np.float64)
     shades = ((lines.band, 0.25, "whole curve"), (lines.each, 0.6, "each point"))
@@ -185,18 +185,20 @@ def _line(ax: Axes, lines: Lines) -> None:
     ax.plot(x, lines.mean[:, 0], marks, color=POINT, linewidth=2, label="mean")
 
 
-def _several(ax: Axes, lines: Lines) -> None:
+def _draw_classes(ax: Axes, lines: Lines) -> None:
     """Draw a line for each class, and intervals in turn: bands would blend."""
     x, K = np.asarray(lines.x, dtype=np.float64), len(lines.names)
     for j, name in enumerate(lines.names):
         colour, style = outcome_stroke(j)
         if K <= MOST_WHISKERS:
-            at, each = _taking_turns(x, lines.each[:, :, j], j, K)
+            at, each = _whisker_positions(x, lines.each[:, :, j], j, K)
             ax.vlines(at, *each, color=colour, linewidth=1.5, alpha=0.6)
         ax.plot(x, lines.mean[:, j], style, color=colour, linewidth=2, label=name)
 
 
-def _taking_turns(x: Floats, each: Floats, j: int, K: int) -> tuple[Floats, Floats]:
+def _whisker_positions(
+    x: Floats, each: Floats, j: int, K: int
+) -> tuple[Floats, Floats]:
     """Choose where the intervals of the j-th of K classes stand.
 
     Between points of the curve they are interpolated, as the curve is.
@@ -206,7 +208,7 @@ def _taking_turns(x: Floats, each: Floats, j: int, K: int) -> tuple[Floats, Floa
     return at, np.stack([np.interp(at, x, end) for end in each])
 
 
-def _levels(ax: Axes, lines: Lines) -> None:
+def _draw_levels(ax: Axes, lines: Lines) -> None:
     count = len(lines.names)
     for j, name in enumerate(lines.names):
         colour = POINT if count == 1 else outcome_stroke(j)[0]

@@ -26,11 +26,11 @@ MOST_NAMED = 40
 
 def draw_differences(answer: JointTest, ax: "Axes | None" = None) -> "Axes":
     """Draw differences with 95 % intervals; many of them in order of size."""
-    found = answer.differences
-    bounds, centre = found.conf_int(), found.params
+    differences = answer.differences
+    bounds, centre = differences.conf_int(), differences.params
     if len(centre) <= MOST_NAMED:
         ax = new_axes(ax, len(centre))
-        labels = label_texts(found.labels)
+        labels = label_texts(differences.labels)
         draw_intervals(ax, labels, centre, bounds["lower"], bounds["upper"])
     else:
         ax = new_axes(ax)
@@ -55,7 +55,7 @@ def draw_importance(
     ax = new_axes(ax, len(order))
     bounds = importance.conf_int(alpha).loc[order]
     saved = importance.frame.loc[order, "importance"]
-    labels = [str(one) for one in order]
+    labels = [str(name) for name in order]
     lower, upper = (bounds[side].fillna(saved) for side in ("lower", "upper"))
     draw_intervals(ax, labels, saved, lower, upper)
     ax.axvline(0, color=GREY, linewidth=1)
@@ -111,19 +111,21 @@ def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_quantiles(found: Bootstrap, *, ax: Axes | None = None) -> Axes:
+def plot_quantiles(bootstrap: Bootstrap, *, ax: Axes | None = None) -> Axes:
     """Draw quantiles of the estimates on resampled data against normal ones.
 
     Each estimate is centred and scaled by its own mean and standard deviation; normal
     ones lie on the line.
     """
     ax = new_axes(ax, 12)
-    places = (np.arange(1, found.R + 1) - 0.5) / found.R
+    places = (np.arange(1, bootstrap.R + 1) - 0.5) / bootstrap.R
     normal = stats.norm.ppf(places)
-    spread = found.bse.to_numpy()
+    spread = bootstrap.bse.to_numpy()
     scale = np.where(spread > 0, spread, 1.0)
-    ordered = np.sort((found.estimates - found.estimates.mean(axis=0)) / scale, axis=0)
-    texts = label_texts(found.labels)
+    ordered = np.sort(
+        (bootstrap.estimates - bootstrap.estimates.mean(axis=0)) / scale, axis=0
+    )
+    texts = label_texts(bootstrap.labels)
     for label, column in zip(texts, ordered.T, strict=True):
         ax.plot(normal, column, ".", markersize=4, label=label)
     ax.plot(normal, normal, color=GREY, linewidth=1)

@@ -29,9 +29,9 @@ def estimate_bias(results: "EnsembleResults", data: DataLike | None) -> pd.DataF
     prediction = results.get_prediction(data)
     recipe, oob = _recipe(results)
     rows, labels = cast("Predictor", results.predictor).rows(data)
-    found = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
-    frame = pd.DataFrame({"bias": found.estimate, "std_error": found.bse}, labels)
-    return frame.assign(share=found.estimate / prediction.estimates.bse)
+    bias = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
+    frame = pd.DataFrame({"bias": bias.estimate, "std_error": bias.bse}, labels)
+    return frame.assign(share=bias.estimate / prediction.estimates.bse)
 
 
 def _recipe(results: "EnsembleResults") -> tuple["Continuation", OutOfBag]:
@@ -66,9 +66,9 @@ def _table(results: "EnsembleResults", aim: Aim) -> pd.DataFrame:
 def _with_bias(results: "EnsembleResults", aim: Aim) -> Aim:
     recipe, oob = _recipe(results)
     at = cast("Floats", recipe.task.at)[: len(results.labels)]
-    found = smooth_bias(recipe.task, oob, at, recipe.n_jobs)
+    bias = smooth_bias(recipe.task, oob, at, recipe.n_jobs)
     return replace(
-        aim, bias=tuple(found.estimate.tolist()), bias_error=tuple(found.bse.tolist())
+        aim, bias=tuple(bias.estimate.tolist()), bias_error=tuple(bias.bse.tolist())
     )
 
 
@@ -81,7 +81,7 @@ def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
     return Aim(choice.learner, truth=True, errors=errors, mix=mix)
 
 
-def aimed(results: "EnsembleResults") -> "EnsembleResults":
+def measure_remaining_bias(results: "EnsembleResults") -> "EnsembleResults":
     """Measure what bias is left, where the intervals aim at E[y|x]."""
     aim = results.info.aim
     if aim is None or not aim.truth or results.recipe is None:

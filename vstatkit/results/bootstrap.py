@@ -104,15 +104,15 @@ class Bootstrap:
 
     def _shapiro(self) -> tuple[list[float], list[float]]:
         """Test every column; one that does not vary is as normal as can be."""
-        found = []
+        tests = []
         for column in self.estimates[:MOST_FOR_SHAPIRO].T:
             spread = np.ptp(column)
             if spread > 1e-12 * np.abs(column).max():
                 test = stats.shapiro((column - column.mean()) / spread)
-                found.append((float(test.statistic), float(test.pvalue)))
+                tests.append((float(test.statistic), float(test.pvalue)))
             else:
-                found.append((1.0, 1.0))
-        statistics, pvalues = zip(*found, strict=True)
+                tests.append((1.0, 1.0))
+        statistics, pvalues = zip(*tests, strict=True)
         return list(statistics), list(pvalues)
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -168,7 +168,7 @@ class Bootstrap:
         return f"<Bootstrap: {len(self.labels)} estimates, R={self.R}>"
 
 
-def bootstrapped(
+def bootstrap_fit(
     results: "EnsembleResults",
     R: int,
     *,

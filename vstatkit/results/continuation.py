@@ -20,7 +20,7 @@ from vstatkit.ensemble.oob_scores import score_rows
 from vstatkit.ensemble.retention import trim_to_budget
 from vstatkit.inference.stopping import TOL
 from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
-from vstatkit.results.bias import aimed
+from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.registry import ensemble_size
@@ -78,7 +78,7 @@ def recipe_of(results: "EnsembleResults") -> Continuation:
     raise ValueError(f"these results cannot grow more learners: {reason}.")
 
 
-def more_learners(
+def check_size(
     results: "EnsembleResults", B: int | str, max_B: int
 ) -> int | Literal["auto"]:
     """Check that the ensemble can grow to B learners in total."""
@@ -90,13 +90,13 @@ def more_learners(
             "a complete ensemble holds every subsample once: there are no more to add, "
             "and other ensembles do not grow into one. Fit with B='complete'."
         )
-    asked, name = (max_B, "max_B") if size == "auto" else (size, "B")
-    if asked <= present:
+    total, name = (max_B, "max_B") if size == "auto" else (size, "B")
+    if total <= present:
         raise ValueError(
             f"`{name}` counts all learners, and there are {present} already; got "
-            f"{asked}. Ask for a larger total."
+            f"{total}. Ask for a larger total."
         )
-    obstacle = design.obstacle(present, asked)
+    obstacle = design.obstacle(present, total)
     if obstacle is not None:
         raise ValueError(obstacle)
     if size != "auto":
@@ -116,26 +116,26 @@ def present_learners(results: "EnsembleResults") -> Evaluation:
 
 
 def with_centre(
-    results: "EnsembleResults", found: CentredEvaluation
+    results: "EnsembleResults", centred_fit: CentredEvaluation
 ) -> "EnsembleResults":
     """Say of results that their estimates are those of other learners, if they are."""
-    predictor, centre = results.predictor, found.centre
+    predictor, centre = results.predictor, centred_fit.centre
     if centre is None:
         return results
     if predictor is not None:
-        predictor = centre_predictor(predictor, centre.stack, found.learners)
+        predictor = centre_predictor(predictor, centre.stack, centred_fit.learners)
     recipe = replace(recipe_of(results), centre=centre)
     return replace(results, predictor=predictor, recipe=recipe)
 
 
-def rebuilt(
+def rebuild_results(
     results: "EnsembleResults",
     design: SubsampleDesign,
-    found: CentredEvaluation,
+    centred_fit: CentredEvaluation,
     growth: Growth,
 ) -> "EnsembleResults":
     """Make the same kind of results from more learners."""
-    evaluation = found.evaluation
+    evaluation = centred_fit.evaluation
     recipe, count = recipe_of(results), len(results.labels)
     moves, predictor, scores = (
         results.effect_values,
@@ -161,11 +161,11 @@ def rebuilt(
         recipe=replace(recipe, oob=oob),
         orders=None,
     )
-    grown = with_centre(grown, found)
-    return aimed(grown.with_variance(results.variance))
+    grown = with_centre(grown, centred_fit)
+    return measure_remaining_bias(grown.with_variance(results.variance))
 
 
-def continued(
+def continue_fit(
     results: "EnsembleResults",
     B: int | str,
     growth: Growth,
@@ -175,7 +175,7 @@ def continued(
 ) -> "EnsembleResults":
     """Grow results to B learners in total; see `EnsembleResults.more`."""
     max_B = MAX_B if growth.max_B is None else growth.max_B
-    size, recipe = more_learners(results, B, max_B), recipe_of(results)
+    size, recipe = check_size(results, B, max_B), recipe_of(results)
     workers = recipe.n_jobs if n_jobs is None else n_jobs
     shown = recipe.progress if progress is None else progress
     design, evaluation = grow(
@@ -191,7 +191,7 @@ def continued(
         progress=shown,
     )
     evaluation = trim_to_budget(evaluation, recipe.task.keep_bytes, design)
-    found = centre_values(
+    centred_fit = centre_values(
         replace(recipe.task, design=design),
         None if recipe.centre is None else recipe.centre.stack,
         evaluation,
@@ -200,4 +200,4 @@ def continued(
         progress=shown,
     )
     grown = growth if size == "auto" else Growth()
-    return rebuilt(results, design, found, grown)
+    return rebuild_results(results, design, centred_fit, grown)

@@ -32,7 +32,7 @@ BENT = 0.5
 """Bend from which the table says that the delta method may not hold."""
 
 
-class Named(np.ndarray):
+class NamedEstimates(np.ndarray):
     """Estimates by their places, as an array has them, or by their names."""
 
     names: dict[str, int]
@@ -47,10 +47,10 @@ class Named(np.ndarray):
         return np.asarray(self)[key]
 
 
-def _named(values: Floats, texts: list[str]) -> Named:
-    made = np.array(values, dtype=np.float64).view(Named)
-    made.names = {text: place for place, text in enumerate(texts)}
-    return made
+def _name_estimates(values: Floats, texts: list[str]) -> NamedEstimates:
+    estimates = np.array(values, dtype=np.float64).view(NamedEstimates)
+    estimates.names = {text: place for place, text in enumerate(texts)}
+    return estimates
 
 
 @pickled_plainly
@@ -72,22 +72,22 @@ class Transformed(EstimateTable):
 
     def _estimate(self) -> Estimates:
         """Estimate the functions; `values` are their linear approximations."""
-        found = super()._estimate()
-        support, tails = None, found.tails
-        linear, shift = (self.bend < LINEAR).all(), self.value - found.estimate
-        if found.support is not None and linear:
-            known = found.support
+        line = super()._estimate()
+        support, tails = None, line.tails
+        linear, shift = (self.bend < LINEAR).all(), self.value - line.estimate
+        if line.support is not None and linear:
+            known = line.support
             ends = known.low + shift, known.high + shift
             support = Support(*ends, known.nobs, known.average)
         if tails is not None:
             moved = tails.shift(shift)
             tails = moved if linear else replace(tails, low=-np.inf, high=np.inf)
         return replace(
-            found, estimate=self.value, null=0.0, support=support, tails=tails
+            line, estimate=self.value, null=0.0, support=support, tails=tails
         )
 
     @property
-    def _by_name(self) -> EstimateTable:
+    def _named_table(self) -> EstimateTable:
         """The functions with learners' values about them, not about their line."""
         shift = self.value - super()._estimate().estimate
         return derive_table(self, EstimateTable, values=self.values + shift)
@@ -141,10 +141,10 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
             f"`f` must be a function of the estimates; got {type(f).__name__}."
         )
     texts = label_texts(table.labels)
-    first, names = _read(f(_named(table.estimates.estimate, texts)))
+    first, names = _read(f(_name_estimates(table.estimates.estimate, texts)))
 
     def function(at: Floats) -> Floats:
-        value, again = _read(f(_named(at, texts)))
+        value, again = _read(f(_name_estimates(at, texts)))
         if again != names or value.shape != first.shape:
             raise ValueError(
                 "the function must return the same names each time; it returned "
@@ -160,7 +160,7 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
         Transformed,
         labels=pd.Index(names),
         null=0.0,
-        info=replace(line.info, growth=line.info.growth.relative),
+        info=replace(line.info, growth=line.info.growth.without_atol),
         value=local.value,
         bend=local.bend,
     )
@@ -179,7 +179,7 @@ def _read(answer: Any) -> tuple[Floats, list[Any]]:
             ["f"] if np.ndim(answer) == 0 else [f"f{j}" for j in range(len(numbers))]
         )
     try:
-        value = np.array([float(one) for one in numbers], dtype=np.float64)
+        value = np.array([float(number) for number in numbers], dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
             "the function must return a number, a one-dimensional array, a dict or a "

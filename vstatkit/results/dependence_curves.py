@@ -14,8 +14,8 @@ from vstatkit.ensemble.marginal_averages import (
     Averager,
     Intervals,
     Sample,
-    accumulate_effects,
-    accumulate_interactions,
+    accumulate_line,
+    accumulate_map,
     average_grid,
     quantile_grid,
 )
@@ -28,16 +28,16 @@ from vstatkit.results.labels import label_texts, setting_text
 from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.marginal_effects import (
     MOST_ROWS,
-    Observed,
+    ObservedPredictors,
     averaged_fields,
     averager_of,
     check_variable,
     is_factor,
-    observed_of,
+    list_predictors,
+    observed_predictors,
     output_index,
     predictor_names,
     sample_of,
-    there_are,
     training_frame,
 )
 from vstatkit.results.model_column import Column, numbers_of
@@ -143,7 +143,7 @@ class Curve(EstimateTable):
         texts = [f"{name}: {origin} → {self._text(place)}" for place in places]
         if outputs > 1:
             classes = label_texts(self.labels)[:outputs]
-            ends = [one[one.rindex("[") :] for one in classes]
+            ends = [text[text.rindex("[") :] for text in classes]
             texts = [f"{text} {end}" for text in texts for end in ends]
         return replace(differences, labels=pd.Index(texts))
 
@@ -159,7 +159,7 @@ class Curve(EstimateTable):
     def _text(self, place: int) -> str:
         row = self._points.iloc[place]
         return ", ".join(
-            f"{one:.4g}" if isinstance(one, float) else str(one) for one in row
+            f"{value:.4g}" if isinstance(value, float) else str(value) for value in row
         )
 
     def _place(self, value: Any) -> int:
@@ -171,12 +171,14 @@ class Curve(EstimateTable):
                 f"{value!r}."
             )
         distance = np.zeros(self.n_points)
-        for name, factor, one in zip(self.variables, self.factors, wanted, strict=True):
+        for name, factor, coordinate in zip(
+            self.variables, self.factors, wanted, strict=True
+        ):
             column = self._points[name]
             if factor:
-                gap = np.where(column == one, 0.0, np.inf)
+                gap = np.where(column == coordinate, 0.0, np.inf)
             else:
-                gap = _gaps(column.to_numpy(dtype=np.float64), float(one), name)
+                gap = _gaps(column.to_numpy(dtype=np.float64), float(coordinate), name)
             distance = distance + gap
         place = int(np.argmin(distance))
         if not np.isfinite(distance[place]):
@@ -244,33 +246,37 @@ def _gaps(points: Floats, value: float, name: str) -> Floats:
     return np.asarray(np.abs(points - value) / unit)
 
 
-def _checked(variables: Sequence[str], predictor: Predictor) -> None:
+def _check_variables(variables: Sequence[str], predictor: Predictor) -> None:
     if not 1 <= len(variables) <= 2 or len(set(variables)) < len(variables):
         raise ValueError(
             f"give one predictor, or two different ones; got {list(variables)}, and "
-            f"{there_are(predictor_names(predictor))}"
+            f"{list_predictors(predictor_names(predictor))}"
         )
     for name in variables:
         check_variable(name, predictor_names(predictor))
 
 
 def _grid_of(
-    name: str, predictor: Predictor, observed: Observed, points: int, grid: Any
+    name: str,
+    predictor: Predictor,
+    observed: ObservedPredictors,
+    points: int,
+    grid: Any,
 ) -> list[Any]:
     """List the points of one predictor: those given, its levels or its quantiles."""
     if isinstance(grid, Mapping):
         grid = grid.get(name)
     factor = is_factor(predictor, name)
     if grid is not None:
-        found = list(grid) if factor else [float(one) for one in np.unique(grid)]
+        values = list(grid) if factor else [float(point) for point in np.unique(grid)]
     elif factor:
-        found = observed.levels(name)
+        values = observed.levels(name)
     else:
         column = observed.frame[name].to_numpy(dtype=np.float64)
-        found = [float(one) for one in quantile_grid(column, points)]
-    if not found:
+        values = [float(point) for point in quantile_grid(column, points)]
+    if not values:
         raise ValueError(f"the grid of {name!r} must have at least one point.")
-    return found
+    return values
 
 
 def dependence(
@@ -285,11 +291,11 @@ def dependence(
     """Partial dependence; see `EnsembleResults.partial_dependence`."""
     predictor, d = averaging_predictor(results), len(variables)
     everything = sample_of(results, data, None)
-    _checked(variables, predictor)
+    _check_variables(variables, predictor)
     if d == 2 and grid is not None and not isinstance(grid, Mapping):
         raise ValueError("`grid` must be a dict of points by name for two predictors.")
     sample = sample_of(results, data, CURVE_ROWS[d])
-    observed = observed_of(results, everything.frame)
+    observed = observed_predictors(results, everything.frame)
     n_points = CURVE_POINTS[d] if points is None else points
     if n_points < 2:
         raise ValueError(f"`points` must be at least 2; got {n_points}.")
@@ -299,7 +305,7 @@ def dependence(
     averager = averager_of(results, sample, se)
     values, influence = average_grid(averager, axes)
     table = pd.DataFrame(list(itertools.product(*axes.values())), columns=[*axes])
-    index, grid_table = _labelled(table, variables, predictor)
+    index, grid_table = _label_points(table, variables, predictor)
     title = "Partial dependence"
     shared = averaged_fields(results, values, index, title, points=influence)
     curve = _curve(shared, grid_table, averager, variables, title=title, se=se)
@@ -313,7 +319,7 @@ def dependence(
     return curve if note is None else replace(curve, notes=(note,))
 
 
-def _labelled(
+def _label_points(
     table: pd.DataFrame, variables: Sequence[str], predictor: Predictor
 ) -> tuple[pd.Index, pd.DataFrame]:
     """Label points, every output of each."""
@@ -349,7 +355,7 @@ def _curve(
     )
 
 
-def accumulated(
+def accumulate_effects(
     results: "EnsembleResults",
     variables: Sequence[str],
     data: DataLike | None,
@@ -358,7 +364,7 @@ def accumulated(
     """Accumulated local effects; see `EnsembleResults.accumulated_effects`."""
     predictor, d = averaging_predictor(results), len(variables)
     sample = sample_of(results, data, MOST_ROWS)
-    _checked(variables, predictor)
+    _check_variables(variables, predictor)
     for name in variables:
         if is_factor(predictor, name):
             raise ValueError(
@@ -372,13 +378,13 @@ def accumulated(
     cuts = [_cut(sample, name, n) for name in variables]
     title = "Accumulated local effects"
     if d == 1:
-        values = accumulate_effects(averager, cuts[0])
+        values = accumulate_line(averager, cuts[0])
         table = pd.DataFrame({variables[0]: cuts[0].edges})
     else:
-        values, _ = accumulate_interactions(averager, *cuts)
+        values, _ = accumulate_map(averager, *cuts)
         edges = itertools.product(cuts[0].edges, cuts[1].edges)
         table = pd.DataFrame(list(edges), columns=list(variables))
-    index, grid = _labelled(table, variables, predictor)
+    index, grid = _label_points(table, variables, predictor)
     shared = averaged_fields(
         results,
         values.reshape(len(values), -1),
@@ -422,7 +428,7 @@ class Profile:
 
 def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Profile:
     """Predict along one predictor."""
-    typical, predictor = _ready(results)
+    typical, predictor = _profile_inputs(results)
     if variable not in typical.columns:
         raise ValueError(
             f"`variable` must be a predictor; {variable!r} is none"
@@ -449,15 +455,15 @@ def profile_variables(
     results: "EnsembleResults", given: str | Sequence[str] | None
 ) -> list[str]:
     """List the predictors that profiles are asked for; None is all of them."""
-    typical, _ = _ready(results)
+    typical, _ = _profile_inputs(results)
     if typical.columns.empty:
-        raise ValueError(f"there is no profile to draw: {there_are([])}")
+        raise ValueError(f"there is no profile to draw: {list_predictors([])}")
     if given is None:
         return [str(name) for name in typical.columns]
     return [given] if isinstance(given, str) else list(given)
 
 
-def _ready(results: "EnsembleResults") -> "tuple[pd.DataFrame, Predictor]":
+def _profile_inputs(results: "EnsembleResults") -> "tuple[pd.DataFrame, Predictor]":
     typical, predictor = results.typical, results.predictor
     if typical is None or predictor is None:
         raise ValueError("a profile needs results of `fit` that predict.")
@@ -486,5 +492,5 @@ def _profile_levels(
     moves = results.effect_values
     if moves is None or name not in moves.frame.index.get_level_values(0):
         raise ValueError(f"these results do not hold the levels of {name!r}.")
-    found = moves.frame.loc[[name]]
-    return list(dict.fromkeys([*found["from"], *found["to"]]))
+    own_moves = moves.frame.loc[[name]]
+    return list(dict.fromkeys([*own_moves["from"], *own_moves["to"]]))

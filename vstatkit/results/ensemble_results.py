@@ -23,8 +23,8 @@ from vstatkit.formula.data_checks import warn_of_new_rows
 from vstatkit.inference.estimates import Estimates, estimate
 from vstatkit.kernels.base import OutOfBag
 from vstatkit.pickling import plain_state, take_state
-from vstatkit.results.bootstrap import Bootstrap, bootstrapped
-from vstatkit.results.continuation import Continuation, continued
+from vstatkit.results.bootstrap import Bootstrap, bootstrap_fit
+from vstatkit.results.continuation import Continuation, continue_fit
 from vstatkit.results.estimate_table import (
     EstimateTable,
     derive_table,
@@ -46,9 +46,9 @@ from vstatkit.results.model_info import Growth
 from vstatkit.results.prediction_results import (
     PredictionResults,
     collect_residuals,
-    held_data,
     predict_means,
     predict_with_errors,
+    read_into_memory,
     with_residuals,
     write_predictions,
 )
@@ -174,7 +174,7 @@ class EnsembleResults(EstimateTable):
             self.kind,
         )
 
-    def _restrictable(self, R: Restrictions) -> EstimateTable:
+    def _restriction_table(self, R: Restrictions) -> EstimateTable:
         """Add the effects to the estimates, for restrictions that name them."""
         if not isinstance(R, str):
             return self
@@ -242,7 +242,7 @@ class EnsembleResults(EstimateTable):
         atol = self.info.growth.atol if atol is None else atol
         growth = Growth(tol, max_B, atol)
         return with_residuals(
-            continued(self, B, growth, n_jobs=n_jobs, progress=progress)
+            continue_fit(self, B, growth, n_jobs=n_jobs, progress=progress)
         )
 
     @with_advice
@@ -371,9 +371,9 @@ class EnsembleResults(EstimateTable):
         data = training_rows(results) if data is None else data
         check = _new_rows_check(results)
         if out is None:
-            held = held_data(results, data)
-            means = predict_means(results, held)
-            check(held)
+            rows = read_into_memory(results, data)
+            means = predict_means(results, rows)
+            check(rows)
             return means
 
         def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
@@ -442,9 +442,9 @@ class EnsembleResults(EstimateTable):
         data = training_rows(results) if data is None else data
         check = _new_rows_check(results)
         if out is None:
-            held = held_data(results, data)
-            prediction = predict_with_errors(results, held, obs_method)
-            check(held)
+            rows = read_into_memory(results, data)
+            prediction = predict_with_errors(results, rows, obs_method)
+            check(rows)
             return prediction
 
         def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
@@ -689,9 +689,9 @@ class EnsembleResults(EstimateTable):
         >>> len(res.accumulated_effects("x4", points=5).frame)
         6
         """
-        from vstatkit.results.dependence_curves import accumulated  # noqa: PLC0415 takes results
+        from vstatkit.results.dependence_curves import accumulate_effects  # noqa: PLC0415 takes results
 
-        return accumulated(self, name_tuple(variables), data, points)
+        return accumulate_effects(self, name_tuple(variables), data, points)
 
     @property
     def feature_test(self) -> NoReturn:
@@ -980,7 +980,7 @@ class EnsembleResults(EstimateTable):
         >>> res.bootstrap(50).R
         50
         """
-        return bootstrapped(
+        return bootstrap_fit(
             self,
             R,
             B=B,
@@ -1024,7 +1024,7 @@ class EnsembleResults(EstimateTable):
         """
         results = self
         recipe, oob = _out_of_bag(results)
-        return _labelled(results, oob.mean, _row_labels(results, recipe, oob))
+        return _label_rows(results, oob.mean, _row_labels(results, recipe, oob))
 
     @property
     def resid(self) -> pd.Series | pd.DataFrame:
@@ -1035,9 +1035,13 @@ class EnsembleResults(EstimateTable):
         results = self
         recipe, oob = _out_of_bag(results)
         observed = oob.of(np.asarray(recipe.y))
-        seen = observed[:, None] if oob.total.shape[1] == 1 else _coded(observed, oob)
+        seen = (
+            observed[:, None]
+            if oob.total.shape[1] == 1
+            else _code_classes(observed, oob)
+        )
         labels = _row_labels(results, recipe, oob)
-        return _labelled(results, seen - oob.mean, labels)
+        return _label_rows(results, seen - oob.mean, labels)
 
     @property
     def rsquared(self) -> float:
@@ -1204,7 +1208,7 @@ def _out_of_bag(results: "EnsembleResults") -> "tuple[Continuation, OutOfBag]":
     )
 
 
-def _coded(codes: Floats, oob: "OutOfBag") -> Floats:
+def _code_classes(codes: Floats, oob: "OutOfBag") -> Floats:
     """Write classes as ones and zeros, a column for each."""
     return np.asarray(np.equal.outer(codes, np.arange(oob.total.shape[1])), dtype=float)
 
@@ -1220,7 +1224,7 @@ def _row_labels(
     return labels if oob.rows is None else labels[oob.rows]
 
 
-def _labelled(
+def _label_rows(
     results: "EnsembleResults", values: Floats, labels: Labels
 ) -> pd.Series | pd.DataFrame:
     if values.shape[1] == 1:

@@ -235,13 +235,13 @@ class EstimateTable(TabularModel):
         return self._estimate()
 
     @property
-    def _by_name(self) -> "EstimateTable":
+    def _named_table(self) -> "EstimateTable":
         """The estimates under names that do not repeat, for functions of them."""
         return self
 
-    def _restrictable(self, R: Restrictions) -> "EstimateTable":
+    def _restriction_table(self, R: Restrictions) -> "EstimateTable":
         """Return the estimates under the names that restrictions use."""
-        return self._by_name
+        return self._named_table
 
     @property
     def tests_zero(self) -> bool:
@@ -554,7 +554,7 @@ class EstimateTable(TabularModel):
             transform_estimates,
         )
 
-        return transform_estimates(self._by_name, f)
+        return transform_estimates(self._named_table, f)
 
     def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
         """Estimate the variance by every estimator that applies to this design.
@@ -747,12 +747,12 @@ class ContrastResults(EstimateTable):
     @property
     def sd(self) -> Floats:
         """Standard errors, as `bse`."""
-        return _shaped(self.estimates.bse)
+        return _as_matrix(self.estimates.bse)
 
     @property
     def tvalue(self) -> Floats:
         """Estimates minus their hypothesised values, over `sd`, as `tvalues`."""
-        return _shaped(self.estimates.zvalues)
+        return _as_matrix(self.estimates.zvalues)
 
     @property
     def statistic(self) -> Floats:
@@ -785,7 +785,7 @@ class ContrastResults(EstimateTable):
         )
 
 
-def _shaped(values: Floats) -> Floats:
+def _as_matrix(values: Floats) -> Floats:
     """Give a single value two dimensions, as statsmodels does."""
     return values.reshape(1, 1) if values.size == 1 else values
 
@@ -802,7 +802,7 @@ def _read(
     results: "EstimateTable", R: Restrictions
 ) -> tuple["EstimateTable", Floats, Floats, list[str]]:
     """Read restrictions: results with what they name, coefficients, values, names."""
-    results = results._restrictable(R)
+    results = results._restriction_table(R)
     typical = results.info.typical
     predictors = [] if typical is None else [str(name) for name in typical.columns]
     texts = label_texts(results.labels)
@@ -813,7 +813,7 @@ def _combine(
     results: "EstimateTable", coefs: Floats, constants: Floats, names: list[str]
 ) -> "ContrastResults":
     """Make the results of linear combinations, shape (r, m), of the estimates."""
-    info = results.info.derived("Linear combinations of estimates")
+    info = results.info.derive("Linear combinations of estimates")
     support = None if results.support is None else results.support.combine(coefs)
     tails = None if results.tails is None else results.tails.combine(coefs)
     points = None if results.points is None else results.points.combine(coefs)
@@ -821,8 +821,8 @@ def _combine(
         results,
         ContrastResults,
         points=points,
-        values=_combined(results.values, coefs),
-        limit=_combined_limit(results, coefs),
+        values=_combine_values(results.values, coefs),
+        limit=_combine_limit(results, coefs),
         support=support,
         tails=tails,
         labels=pd.Index(names),
@@ -831,13 +831,13 @@ def _combine(
     )
 
 
-def _combined(values: Floats, coefs: Floats) -> Floats:
+def _combine_values(values: Floats, coefs: Floats) -> Floats:
     """Values of linear combinations, taken about the first learner's."""
     first = values[0]
     return np.asarray((values - first) @ coefs.T + first @ coefs.T)
 
 
-def _combined_limit(results: "EstimateTable", coefs: Floats) -> Floats | None:
+def _combine_limit(results: "EstimateTable", coefs: Floats) -> Floats | None:
     if results.limit is None:
         return None
     limit = np.asarray(results.limit, dtype=np.float64)
@@ -870,33 +870,43 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
     null = str(R) if isinstance(R, str) else "R @ params = 0"
     results, coefs, constants, _ = _read(results, R)
     check_consistent(coefs, constants)
-    values = _combined(results.values, coefs)
-    found = directions(values, results.design.weights(0, len(values)))
-    rank = len(found.varying)
-    asked = _independent(coefs)
-    if asked > rank >= len(values) - 1:
+    values = _combine_values(results.values, coefs)
+    space = directions(values, results.design.weights(0, len(values)))
+    rank = len(space.varying)
+    n_independent = _count_independent(coefs)
+    if n_independent > rank >= len(values) - 1:
         raise ValueError(
-            f"a joint test of {asked} restrictions needs more than {asked} base "
-            f"learners; there are {len(values)}. Test fewer at once, or increase B."
+            f"a joint test of {n_independent} restrictions needs more than "
+            f"{n_independent} base learners; there are {len(values)}. Test fewer at "
+            "once, or increase B."
         )
     difference = ensemble_mean(results.design, values) - constants
-    fixed = found.fixed_differences(difference)
+    fixed = space.fixed_differences(difference)
     if rank == 0:
-        df = float(_turned(results, coefs, constants, found.fixed).estimates.df.min())
+        df = float(
+            _combine_restrictions(
+                results, coefs, constants, space.fixed
+            ).estimates.df.min()
+        )
         return wald_test(fixed, np.zeros((len(fixed), len(fixed))), df, null)
-    made = _turned(results, coefs, constants, _uncorrelated(results, coefs, found))
-    own = made.estimates
+    tests = _combine_restrictions(
+        results, coefs, constants, _uncorrelated_directions(results, coefs, space)
+    )
+    own = tests.estimates
     live = own.bse > 0
     z = (own.estimate - own.null) / np.where(live, own.bse, 1.0)
-    z, ones = np.concatenate([z, fixed]), np.concatenate([live, np.zeros(len(fixed))])
+    z = np.concatenate([z, fixed])
+    varies = np.concatenate([live, np.zeros(len(fixed))])
     replicates = own.scaled.df is not None
     df = joint_df(own.df)
-    test = wald_test(z, np.diag(ones), df, null, replicates=replicates)
-    df_num = min(test.df_num, asked) if np.isnan(test.statistic) else test.df_num
+    test = wald_test(z, np.diag(varies), df, null, replicates=replicates)
+    df_num = (
+        min(test.df_num, n_independent) if np.isnan(test.statistic) else test.df_num
+    )
     return replace(test, df_num=df_num, n_restrictions=len(coefs))
 
 
-def _turned(
+def _combine_restrictions(
     results: "EstimateTable", coefs: Floats, constants: Floats, turn: Floats
 ) -> "ContrastResults":
     """Combine restrictions, by coefficients of shape (q, r)."""
@@ -904,20 +914,26 @@ def _turned(
     return _combine(results, turn @ coefs, turn @ constants, names)
 
 
-def _uncorrelated(results: "EstimateTable", coefs: Floats, found: Directions) -> Floats:
+def _uncorrelated_directions(
+    results: "EstimateTable", coefs: Floats, space: Directions
+) -> Floats:
     """Find the directions, (rank, r), in which estimates are uncorrelated."""
-    made = _turned(results, coefs, np.zeros(len(coefs)), found.varying)
-    rank = len(found.varying)
+    contrasts = _combine_restrictions(
+        results, coefs, np.zeros(len(coefs)), space.varying
+    )
+    rank = len(space.varying)
     check_memory({COVARIANCES: covariance_bytes(rank)})
-    own = made.estimates
+    own = contrasts.estimates
     if own.scaled.df is not None:
         check_replicates(rank, own.scaled.df)
-    matrix = scaled_covariance(made.design, made.values, own, made.points)
+    matrix = scaled_covariance(
+        contrasts.design, contrasts.values, own, contrasts.points
+    )
     vectors = np.linalg.eigh(matrix * np.outer(own.unit, own.unit))[1]
-    return np.asarray(vectors.T @ found.varying)
+    return np.asarray(vectors.T @ space.varying)
 
 
-def _independent(coefs: Floats) -> int:
+def _count_independent(coefs: Floats) -> int:
     """Count the restrictions that do not follow from others."""
     size = np.abs(coefs).max(axis=1, keepdims=True)
     return int(np.linalg.matrix_rank(coefs / np.where(size > 0, size, 1.0)))

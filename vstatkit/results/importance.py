@@ -126,14 +126,14 @@ class Importance(TabularModel):
         They have no t: the standard error of the test is that under the null, and the
         one that is shown is not. Importances of permuted predictors have no test.
         """
-        found, bounds = self.frame, self.conf_int(alpha)
-        tested = "p_value" in found
+        table, bounds = self.frame, self.conf_int(alpha)
+        tested = "p_value" in table
         frame = pd.DataFrame(
             {
-                "estimate": found["importance"],
-                "std_error": found["std_error"],
+                "estimate": table["importance"],
+                "std_error": table["std_error"],
                 "t": np.nan,
-                "p_value": found["p_value"] if tested else np.nan,
+                "p_value": table["p_value"] if tested else np.nan,
                 "ci_lower": bounds["lower"],
                 "ci_upper": bounds["upper"],
             }
@@ -174,23 +174,23 @@ def importance(
     """Compare losses; see `EnsembleResults.importance`."""
     check_how(how)
     check_number("copies", copies)
-    asked = PredictorQuestion.of(results, learners, "importance", LEARNERS)
-    sets = _sets(asked, variables)
-    full = asked.reader([asked.design_matrix])
+    question = PredictorQuestion.of(results, learners, "importance", LEARNERS)
+    sets = _sets(question, variables)
+    full = question.reader([question.design_matrix])
     sampling = training_weights(results)
     if sampling is not None:
-        sampling = sampling[_rows(asked)]
-    lines, found = {}, None
+        sampling = sampling[_rows(question)]
+    lines, losses = {}, None
     for label, names in sets.items():
-        found, leverage = _saved(asked, full, names, how, copies)
-        if not np.isfinite(found.base).any():
+        losses, leverage = _compare_losses(question, full, names, how, copies)
+        if not np.isfinite(losses.base).any():
             raise ValueError(
                 "importance needs rows that some learners have not seen; every learner "
                 "has seen every row. Use a smaller `k`."
             )
-        lines[label] = _line(asked, found, sampling, leverage)
-    assert found is not None
-    known = np.isfinite(found.base)
+        lines[label] = _line(question, losses, sampling, leverage)
+    assert losses is not None
+    known = np.isfinite(losses.base)
     frame = pd.DataFrame.from_dict(lines, orient="index")
     df = frame.pop("df")
     if how == "permute":
@@ -199,23 +199,25 @@ def importance(
         frame["holm"] = holm(frame["p_value"].to_numpy())
         frame["bh"] = benjamini_hochberg(frame["p_value"].to_numpy())
     frame.index.name = df.index.name = "predictor"
-    loss = float(_shares(sampling, known) @ found.base[known])
+    loss = float(_shares(sampling, known) @ losses.base[known])
     return Importance(frame, loss, how, df, int(known.sum()))
 
 
-def _sets(asked: PredictorQuestion, variables: PredictorSets) -> dict[str, list[str]]:
+def _sets(
+    question: PredictorQuestion, variables: PredictorSets
+) -> dict[str, list[str]]:
     """Label the sets of predictors that are tested, most of one predictor each.
 
     The members of a set are ordered as in the formula, so that results do not depend on
     the order in which they were given.
     """
     if variables is None:
-        variables = asked.coding.variables
+        variables = question.coding.variables
     given = [variables] if isinstance(variables, str) else list(variables)
     if not given:
         raise ValueError("name at least one predictor.")
-    place = {name: j for j, name in enumerate(asked.coding.variables)}
-    sets = [sorted(asked.names(one), key=place.__getitem__) for one in given]
+    place = {name: j for j, name in enumerate(question.coding.variables)}
+    sets = [sorted(question.names(names), key=place.__getitem__) for names in given]
     return {", ".join(names): names for names in sets}
 
 
@@ -226,82 +228,82 @@ def _shares(sampling: Floats | None, known: Bools) -> Floats:
     return np.asarray(sampling[known] / sampling[known].sum())
 
 
-def _rows(asked: PredictorQuestion) -> Ints:
+def _rows(question: PredictorQuestion) -> Ints:
     """Choose the rows that are predicted out of bag."""
-    n = len(asked.frame)
-    some = asked.task.oob_rows(n)
+    n = len(question.frame)
+    some = question.task.oob_rows(n)
     return np.arange(n) if some is None else some
 
 
-def _unit_of_row(asked: PredictorQuestion) -> Ints:
+def _unit_of_row(question: PredictorQuestion) -> Ints:
     """Give the unit of every row that is predicted."""
-    rows, unit_of_row = _rows(asked), asked.task.unit_of_row
+    rows, unit_of_row = _rows(question), question.task.unit_of_row
     return rows if unit_of_row is None else unit_of_row[rows]
 
 
-def _saved(
-    asked: PredictorQuestion,
+def _compare_losses(
+    question: PredictorQuestion,
     full: OutOfBagPredictor,
     names: list[str],
     how: How,
     copies: int,
 ) -> tuple[LossDifferences, Floats | None]:
     """Compare losses with those that copies leave; give leverages for the test."""
-    kernel: Any = asked.task.kernel
-    rows, y = _rows(asked), asked.recipe.y
+    kernel: Any = question.task.kernel
+    rows, y = _rows(question), question.recipe.y
     assert y is not None
-    copier = asked.copier()
+    copier = question.copier()
     if how == "permute":
         reduced = replace(
-            full, tables=_tables(asked, copier.copies(names, how, copies))
+            full, tables=_tables(question, copier.copies(names, how, copies))
         )
         return compare_losses(full, reduced, y, rows, kernel.n_classes), None
     others = copier.others(names)
-    made = copier.copies(names, how, copies, others)
-    reduced = replace(full, tables=_tables(asked, made))
-    found = _expected(asked, names, others)
-    expected = np.column_stack([one.mean for one in found])
-    leverage = np.max([one.leverage for one in found], axis=0)
+    copied_frames = copier.copies(names, how, copies, others)
+    reduced = replace(full, tables=_tables(question, copied_frames))
+    predictions = _predict_response(question, names, others)
+    expected = np.column_stack([prediction.mean for prediction in predictions])
+    leverage = np.max([prediction.leverage for prediction in predictions], axis=0)
     saved = compare_losses(full, reduced, y, rows, kernel.n_classes, expected=expected)
     return saved, leverage[rows]
 
 
 def _tables(
-    asked: PredictorQuestion, made: Iterable[pd.DataFrame]
+    question: PredictorQuestion, frames: Iterable[pd.DataFrame]
 ) -> tuple[Floats, ...]:
     """Code data with copies of some predictors."""
-    return tuple(asked.coding.matrix(one) for one in made)
+    return tuple(question.coding.matrix(frame) for frame in frames)
 
 
-def _expected(
-    asked: PredictorQuestion, names: list[str], others: OtherPredictors
+def _predict_response(
+    question: PredictorQuestion, names: list[str], others: OtherPredictors
 ) -> list[LeaveOneOut]:
     """Predict the response, or each class, from all predictors but some."""
-    kernel: Any = asked.task.kernel
-    assert asked.recipe.y is not None
+    kernel: Any = question.task.kernel
+    assert question.recipe.y is not None
     key = zlib.crc32("\0".join(names).encode())
-    rng = stream(asked.results.seed, key, Purpose.QUESTION)
-    aims = target_values(asked.recipe.y, kernel.n_classes)
+    rng = stream(question.results.seed, key, Purpose.QUESTION)
+    aims = target_values(question.recipe.y, kernel.n_classes)
     return [predict_leave_one_out(column, others, rng) for column in aims.T]
 
 
 def _line(
-    asked: PredictorQuestion,
-    found: LossDifferences,
+    question: PredictorQuestion,
+    losses: LossDifferences,
     sampling: Floats | None,
     leverage: Floats | None,
 ) -> dict[str, float]:
     """Compute a line of the table."""
-    design, unit_of_row = asked.results.design, _unit_of_row(asked)
+    design, unit_of_row = question.results.design, _unit_of_row(question)
     through = design.name in THROUGH
-    weights = np.ones(len(found.saved)) if sampling is None else sampling
-    known = np.isfinite(found.saved)
-    saved = float(_shares(sampling, known) @ found.saved[known])
+    weights = np.ones(len(losses.saved)) if sampling is None else sampling
+    known = np.isfinite(losses.saved)
+    saved = float(_shares(sampling, known) @ losses.saved[known])
     error = df = pvalue = np.nan
     if leverage is not None:
         counted = weights * (1 - leverage) ** WEIGHT_POWER
         test = average_differences(
-            found.weighted(counted),
+            losses.weighted(counted),
             design,
             unit_of_row,
             through=through,
@@ -309,13 +311,13 @@ def _line(
         )
         pvalue = test.pvalue
     if leverage is not None and through:
-        error, df = _spread(asked, found, sampling)
+        error, df = _spread(question, losses, sampling)
         # Where nothing is saved there is no first order, and the second has its own.
         own = average_differences(
-            found.weighted(weights), design, unit_of_row, skewness=False
+            losses.weighted(weights), design, unit_of_row, skewness=False
         )
         error = max(error, own.error)
-    loss = float(_shares(sampling, known) @ found.base[known])
+    loss = float(_shares(sampling, known) @ losses.base[known])
     return {
         "importance": saved,
         "std_error": error,
@@ -326,7 +328,7 @@ def _line(
 
 
 def _spread(
-    asked: PredictorQuestion, found: LossDifferences, sampling: Floats | None
+    question: PredictorQuestion, losses: LossDifferences, sampling: Floats | None
 ) -> tuple[float, float]:
     r"""Estimate the standard error of a mean saving over data sets, and its df.
 
@@ -338,14 +340,14 @@ def _spread(
     up to one, so that the standard error is that of an average over rows; see
     `population_estimates`.
     """
-    results = asked.results
-    known = np.isfinite(found.saved)
-    saved, L = found.saved[known], len(found.parts)
+    results = question.results
+    known = np.isfinite(losses.saved)
+    saved, L = losses.saved[known], len(losses.parts)
     shares = _shares(sampling, known)
-    values = shares @ saved + L * (found.parts[:, known] @ shares)[:, None]
-    unit_of_row = _unit_of_row(asked)[known]
+    values = shares @ saved + L * (losses.parts[:, known] @ shares)[:, None]
+    unit_of_row = _unit_of_row(question)[known]
     rows = row_influence(saved[:, None], shares, unit_of_row, results.design.n)
     first = estimate(results.design, values, results.variance)
     points = RowInfluence(rows, shared=True)
-    made = population_estimates(first, results.design, values, points, None)
-    return float(made.bse[0]), float(made.df[0])
+    estimates = population_estimates(first, results.design, values, points, None)
+    return float(estimates.bse[0]), float(estimates.df[0])

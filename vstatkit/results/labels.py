@@ -52,7 +52,7 @@ def effect_names(frame: pd.DataFrame) -> list[str]:
     if not several:
         return names
     rest = [label[1:] for label in frame.index]
-    tuples = [(name, *one) for name, one in zip(names, rest, strict=True)]
+    tuples = [(name, *levels) for name, levels in zip(names, rest, strict=True)]
     return label_texts(pd.MultiIndex.from_tuples(tuples, names=frame.index.names))
 
 

@@ -44,12 +44,12 @@ def averaging_predictor(results: "EnsembleResults") -> Predictor:
 
 def _missing_learners(predictor: Predictor, B: int) -> str:
     """Explain that learners are missing, and what to do about it."""
-    kept, size = predictor.n_kept, ""
-    if kept:
-        each = learner_bytes(predictor.learners[:kept]) / kept
+    n_kept, size = predictor.n_kept, ""
+    if n_kept:
+        each = learner_bytes(predictor.learners[:n_kept]) / n_kept
         size = f" (about {format_bytes(each * B)} in all)"
     return (
-        f"predictions need all {B:,} learners, and only {kept:,} were kept. Fit again "
-        f"with keep_learners=True{size}, or with a smaller `B` (`max_B` for B='auto'). "
-        "Query points that `fit` gets as `at` need no learners to be kept."
+        f"predictions need all {B:,} learners, but only {n_kept:,} were kept. Fit "
+        f"again with keep_learners=True{size}, or with a smaller `B` (`max_B` for "
+        "B='auto'). Query points given to `fit` as `at` do not need kept learners."
     )

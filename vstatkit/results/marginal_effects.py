@@ -31,7 +31,7 @@ from vstatkit.results.estimate_table import SHARED_FIELDS, EstimateTable, derive
 from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
 from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.model_column import Column, numbers_of
-from vstatkit.results.prediction_results import held_data
+from vstatkit.results.prediction_results import read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import ESTIMATORS
@@ -66,7 +66,7 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedPredictors:
     """Observed values of the predictors: ends of moves, levels and grids.
 
     Attributes
@@ -106,7 +106,9 @@ class Observed:
         return f"The training data are not available: {what} those of the rows given."
 
 
-def observed_of(results: "EnsembleResults", rows: pd.DataFrame) -> Observed:
+def observed_predictors(
+    results: "EnsembleResults", rows: pd.DataFrame
+) -> ObservedPredictors:
     """Return the training values of the predictors; those of `rows` without them.
 
     Files and pickles have the columns that the formula reads, so that defaults are the
@@ -116,9 +118,11 @@ def observed_of(results: "EnsembleResults", rows: pd.DataFrame) -> Observed:
     if training is None:
         training = stored_predictors(results)
     if training is not None:
-        return Observed(training)
+        return ObservedPredictors(training)
     effects = results.effect_values
-    return Observed(rows, None if effects is None else effects.frame, trained=False)
+    return ObservedPredictors(
+        rows, None if effects is None else effects.frame, trained=False
+    )
 
 
 def stored_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
@@ -161,7 +165,7 @@ def training_weights(results: "EnsembleResults") -> Floats | None:
     return weights if isinstance(weights, np.ndarray) else None
 
 
-def _weighted(results: "EnsembleResults", sample: Sample) -> Sample:
+def _weight_rows(results: "EnsembleResults", sample: Sample) -> Sample:
     """Weight rows as the fit was; rows without weight do not count.
 
     Training rows have their own weights. Other rows have those of the column that the
@@ -204,15 +208,15 @@ def sample_of(
         frame = training_rows(results)
         places = np.arange(len(frame))
     else:
-        held = held_data(results, data)
+        rows_given = read_into_memory(results, data)
         if predictor.coding is None and predictor.columns is None:
-            X, index = predictor.rows(held)
-            held = pd.DataFrame(X, index, column_names(predictor))
-        frame = as_frame(held)
+            X, index = predictor.rows(rows_given)
+            rows_given = pd.DataFrame(X, index, column_names(predictor))
+        frame = as_frame(rows_given)
         places = training_places(training, frame)
     predictor.rows(frame.iloc[:1])  # says what is missing
     sample = Sample(frame, places, len(frame), predictor_names(predictor))
-    sample = _weighted(results, sample)
+    sample = _weight_rows(results, sample)
     if most is None or len(sample) <= most:
         return sample
     rng = stream(results.seed, 0, Purpose.AVERAGES)
@@ -319,7 +323,9 @@ def averaged_fields(
         orders=None if results.orders is None else average_orders(results.orders),
         values=values,
         labels=labels,
-        info=replace(results.info.derived(title), growth=results.info.growth.relative),
+        info=replace(
+            results.info.derive(title), growth=results.info.growth.without_atol
+        ),
         limit=bound,
         support=support,
         tails=tails,
@@ -344,26 +350,26 @@ class Move(NamedTuple):
     end: Any
 
 
-def there_are(names: Sequence[Any]) -> str:
+def list_predictors(names: Sequence[Any]) -> str:
     """List the predictors.
 
     Examples
     --------
-    >>> there_are(["x1", "x2"])
+    >>> list_predictors(["x1", "x2"])
     'the predictors are x1, x2.'
-    >>> there_are([])
+    >>> list_predictors([])
     'the model has no predictors.'
     """
     if not names:
         return "the model has no predictors."
-    return f"the predictors are {list_names([str(one) for one in names])}."
+    return f"the predictors are {list_names([str(name) for name in names])}."
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
     """Refuse what is not a predictor."""
     if name not in names:
         listed = ", ".join(map(str, names))
-        near = suggest_name(str(name), [str(one) for one in names])
+        near = suggest_name(str(name), [str(known) for known in names])
         raise ValueError(
             f"`variables` must be predictors of the model, some of {listed}; got "
             f"{name!r}{near}"
@@ -375,17 +381,17 @@ def is_factor(predictor: Predictor, name: Any) -> bool:
     return predictor.is_category(name)
 
 
-def asked_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
+def select_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
     """List the predictors asked for; all of them by default."""
     names = predictor_names(predictor)
     if variables is None:
         return list(names)
-    asked = [variables] if isinstance(variables, str | int) else list(variables)
-    for name in asked:
+    selected = [variables] if isinstance(variables, str | int) else list(variables)
+    for name in selected:
         check_variable(name, names)
-    if not asked:
+    if not selected:
         raise ValueError("`variables` must name at least one predictor; got none.")
-    return asked
+    return selected
 
 
 def sort_arguments(
@@ -435,22 +441,26 @@ def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def effect_moves(
-    variables: Variables | None, predictor: Predictor, observed: Observed
+    variables: Variables | None, predictor: Predictor, observed: ObservedPredictors
 ) -> list[Move]:
     """Move as the effects table does: between quantiles, or from the reference."""
     if isinstance(variables, Mapping):
-        asked_variables(list(variables), predictor)
-        return [Move(name, *_both_ends(name, ends)) for name, ends in variables.items()]
+        select_variables(list(variables), predictor)
+        return [
+            Move(name, *_check_ends(name, ends)) for name, ends in variables.items()
+        ]
     moves: list[Move] = []
-    for name in asked_variables(variables, predictor):
-        moves += [Move(name, *one) for one in default_moves(name, predictor, observed)]
+    for name in select_variables(variables, predictor):
+        moves += [
+            Move(name, *ends) for ends in default_moves(name, predictor, observed)
+        ]
     if not moves:
-        raise ValueError(nothing_moves(asked_variables(variables, predictor)))
+        raise ValueError(unmovable_message(select_variables(variables, predictor)))
     return moves
 
 
 def default_moves(
-    name: Any, predictor: Predictor, observed: Observed
+    name: Any, predictor: Predictor, observed: ObservedPredictors
 ) -> list[tuple[Any, Any]]:
     """List the moves of one predictor in the effects table."""
     stored = observed.stored_moves(name)
@@ -464,7 +474,7 @@ def default_moves(
 
 
 def ends_note(
-    variables: Variables | None, moves: Sequence[Move], observed: Observed
+    variables: Variables | None, moves: Sequence[Move], observed: ObservedPredictors
 ) -> tuple[str, ...]:
     """Say which ends of effects are those of the rows given, if any are."""
     if isinstance(variables, Mapping):
@@ -475,7 +485,7 @@ def ends_note(
     return () if note is None else (note,)
 
 
-def _both_ends(name: Any, ends: Any) -> Any:
+def _check_ends(name: Any, ends: Any) -> Any:
     """Check what a predictor moves between."""
     if isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2:
         return ends
@@ -486,26 +496,26 @@ def _both_ends(name: Any, ends: Any) -> Any:
     )
 
 
-def nothing_moves(asked: Sequence[Any]) -> str:
+def unmovable_message(selected: Sequence[Any]) -> str:
     """Explain why no predictor can be moved."""
-    if not asked:
-        return f"there is nothing to move: {there_are(asked)}"
-    names = ", ".join(map(str, asked))
+    if not selected:
+        return f"there is nothing to move: {list_predictors(selected)}"
+    names = ", ".join(map(str, selected))
     return (
         f"there is nothing to move: {names} has the same value in every row. Ask for "
         "a predictor that varies."
     )
 
 
-def unmoved(
+def constant_names(
     variables: Variables | None, predictor: Predictor, moved: Sequence[Any]
 ) -> tuple[str, ...]:
     """List predictors that were asked for and do not vary."""
-    asked = asked_variables(variables, predictor)
-    return tuple(str(name) for name in asked if name not in moved)
+    selected = select_variables(variables, predictor)
+    return tuple(str(name) for name in selected if name not in moved)
 
 
-def varying(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
+def varying_names(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
     """List the predictors that have more than one value."""
     return [name for name in names if frame[name].min() < frame[name].max()]
 
@@ -615,7 +625,7 @@ def slopes_of(
     variables: Variables | None,
     predictor: Predictor,
     rows: pd.DataFrame,
-    observed: Observed,
+    observed: ObservedPredictors,
     step: Any,
 ) -> list[Slope]:
     """List slopes along numeric predictors, and contrasts of factors, in their order.
@@ -628,17 +638,17 @@ def slopes_of(
         The learners.
     rows : DataFrame
         Rows that move.
-    observed : Observed
+    observed : ObservedPredictors
         Observed values of the predictors.
     step : float, dict or None
         Least distances.
     """
-    asked = asked_variables(variables, predictor)
-    numeric = [name for name in asked if not is_factor(predictor, name)]
+    selected = select_variables(variables, predictor)
+    numeric = [name for name in selected if not is_factor(predictor, name)]
     if variables is None and step is None:
-        numeric = varying(numeric, observed.frame)
+        numeric = varying_names(numeric, observed.frame)
     slopes: list[Slope] = []
-    for name in asked:
+    for name in selected:
         if is_factor(predictor, name):
             whole = np.ones(len(rows))
             slopes += [
@@ -655,7 +665,7 @@ def slopes_of(
             move = slope_move(name, rows, width, values)
             slopes.append(Slope(name, start, end, width, move))
     if not slopes:
-        raise ValueError(nothing_moves(asked))
+        raise ValueError(unmovable_message(selected))
     return slopes
 
 
@@ -664,8 +674,8 @@ def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
     if classes is None or len(classes) == 2:
         return index
     tuples = [
-        (*(one if isinstance(one, tuple) else (one,)), c)
-        for one in index
+        (*(label if isinstance(label, tuple) else (label,)), c)
+        for label in index
         for c in classes
     ]
     return pd.MultiIndex.from_tuples(tuples, names=[*index.names, "class"])
@@ -708,7 +718,7 @@ class Averages(EstimateTable):
         """The same estimates under labels that do not repeat, such as `region[w]`."""
         if self.labels.is_unique:
             return derive_table(self, EstimateTable)
-        return self._by_name
+        return self._named_table
 
     @property
     def texts(self) -> list[str]:
@@ -733,10 +743,10 @@ class Averages(EstimateTable):
         if labels.names[-1] != "class":
             return texts
         classes = labels.get_level_values("class")
-        return [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
+        return [f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)]
 
     @property
-    def _by_name(self) -> EstimateTable:
+    def _named_table(self) -> EstimateTable:
         """The averages by the names of effects, if a factor has several levels."""
         names = [str(name) for name in self._predictors]
         if "to" in self.settings:
@@ -812,7 +822,7 @@ def average_effects(
     """Compute `EnsembleResults.avg_effects`."""
     variables, data = sort_arguments("avg_effects", variables, data)
     sample, predictor = sample_of(results, data), averaging_predictor(results)
-    observed = observed_of(results, sample.frame)
+    observed = observed_predictors(results, sample.frame)
     moves = effect_moves(variables, predictor, observed)
     whole = np.ones(len(sample))
     settings = [
@@ -829,7 +839,7 @@ def average_effects(
     )
     return replace(
         averages,
-        constant=unmoved(variables, predictor, list(table.index)),
+        constant=constant_names(variables, predictor, list(table.index)),
         notes=ends_note(variables, moves, observed),
     )
 
@@ -846,7 +856,7 @@ def average_slopes(
     """Compute `EnsembleResults.avg_slopes`."""
     variables, data = sort_arguments("avg_slopes", variables, data)
     sample, predictor = sample_of(results, data), averaging_predictor(results)
-    observed = observed_of(results, sample.frame)
+    observed = observed_predictors(results, sample.frame)
     slopes = slopes_of(variables, predictor, sample.frame, observed, step)
     table = pd.DataFrame(
         {
@@ -859,7 +869,7 @@ def average_slopes(
     averages = _average_moves(
         results, sample, moves, table, by=by, words=("average slopes", se)
     )
-    constant = unmoved(variables, predictor, list(table.index))
+    constant = constant_names(variables, predictor, list(table.index))
     numeric = any(np.isfinite(slope.step) for slope in slopes)
     note = observed.note("the steps and ends of slopes are") if numeric else None
     notes = () if note is None else (note,)
@@ -879,8 +889,8 @@ def _average_moves(
     averager, division = averager_of(results, sample, words[1]), Division(sample, by)
     shares = [move.shares_of(division.shares) for move in moves]
     weights = [averager.weights(own, len(moves)) for own in shares]
-    found = averager.slopes(moves, weights)
-    points = averager.influence(found, weights)
+    slopes = averager.slopes(moves, weights)
+    points = averager.influence(slopes, weights)
     g = len(division.counts)
     places = np.repeat(np.arange(len(table)), g)
     index = table.index
@@ -890,7 +900,7 @@ def _average_moves(
     table = table.assign(rows=np.concatenate([(own > 0).sum(axis=1) for own in shares]))
     pairs = zip(moves, shares, strict=True)
     divisors = np.concatenate([move.divisors(own) for move, own in pairs])
-    values = [one.values for one in found]
+    values = [average.values for average in slopes]
     averages = _label_averages(
         results, averager, values, table, words, points=points, divisors=divisors
     )

@@ -48,8 +48,8 @@ class FitComparison(JointTest):
         shown = self.table()
         if len(shown) > 2 * SHOWN:
             shown = pd.concat([shown.head(SHOWN), shown.tail(SHOWN)])
-        kept = ["estimate", "std_error", "p_value", "ci_lower", "ci_upper"]
-        return f"{super().__str__()}\n\n{write_table(shown[kept])}"
+        columns = ["estimate", "std_error", "p_value", "ci_lower", "ci_upper"]
+        return f"{super().__str__()}\n\n{write_table(shown[columns])}"
 
 
 SHOWN = 10
@@ -104,18 +104,18 @@ def compare(
     _check_same_question(a, b)
     L = min(a.B, b.B)
     points = _points(a, b) if at is None else as_frame(at)
-    values_b, again = _second(a, b, points, L)
+    values_b, again = _second_values(a, b, points, L)
     values = _values(a, points, len(values_b)) - values_b
-    beyond = [ESTIMATORS[one.variance].beyond for one in (a, b)]
+    beyond = [ESTIMATORS[results.variance].beyond for results in (a, b)]
     lead = replace(b if beyond == [False, True] else a, design=a.design)
     labels = predictor_of(a).labels(points.index)
     name_a, name_b = _names(a, b)
-    found = difference_table(lead, values, labels, f"{name_a} less {name_b}")
+    differences = difference_table(lead, values, labels, f"{name_a} less {name_b}")
     return FitComparison(
         question=f"{name_a} - {name_b}",
         null=f"Null: {name_a} and {name_b} predict the same {a.info.response}",
         test=pooled_test(a.design, values, lead.variance, lead.orders),
-        differences=found,
+        differences=differences,
         points=points,
         details={"refitted": again},
     )
@@ -123,27 +123,27 @@ def compare(
 
 def _names(a: EnsembleResults, b: EnsembleResults) -> tuple[str, str]:
     """Name the fits by what first tells them apart."""
-    names = zip(_told_by(a), _told_by(b), strict=True)
+    names = zip(_identity(a), _identity(b), strict=True)
     told = (pair for pair in names if pair[0] != pair[1])
     return next(told, ("the first fit", "the second fit"))
 
 
-def _told_by(one: EnsembleResults) -> tuple[str, str, str]:
+def _identity(results: EnsembleResults) -> tuple[str, str, str]:
     """List what fits are told apart by: kernel, formula, target."""
-    aim = one.info.aim
+    aim = results.info.aim
     target = "truth" if aim is not None and aim.truth else "mean"
-    return one.info.kernel, str(one.info.formula), f"target={target!r}"
+    return results.info.kernel, str(results.info.formula), f"target={target!r}"
 
 
 def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
     """Refuse fits of different responses, or to different rows."""
-    for one, name in ((a, "first"), (b, "second")):
-        if not isinstance(one, EnsembleResults):
+    for results, name in ((a, "first"), (b, "second")):
+        if not isinstance(results, EnsembleResults):
             raise TypeError(
                 f"the {name} argument must be results of `fit`; got "
-                f"{type(one).__name__}."
+                f"{type(results).__name__}."
             )
-        predictor_of(one)
+        predictor_of(results)
     if a.info.response != b.info.response:
         raise ValueError(
             "fits to compare must have the same response; these have "
@@ -161,7 +161,7 @@ def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
 
 def _points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
     """Draw rows of the data, with the predictors of both fits."""
-    first, second = (training_predictors(one) for one in (a, b))
+    first, second = (training_predictors(results) for results in (a, b))
     if first is None or second is None:
         raise ValueError(
             "without `at`, fits are compared at rows of their training data, which "
@@ -180,7 +180,7 @@ def _values(results: EnsembleResults, points: pd.DataFrame, L: int) -> "Floats":
     return replace(predictor, learners=predictor.learners[:L]).values(X)
 
 
-def _second(
+def _second_values(
     a: EnsembleResults, b: EnsembleResults, points: pd.DataFrame, L: int
 ) -> tuple["Floats", bool]:
     """Predict with the second fit, on the subsamples of the first."""

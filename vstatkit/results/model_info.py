@@ -27,7 +27,7 @@ class Growth:
     atol: float | None = None
 
     @property
-    def relative(self) -> "Growth":
+    def without_atol(self) -> "Growth":
         """For other estimates than were asked for: no absolute error is small there.
 
         The absolute tolerance is in the unit of what B was chosen for. Slopes, averages
@@ -134,7 +134,7 @@ class ModelInfo:
 
     __repr__ = short_repr
 
-    def derived(self, title: str) -> "ModelInfo":
+    def derive(self, title: str) -> "ModelInfo":
         """Describe estimates that are computed from others: averages, contrasts.
 
         The bias that was estimated belongs to the query points, and is left out: the

@@ -68,8 +68,10 @@ class NormalityCheck:
     @property
     def verdicts(self) -> dict[str, str]:
         """The verdicts that occur, each with its meaning."""
-        found = set(self.frame["verdict"])
-        return {one: text for one, text in MEANINGS.items() if one in found}
+        occurring = set(self.frame["verdict"])
+        return {
+            verdict: text for verdict, text in MEANINGS.items() if verdict in occurring
+        }
 
     def summary(self) -> "Summary":
         """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
@@ -98,14 +100,14 @@ class NormalityCheck:
 def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
     """Check the estimates; see `EnsembleResults.normality_check`."""
     check_alpha(alpha)
-    design, found = results.design, results.estimates
+    design, estimates = results.design, results.estimates
     shards = isinstance(design, ShardsDesign)
     if design.has_groups and not shards:
         raise ValueError(
             f"with design={design.name!r} learners depend on each other, so that the "
             "noise of influences is not known. Fit with design='iid'."
         )
-    unit = found.unit
+    unit = estimates.unit
     powers = influence_powers(design, results.values / unit)
     if shards or design.complete:
         noise = InfluenceNoise.none(len(unit))
@@ -123,7 +125,7 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
             "skew_mc_se": shape.skew_error,
             "largest_share": _largest_shares(results),
             "zeta_ratio": _ratio(
-                design.k**2 * found.scaled.zeta_k, design.n**2 * found.positive
+                design.k**2 * estimates.scaled.zeta_k, design.n**2 * estimates.positive
             ),
             "miss_above": above,
             "miss_below": below,
@@ -155,4 +157,4 @@ def _verdicts(frame: pd.DataFrame, shift: Floats, alpha: float) -> list[str]:
     wrong |= (sides < 0).any(axis=1) | (largest > MOST_OF_ONE)
     unknown = shift > ONE_SIDED * alpha / 2
     chosen = np.select([unknown, wrong, off], [UNKNOWN, NOT_SAFE, LOPSIDED], SAFE)
-    return [str(one) for one in chosen]
+    return [str(verdict) for verdict in chosen]

@@ -111,8 +111,8 @@ def shown_shares(sets: ClassSets) -> pd.DataFrame:
         rows = _rows_of(whole, sets.index)
         if names and rows is not None:
             least = np.array([sets.attrs["least_probability"][name] for name in names])
-            made = members(rows[names].to_numpy(), least)
-            if np.array_equal(made, sets[names].to_numpy()):
+            in_sets = members(rows[names].to_numpy(), least)
+            if np.array_equal(in_sets, sets[names].to_numpy()):
                 return rows[names]
     raise ValueError(
         "these are not rows of sets as `class_sets` gives them, or rows whose labels "
@@ -124,8 +124,8 @@ def shown_shares(sets: ClassSets) -> pd.DataFrame:
 def _rows_of(whole: pd.DataFrame, labels: Labels) -> pd.DataFrame | None:
     if labels.equals(whole.index):
         return whole
-    found = whole.loc[labels] if labels.isin(whole.index).all() else None
-    return found if found is not None and len(found) == len(labels) else None
+    rows = whole.loc[labels] if labels.isin(whole.index).all() else None
+    return rows if rows is not None and len(rows) == len(labels) else None
 
 
 def members(shares: Floats, least: Floats) -> Bools:
@@ -252,9 +252,9 @@ def observation_limits(
     results = prediction.results
     if results.scores is None or results.scores.residuals.size == 0:
         if method is None:
-            note = None if _has_classes(results) else _without_residuals(results)
+            note = None if _has_classes(results) else _no_residuals_message(results)
             return Bounds(None, None, note)
-        raise ValueError(_without_residuals(results))
+        raise ValueError(_no_residuals_message(results))
     errors = results.out_of_bag_errors
     if method is None:
         known = errors is not None and errors.spread is not None
@@ -264,7 +264,7 @@ def observation_limits(
     limits = _limits(prediction, alpha, chosen, errors)
     if limits is not None:
         return Bounds(chosen, limits, None)
-    note = _too_few(results, errors, alpha, chosen)
+    note = _too_few_message(results, errors, alpha, chosen)
     if method is not None:
         raise ValueError(note)
     unknown = np.full(len(prediction.labels), np.nan)
@@ -283,7 +283,7 @@ def _limits(
         offsets = scores.interval_offsets(alpha)
         return None if offsets is None else (mean + offsets[0], mean + offsets[1])
     if errors is None or (method == "local" and errors.spread is None):
-        raise ValueError(_unknown(method))
+        raise ValueError(_unknown_units_message(method))
     predictor = predictor_of(results)
     if method == "jackknife+":
         return jackknife_limits(errors, predictor, results.design, prediction.X, alpha)
@@ -297,7 +297,7 @@ def _has_classes(results: "EnsembleResults") -> bool:
     return predictor is not None and predictor.kernel.n_classes is not None
 
 
-def _without_residuals(results: "EnsembleResults") -> str:
+def _no_residuals_message(results: "EnsembleResults") -> str:
     if _has_classes(results):
         return (
             "`obs_method` is for a numeric response; this one has classes. Use "
@@ -309,7 +309,7 @@ def _without_residuals(results: "EnsembleResults") -> str:
     )
 
 
-def _unknown(method: str) -> str:
+def _unknown_units_message(method: str) -> str:
     return (
         f"obs_method={method!r} needs to know whose the out-of-bag residuals are, and "
         "their predictors. These results do not: they were saved by an earlier "
@@ -317,7 +317,7 @@ def _unknown(method: str) -> str:
     )
 
 
-def _too_few(
+def _too_few_message(
     results: "EnsembleResults", errors: OutOfBagErrors | None, alpha: float, method: str
 ) -> str:
     share = alpha if method == "jackknife+" else alpha / 2
@@ -418,23 +418,23 @@ def write_predictions(
     if path.suffix.lower() not in KINDS:
         raise DataError(f"`out` must end in {', '.join(KINDS)}; got {path}.")
     check_directory(path)
-    with _placed(path) as beside, _writer(path, beside) as write:
+    with _replace_when_done(path) as beside, _writer(path, beside) as write:
         first = 0
         for batch in _batches(results, data):
-            with _named_rows(first):
+            with _locate_errors(first):
                 table = tabulate(batch.set_axis(_places(first, len(batch))))
-            write(_flat(table))
+            write(_flatten_index(table))
             first += len(batch)
     return path
 
 
-def held_data(results: "EnsembleResults", data: DataLike) -> DataLike:
+def read_into_memory(results: "EnsembleResults", data: DataLike) -> DataLike:
     """Read new data into memory, if they are not there and are few."""
     source = find_source(data)
     if source is None:
         return data
     advice = "Give `out`, a file to which the predictions are written batch by batch."
-    return read_few(source, _needed(results, source), advice)
+    return read_few(source, _needed_columns(results, source), advice)
 
 
 def _batches(results: "EnsembleResults", data: DataLike) -> Iterator[pd.DataFrame]:
@@ -444,14 +444,14 @@ def _batches(results: "EnsembleResults", data: DataLike) -> Iterator[pd.DataFram
         yield from sliced(as_frame(data))
         return
     some = False
-    for batch in source.batches(_needed(results, source)):
+    for batch in source.batches(_needed_columns(results, source)):
         some = True
         yield batch
     if not some:
         raise DataError(f"{source} has no rows.")
 
 
-def _needed(results: "EnsembleResults", source: Source) -> list[str]:
+def _needed_columns(results: "EnsembleResults", source: Source) -> list[str]:
     predictor = predictor_of(results)
     if predictor.coding is not None:
         names = list(predictor.coding.variables)
@@ -471,7 +471,7 @@ def _places(first: int, length: int) -> pd.RangeIndex:
 
 
 @contextmanager
-def _named_rows(first: int) -> Iterator[None]:
+def _locate_errors(first: int) -> Iterator[None]:
     """Say, where a batch is refused, where its rows are in the data."""
     try:
         yield
@@ -483,7 +483,7 @@ def _named_rows(first: int) -> Iterator[None]:
         ) from error
 
 
-def _flat(table: pd.DataFrame) -> pd.DataFrame:
+def _flatten_index(table: pd.DataFrame) -> pd.DataFrame:
     """Write the class of every row, where there are several, into a column."""
     if isinstance(table.index, pd.MultiIndex):
         return table.reset_index()
@@ -491,7 +491,7 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @contextmanager
-def _placed(path: Path) -> Iterator[Path]:
+def _replace_when_done(path: Path) -> Iterator[Path]:
     """Give a name to write under; what was written whole is moved into place."""
     machine = f".{path.name}.{socket.gethostname()}"
     _remove_abandoned(path.parent, machine)
@@ -516,13 +516,13 @@ def _remove_abandoned(directory: Path, machine: str) -> None:
 
 @contextmanager
 def _writer(path: Path, beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    writing = _csv if path.suffix.lower() == ".csv" else _parquet
-    with writing(beside) as write:
+    open_writer = _csv_writer if path.suffix.lower() == ".csv" else _parquet_writer
+    with open_writer(beside) as write:
         yield write
 
 
 @contextmanager
-def _csv(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+def _csv_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     with beside.open("w", newline="", encoding="utf-8") as file:
 
         def write(table: pd.DataFrame) -> None:
@@ -532,22 +532,22 @@ def _csv(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 @contextmanager
-def _parquet(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+def _parquet_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     pa = required("pyarrow", "writing predictions to a Parquet file")
     pq = required("pyarrow.parquet", "writing predictions to a Parquet file")
     opened: list[Any] = []
 
     def write(table: pd.DataFrame) -> None:
-        made = pa.Table.from_pandas(table, preserve_index=False)
+        batch = pa.Table.from_pandas(table, preserve_index=False)
         if not opened:
-            opened.append(pq.ParquetWriter(beside, made.schema))
-        opened[0].write_table(made)
+            opened.append(pq.ParquetWriter(beside, batch.schema))
+        opened[0].write_table(batch)
 
     try:
         yield write
     finally:
-        for one in opened:
-            one.close()
+        for writer in opened:
+            writer.close()
 
 
 @pickled_plainly
@@ -621,7 +621,7 @@ class PredictionResults(EstimateTable):
             f"<PredictionResults: {shown_estimates(label_texts(self.labels), columns)}>"
         )
 
-    def _restrictable(self, R: Restrictions) -> EstimateTable:
+    def _restriction_table(self, R: Restrictions) -> EstimateTable:
         """Give rows that are labelled by numbers names that restrictions can use."""
         labels = self.labels
         classes = isinstance(labels, pd.MultiIndex) and labels.names[-1] == "class"
@@ -691,16 +691,16 @@ class PredictionResults(EstimateTable):
         """
         frame = mean_frame(self.estimates, self.labels, alpha)
         method = self.obs_method if obs_method is None else obs_method
-        found = observation_limits(self, alpha, method)
-        if found.limits is not None:
-            frame.insert(4, "obs_ci_lower", found.limits[0])
-            frame.insert(5, "obs_ci_upper", found.limits[1])
-        if found.method is not None:
-            frame.attrs["obs_method"] = found.method
-        if found.note is not None:
-            frame.attrs["obs_note"] = found.note
-        if found.note is not None and found.limits is not None:
-            words = f"obs_ci_lower and obs_ci_upper are not a number: {found.note}"
+        bounds = observation_limits(self, alpha, method)
+        if bounds.limits is not None:
+            frame.insert(4, "obs_ci_lower", bounds.limits[0])
+            frame.insert(5, "obs_ci_upper", bounds.limits[1])
+        if bounds.method is not None:
+            frame.attrs["obs_method"] = bounds.method
+        if bounds.note is not None:
+            frame.attrs["obs_note"] = bounds.note
+        if bounds.note is not None and bounds.limits is not None:
+            words = f"obs_ci_lower and obs_ci_upper are not a number: {bounds.note}"
             warnings.warn(words, FewUnitsWarning, stacklevel=2)
         return frame
 

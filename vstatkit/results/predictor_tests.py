@@ -97,8 +97,8 @@ class JointTest:
 
     def table(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the differences one by one, with standard errors and intervals."""
-        found = self.differences
-        return estimates_frame(found.estimates, found.labels, alpha)
+        differences = self.differences
+        return estimates_frame(differences.estimates, differences.labels, alpha)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the differences with their intervals."""
@@ -309,7 +309,7 @@ def difference_table(
     title : str
         Title of the summary.
     """
-    info = results.info.derived(title)
+    info = results.info.derive(title)
     support = None if results.support is None else results.support.of_differences
     limit = None if results.limit is None else 2 * float(np.max(results.limit))
     return derive_table(
@@ -336,13 +336,13 @@ def interaction_test(
     learners: int | None,
 ) -> InteractionTest:
     """Test one pair of predictors; see `EnsembleResults.interaction_test`."""
-    asked = PredictorQuestion.of(results, learners, "interaction_test")
+    question = PredictorQuestion.of(results, learners, "interaction_test")
     if first == second:
         raise ValueError(f"an interaction is of two predictors; got {first!r} twice.")
-    asked.names([first, second])
+    question.names([first, second])
     null = f"Null: {first} and {second} are additive in the expectation of the ensemble"
     texts = f"{first}:{second}", null
-    return _test_pairs(asked, [(first, second)], texts, grid=grid, rows=rows)
+    return _test_pairs(question, [(first, second)], texts, grid=grid, rows=rows)
 
 
 def additivity_test(
@@ -354,17 +354,19 @@ def additivity_test(
     learners: int | None,
 ) -> InteractionTest:
     """Test all pairs of predictors at once; see `EnsembleResults.additivity_test`."""
-    asked = PredictorQuestion.of(results, learners, "additivity_test")
-    names = asked.names(asked.coding.variables if variables is None else variables)
+    question = PredictorQuestion.of(results, learners, "additivity_test")
+    names = question.names(
+        question.coding.variables if variables is None else variables
+    )
     if len(names) < 2:
         raise ValueError("additivity is of two or more predictors; there is one.")
     null = f"Null: {', '.join(names)} are additive in the expectation of the ensemble"
     pairs = list(combinations(names, 2))
-    return _test_pairs(asked, pairs, ("all pairs", null), grid=grid, rows=rows)
+    return _test_pairs(question, pairs, ("all pairs", null), grid=grid, rows=rows)
 
 
 def _test_pairs(
-    asked: PredictorQuestion,
+    question: PredictorQuestion,
     pairs: list[tuple[str, str]],
     texts: tuple[str, str],
     *,
@@ -374,12 +376,12 @@ def _test_pairs(
     check_number("rows", rows)
     if not isinstance(grid, int | np.integer) or grid < 2:
         raise ValueError(f"`grid` must be a whole number from 2 on; got {grid!r}.")
-    background = _background(asked, rows)
-    found = [_contrasts(asked, pair, background, grid) for pair in pairs]
-    values = np.concatenate([one for one, _ in found], axis=1)
-    points = pd.concat([where for _, where in found], ignore_index=True)
-    results = asked.results
-    labels = asked.labels(pd.Index(_contrast_names(points)))
+    background = _background(question, rows)
+    contrasts = [_contrasts(question, pair, background, grid) for pair in pairs]
+    values = np.concatenate([values for values, _ in contrasts], axis=1)
+    points = pd.concat([where for _, where in contrasts], ignore_index=True)
+    results = question.results
+    labels = question.labels(pd.Index(_contrast_names(points)))
     return InteractionTest(
         question=texts[0],
         null=texts[1],
@@ -390,23 +392,28 @@ def _test_pairs(
     )
 
 
-def _background(asked: PredictorQuestion, rows: int) -> pd.DataFrame:
+def _background(question: PredictorQuestion, rows: int) -> pd.DataFrame:
     """Draw the rows that contrasts are averaged over."""
-    rng = stream(asked.results.seed, 3, Purpose.QUESTION)
-    n = len(asked.frame)
-    return asked.frame.iloc[np.sort(rng.choice(n, min(rows, n), replace=False))]
+    rng = stream(question.results.seed, 3, Purpose.QUESTION)
+    n = len(question.frame)
+    return question.frame.iloc[np.sort(rng.choice(n, min(rows, n), replace=False))]
 
 
 def _contrasts(
-    asked: PredictorQuestion, pair: tuple[str, str], background: pd.DataFrame, grid: int
+    question: PredictorQuestion,
+    pair: tuple[str, str],
+    background: pd.DataFrame,
+    grid: int,
 ) -> tuple[Floats, pd.DataFrame]:
     """Give the contrasts of a pair, learner by learner, and where they were taken.
 
     On the values `u_0, u_1, ...` of one predictor and `v_0, v_1, ...` of the other
     these are `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)`.
     """
-    u, v = (_settings(asked, name, grid) for name in pair)
-    means = np.stack([_means(asked, pair, one, v, background) for one in u], axis=1)
+    u, v = (_settings(question, name, grid) for name in pair)
+    means = np.stack(
+        [_means(question, pair, value, v, background) for value in u], axis=1
+    )
     away = means - means[:, :1]
     away = away - away[:, :, :1]
     inner = away[:, 1:, 1:]
@@ -422,9 +429,9 @@ def _contrasts(
 
 
 def _means(
-    asked: PredictorQuestion,
+    question: PredictorQuestion,
     pair: tuple[str, str],
-    one: Any,
+    first_value: Any,
     others: list[Any],
     background: pd.DataFrame,
 ) -> Floats:
@@ -435,21 +442,21 @@ def _means(
                 name: pd.Series([value] * len(background), background.index).astype(
                     background[name].dtype
                 )
-                for name, value in zip(pair, (one, other), strict=True)
+                for name, value in zip(pair, (first_value, other), strict=True)
             }
         )
         for other in others
     ]
-    rows = asked.coding.matrix(pd.concat(frames, ignore_index=True))
-    values = asked.values(rows)
+    rows = question.coding.matrix(pd.concat(frames, ignore_index=True))
+    values = question.values(rows)
     shaped = values.reshape(len(values), len(others), len(background), -1)
     return np.asarray(shaped.mean(axis=2))
 
 
-def _settings(asked: PredictorQuestion, name: str, grid: int) -> list[Any]:
+def _settings(question: PredictorQuestion, name: str, grid: int) -> list[Any]:
     """Choose values: quantiles of a number, the most frequent levels of a category."""
-    column = asked.frame[name].dropna()
-    if name in asked.coding.categorical:
+    column = question.frame[name].dropna()
+    if name in question.coding.categorical:
         chosen = list(column.value_counts().index[:grid])
     else:
         chosen = list(grid_values(column.to_numpy(), grid))

@@ -213,8 +213,8 @@ def normality_frame(table: EstimateTable, shown: Ints) -> pd.DataFrame | None:
     """Test influences on some estimates, where there are enough units for that."""
     if len(influence_labels(table.design, table.units)) < MIN_OBSERVATIONS:
         return None
-    found = influence_normality(table.design, table.values[:, shown])
-    return found.set_axis(table.labels[shown])
+    tests = influence_normality(table.design, table.values[:, shown])
+    return tests.set_axis(table.labels[shown])
 
 
 def normality_section(table: EstimateTable) -> Section | None:
@@ -257,7 +257,7 @@ class Lines:
         rows = [
             (name if first else "", part)
             for name, text in self.lines.items()
-            for first, part in _wrapped(text, room)
+            for first, part in _wrap_text(text, room)
         ]
         style = copy.deepcopy(fmt_base)
         style["colwidths"] = None
@@ -268,7 +268,7 @@ class Lines:
         return SimpleTable(texts, None, stubs, txt_fmt=style)
 
 
-def _wrapped(text: str, width: int) -> list[tuple[bool, str]]:
+def _wrap_text(text: str, width: int) -> list[tuple[bool, str]]:
     return [(j == 0, part) for j, part in enumerate(textwrap.wrap(text, width))]
 
 
@@ -322,7 +322,7 @@ def _variance(table: EstimateTable) -> str:
 
 def _range(shares: pd.Series) -> str:
     """Write shares as percentages, from the least to the greatest."""
-    ends = [percent_text(float(one)) for one in (shares.min(), shares.max())]
+    ends = [percent_text(float(share)) for share in (shares.min(), shares.max())]
     return " to ".join(dict.fromkeys(ends))
 
 
@@ -393,14 +393,14 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
 
     def as_html(self) -> str:
         """Return the tables and notes as HTML."""
-        tables = [_escaped(table, html.escape).as_html() for table in self.tables]
+        tables = [_escape_cells(table, html.escape).as_html() for table in self.tables]
         notes = "<br/>".join(html.escape(note) for note in ["Notes:", *self.notes])
         return "\n".join([*tables, f"<br/><br/>{notes}"])
 
     def as_latex(self) -> str:
         """Return the tables and notes as LaTeX; it needs the booktabs package."""
         tables = [
-            _escaped(table, _latex).as_latex_tabular(replacements={})
+            _escape_cells(table, _latex).as_latex_tabular(replacements={})
             for table in self.tables
         ]
         notes = [f"\\par {_latex(note)}" for note in ["Notes:", *self.notes]]
@@ -424,7 +424,7 @@ def _latex(text: str) -> str:
     return text.translate(_LATEX)
 
 
-def _escaped(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTable:
+def _escape_cells(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTable:
     """Copy a table with the text of every cell escaped."""
     copied = copy.deepcopy(table)
     for row in copied:
@@ -594,9 +594,9 @@ def summarise_normality(check: NormalityCheck) -> Summary:
     return compose([section], "Normality of the estimates", notes)
 
 
-def summarise_bootstrap(found: Bootstrap, alpha: float) -> Summary:
+def summarise_bootstrap(bootstrap: Bootstrap, alpha: float) -> Summary:
     """Compose the table of a bootstrap."""
-    whole = found.summary_frame(alpha)
+    whole = bootstrap.summary_frame(alpha)
     frame = whole.iloc[shown_rows(whole.index)]
     names = ["estimate", "se", "bootstrap_se", "ci_lower", "ci_upper"]
     names += ["bootstrap_ci_lower", "bootstrap_ci_upper"]
@@ -609,19 +609,20 @@ def summarise_bootstrap(found: Bootstrap, alpha: float) -> Summary:
     section = Section("", headers, cells, cut=len(frame) < len(whole))
     error = (frame["bootstrap_se_error"] / frame["bootstrap_se"]).max()
     notes = [
-        f"bootstrap: the standard error over {found.R:,} resampled data sets, known to "
-        f"{percent_text(float(error))}. The second interval has its percentiles.",
+        f"bootstrap: the standard error over {bootstrap.R:,} resampled data sets, "
+        f"known to {percent_text(float(error))}. The second interval has its "
+        "percentiles.",
         "omnibus, JB (Jarque-Bera), Shapiro: p-values of tests that the estimates on "
         "resampled data are normal.",
     ]
-    recipe = found.results.recipe
+    recipe = bootstrap.results.recipe
     if recipe is not None and recipe.centre is not None:
         notes.append(
             "The learners behind the standard errors were fitted again; their "
             "estimates were shifted as those of the fit were."
         )
     needed = repetitions_needed(alpha)
-    if needed > found.R:
+    if needed > bootstrap.R:
         notes.append(
             f"Percentiles at {1 - alpha:g} need {needed:,} resampled data sets."
         )
@@ -759,7 +760,9 @@ def summarise_curve(curve: Curve, alpha: float) -> Summary:
     outputs = len(texts) // curve.n_points
     if outputs > 1:
         classes = frame.index.get_level_values("class")
-        texts = [f"{text} [{one}]" for text, one in zip(texts, classes, strict=True)]
+        texts = [
+            f"{text} [{level}]" for text, level in zip(texts, classes, strict=True)
+        ]
     name = ", ".join(map(str, curve.variables))
     tested = curve.tests_zero
     untested = untested_note(frame, texts) if tested else None
@@ -769,17 +772,17 @@ def summarise_curve(curve: Curve, alpha: float) -> Summary:
     return compose([section], curve.title, notes)
 
 
-def summarise_transformed(made: Transformed, alpha: float) -> Summary:
+def summarise_transformed(transformed: Transformed, alpha: float) -> Summary:
     """Compose the table of functions of estimates."""
-    notes = ["Standard errors by the delta method.", *_learner_notes(made)]
-    bent = made.bend[made.bend > BENT]
+    notes = ["Standard errors by the delta method.", *_learner_notes(transformed)]
+    bent = transformed.bend[transformed.bend > BENT]
     if bent.size:
         notes.append(
             f"{bent.size} function(s) depart from a line by up to "
             f"{percent_text(float(bent.max()))} of its change within one standard "
             "error: the delta method may be inaccurate there."
         )
-    frame = made.summary_frame(alpha)
+    frame = transformed.summary_frame(alpha)
     untested = untested_note(frame, label_texts(frame.index))
     notes += [] if untested is None else [untested]
     title = "Functions of estimates"

@@ -410,16 +410,16 @@ def _probability_note(results: EstimateTable) -> str | None:
 
 def _skew_note(results: EstimateTable, alpha: float) -> str | None:
     """Say that intervals are not symmetric, and why."""
-    found = results.estimates
+    estimates = results.estimates
     if results.support is not None:
         return None
-    tables: dict[str, Estimates | None] = {"estimates": found}
+    tables: dict[str, Estimates | None] = {"estimates": estimates}
     if isinstance(results, EnsembleResults):
         tables["effects"] = results.effect_estimates
     skewed = [
-        f"{int((one.skew != 0).sum())} of {one.skew.size} {what}"
-        for what, one in tables.items()
-        if one is not None and (one.skew != 0).any()
+        f"{int((table.skew != 0).sum())} of {table.skew.size} {what}"
+        for what, table in tables.items()
+        if table is not None and (table.skew != 0).any()
     ]
     notes = []
     if skewed:
@@ -428,9 +428,9 @@ def _skew_note(results: EstimateTable, alpha: float) -> str | None:
             "these intervals are longer on the side of the long tail, and not estimate "
             "+/- t std err."
         )
-    if found.tails is not None:
-        ends = found.interval(alpha)
-        low, high = found.tails.low, found.tails.high
+    if estimates.tails is not None:
+        ends = estimates.interval(alpha)
+        low, high = estimates.tails.low, estimates.tails.high
         pairs = zip(ends, (low, high), strict=True)
         reached = any((end == bound).any() for end, bound in pairs)
         if reached and np.isfinite(high - low).all():

@@ -44,14 +44,14 @@ def with_typical(results: "EnsembleResults") -> "EnsembleResults":
         return results
     limit = None if results.limit is None else float(np.max(results.limit))
     how = Estimation(results.design, results.variance, limit, results.orders)
-    found = typical_estimates(predictor, rows, how, results.B)
+    typical = typical_estimates(predictor, rows, how, results.B)
     support, tails = results.support, results.tails
     if support is not None:
-        support = typical_support(support, found, results.design.n)
+        support = typical_support(support, typical, results.design.n)
     if tails is not None and predictor.centre is not None:
         tails = Tails()  # other learners may leave the range of the response
     if tails is not None:
-        tails = typical_tails(tails, found)
+        tails = typical_tails(tails, typical)
     return replace(results, support=support, tails=tails)
 
 
@@ -81,29 +81,29 @@ def typical_estimates(
     return how.of(predictor.first(L).values(some)[:L])
 
 
-def typical_support(support: Support, found: Estimates | None, units: int) -> Support:
+def typical_support(support: Support, typical: Estimates | None, units: int) -> Support:
     """Bound the effective number of observations behind a probability."""
-    if found is None:
+    if typical is None:
         return replace(support, nobs=float(units))
-    size = effective_size(found.estimate, found.components.total, units)
+    size = effective_size(typical.estimate, typical.components.total, units)
     return replace(support, nobs=size)
 
 
-def typical_tails(tails: Tails, found: Estimates | None) -> Tails:
+def typical_tails(tails: Tails, typical: Estimates | None) -> Tails:
     """Pool variance and skewness over reference rows.
 
     The skewness is the ratio of sums, of third moments and of variances to the power
     3/2: skewness of single rows would be too small, as few rows show a long tail.
     """
-    if found is None or found.scaled.skew is None:
+    if typical is None or typical.scaled.skew is None:
         return tails
-    unit = found.unit.max()
-    parts = found.scaled.in_units(found.unit / unit)
-    variance = found.positive * (found.unit / unit) ** 2
+    unit = typical.unit.max()
+    parts = typical.scaled.in_units(typical.unit / unit)
+    variance = typical.positive * (typical.unit / unit) ** 2
     weight = variance**1.5
     if not weight.sum() > 0 or parts.noise is None or parts.concentration is None:
         return tails
-    pooled = np.asarray(found.scaled.skew @ weight / weight.sum())
+    pooled = np.asarray(typical.scaled.skew @ weight / weight.sum())
     # Learners, and so their noise, are the same at all rows.
     share = np.asarray(parts.noise.sum() / variance.sum())
     noise = noise_of_skew(share, np.asarray(parts.concentration.mean()), parts.n)

@@ -123,14 +123,14 @@ def compare_estimators(table: EstimateTable, alpha: float) -> VarianceComparison
 
 def _tabulate(table: EstimateTable, alpha: float) -> pd.DataFrame:
     """Tabulate what one estimator says."""
-    found, bounds = table.estimates, table.conf_int(alpha)
+    estimates, bounds = table.estimates, table.conf_int(alpha)
     return pd.DataFrame(
         {
-            "estimate": found.estimate,
-            "sampling": found.components.sampling,
-            "se": found.bse,
-            "se_mc_error": found.bse_mc_error,
-            "df": found.df,
+            "estimate": estimates.estimate,
+            "sampling": estimates.components.sampling,
+            "se": estimates.bse,
+            "se_mc_error": estimates.bse_mc_error,
+            "df": estimates.df,
             "ci_lower": bounds["lower"].to_numpy(),
             "ci_upper": bounds["upper"].to_numpy(),
         },
