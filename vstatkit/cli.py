@@ -17,13 +17,19 @@ from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.shell import fitting
-from vstatkit.shell.words import in_shell_words
 from vstatkit.storage.archive import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
 
 BROKEN_PIPE = 141
 """Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
+
+PYTHON_NOTE = (
+    "arguments of Python are options of the command: `n_jobs` is --n-jobs, `rng` is "
+    "--seed, and options of a kernel are --option NAME=VALUE. --na, --decimal and "
+    "--thousands describe how the file writes numbers."
+)
+"""Line below an error that names arguments or code of Python."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (VstatkitError, ValueError, TypeError, OSError) as error:
-        print(f"vstatkit: error: {in_shell_words(str(error))}", file=sys.stderr)
+        print(f"vstatkit: error: {error}", file=sys.stderr)
+        if "`" in str(error) or "data[" in str(error):
+            print(f"vstatkit: note: {PYTHON_NOTE}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("vstatkit: interrupted", file=sys.stderr)
@@ -63,7 +71,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Show a warning in one line, without the place in the code."""
-    print(f"vstatkit: warning: {in_shell_words(str(message))}", file=sys.stderr)
+    print(f"vstatkit: warning: {message}", file=sys.stderr)
 
 
 def _plugins() -> argparse.ArgumentParser:

@@ -18,14 +18,14 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import vstatkit as vs
+from vstatkit import cli
 from vstatkit.cli import main
 from vstatkit.exceptions import DataError
-from vstatkit.shell import outputs, tables
+from vstatkit.shell import fitting, outputs, tables
 from vstatkit.shell.input_bytes import Content
 from vstatkit.shell.numerals import PLAIN, Marks, as_numbers
 from vstatkit.shell.separators import find_separator
 from vstatkit.shell.tables import Format, read_text
-from vstatkit.shell.words import OPTIONS, in_shell_words, note_in_shell_words
 from vstatkit.sources.text import CsvSource
 from vstatkit.validation import ARGUMENTS
 
@@ -50,8 +50,8 @@ def run(arguments, capsys):
 
 
 def printed(res, alpha=0.05):
-    """What a shell shows of results: the summary, in its own words."""
-    return outputs.as_text(res, {}, outputs.Show(alpha))
+    """What a shell shows of results: the summary."""
+    return f"{res.summary(alpha)}\n"
 
 
 def summary(frame, formula='Größe ~ Q("living area") + zone', **options):
@@ -356,31 +356,6 @@ def test_the_query_point_that_is_no_number_is_shown(tmp_path, capsys, decimal):
     assert f"and values such as 'oops' in {at}. Write both files alike" in err
 
 
-def flat(text):
-    return " ".join(text.split())
-
-
-@pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
-def test_notes_give_advice_in_words_of_the_shell(tmp_path, capsys):
-    path = tmp_path / "data.csv"
-    data = vs.datasets.mars(42, rng=1).assign(g="None yet")
-    data.to_csv(path, index=False)
-    few = ["--variance", "corrected", "--k", "38", "--seed", "1"]
-    _, out, _ = run(["y ~ x1 + g", path, *few, "--max-B", "64"], capsys)
-    said = flat(out)
-    assert "They do not cover E[y|x]; use --target truth for that." in said
-    assert "--variance hoeffding goes beyond it." in said
-    assert "B stopped at --max-B 64." in said
-    assert "] --full adds variance components and normality tests." in said
-    for word in ("summary(", "full=", "='", "`"):
-        assert word not in said
-    assert "No effect of g (None yet): the same" in said, "names stay as they are"
-    _, out, _ = run(["y ~ x1", path, "--at", path, *QUICK], capsys)
-    assert "the last 20 are shown; --out FILE.csv holds all." in flat(out)
-    kept = note_in_shell_words("not available; keep_learners=True keeps them.")
-    assert kept == "not available; --option keep_learners=true keeps them."
-
-
 def test_the_full_summary_is_shown_on_request(tmp_path, capsys):
     path = tmp_path / "data.csv"
     vs.datasets.mars(40, rng=1).to_csv(path, index=False)
@@ -388,20 +363,18 @@ def test_the_full_summary_is_shown_on_request(tmp_path, capsys):
     written = [part for file in files.values() for part in ("--out", file)]
     _, short, _ = run(["y ~ x1", path, *written, *QUICK], capsys)
     texts = {end: file.read_text() for end, file in files.items()}
-    assert "--full adds" in short
+    assert "full=True) adds" in short
     assert "The Variance table is raw" not in short
     for end, text in texts.items():
-        assert "full adds" in text
+        assert "full=True) adds" in text.replace("\\", "")
         assert "MC share" not in text, end
     _, out, _ = run(["y ~ x1", path, "--full", *written, *QUICK], capsys)
     assert out.startswith(short.split("\nTypical row")[0])
     res = vs.fit("y ~ x1", path, B=20, rng=1)
-    assert out == f"{res.summary(full=True)}\n".replace(
-        "target='truth'", "--target truth"
-    )
+    assert out == f"{res.summary(full=True)}\n"
     for end, file in files.items():
         text = file.read_text()
-        assert "full adds" not in text
+        assert "full=True) adds" not in text
         assert "MC share" in text, end
         assert "nfluence" in text, end
     markdown = files[".md"].read_text()
@@ -452,7 +425,7 @@ def test_marks_of_missing_values(tmp_path, capsys, monkeypatch):
     path = tmp_path / "data.csv"
     marked.to_csv(path, index=False)
     data.loc[[3, 5], "x1"] = np.nan
-    assert "Say by --na what stands for" in run(["y ~ x1", path, *QUICK], capsys)[2]
+    assert "--na, --decimal and --thousands" in run(["y ~ x1", path, *QUICK], capsys)[2]
     how = ["--na", "-", "--na", "k. A.", *QUICK]
     for size in (tables.STREAMED_BYTES, 10):
         monkeypatch.setattr(tables, "STREAMED_BYTES", size)
@@ -463,42 +436,27 @@ def test_marks_of_missing_values(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--weights", "g"], "--weights must be numbers; got values such as 'a'."),
-        (["--weights", "gap"], "--weights must not have missing values; .* in row 4."),
-        (["--missing", "raise"], "1 of 60 are missing. Use --missing drop to leave"),
-        (["--seed", "-1"], "--seed must be a seed in"),
-        (
-            ["--k", "90", "--no-replace"],
-            r"Leave out --no-replace .*, or give a smaller",
-        ),
-        (
-            ["--option", "honest=yes"],
-            "--option honest must be true or false; got 'yes'",
-        ),
-        (
-            ["--option", "max_features=x"],
-            "--option max_features .* 'log2' or null; got",
-        ),
+        (["--weights", "g"], "`weights` must be numbers; got values such as 'a'"),
+        (["--missing", "raise"], "1 of 60 are missing. Use missing='drop' to leave"),
+        (["--seed", "-1"], "`rng` must be a seed in"),
+        (["--k", "90", "--no-replace"], "replace=True"),
+        (["--option", "honest=yes"], "`honest` must be True or False; got 'yes'"),
         (["--option", "tool=3"], r"no option 'tool'\. Its options are"),
     ],
 )
-def test_messages_are_in_the_words_of_a_shell(options, message, tmp_path, capsys):
-    data = vs.datasets.mars(60, rng=1).assign(g=["a", "b"] * 30, gap=1.0, hole=1.0)
-    data.loc[3, ["gap", "hole"]] = np.nan
+def test_messages_are_those_of_python_with_a_note(options, message, tmp_path, capsys):
+    data = vs.datasets.mars(60, rng=1).assign(g=["a", "b"] * 30, hole=1.0)
+    data.loc[3, "hole"] = np.nan
     path = tmp_path / "data.csv"
     data.to_csv(path, index=False)
     formula = "y ~ hole" if "raise" in options else "y ~ x1"
     status, out, err = run([formula, path, "--B", "20", *options], capsys)
+    error, *notes = err.splitlines()
     assert (status, out) == (2, "")
-    assert re.search(message, err)
-    assert not re.search("None|True|False|`|Traceback", err)
-
-
-def test_names_and_files_are_not_translated():
-    for text in ("row 5.csv is empty", "'None' is not a column", "x='a'"):
-        assert in_shell_words(text) == text
-    assert in_shell_words("first in row 5.csv.") == "first in row 5.csv."
-    assert in_shell_words("first in row 5.") == "first in row 6."
+    assert error.startswith("vstatkit: error: ")
+    assert re.search(message, error)
+    expected = [f"vstatkit: note: {cli.PYTHON_NOTE}"] if "`" in error else []
+    assert notes == expected
 
 
 @pytest.mark.parametrize(
@@ -773,9 +731,14 @@ def test_warnings_are_one_line(tmp_path, capsys, monkeypatch):
     assert err.count("\n") == 1
 
 
-def test_every_argument_of_fit_is_an_option_of_its_own_or_free():
-    free = {"progress", "atol", "oob", "keep_learners", "eval_env"}
-    assert set(ARGUMENTS) - set(OPTIONS) == free
+def test_every_argument_of_fit_is_an_option_of_its_own_or_free(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    text = capsys.readouterr().out
+    for name in set(ARGUMENTS) - {*fitting.ONLY_BY_OPTION, "eval_env"}:
+        with pytest.raises(ValueError, match=f"not for {name}: use --") as caught:
+            fitting._check_option(name)
+        assert f"  {str(caught.value).split()[-1][:-1]}" in text
 
 
 def test_help_has_examples(capsys):

@@ -36,8 +36,11 @@ from vstatkit.shell.outputs import (
 from vstatkit.shell.points import Points, check_alike, predictors, read_points
 from vstatkit.shell.separators import read_separator
 from vstatkit.shell.tables import Format, open_table
-from vstatkit.shell.words import OPTIONS
+from vstatkit.validation import ARGUMENTS
 from vstatkit.variance.registry import ESTIMATORS
+
+ONLY_BY_OPTION = ("progress", "atol", "oob", "keep_learners")
+"""Arguments of `fit` that are given by --option."""
 
 EXAMPLES = """\
 examples:
@@ -374,11 +377,13 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _check_option(name: str) -> None:
-    """Refuse what has an option of its own, or is settled by the command."""
-    if name in OPTIONS:
-        raise ValueError(f"--option is not for {name}: use {OPTIONS[name]}.")
+    """Refuse arguments that have their own option or that the command sets."""
     if name in ("formula", "data", "eval_env"):
-        raise ValueError(f"--option is not for {name}, which the command settles.")
+        raise ValueError(f"--option is not for {name}, which the command sets.")
+    if name in ARGUMENTS and name not in ONLY_BY_OPTION:
+        others = {"replace": "--no-replace", "rng": "--seed"}
+        flag = others.get(name, f"--{name.replace('_', '-')}")
+        raise ValueError(f"--option is not for {name}: use {flag}.")
 
 
 def _size(text: str) -> int | float:
