@@ -16,7 +16,7 @@ from vstatkit import __version__, datasets
 from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.shell import fitting
+from vstatkit.shell import fit_command
 from vstatkit.storage.archive import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
@@ -126,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(run=_demo)
     fits = commands.add_parser("fit", help="fit a formula to a CSV or Parquet file")
-    fitting.add_options(fits)
-    fits.set_defaults(run=fitting.run)
+    fit_command.add_options(fits)
+    fits.set_defaults(run=fit_command.run)
     _add_reproduce(
         commands.add_parser("reproduce", help="repeat the paper, or the validity study")
     )

@@ -32,8 +32,8 @@ from vstatkit.formula.patsy_engine import environment_of
 from vstatkit.formula.streaming import columns
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.packing import pack_index, unpack_index
-from vstatkit.shell import tables
-from vstatkit.sources import arrow, disk_arrays, find, source, text
+from vstatkit.shell import input_tables
+from vstatkit.sources import arrow, csv_files, disk_arrays, find, source
 from vstatkit.sources.find import find_source
 
 pa = pytest.importorskip("pyarrow")
@@ -49,7 +49,7 @@ SUMMATION_ORDER = {"rtol": 1e-12, "atol": 1e-12}  # a mean of batches, not of al
 @pytest.fixture(autouse=True)
 def short_batches(monkeypatch):
     """Read batches of 64 rows, so that small data have many."""
-    for module in (arrow, source, text):
+    for module in (arrow, source, csv_files):
         monkeypatch.setattr(module, "BATCH_ROWS", 64)
 
 
@@ -720,11 +720,11 @@ def test_the_command_reads_large_csv_files_in_batches(
     data, tmp_path, capsys, monkeypatch
 ):
     path, held = by_csv(data, tmp_path)
-    monkeypatch.setattr(tables, "STREAMED_BYTES", 1000)
+    monkeypatch.setattr(input_tables, "STREAMED_BYTES", 1000)
     monkeypatch.setattr(
-        tables.pd, "read_csv", lambda *a, **b: pytest.fail("all at once")
+        input_tables.pd, "read_csv", lambda *a, **b: pytest.fail("all at once")
     )
-    monkeypatch.setattr(text, "pd", SimpleNamespace(read_csv=READ_CSV))
+    monkeypatch.setattr(csv_files, "pd", SimpleNamespace(read_csv=READ_CSV))
     assert main(["fit", "y ~ x + z", str(path), "--B", "20", "--seed", "1"]) == 0
     wanted = vs.fit("y ~ x + z", held, B=20, rng=1)
     assert capsys.readouterr().out == f"{wanted.summary()}\n"

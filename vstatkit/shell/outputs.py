@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,11 @@ class Show(NamedTuple):
 
     alpha: float = 0.05
     full: bool = False
+
+
+def print_note(text: str) -> None:
+    """Print a line about files to standard error."""
+    print(f"vstatkit: note: {text}", file=sys.stderr)
 
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg")

@@ -8,10 +8,10 @@ import pandas as pd
 
 from vstatkit.exceptions import DataError
 from vstatkit.sources.arrow import ArrowSource, parquet
+from vstatkit.sources.csv_files import CsvSource
 from vstatkit.sources.dask_frames import DaskSource
 from vstatkit.sources.polars_lazy import LazySource
 from vstatkit.sources.source import Source
-from vstatkit.sources.text import CsvSource
 
 PARQUET = (".parquet", ".pq")
 PACKED = ("", ".gz", ".bz2", ".xz", ".zst")

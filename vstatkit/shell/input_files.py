@@ -1,4 +1,4 @@
-"""Bytes of a table, from a file or a pipe, decompressed."""
+"""Input files of the command: bytes of tables, decompressed, and other files."""
 
 import bz2
 import gzip
