@@ -56,7 +56,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
 from vstatkit.sampling.design import SubsampleDesign, check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
-from vstatkit.sources.find import find_source, read_few
+from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.storage.checkpoint import Checkpoint, kept_seed
 from vstatkit.storage.directory import describe
 from vstatkit.validation import check_statistic_options, split_options

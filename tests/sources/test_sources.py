@@ -33,8 +33,8 @@ from vstatkit.formula.streaming import columns
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.packing import pack_index, unpack_index
 from vstatkit.shell import input_tables
-from vstatkit.sources import arrow, csv_files, disk_arrays, find, source
-from vstatkit.sources.find import find_source
+from vstatkit.sources import arrow, csv_files, disk_arrays, recognition, source
+from vstatkit.sources.recognition import find_source
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -383,7 +383,7 @@ class Recorded:
 
     def batches(self, columns):
         self.asked.append(tuple(columns))
-        return source.sliced(self.frame[list(columns)])
+        return source.split_batches(self.frame[list(columns)])
 
 
 @pytest.mark.parametrize(
@@ -647,7 +647,7 @@ def test_a_short_file_is_read_as_data(forest, data, tmp_path, monkeypatch):
         forest.get_prediction(str(path)).summary_frame(),
         forest.get_prediction(held).summary_frame(),
     )
-    monkeypatch.setattr(find, "READ_ROWS", ROWS - 1)
+    monkeypatch.setattr(recognition, "READ_ROWS", ROWS - 1)
     with pytest.raises(DataError, match=r"more than 699 rows.*Give `out`"):
         forest.predict(path)
     csv, _ = by_csv(data, tmp_path)

@@ -34,7 +34,7 @@ from vstatkit.sampling.registry import make_design
 from vstatkit.sources import arrow
 from vstatkit.sources.arrow import ParquetPart
 from vstatkit.sources.disk_arrays import BLOCK_BYTES, GrowingArray
-from vstatkit.sources.find import find_source
+from vstatkit.sources.recognition import find_source
 from vstatkit.workers import engine, on_dask
 from vstatkit.workers.parcels import Parcel, pack, sent
 

@@ -34,8 +34,8 @@ from vstatkit.sources.csv_files import (
     find_line_error,
     read_records,
 )
-from vstatkit.sources.find import CSV, PARQUET, TSV, find_source, read_few
-from vstatkit.sources.source import required
+from vstatkit.sources.recognition import CSV, PARQUET, TSV, find_source, read_few
+from vstatkit.sources.source import import_optional
 
 STREAMED_BYTES = 2**28
 """Size from which a CSV file is read in batches."""
@@ -165,7 +165,7 @@ def open_table(path: str, text_format: TextFormat) -> InputTable:
             return InputTable(_open_large(place, text_format))
     content = read_content(path)
     if content.is_parquet:
-        required("pyarrow", f"the Parquet file in {content.name}")
+        import_optional("pyarrow", f"the Parquet file in {content.name}")
         return InputTable(pd.read_parquet(io.BytesIO(content.data)))
     return read_text(content, text_format)
 

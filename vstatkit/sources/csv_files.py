@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import pandas as pd
 
 from vstatkit.exceptions import DataError
-from vstatkit.sources.source import BATCH_ROWS, required
+from vstatkit.sources.source import BATCH_ROWS, import_optional
 
 SPACES = r"\s+"
 """Any number of spaces between fields, as pandas writes it."""
@@ -27,7 +27,9 @@ def open_packed(path: Path) -> BinaryIO:
     openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     suffix = path.suffix.lower()
     if suffix == ".zst":
-        return cast("BinaryIO", required("zstandard", f"reading {path}").open(path))
+        return cast(
+            "BinaryIO", import_optional("zstandard", f"reading {path}").open(path)
+        )
     return cast("BinaryIO", openers.get(suffix, open)(path, "rb"))
 
 
