@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 import vstatkit as vs
 from vstatkit import api
 from vstatkit.formula.streaming.encode import parse_source
-from vstatkit.sources.find import find_source
+from vstatkit.sources.recognition import find_source
 
 
 def peak_gigabytes() -> float:

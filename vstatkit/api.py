@@ -57,7 +57,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.model_info import Aim, ModelInfo
 from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
-from vstatkit.sources.find import find_source, read_few
+from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.storage.checkpoint import Checkpoint, recorded_seed
 from vstatkit.storage.directory import describe
 from vstatkit.validation import (

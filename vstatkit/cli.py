@@ -16,14 +16,20 @@ from vstatkit import __version__, datasets
 from vstatkit.api import fit
 from vstatkit.exceptions import VstatkitError
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.shell import fitting
-from vstatkit.shell.words import in_shell_words
+from vstatkit.shell import fit_command
 from vstatkit.storage.archive import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
 
 BROKEN_PIPE = 141
 """Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
+
+PYTHON_NOTE = (
+    "arguments of Python are options of the command: `n_jobs` is --n-jobs, `rng` is "
+    "--seed, and options of a kernel are --option NAME=VALUE. --na, --decimal and "
+    "--thousands describe how the file writes numbers."
+)
+"""Line below an error that names arguments or code of Python."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (VstatkitError, ValueError, TypeError, OSError) as error:
-        print(f"vstatkit: error: {in_shell_words(str(error))}", file=sys.stderr)
+        print(f"vstatkit: error: {error}", file=sys.stderr)
+        if "`" in str(error) or "data[" in str(error):
+            print(f"vstatkit: note: {PYTHON_NOTE}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("vstatkit: interrupted", file=sys.stderr)
@@ -63,7 +71,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Show a warning in one line, without the place in the code."""
-    print(f"vstatkit: warning: {in_shell_words(str(message))}", file=sys.stderr)
+    print(f"vstatkit: warning: {message}", file=sys.stderr)
 
 
 def _plugins() -> argparse.ArgumentParser:
@@ -118,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(run=_demo)
     fits = commands.add_parser("fit", help="fit a formula to a CSV or Parquet file")
-    fitting.add_options(fits)
-    fits.set_defaults(run=fitting.run)
+    fit_command.add_options(fits)
+    fits.set_defaults(run=fit_command.run)
     _add_reproduce(
         commands.add_parser("reproduce", help="repeat the paper, or the validity study")
     )

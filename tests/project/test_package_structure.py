@@ -45,7 +45,7 @@ DOORS = {
     ("vstatkit.results.dependence_curves", "vstatkit.plots.marginal"),
     ("vstatkit.results.ensemble_results", "vstatkit.interop.marginaleffects"),
     ("vstatkit.results.ensemble_results", "vstatkit.plots.registry"),
-    ("vstatkit.results.ensemble_results", "vstatkit.report.writing"),
+    ("vstatkit.results.ensemble_results", "vstatkit.report.contents"),
     ("vstatkit.results.estimate_table", "vstatkit.plots.predictions"),
     ("vstatkit.results.estimate_table", "vstatkit.storage.results_file"),
     ("vstatkit.results.importance", "vstatkit.plots.tests"),

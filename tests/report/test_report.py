@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import vstatkit as vs
-from vstatkit.report import pictures
-from vstatkit.report.html_markup import visible
-from vstatkit.report.words import lead
-from vstatkit.report.writing import report_page
+from vstatkit.report import figures
+from vstatkit.report.contents import describe_fit, report_page
+from vstatkit.report.html_page import show_unseen
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -32,7 +31,7 @@ HOSTILE = [
 def _coarse():
     """Draw few points: numbers and names are looked at here, not pictures."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pictures, "DPI", 30)
+        patch.setattr(figures, "DPI", 30)
         yield
 
 
@@ -270,7 +269,7 @@ def test_names_are_escaped(hostile):
     assert "\u202e" not in text
     said = "".join(page.texts)
     assert "<title> & more" in said
-    assert set(map(visible, HOSTILE)) < set(page.table("Effects"))
+    assert set(map(show_unseen, HOSTILE)) < set(page.table("Effects"))
     effect = page.table("Effects")["<i>"]
     assert {effect["From"], effect["To"]} == {"<b>", "</tr>&"}
 
@@ -279,7 +278,7 @@ def test_long_names_leave_room_for_the_picture():
     ax = Figure().subplots()
     ax.set(xlabel="x" * 200, ylabel="y" * 200)
     ax.set_yticks([0, 1], ["a" * 100 + "z", "short"])
-    pictures._tame(ax)
+    figures._shorten_names(ax)
     assert ax.get_xlabel() == "x" * 27 + "…" + "x" * 27
     assert ax.get_ylabel() == "y" * 19 + "…" + "y" * 19
     names = [one.get_text() for one in ax.get_yticklabels()]
@@ -287,8 +286,8 @@ def test_long_names_leave_room_for_the_picture():
 
 
 def test_pages_hold_letters_that_utf8_does_not():
-    assert visible("a\ud800b\x00\x85") == "a\\ud800b\\x00\\x85"
-    assert visible("naïve 漢字\n🌲") == "naïve 漢字\n🌲"
+    assert show_unseen("a\ud800b\x00\x85") == "a\\ud800b\\x00\\x85"
+    assert show_unseen("naïve 漢字\n🌲") == "naïve 漢字\n🌲"
 
 
 @pytest.mark.parametrize(
@@ -335,12 +334,12 @@ def test_a_forest_from_elsewhere_is_called_one(data, classes):
     y = np.where(data["y"] > 15, "high", "low") if classes else data["y"]
     kind = RandomForestClassifier if classes else RandomForestRegressor
     forest = kind(60, max_samples=30, random_state=1).fit(X, y)
-    said = lead(vs.from_sklearn(forest, X, y))
+    said = describe_fit(vs.from_sklearn(forest, X, y))
     assert said.startswith(f"The mean of 60 learners ({kind.__name__}), each fitted to")
     response = "P(y = low)" if classes else "y"
     assert said.endswith(f", drawn with replacement, predicts {response}.")
 
 
 def test_a_statistic_is_called_one(data):
-    said = lead(vs.statistic("kendall", data[["x1", "y"]], k=2, B=50, rng=1))
+    said = describe_fit(vs.statistic("kendall", data[["x1", "y"]], k=2, B=50, rng=1))
     assert said.startswith("kendall: the mean of its values on 50 subsamples")

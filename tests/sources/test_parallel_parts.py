@@ -33,7 +33,7 @@ from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.scratch import LOCK
 from vstatkit.sources import arrow, disk_arrays, source
 from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray
-from vstatkit.sources.find import find_source
+from vstatkit.sources.recognition import find_source
 from vstatkit.sources.source import parts_of
 
 pa = pytest.importorskip("pyarrow")

@@ -32,10 +32,9 @@ from vstatkit.formula.patsy_engine import environment_of
 from vstatkit.formula.streaming import columns
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.packing import pack_index, unpack_index
-from vstatkit.shell import tables
-from vstatkit.shell.outputs import Show, as_text
-from vstatkit.sources import arrow, disk_arrays, find, source, text
-from vstatkit.sources.find import find_source
+from vstatkit.shell import input_tables
+from vstatkit.sources import arrow, csv_files, disk_arrays, recognition, source
+from vstatkit.sources.recognition import find_source
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -50,7 +49,7 @@ SUMMATION_ORDER = {"rtol": 1e-12, "atol": 1e-12}  # a mean of batches, not of al
 @pytest.fixture(autouse=True)
 def short_batches(monkeypatch):
     """Read batches of 64 rows, so that small data have many."""
-    for module in (arrow, source, text):
+    for module in (arrow, source, csv_files):
         monkeypatch.setattr(module, "BATCH_ROWS", 64)
 
 
@@ -385,7 +384,7 @@ class Recorded:
 
     def batches(self, columns):
         self.asked.append(tuple(columns))
-        return source.sliced(self.frame[list(columns)])
+        return source.split_batches(self.frame[list(columns)])
 
 
 @pytest.mark.parametrize(
@@ -649,7 +648,7 @@ def test_a_short_file_is_read_as_data(forest, data, tmp_path, monkeypatch):
         forest.get_prediction(str(path)).summary_frame(),
         forest.get_prediction(held).summary_frame(),
     )
-    monkeypatch.setattr(find, "READ_ROWS", ROWS - 1)
+    monkeypatch.setattr(recognition, "READ_ROWS", ROWS - 1)
     with pytest.raises(DataError, match=r"more than 699 rows.*Give `out`"):
         forest.predict(path)
     csv, _ = by_csv(data, tmp_path)
@@ -715,21 +714,21 @@ def test_the_command_reads_parquet(how, data, tmp_path, capsys):
     options = ["--at", str(at), "--B", "20", "--seed", "1"]
     assert main(["fit", "y ~ .", str(given), *options]) == 0
     wanted = vs.fit("y ~ .", held, at=data.iloc[:3], B=20, rng=1)
-    assert capsys.readouterr().out.startswith(as_text(wanted, {}, Show()))
+    assert capsys.readouterr().out.startswith(f"{wanted.summary()}\n")
 
 
 def test_the_command_reads_large_csv_files_in_batches(
     data, tmp_path, capsys, monkeypatch
 ):
     path, held = by_csv(data, tmp_path)
-    monkeypatch.setattr(tables, "STREAMED_BYTES", 1000)
+    monkeypatch.setattr(input_tables, "STREAMED_BYTES", 1000)
     monkeypatch.setattr(
-        tables.pd, "read_csv", lambda *a, **b: pytest.fail("all at once")
+        input_tables.pd, "read_csv", lambda *a, **b: pytest.fail("all at once")
     )
-    monkeypatch.setattr(text, "pd", SimpleNamespace(read_csv=READ_CSV))
+    monkeypatch.setattr(csv_files, "pd", SimpleNamespace(read_csv=READ_CSV))
     assert main(["fit", "y ~ x + z", str(path), "--B", "20", "--seed", "1"]) == 0
     wanted = vs.fit("y ~ x + z", held, B=20, rng=1)
-    assert capsys.readouterr().out == as_text(wanted, {}, Show())
+    assert capsys.readouterr().out == f"{wanted.summary()}\n"
 
 
 def test_a_package_that_is_missing_is_named(data, tmp_path, monkeypatch, capsys):

@@ -34,9 +34,9 @@ from vstatkit.sampling.registry import make_design
 from vstatkit.sources import arrow
 from vstatkit.sources.arrow import ParquetPart
 from vstatkit.sources.disk_arrays import BLOCK_BYTES, GrowingArray
-from vstatkit.sources.find import find_source
-from vstatkit.workers import engine, on_dask
-from vstatkit.workers.parcels import Parcel, pack, sent
+from vstatkit.sources.recognition import find_source
+from vstatkit.workers import backends
+from vstatkit.workers.shared_data import Parcel, pack, sent
 
 N_WORKERS = 2
 REVIVAL = 10
@@ -283,7 +283,7 @@ def deadly(folder, victims, *arguments):
     """Make a call; when the third has begun, kill this worker and others, for once."""
     (folder / f"{os.getpid()}-{time.monotonic_ns()}").touch()
     begun = len(list(folder.glob("*-*")))
-    answer = engine.perform(*arguments)
+    answer = backends.perform(*arguments)
     if begun >= 3:
         try:
             (folder / "killed").touch(exist_ok=False)
@@ -298,7 +298,7 @@ def deadly(folder, victims, *arguments):
 @pytest.fixture
 def death(client, monkeypatch, tmp_path):
     """A worker that dies of the calls; whether it did."""
-    monkeypatch.setattr(on_dask, "perform", functools.partial(deadly, tmp_path, ()))
+    monkeypatch.setattr(backends, "perform", functools.partial(deadly, tmp_path, ()))
     return tmp_path / "killed"
 
 
@@ -314,7 +314,7 @@ def test_data_that_are_lost_with_all_workers_are_sent_again(
 ):
     everybody = tuple(client.run(os.getpid).values())
     monkeypatch.setattr(
-        on_dask, "perform", functools.partial(deadly, death.parent, everybody)
+        backends, "perform", functools.partial(deadly, death.parent, everybody)
     )
     found = fitted("forest")
     assert death.exists()
@@ -323,7 +323,7 @@ def test_data_that_are_lost_with_all_workers_are_sent_again(
 
 
 @pytest.mark.parametrize("error", [KeyError, OSError])
-@pytest.mark.parametrize("times", [1, on_dask.ATTEMPTS])
+@pytest.mark.parametrize("times", [1, backends.ATTEMPTS])
 def test_data_lost_on_their_way_are_sent_again(client, monkeypatch, error, times):
     """As they are when a worker dies while they are sent."""
     scatter, failures = client.scatter, []
@@ -335,8 +335,8 @@ def test_data_lost_on_their_way_are_sent_again(client, monkeypatch, error, times
         return scatter(*arguments, **options)
 
     monkeypatch.setattr(client, "scatter", fail)
-    monkeypatch.setattr(on_dask, "SECONDS_BETWEEN_COUNTS", 0.01)
-    if times < on_dask.ATTEMPTS:
+    monkeypatch.setattr(backends, "SECONDS_BETWEEN_COUNTS", 0.01)
+    if times < backends.ATTEMPTS:
         same(fitted("ols"), here(fitted, "ols"))
     else:
         with pytest.raises(vs.WorkerError, match="while data were sent"):
@@ -353,15 +353,15 @@ class Lost:
 
 def test_what_is_lost_again_waits_until_the_scheduler_has_noticed(monkeypatch):
     waited = []
-    monkeypatch.setattr(on_dask.time, "sleep", waited.append)
-    cluster = object.__new__(on_dask.Dask)
+    monkeypatch.setattr(backends.time, "sleep", waited.append)
+    cluster = object.__new__(backends.Dask)
     cluster._numbers, cluster._attempts = {}, Counter()
-    for _ in range(on_dask.ATTEMPTS):
+    for _ in range(backends.ATTEMPTS):
         lost = Lost()
         cluster._numbers[lost] = 7
         cluster._attempts[7] += 1
-        last = cluster._attempts[7] == on_dask.ATTEMPTS
-        with pytest.raises(vs.WorkerError if last else engine.LostError):
+        last = cluster._attempts[7] == backends.ATTEMPTS
+        with pytest.raises(vs.WorkerError if last else backends.LostError):
             cluster.take(lost)
     assert waited == [0.0, 1.0, 2.0]
 
@@ -369,10 +369,10 @@ def test_what_is_lost_again_waits_until_the_scheduler_has_noticed(monkeypatch):
 def test_work_that_is_lost_too_often_is_given_up(client, death, monkeypatch):
     everybody = tuple(client.run(os.getpid).values())
     monkeypatch.setattr(
-        on_dask, "perform", functools.partial(deadly, death.parent, everybody)
+        backends, "perform", functools.partial(deadly, death.parent, everybody)
     )
-    monkeypatch.setattr(on_dask, "ATTEMPTS", 1)
-    with pytest.raises(vs.WorkerError, match="were lost 1 times over"):
+    monkeypatch.setattr(backends, "ATTEMPTS", 1)
+    with pytest.raises(vs.WorkerError, match="were lost 1 times"):
         fit("forest")
 
 

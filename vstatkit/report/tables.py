@@ -1,4 +1,4 @@
-"""Tables of a report, from the frames that results have."""
+"""Tables of a report."""
 
 import platform
 from collections.abc import Callable, Iterable, Sequence
@@ -14,8 +14,7 @@ from vstatkit.inference.normality import (
     influence_labels,
     influence_normality,
 )
-from vstatkit.report.html_markup import Table
-from vstatkit.report.words import chance_text, level_text
+from vstatkit.report.html_page import Table
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts, setting_text
 from vstatkit.results.summary import shown_rows
@@ -32,7 +31,7 @@ PACKAGES = (
     "statsmodels",
     "matplotlib",
 )
-"""What the numbers and pictures depend on."""
+"""Packages that the numbers and figures depend on."""
 
 TREE_OPTIONS = {
     "max_features": "Columns tried at a split (max_features)",
@@ -41,9 +40,33 @@ TREE_OPTIONS = {
     "max_depth": "Largest depth (max_depth)",
     "honest": "Honest trees (honest)",
 }
-"""Options of trees that are listed where they are set, and what they are called."""
+"""Options of trees that are listed if they are set, and their descriptions."""
 
 Column = tuple[str, Iterable[Any], Callable[[Any], str]]
+
+
+def level_text(alpha: float) -> str:
+    """Write the level of intervals.
+
+    Examples
+    --------
+    >>> level_text(0.05)
+    '95%'
+    """
+    return f"{100 * (1 - alpha):.4g}%"
+
+
+def p_value_text(value: float) -> str:
+    """Write a p-value.
+
+    Examples
+    --------
+    >>> p_value_text(0.00004)
+    '< 0.001'
+    """
+    if np.isnan(value):
+        return "-"
+    return "< 0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def _df_text(value: float) -> str:
@@ -62,10 +85,10 @@ def _count_text(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def labelled(
+def _tabulate(
     caption: str, corner: str, labels: Labels, columns: Sequence[Column]
 ) -> Table:
-    """Make a table of columns, each with what writes its values; long ones are cut."""
+    """Make a table of columns, each with a function that formats its values."""
     shown = shown_rows(labels)
     names = label_texts(labels[shown])
     texts = [
@@ -96,21 +119,18 @@ def effects_table(frame: pd.DataFrame, alpha: float) -> Table:
         ("Std. error", frame["std_error"], number_text),
         ("t", frame["t"], _t_text),
         ("df", frame["df"], _df_text),
-        ("p", frame["p_value"], chance_text),
+        ("p", frame["p_value"], p_value_text),
         *_interval_columns(frame["ci_lower"], frame["ci_upper"], alpha),
     ]
-    return labelled("Effects", "Predictor", frame.index, columns)
+    return _tabulate("Effects", "Predictor", frame.index, columns)
 
 
 def estimates_table(results: EnsembleResults, alpha: float) -> Table:
-    """Tabulate the estimates; tests only of coefficients, statistics, contrasts.
-
-    Nobody asks whether a prediction is zero.
-    """
+    """Tabulate the estimates, with tests unless they are predictions."""
     bounds = results.conf_int(alpha)
     tests: list[Column] = [
         ("t", results.zvalues, _t_text),
-        ("p", results.pvalues, chance_text),
+        ("p", results.pvalues, p_value_text),
     ]
     columns: list[Column] = [
         ("Estimate", results.params, number_text),
@@ -119,34 +139,34 @@ def estimates_table(results: EnsembleResults, alpha: float) -> Table:
         *(tests if results.tests_zero else []),
         *_interval_columns(bounds["lower"], bounds["upper"], alpha),
     ]
-    return labelled("Estimates", "Name", results.labels, columns)
+    return _tabulate("Estimates", "Name", results.labels, columns)
 
 
 def typical_table(results: EnsembleResults) -> Table | None:
-    """Write out the typical row, where estimates or effects refer to it."""
+    """Tabulate the typical row, if estimates or effects refer to it."""
     typical = results.typical
     if typical is None or results.info.coefficients:
         return None
     column: Column = ("Value", list(typical.iloc[0]), setting_text)
-    return labelled("The typical row", "Predictor", typical.columns, [column])
+    return _tabulate("The typical row", "Predictor", typical.columns, [column])
 
 
 def precision_table(results: EnsembleResults) -> Table:
-    """Tabulate the parts of the variance, and how well they are known."""
-    parts, found = results.components, results.diagnostics
+    """Tabulate the parts of the variance and their Monte Carlo error."""
+    parts, diagnostics = results.components, results.diagnostics
     columns: list[Column] = [
         ("Sampling variance", parts.sampling, number_text),
         ("Monte Carlo variance", parts.monte_carlo, number_text),
         ("Total", parts.total, number_text),
-        ("Monte Carlo share", found["monte_carlo_share"], _share_text),
-        ("MC error of std. error", found["relative_mc_error"], _share_text),
-        ("Learners needed", found["learners_needed"], _count_text),
+        ("Monte Carlo share", diagnostics["monte_carlo_share"], _share_text),
+        ("MC error of std. error", diagnostics["relative_mc_error"], _share_text),
+        ("Learners needed", diagnostics["learners_needed"], _count_text),
     ]
-    return labelled("Parts of the variance", "Name", results.labels, columns)
+    return _tabulate("Parts of the variance", "Name", results.labels, columns)
 
 
 def normality_table(results: EnsembleResults) -> Table | None:
-    """Tabulate tests of normality, where there are enough units for them."""
+    """Tabulate tests of normality, if there are enough units for them."""
     if len(influence_labels(results.design, results.units)) < MIN_OBSERVATIONS:
         return None
     shown = results.labels[shown_rows(results.labels)]
@@ -155,21 +175,21 @@ def normality_table(results: EnsembleResults) -> Table | None:
     columns: list[Column] = [
         ("Skewness", frame["skew"], _t_text),
         ("Kurtosis", frame["kurtosis"], _t_text),
-        ("Omnibus p-value", frame["omnibus_p"], chance_text),
-        ("Jarque-Bera p-value", frame["jarque_bera_p"], chance_text),
+        ("Omnibus p-value", frame["omnibus_p"], p_value_text),
+        ("Jarque-Bera p-value", frame["jarque_bera_p"], p_value_text),
     ]
-    return labelled("Influence of single units", "Name", shown, columns)
+    return _tabulate("Influence of single units", "Name", shown, columns)
 
 
 def settings_table(results: EnsembleResults) -> Table:
-    """List everything that the numbers depend on, the data apart."""
+    """List all settings that the numbers depend on."""
     info, design, growth = results.info, results.design, results.info.growth
     estimator = ESTIMATORS[results.variance]
     rows = {
         "Formula": info.formula,
         "Response": info.response,
         "Kernel": info.kernel,
-        **_options(results),
+        **_tree_options(results),
         "Observations used": f"{info.nobs:,}",
         "Rows dropped for missing values": f"{info.n_dropped:,}",
         "Clusters": f"{design.n:,}" if info.units == "clusters" else None,
@@ -187,17 +207,20 @@ def settings_table(results: EnsembleResults) -> Table:
         "Variance estimator": f"{estimator.label} ({results.variance})",
         "Seed (rng)": None if design.name == "given" else str(results.seed),
     }
-    given = [(name, value) for name, value in rows.items() if value]
-    return Table("Settings", ["Setting", "Value"], given)
+    known = [(name, value) for name, value in rows.items() if value]
+    return Table("Settings", ["Setting", "Value"], known)
 
 
-def _options(results: EnsembleResults) -> dict[str, str]:
+def _tree_options(results: EnsembleResults) -> dict[str, str]:
     """Name the options of trees; results from a file do not have them."""
     kernel = None if results.predictor is None else results.predictor.kernel
     options = getattr(kernel, "options", None)
-    found = options if isinstance(options, dict) else {}
+    if not isinstance(options, dict):
+        return {}
     return {
-        text: f"{found[name]}" for name, text in TREE_OPTIONS.items() if found.get(name)
+        text: f"{options[name]}"
+        for name, text in TREE_OPTIONS.items()
+        if options.get(name)
     }
 
 
@@ -209,7 +232,7 @@ def _version(name: str) -> str:
 
 
 def versions_table() -> Table:
-    """List the versions of what made the page."""
+    """List the versions of Python and of the packages."""
     rows = [("Python", platform.python_version())]
     rows += [(name, _version(name)) for name in PACKAGES]
     rows.append(("System", f"{platform.system()} {platform.machine()}"))

@@ -333,7 +333,7 @@ class EnsembleResults(EstimateTable):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     res.report(f"{folder}/fit.html")
         """
-        from vstatkit.report.writing import write_report  # noqa: PLC0415 rarely needed
+        from vstatkit.report.contents import write_report  # noqa: PLC0415 rarely needed
 
         write_report(self, path, alpha, title)
 

@@ -42,8 +42,8 @@ from vstatkit.results.labels import label_texts
 from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
 from vstatkit.sources.disk_arrays import check_directory
-from vstatkit.sources.find import find_source, read_few
-from vstatkit.sources.source import Source, required, sliced
+from vstatkit.sources.recognition import find_source, read_few
+from vstatkit.sources.source import Source, import_optional, split_batches
 from vstatkit.text import shown_estimates
 from vstatkit.validation import check_alpha
 
@@ -441,7 +441,7 @@ def _batches(results: "EnsembleResults", data: DataLike) -> Iterator[pd.DataFram
     """Read the columns that are needed to predict."""
     source = find_source(data)
     if source is None:
-        yield from sliced(as_frame(data))
+        yield from split_batches(as_frame(data))
         return
     some = False
     for batch in source.batches(_needed_columns(results, source)):
@@ -533,8 +533,8 @@ def _csv_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 @contextmanager
 def _parquet_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    pa = required("pyarrow", "writing predictions to a Parquet file")
-    pq = required("pyarrow.parquet", "writing predictions to a Parquet file")
+    pa = import_optional("pyarrow", "writing predictions to a Parquet file")
+    pq = import_optional("pyarrow.parquet", "writing predictions to a Parquet file")
     opened: list[Any] = []
 
     def write(table: pd.DataFrame) -> None:

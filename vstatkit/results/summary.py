@@ -386,11 +386,6 @@ class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no type
         ]
         self.add_extra_txt(["Notes:", *lines])
 
-    def reword(self, said: Callable[[str], str]) -> None:
-        """Rewrite every note."""
-        plain = [note.partition("] ")[2] for note in self.notes]
-        self.put_notes(map(said, plain))
-
     def as_html(self) -> str:
         """Return the tables and notes as HTML."""
         tables = [_escape_cells(table, html.escape).as_html() for table in self.tables]

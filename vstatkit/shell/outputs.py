@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,6 @@ from vstatkit.results.summary import (
     components_section,
     normality_section,
 )
-from vstatkit.shell.words import note_in_shell_words
 from vstatkit.storage.archive import write_text_whole, write_whole
 
 Tables = Mapping[str, pd.DataFrame]
@@ -41,6 +41,11 @@ class Show(NamedTuple):
 
     alpha: float = 0.05
     full: bool = False
+
+
+def print_note(text: str) -> None:
+    """Print a line about files to standard error."""
+    print(f"vstatkit: note: {text}", file=sys.stderr)
 
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg")
@@ -156,7 +161,9 @@ def as_markdown(results: EnsembleResults, tables: Tables, show: Show) -> str:
     if show.full:
         more = [components_section(results), normality_section(results)]
         parts += [_markdown_section(one) for one in more if one is not None]
-    _, _, notes = str(_summary(results, show)).partition("\nNotes:\n")
+    _, _, notes = str(results.summary(show.alpha, full=show.full)).partition(
+        "\nNotes:\n"
+    )
     return "\n".join([*parts, f"```text\n{notes}\n```\n"])
 
 
@@ -193,17 +200,10 @@ def as_latex(results: EnsembleResults, tables: Tables, show: Show) -> str:
     return f"{_with_predictions(results, tables, show).as_latex()}\n"
 
 
-def _summary(results: EnsembleResults, show: Show) -> EnsembleSummary:
-    """Summarise, with advice in the words of a shell."""
-    summary: EnsembleSummary = results.summary(show.alpha, full=show.full)
-    summary.reword(note_in_shell_words)
-    return summary
-
-
 def _with_predictions(
     results: EnsembleResults, tables: Tables, show: Show
 ) -> EnsembleSummary:
-    summary = _summary(results, show)
+    summary: EnsembleSummary = results.summary(show.alpha, full=show.full)
     if "predictions" in tables:
         frame = tables["predictions"]
         rows = [[_shown(one) for one in row] for row in frame.itertuples(index=False)]
@@ -213,7 +213,7 @@ def _with_predictions(
 
 def as_text(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write the summary, the predictions below."""
-    text = f"{_summary(results, show)}\n"
+    text = f"{results.summary(show.alpha, full=show.full)}\n"
     if "predictions" in tables:
         table = tables["predictions"].round(4).to_string(index=False)
         text += f"\nPredictions:\n\n{table}\n"

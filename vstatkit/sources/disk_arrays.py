@@ -1,4 +1,4 @@
-"""Arrays on disk: written block after block, mapped into memory, removed after use.
+"""Arrays on disk: written in blocks, mapped into memory, removed after use.
 
 Files lie in the directory for temporary files, which the environment variable TMPDIR
 names.
@@ -23,7 +23,7 @@ BLOCK_BYTES = 65_536
 """Blocks of a file that only one process writes to: as large as any page of memory."""
 
 MOVED_BYTES = 1 << 22
-"""Bytes that are held at a time where rows are moved within a file."""
+"""Bytes in memory at a time while rows are moved within a file."""
 
 
 class GrowingArray:
@@ -53,11 +53,11 @@ class GrowingArray:
         self._n_rows += len(rows)
 
     def place(self, first: int) -> "Place":
-        """Give the place of rows that somebody else writes, from row `first` on."""
+        """Return the place of rows, from row `first` on, for another process."""
         return Place(self._path, self._kind, self._row, first)
 
     def take(self, block: "Block") -> None:
-        """Count rows that somebody else wrote, and move them up to those before."""
+        """Add rows that another process wrote: move them below those before."""
         size = self._bytes(1)
         with self._writing():
             for at, edge in block.edges:
@@ -83,7 +83,7 @@ class GrowingArray:
             ) from error
 
     def _close(self) -> None:
-        """End the writing; what lies behind the last row was left by moved ones."""
+        """End the writing; cut off what moved rows left behind the last row."""
         with self._writing():
             self._file.truncate(self._bytes(self._n_rows))
             self._file.close()
@@ -97,17 +97,16 @@ class GrowingArray:
     def mapped(self) -> NDArray[Any]:
         """Map all rows into memory, to be read.
 
-        The file is removed when the array, and all that is made of its memory, is
-        gone.
+        The file is removed with the array and all its views.
         """
         self._close()
         shape = (self._n_rows, *self._row)
         if 0 in shape:
             return np.empty(shape, self._kind)
-        held = np.memmap(self._path, self._kind, "r", shape=shape)
+        memory = np.memmap(self._path, self._kind, "r", shape=shape)
         self._removal.detach()
-        remove_with(held, self._path)
-        return np.asarray(held)
+        remove_with(memory, self._path)
+        return np.asarray(memory)
 
 
 def _rows(
@@ -124,9 +123,9 @@ def _move(file: BinaryIO, source: int, target: int, size: int) -> None:
     """Move bytes towards the beginning of a file."""
     for at in range(0, size, MOVED_BYTES):
         file.seek(source + at)
-        held = file.read(min(MOVED_BYTES, size - at))
+        data = file.read(min(MOVED_BYTES, size - at))
         file.seek(target + at)
-        file.write(held)
+        file.write(data)
 
 
 class Place(NamedTuple):
@@ -248,12 +247,12 @@ class ArrayFile:
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         """Read rows into memory."""
-        found: NDArray[Any]
+        array: NDArray[Any]
         if 0 in self._shape:  # which cannot be mapped
-            found = np.empty(self._shape, self._kind)
+            array = np.empty(self._shape, self._kind)
         else:
-            found = np.memmap(self._path, self._kind, "r", shape=self._shape)
-        return np.array(found[rows])
+            array = np.memmap(self._path, self._kind, "r", shape=self._shape)
+        return np.array(array[rows])
 
 
 def check_directory(path: str | os.PathLike[str]) -> None:

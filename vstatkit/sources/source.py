@@ -14,10 +14,7 @@ BATCH_ROWS = 131_072
 
 
 class Source(Protocol):
-    """Observations in rows, which are read batch after batch.
-
-    Its `str` says, in messages, what the data are.
-    """
+    """Observations in rows, which are read in batches; messages show its `str`."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -25,7 +22,7 @@ class Source(Protocol):
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows; None where only reading tells."""
+        """Number of rows; None if it is unknown before reading."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Read some of the columns, always in the same order of rows.
@@ -43,29 +40,23 @@ class Part(Protocol):
 
 
 def parts_of(source: Source) -> Sequence[Part]:
-    """Divide a source into parts that can be read side by side.
+    """Divide a source into parts that can be read in parallel.
 
-    A source that can be divided has a method `parts`, whose parts can be pickled, have
-    its rows in its order, and its very batches. Any other is one part.
+    A source that can be divided has a method `parts`. Its parts can be pickled, and
+    have the same rows and batches in the same order. Any other source is one part.
     """
     divided = getattr(source, "parts", None)
     return (source,) if divided is None else divided()
 
 
-def sliced(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def split_batches(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Cut a frame into batches; its index is dropped."""
     for first in range(0, len(frame), BATCH_ROWS):
         yield frame.iloc[first : first + BATCH_ROWS].reset_index(drop=True)
 
 
-def required(package: str, purpose: str) -> ModuleType:
-    """Import a package that is installed only where it is needed.
-
-    Raises
-    ------
-    MissingPackageError
-        When it is missing, with what it is needed for.
-    """
+def import_optional(package: str, purpose: str) -> ModuleType:
+    """Import an optional package; if it is missing, the error names the purpose."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

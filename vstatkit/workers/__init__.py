@@ -1,4 +1,4 @@
-"""Calls side by side, in threads, in other processes or on a cluster; and Ctrl-C."""
+"""Parallel calls in threads, in other processes or on a cluster, and Ctrl-C."""
 
 from vstatkit.workers.cancellation import (
     CalledOffError,

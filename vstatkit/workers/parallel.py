@@ -1,4 +1,4 @@
-"""Calls side by side: by threads, other processes, or a cluster."""
+"""Parallel calls by threads, by other processes, or on a cluster."""
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
@@ -7,10 +7,17 @@ from typing import Any, TypeVar
 import joblib
 from joblib.parallel import get_active_backend
 
-from vstatkit.workers.engine import Arguments, Collector, Work
-from vstatkit.workers.on_dask import Dask, active_client, in_dask_worker
-from vstatkit.workers.on_joblib import by_processes, by_threads
-from vstatkit.workers.on_ray import Ray
+from vstatkit.workers.backends import (
+    Arguments,
+    Collector,
+    Dask,
+    Ray,
+    Work,
+    active_client,
+    by_processes,
+    by_threads,
+    in_dask_worker,
+)
 
 Answer = TypeVar("Answer")
 
@@ -34,25 +41,24 @@ def in_parallel(
     Parameters
     ----------
     function : callable
-        What to call, with the shared arguments first: `function(*shared, *given)`.
+        Called with the shared arguments first: `function(*shared, *given)`.
     arguments : iterable of tuple
-        What differs between the calls; it travels with each of them.
+        Arguments that differ between the calls; sent with each of them.
     n_jobs : int or None
         Workers, as joblib counts them; on a cluster None and numbers below one mean
         all of it. One means this process, whatever is active.
     ordered : bool
-        Answers in the order of the arguments, or as they come.
+        Whether answers are in the order of the arguments, or as they come.
     shared : tuple
-        First arguments of all calls. They travel once, to workers that are
-        elsewhere.
+        First arguments of all calls; sent once to workers in other processes.
     lasting : tuple
         Objects within `shared` that later calls will share too. They stay with the
         workers as long as they live here, and must not change in that time.
     here : bool
-        Make the calls in threads of this process whatever is active, since something
-        that they share cannot travel.
+        Make the calls in threads of this process whatever is active, because shared
+        data cannot be sent.
     """
-    backend, configured = _asked_for()
+    backend, configured = _active_backend()
     most = configured if n_jobs is None else n_jobs
     work = Work(function, shared, lasting, n_jobs)
     elsewhere = backend is not None and not getattr(
@@ -61,9 +67,9 @@ def in_parallel(
     stays = here or most == 1 or in_dask_worker()  # its cluster is busy with such calls
     if stays or (backend is not None and not elsewhere):
         return by_threads(work, arguments, ordered=ordered, elsewhere=elsewhere)
-    engine = _cluster(backend, replace(work, n_jobs=most))
-    if engine is not None:
-        return Collector(engine, ordered=ordered).collect(arguments)
+    cluster = _find_cluster(backend, replace(work, n_jobs=most))
+    if cluster is not None:
+        return Collector(cluster, ordered=ordered).collect(arguments)
     if not elsewhere:
         return by_threads(work, arguments, ordered=ordered, elsewhere=False)
     generates = bool(backend.supports_return_generator)
@@ -71,8 +77,8 @@ def in_parallel(
 
 
 def one_at_a_time(n_jobs: int | None, *, here: bool = False) -> bool:
-    """Say whether `in_parallel` makes one call after the other, in this process."""
-    backend, configured = _asked_for()
+    """Tell whether `in_parallel` makes one call after the other, in this process."""
+    backend, configured = _active_backend()
     most = configured if n_jobs is None else n_jobs
     if most == 1 or in_dask_worker():
         return True
@@ -81,7 +87,7 @@ def one_at_a_time(n_jobs: int | None, *, here: bool = False) -> bool:
     return threads and joblib.effective_n_jobs(most) == 1
 
 
-def _cluster(backend: Any, work: Work) -> Dask | Ray | None:
+def _find_cluster(backend: Any, work: Work) -> Dask | Ray | None:
     client = active_client() if backend is None else getattr(backend, "client", None)
     if client is not None:
         return Dask(client, work)
@@ -90,10 +96,10 @@ def _cluster(backend: Any, work: Work) -> Dask | Ray | None:
     return None
 
 
-def _asked_for() -> tuple[Any, int | None]:
-    """Give the backend that `joblib.parallel_config` names, and its `n_jobs`.
+def _active_backend() -> tuple[Any, int | None]:
+    """Return the backend that `joblib.parallel_config` names, if any, and its `n_jobs`.
 
-    Without one joblib does as the caller prefers, so two preferences tell.
+    Without one joblib follows the caller's preference, so we compare two.
     """
     backend, _ = get_active_backend(prefer="threads")
     other, n_jobs = get_active_backend(prefer="processes")

@@ -9,7 +9,7 @@ PROGRESS_DELAY = 1.0
 
 
 def progress_bar(progress: bool | None, **options: Any) -> Any:
-    """Make a bar: at once if it is asked for, on a terminal for long work, or never.
+    """Make a progress bar.
 
     Parameters
     ----------

@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,14 @@ from vstatkit.plots.registry import PLOTS
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.prediction_results import METHODS
 from vstatkit.sampling.registry import DESIGNS
-from vstatkit.shell.input_bytes import STDIN
-from vstatkit.shell.letters import check_encoding
-from vstatkit.shell.numerals import check_marks
+from vstatkit.shell.input_files import STDIN
+from vstatkit.shell.input_tables import (
+    QueryPoints,
+    list_predictors,
+    open_table,
+    parse_format,
+    read_query_points,
+)
 from vstatkit.shell.outputs import (
     PICTURES,
     WRITERS,
@@ -30,14 +34,15 @@ from vstatkit.shell.outputs import (
     as_printed,
     check_output,
     draw,
+    print_note,
     tables_of,
     write_answer,
 )
-from vstatkit.shell.points import Points, check_alike, predictors, read_points
-from vstatkit.shell.separators import read_separator
-from vstatkit.shell.tables import Format, open_table
-from vstatkit.shell.words import OPTIONS
+from vstatkit.validation import ARGUMENTS
 from vstatkit.variance.registry import ESTIMATORS
+
+ONLY_BY_OPTION = ("progress", "atol", "oob", "keep_learners")
+"""Arguments of `fit` that are given by --option."""
 
 EXAMPLES = """\
 examples:
@@ -51,9 +56,9 @@ examples:
 The formula stands in quotes: a shell reads ~, * and ( itself. A column whose name is
 no plain word is written Q("living area").
 
-Separator, decimal comma and UTF-16 are found out where that can be done without doubt,
-for the data and for --at, and what was found is said on standard error. Numbers are
-printed to standard output.
+Text is UTF-8 and separated by commas (.tsv, .tab: by tabs), with decimal points, unless
+--encoding, --sep, --decimal and --thousands say otherwise; they hold for the data and
+for --at. Numbers are printed to standard output.
 
 exit status: 0 if all went well, 2 after an error (one line on standard error), 130
 after Ctrl-C, 141 where the reader of the output has gone."""
@@ -159,12 +164,20 @@ def _add_sampling(group: Any) -> None:
 
 
 def _add_reading(group: Any) -> None:
-    group.add_argument("--sep", help="between fields: one character, tab or space")
     group.add_argument(
-        "--encoding", metavar="NAME", help="of text, such as cp1252; utf-8 by default"
+        "--sep",
+        help="separator of fields: one character, tab or space; default: comma, "
+        "or tab in .tsv and .tab files",
     )
-    group.add_argument("--decimal", metavar="SIGN", help="before decimals: . or ,")
-    group.add_argument("--thousands", metavar="SIGN", help="between thousands")
+    group.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="encoding of text, such as cp1252 or utf-16 (utf-8)",
+    )
+    group.add_argument("--decimal", metavar="SIGN", help="decimal sign: . or , (.)")
+    group.add_argument(
+        "--thousands", metavar="SIGN", help="sign between thousands (none)"
+    )
     group.add_argument(
         "--na",
         action="append",
@@ -233,12 +246,12 @@ def _add_running(group: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Fit, print and write; everything that can be checked before is."""
     _check(options)
-    data, at = _tables(options)
+    data, at = _read_tables(options)
     results = _fit(options, data, None if at is None else at.frame)
     predictions = None
     if at is not None:
         found = results.get_prediction(at.frame, obs_method=options.obs_method)
-        predictions = at.spread(found.summary_frame(options.alpha))
+        predictions = at.align(found.summary_frame(options.alpha))
     tables = tables_of(results, predictions, options.alpha)
     text = as_printed(results, tables, Show(options.alpha, options.full))
     _write(options, results, tables)  # first: what reads the text may stop reading
@@ -252,16 +265,16 @@ def _write(
     """Write files, and say so beside what is printed."""
     for path in options.out:
         write_answer(path, results, tables, Show(options.alpha, options.full))
-        _tell(f"table written to {path}")
+        print_note(f"table written to {path}")
     for path in options.plot or ():
         draw(path, results, options.plot_kind, options.plot_of)
-        _tell(f"picture written to {path}")
+        print_note(f"picture written to {path}")
     if options.report is not None:
         results.report(options.report, alpha=options.alpha)
-        _tell(f"report written to {options.report}")
+        print_note(f"report written to {options.report}")
     if options.save is not None:
         results.save(options.save)
-        _tell(f"results saved in {options.save}")
+        print_note(f"results saved in {options.save}")
 
 
 def _fit(
@@ -321,7 +334,6 @@ def _check(options: argparse.Namespace) -> None:
     if options.save is not None:
         check_output("--save", options.save, (), inputs)
     _check_picture(options)
-    check_encoding(options.encoding)
 
 
 def _check_picture(options: argparse.Namespace) -> None:
@@ -336,29 +348,22 @@ def _check_picture(options: argparse.Namespace) -> None:
         )
 
 
-def _tables(options: argparse.Namespace) -> tuple[DataLike, Points | None]:
-    written = Format(
-        read_separator(options.sep),
-        options.encoding,
-        check_marks(options.decimal, options.thousands),
-        missing=tuple(options.na),
+def _read_tables(options: argparse.Namespace) -> tuple[DataLike, QueryPoints | None]:
+    text_format = parse_format(
+        options.sep, options.encoding, options.decimal, options.thousands, options.na
     )
-    table = open_table(options.data, written, _tell)
+    data = open_table(options.data, text_format).data
     if options.at is None:
-        return table.data, None
-    used = predictors(options.formula, table.data, (options.groups, options.weights))
-    # A few rows may not tell what the many told.
-    alike = replace(written, likely=table.marks)
-    keep_gaps = options.missing == "pass"
-    points = read_points(options.at, alike, used, keep_gaps, _tell)
-    check_alike(points, options.at, table, used)
-    if points.left_out:
-        print(f"vstatkit: warning: {points.left_out}", file=sys.stderr)
-    return table.data, points
-
-
-def _tell(said: str) -> None:
-    print(f"vstatkit: note: {said}", file=sys.stderr)
+        return data, None
+    not_in_dot = options.groups, options.weights
+    predictors = list_predictors(options.formula, data, not_in_dot)
+    points = read_query_points(
+        *(options.at, text_format, data, predictors),
+        keep_missing=options.missing == "pass",
+    )
+    if points.warning:
+        print(f"vstatkit: warning: {points.warning}", file=sys.stderr)
+    return data, points
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -374,11 +379,13 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _check_option(name: str) -> None:
-    """Refuse what has an option of its own, or is settled by the command."""
-    if name in OPTIONS:
-        raise ValueError(f"--option is not for {name}: use {OPTIONS[name]}.")
+    """Refuse arguments that have their own option or that the command sets."""
     if name in ("formula", "data", "eval_env"):
-        raise ValueError(f"--option is not for {name}, which the command settles.")
+        raise ValueError(f"--option is not for {name}, which the command sets.")
+    if name in ARGUMENTS and name not in ONLY_BY_OPTION:
+        others = {"replace": "--no-replace", "rng": "--seed"}
+        flag = others.get(name, f"--{name.replace('_', '-')}")
+        raise ValueError(f"--option is not for {name}: use {flag}.")
 
 
 def _size(text: str) -> int | float:

@@ -1,4 +1,4 @@
-"""Bytes of a table, from a file or a pipe, decompressed."""
+"""Input files of the command: bytes of tables, decompressed, and other files."""
 
 import bz2
 import gzip
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vstatkit.exceptions import DataError
-from vstatkit.sources.find import PARQUET
-from vstatkit.sources.source import required
+from vstatkit.sources.recognition import PARQUET
+from vstatkit.sources.source import import_optional
 
 STDIN = "-"
 """Stands for standard input, as in other programs."""
@@ -156,7 +156,7 @@ def _from_zip(data: bytes, name: str) -> bytes:
 
 
 def _from_zstd(data: bytes, name: str) -> bytes:
-    pyarrow = required("pyarrow", f"unpacking {name}")
+    pyarrow = import_optional("pyarrow", f"unpacking {name}")
     unpacked: bytes = pyarrow.CompressedInputStream(io.BytesIO(data), "zstd").read()
     return unpacked
 

@@ -1,36 +1,37 @@
-"""Pictures of a report: the results' own, drawn for a page."""
+"""Figures of a report."""
 
 import io
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import figure as mpl_figure
 from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from vstatkit.exceptions import MonteCarloWarning
 from vstatkit.plots.registry import draw
-from vstatkit.report.html_markup import Picture, visible
-from vstatkit.report.words import level_text
+from vstatkit.report.html_page import Figure, show_unseen
+from vstatkit.report.tables import level_text
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.summary_notes import MAX_ROWS
 
 WIDTH = 5.6
-"""Inches; letters stay readable where a page is 390 pixels wide."""
+"""Inches; text stays readable on a page 390 pixels wide."""
 
 DPI = 200
 """Points an inch: sharp on paper, and still small."""
 
 LONGEST = 40
-"""Letters of a name in a picture; tables have all of them."""
+"""Characters of a name in a figure; tables have all of them."""
 
 MOST_INFLUENCES = 2_000_000
-"""Influences, units by estimates, beyond which they are not drawn."""
+"""Influences, units by estimates, above which they are not drawn."""
 
 MOST_CURVES = 4
 """Predictors whose curves are drawn: those with the largest effects."""
@@ -38,62 +39,64 @@ MOST_CURVES = 4
 
 @contextmanager
 def _page_style() -> Iterator[None]:
-    """Draw alike whatever a session has set, and warn of nothing the page says."""
+    """Use matplotlib's default style, without warnings that the page repeats."""
     with style.context("default"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a box is drawn
         warnings.simplefilter("ignore", MonteCarloWarning)
         yield
 
 
-def picture(
-    draw_on: Callable[[Axes], Any], height: float, shows: str, caption: str
-) -> Picture:
-    """Draw on new axes, and keep what was drawn as a PNG file."""
+def _draw_figure(
+    draw_on: Callable[[Axes], Any], height: float, description: str, caption: str
+) -> Figure:
+    """Draw on new axes, and return the figure as a PNG file."""
     with _page_style():
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        ax = figure.subplots()
+        canvas = mpl_figure.Figure(figsize=(WIDTH, height), layout="constrained")
+        ax = canvas.subplots()
         draw_on(ax)
-        _tame(ax)
+        _shorten_names(ax)
         file = io.BytesIO()
-        figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
-    return Picture(file.getvalue(), shows, caption)
+        canvas.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
+    return Figure(file.getvalue(), description, caption)
 
 
-def _tame(ax: Axes) -> None:
-    """Cut long names, so that they leave room, and take their dollars literally."""
+def _shorten_names(ax: Axes) -> None:
+    """Shorten long names, and take dollar signs literally."""
     for axis, longest in ((ax.xaxis, 56), (ax.yaxis, LONGEST)):
-        axis.set_label_text(_cut(axis.get_label_text(), longest))
+        axis.set_label_text(_shorten(axis.get_label_text(), longest))
         axis.label.set_parse_math(False)
         if isinstance(axis.get_major_locator(), FixedLocator):  # names
-            names = [_cut(one.get_text(), LONGEST) for one in axis.get_ticklabels()]
+            names = [
+                _shorten(tick.get_text(), LONGEST) for tick in axis.get_ticklabels()
+            ]
             axis.set_ticks(axis.get_ticklocs(), names, parse_math=False)
 
 
-def _cut(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     """Cut the middle out of a long text.
 
     Examples
     --------
-    >>> _cut("abcdefghij", 7)
+    >>> _shorten("abcdefghij", 7)
     'abc…hij'
     """
-    seen = visible(" ".join(text.split()))
+    shown = show_unseen(" ".join(text.split()))
     half = (longest - 1) // 2
-    return seen if len(seen) <= longest else f"{seen[:half]}…{seen[-half:]}"
+    return shown if len(shown) <= longest else f"{shown[:half]}…{shown[-half:]}"
 
 
 def _height(rows: int) -> float:
     return max(2.2, 1.0 + 0.3 * rows)
 
 
-def interval_picture(
+def interval_figure(
     results: EnsembleResults, kind: str, rows: int, alpha: float
-) -> Picture | None:
-    """Draw the effects or the estimates; None where there are too many of them."""
+) -> Figure | None:
+    """Draw the effects or the estimates; None if there are too many of them."""
     if rows > MAX_ROWS:
         return None
     level = level_text(alpha)
-    return picture(
+    return _draw_figure(
         lambda ax: draw(results, kind, ax, {"alpha": alpha}),
         _height(rows),
         f"The {kind} as points with their {level} intervals, one line each; the table "
@@ -102,25 +105,28 @@ def interval_picture(
     )
 
 
-def curve_pictures(results: EnsembleResults, alpha: float) -> list[Picture]:
+def curve_figures(results: EnsembleResults, alpha: float) -> list[Figure]:
     """Draw predictions along the predictors that change them most."""
-    return [_curve(results, name, alpha) for name in _curved(results)]
-
-
-def _curve(results: EnsembleResults, name: str, alpha: float) -> Picture:
     level = level_text(alpha)
-    return picture(
-        lambda ax: draw(results, "profile", ax, {"variable": name, "alpha": alpha}),
-        3.4,
-        f"A curve of the prediction of {results.info.response} along {name}, with "
-        f"a {level} band.",
-        f"Prediction along {name}, the other predictors at typical values. The dark "
-        f"band covers each point at {level}, the light one the whole curve.",
-    )
+    return [
+        _draw_figure(
+            partial(_draw_profile, results, name, alpha),
+            3.4,
+            f"A curve of the prediction of {results.info.response} along {name}, with "
+            f"a {level} band.",
+            f"Prediction along {name}, the other predictors at typical values. The "
+            f"dark band covers each point at {level}, the light one the whole curve.",
+        )
+        for name in _largest_effects(results)
+    ]
 
 
-def _curved(results: EnsembleResults) -> list[str]:
-    """Name the numeric predictors with the largest effects, where they have curves."""
+def _draw_profile(results: EnsembleResults, name: str, alpha: float, ax: Axes) -> None:
+    draw(results, "profile", ax, {"variable": name, "alpha": alpha})
+
+
+def _largest_effects(results: EnsembleResults) -> list[str]:
+    """List the numeric predictors with the largest effects, if they have curves."""
     predictor, effects = results.predictor, results.effects
     if predictor is None or predictor.coding is None or effects is None:
         return []
@@ -136,11 +142,11 @@ def _curved(results: EnsembleResults) -> list[str]:
     return [known[place] for place in order[:MOST_CURVES]]
 
 
-def influence_picture(results: EnsembleResults) -> Picture | None:
+def influence_figure(results: EnsembleResults) -> Figure | None:
     """Draw the influence of single units on the first estimate."""
     if len(results.labels) * results.design.n > MOST_INFLUENCES:
         return None
-    return picture(
+    return _draw_figure(
         lambda ax: draw(results, "influence", ax, {}),
         3.4,
         "The influence of every unit on the first estimate against normal quantiles; "
@@ -149,11 +155,11 @@ def influence_picture(results: EnsembleResults) -> Picture | None:
     )
 
 
-def convergence_picture(results: EnsembleResults) -> Picture | None:
+def convergence_figure(results: EnsembleResults) -> Figure | None:
     """Draw the first standard error against the number of learners."""
     if results.design.complete:
         return None
-    return picture(
+    return _draw_figure(
         lambda ax: draw(results, "convergence", ax, {}),
         3.4,
         "The standard error of the first estimate as the number of learners grows, "

@@ -1,4 +1,4 @@
-"""Recognition of data sources that are read in batches."""
+"""Recognition of data that are read in batches."""
 
 from os import PathLike, fspath
 from pathlib import Path
@@ -7,11 +7,10 @@ from typing import Any
 import pandas as pd
 
 from vstatkit.exceptions import DataError
-from vstatkit.sources.arrow import ArrowSource, parquet
-from vstatkit.sources.dask_frames import DaskSource
-from vstatkit.sources.polars_lazy import LazySource
+from vstatkit.sources.arrow import ArrowSource, open_parquet
+from vstatkit.sources.csv_files import CsvSource
+from vstatkit.sources.lazy_frames import DaskSource, LazySource
 from vstatkit.sources.source import Source
-from vstatkit.sources.text import CsvSource
 
 PARQUET = (".parquet", ".pq")
 PACKED = ("", ".gz", ".bz2", ".xz", ".zst")
@@ -19,7 +18,7 @@ CSV = tuple(f".csv{packed}" for packed in PACKED)
 TSV = tuple(f".tsv{packed}" for packed in PACKED)
 
 READ_ROWS = 1_000_000
-"""Most rows that are read into memory where a few are expected."""
+"""Largest number of rows that are read into memory if a few are expected."""
 
 
 def find_source(data: Any) -> Source | None:
@@ -39,14 +38,14 @@ def find_source(data: Any) -> Source | None:
     path = isinstance(data, str | PathLike)
     if isinstance(data, CsvSource):
         return data
-    found = _file(Path(fspath(data))) if path else _lazy(data)
-    if found is not None:
-        _check_names(found)
-    return found
+    source = _open_file(Path(fspath(data))) if path else _wrap_lazy(data)
+    if source is not None:
+        _check_names(source)
+    return source
 
 
-def _lazy(data: Any) -> Source | None:
-    """Tell what is computed on demand by its package: none of them is imported."""
+def _wrap_lazy(data: Any) -> Source | None:
+    """Recognise lazy data by their package, without importing it."""
     package = type(data).__module__.partition(".")[0]
     if package == "pyarrow" and hasattr(data, "scanner"):
         return ArrowSource(data, "the Arrow dataset")
@@ -61,12 +60,12 @@ def _lazy(data: Any) -> Source | None:
     return None
 
 
-def _file(path: Path) -> Source:
+def _open_file(path: Path) -> Source:
     if not path.exists():
         raise FileNotFoundError(f"`data` names no file or folder: there is no {path}.")
     name = path.name.lower()
     if path.is_dir() or name.endswith(PARQUET):
-        return parquet(path)
+        return open_parquet(path)
     if name.endswith(CSV):
         return CsvSource(path)
     if name.endswith(TSV):
@@ -78,18 +77,18 @@ def _file(path: Path) -> Source:
 
 
 def _check_names(source: Source) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for name in source.columns:
         if not isinstance(name, str):
             raise DataError(
                 f"column names must be strings; {source} has {name!r} "
                 f"({type(name).__name__})."
             )
-        if name in seen:
+        if name in names:
             raise DataError(
                 f"column names must be unique; {source} has {name!r} twice."
             )
-        seen.add(name)
+        names.add(name)
 
 
 def read_few(source: Source, columns: list[str] | None, advice: str) -> pd.DataFrame:
@@ -102,7 +101,7 @@ def read_few(source: Source, columns: list[str] | None, advice: str) -> pd.DataF
     columns : list of str or None
         Columns to read; all by default.
     advice : str
-        What to do where there are more than `READ_ROWS` rows.
+        Advice for data with more than `READ_ROWS` rows.
     """
     parts: list[pd.DataFrame] = []
     n_rows = source.n_rows or 0

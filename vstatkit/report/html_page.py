@@ -1,0 +1,225 @@
+"""HTML of a report: tables, figures and paragraphs; every text is escaped here."""
+
+import base64
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
+    "\ufdd0-\ufdef\ufeff\ufffe\uffff]"
+)
+"""Characters that a page cannot hold, or that change the order of others."""
+
+
+def show_unseen(text: str) -> str:
+    r"""Escape invisible characters as Python does.
+
+    Examples
+    --------
+    >>> show_unseen("a\x00b")
+    'a\\x00b'
+    """
+    return _UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def escape(text: str) -> str:
+    """Make a text safe anywhere in a page.
+
+    Examples
+    --------
+    >>> escape('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html.escape(show_unseen(text), quote=True)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts.
+
+    Attributes
+    ----------
+    caption : str
+        What it shows.
+    headers : sequence of str
+        One for each column, the first for that of the names.
+    rows : sequence of sequences of str
+        Each begins with its name.
+    """
+
+    caption: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markup(self) -> str:
+        """Return the table in a frame of its own, where wide ones scroll."""
+        heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.headers)
+        body = "\n".join(_row(cells) for cells in self.rows)
+        caption = escape(self.caption)
+        kind = ' class="pairs"' if len(self.headers) == 2 else ""
+        return (
+            f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0">\n'
+            f"<table{kind}>\n<caption>{caption}</caption>\n"
+            f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
+            "</table>\n</div>"
+        )
+
+
+def _row(cells: Sequence[str]) -> str:
+    name, *others = map(escape, cells)
+    rest = "".join(f"<td>{cell}</td>" for cell in others)
+    return f'<tr><th scope="row">{name}</th>{rest}</tr>'
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure within the page.
+
+    Attributes
+    ----------
+    data : bytes
+        A PNG file.
+    description : str
+        Description for readers who cannot see it.
+    caption : str
+        The line below it.
+    """
+
+    data: bytes
+    description: str
+    caption: str
+
+    def markup(self) -> str:
+        """Return the figure with its caption."""
+        code = base64.b64encode(self.data).decode("ascii")
+        return (
+            f'<figure>\n<img src="data:image/png;base64,{code}" '
+            f'alt="{escape(self.description)}">\n'
+            f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, or a list of short ones.
+
+    Attributes
+    ----------
+    lines : tuple of str
+        One is a paragraph, several are a list.
+    numbered : bool
+        Whether a list is numbered.
+    """
+
+    lines: tuple[str, ...]
+    numbered: bool = False
+
+    def markup(self) -> str:
+        """Return the paragraph or the list."""
+        if len(self.lines) == 1 and not self.numbered:
+            return f"<p>{escape(self.lines[0])}</p>"
+        tag = "ol" if self.numbered else "ul"
+        items = "\n".join(f"<li>{escape(line)}</li>" for line in self.lines)
+        return f"<{tag}>\n{items}\n</{tag}>"
+
+
+Part = Table | Figure | Text
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A heading and the parts below it."""
+
+    heading: str
+    parts: tuple[Part, ...]
+
+    def markup(self, number: int) -> str:
+        """Return the chapter, labelled by its heading."""
+        inner = "\n".join(part.markup() for part in self.parts)
+        name = f"chapter-{number}"
+        return (
+            f'<section aria-labelledby="{name}">\n'
+            f'<h2 id="{name}">{escape(self.heading)}</h2>\n{inner}\n</section>'
+        )
+
+
+STYLE = """\
+:root { --ink: #1b1f24; --soft: #4d5560; --line: #c9ced6; --shade: #f4f6f8; }
+* { box-sizing: border-box; }
+html { font: 100%/1.5 system-ui, sans-serif; color: var(--ink); background: #fff; }
+body { max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0.5rem 0; }
+h2 {
+  font-size: 1.2rem; margin: 2rem 0 0.5rem; padding-bottom: 0.25rem;
+  border-bottom: 1px solid var(--line);
+}
+p, li { max-width: 44rem; }
+ul, ol { padding-left: 1.5rem; }
+.scroll { overflow-x: auto; margin: 1rem 0; }
+.scroll:focus-visible { outline: 2px solid #005a9c; outline-offset: 2px; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding-bottom: 0.25rem; }
+th, td { padding: 0.3rem 0.75rem 0.3rem 0; text-align: right; vertical-align: top; }
+thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
+thead th { overflow-wrap: normal; }
+tbody th { font-weight: 400; }
+tbody tr { border-bottom: 1px solid var(--line); }
+th:first-child { text-align: left; min-width: 7rem; max-width: 20rem; }
+td { white-space: nowrap; }
+.pairs :is(th, td) { text-align: left; white-space: normal; }
+figure { margin: 1rem 0; }
+img { max-width: 100%; height: auto; width: 34rem; }
+figcaption, footer { color: var(--soft); font-size: 0.9rem; }
+footer { margin-top: 2rem; border-top: 1px solid var(--line); }
+@page { margin: 18mm; }
+@media print {
+  html { font-size: 10pt; }
+  body { max-width: none; padding: 0; }
+  h2 { break-after: avoid; }
+  .scroll { overflow: visible; }
+  table { font-size: 8.5pt; }
+  th, td { padding-right: 0.4rem; }
+  th:first-child { min-width: 0; }
+  tr, figure, li { break-inside: avoid; }
+  img { width: 12cm; }
+}
+"""
+"""Style sheet, for screen and paper."""
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+"""Rights of the page in a browser: it loads nothing and runs nothing."""
+
+
+def compose_page(
+    title: str, lead: str, chapters: Iterable[Chapter], footer: str
+) -> str:
+    """Compose the page."""
+    body = "\n".join(part.markup(j) for j, part in enumerate(chapters, start=1))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{STYLE}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>
+<p>{escape(lead)}</p>
+</header>
+<main>
+{body}
+</main>
+<footer>
+<p>{escape(footer)}</p>
+</footer>
+</body>
+</html>
+"""

@@ -1,0 +1,389 @@
+"""Input tables of the command: the data and the query points of `--at`."""
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import pandas as pd
+
+from vstatkit._typing import DataLike
+from vstatkit.exceptions import DataError
+from vstatkit.formula.input_checks import first_non_number, is_number
+from vstatkit.formula.names import read_names
+from vstatkit.formula.terms import variables
+from vstatkit.shell.input_files import (
+    STDIN,
+    Content,
+    check_folder,
+    check_text,
+    read_content,
+)
+from vstatkit.shell.outputs import print_note
+from vstatkit.sources.csv_files import (
+    SPACES,
+    CsvSource,
+    encoding_error,
+    find_line_error,
+    read_records,
+)
+from vstatkit.sources.recognition import CSV, PARQUET, TSV, find_source, read_few
+from vstatkit.sources.source import import_optional
+
+STREAMED_BYTES = 2**28
+"""Size from which a CSV file is read in batches."""
+
+SEPARATORS = {"tab": "\t", r"\t": "\t", "space": SPACES, " ": SPACES}
+"""Separators that are hard to type, by name."""
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How text files write a table.
+
+    Attributes
+    ----------
+    sep : str or None
+        Separator of fields; None for a tab in files that end in .tsv or .tab, and a
+        comma in others.
+    encoding : str
+        Encoding of the text.
+    decimal, thousands : str
+        Signs within numbers; `thousands` may be empty.
+    missing : tuple of str
+        Texts that stand for missing values, besides the usual ones.
+    """
+
+    sep: str | None = None
+    encoding: str = "utf-8"
+    decimal: str = "."
+    thousands: str = ""
+    missing: tuple[str, ...] = ()
+
+    def separator_of(self, name: str) -> str:
+        """Return the separator of the file with this name."""
+        tabs = name.lower().endswith((".tab", *TSV))
+        return self.sep or ("\t" if tabs else ",")
+
+    @cached_property
+    def _number(self) -> re.Pattern[str]:
+        """Pattern of a number, with groups of three digits between thousands."""
+        thousands, decimal = re.escape(self.thousands), re.escape(self.decimal)
+        groups = rf"|\d{{1,3}}(?:{thousands}\d{{3}})+" if thousands else ""
+        digits = rf"(?:(?:\d+{groups})(?:{decimal}\d*)?|{decimal}\d+)"
+        return re.compile(rf"[+-]?{digits}(?:[eE][+-]?\d+)?")
+
+    def is_number(self, value: object) -> bool:
+        """Tell whether a text is a number in this format."""
+        return self._number.fullmatch(str(value).strip()) is not None
+
+    def convert(self, column: pd.Series) -> pd.Series:
+        """Convert a column of text to numbers, if every value is one.
+
+        Examples
+        --------
+        >>> german = TextFormat(decimal=",", thousands=".")
+        >>> german.convert(pd.Series(["1.234,5", "-2"])).to_list()
+        [1234.5, -2.0]
+        """
+        known = column.dropna().astype(str).str.strip()
+        if not len(known) or not all(map(self.is_number, known)):
+            return column
+        plain = known.str.replace(self.thousands, "", regex=False)
+        numbers = plain.str.replace(self.decimal, ".", regex=False).astype(float)
+        whole = len(known) == len(column) and not plain.str.contains(r"\D").any()
+        return numbers.astype(int) if whole else numbers.reindex(column.index)
+
+
+def parse_format(
+    sep: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    thousands: str | None,
+    missing: Sequence[str],
+) -> TextFormat:
+    """Check the options `--sep`, `--encoding`, `--decimal`, `--thousands`, `--na`."""
+    separator = None if sep is None else SEPARATORS.get(sep, sep)
+    if separator is not None and len(separator) != 1 and separator != SPACES:
+        raise ValueError(f"--sep must be one character, or tab or space; got {sep!r}.")
+    for option, sign in (("--decimal", decimal), ("--thousands", thousands)):
+        if sign is not None and (len(sign) != 1 or sign.isalnum()):
+            raise ValueError(
+                f"{option} must be one sign, such as , or .; got {sign!r}."
+            )
+    decimal = decimal or ("," if thousands == "." else ".")
+    if decimal == thousands:
+        raise ValueError(
+            f"--decimal and --thousands must differ; got {decimal!r} for both."
+        )
+    try:
+        codecs.lookup(encoding or "utf-8")
+    except LookupError:
+        raise ValueError(
+            f"--encoding must be one that Python knows, such as utf-8, cp1252, "
+            f"latin-1 or utf-16; got {encoding!r}."
+        ) from None
+    return TextFormat(
+        separator, encoding or "utf-8", decimal, thousands or "", tuple(missing)
+    )
+
+
+@dataclass(frozen=True)
+class InputTable:
+    """A table in memory, or one that is read in batches.
+
+    Attributes
+    ----------
+    data : DataFrame, path or CsvSource
+        Data that `fit` takes.
+    locate : callable
+        Names the place of a row, counted from 0, in the file.
+    """
+
+    data: DataLike
+    locate: Callable[[int], str] = lambda row: f"row {row + 1}"
+
+
+def open_table(path: str, text_format: TextFormat) -> InputTable:
+    """Read a file, or standard input; large files are left to be read in batches."""
+    place = Path(path)
+    if path != STDIN and place.is_dir():
+        check_folder(place)
+        return InputTable(place)
+    if path != STDIN and place.exists():
+        name = place.name.lower()
+        if name.endswith(PARQUET):
+            return InputTable(place)
+        if name.endswith(CSV + TSV) and place.stat().st_size > STREAMED_BYTES:
+            return InputTable(_open_large(place, text_format))
+    content = read_content(path)
+    if content.is_parquet:
+        import_optional("pyarrow", f"the Parquet file in {content.name}")
+        return InputTable(pd.read_parquet(io.BytesIO(content.data)))
+    return read_text(content, text_format)
+
+
+def read_text(content: Content, text_format: TextFormat) -> InputTable:
+    """Read a table that is text."""
+    check_text(content)
+    text, name = _decode(content, text_format.encoding), content.name
+    sep = text_format.separator_of(name)
+    open_text = partial(io.StringIO, text, newline="")
+    header = _read_header(open_text(), sep, name)
+    spaced = any(column != column.lstrip() for column in header)
+    marked = text_format.decimal != "." or text_format.thousands
+    frame = _read_frame(
+        text,
+        name,
+        sep=sep,
+        dtype=str if marked else None,
+        na_values=list(text_format.missing),
+        low_memory=False,  # one type for all of a column
+        skipinitialspace=spaced,
+    )
+    if not len(frame):
+        raise DataError(f"{name} has a header row and no rows of data.")
+    first_rows = islice(read_records(open_text(), sep, spaced=spaced), 2)
+    widths = [len(fields) for _, fields in first_rows]
+    # R's write.table has no name above the names of rows.
+    labelled = sep in (SPACES, "\t") and widths[1] == widths[0] + 1
+    error = find_line_error(name, open_text, sep, len(header) + labelled, spaced=spaced)
+    if error is not None:
+        raise error
+    if spaced:
+        frame = frame.rename(columns=str.strip)
+    if marked:
+        frame = pd.DataFrame({key: text_format.convert(frame[key]) for key in frame})
+    unnamed = not header[0].strip()
+    if unnamed or labelled:
+        print_note(f"{name}: the first field of a row, without a name, names it")
+    return InputTable(
+        frame.set_index(frame.columns[0]) if unnamed else frame,
+        partial(_locate, open_text, sep),
+    )
+
+
+def _decode(content: Content, encoding: str) -> str:
+    try:
+        text = content.data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeError as error:
+        raise encoding_error(content.name, encoding, error) from None
+    if "\0" in text[:10_000]:
+        raise DataError(
+            f"{content.name} is no text; it has to be a table in CSV or Parquet. Give "
+            "--encoding utf-16-le or utf-16-be if it is UTF-16 without a mark."
+        )
+    return text if "\n" in text else text.replace("\r", "\n")
+
+
+def _read_frame(text: str, name: str, sep: str, **options: Any) -> pd.DataFrame:
+    try:
+        frame: pd.DataFrame = pd.read_csv(io.StringIO(text), sep=sep, **options)
+    except ValueError as error:  # pandas' own errors are ValueErrors
+        message = str(error).replace("Error tokenizing data. C error: ", "").strip()
+        raise DataError(
+            f"{name} cannot be read as CSV: {message}. Is --sep {_show(sep)} right?"
+        ) from None
+    return frame
+
+
+def _show(sep: str) -> str:
+    """Write a separator as it is given in a shell."""
+    return {"\t": "tab", SPACES: "space"}.get(sep, f"'{sep}'")
+
+
+def _read_header(file: TextIO, sep: str, name: str) -> list[str]:
+    """Read the names of the columns, which must be there and differ.
+
+    pandas would rename columns of the same name, and make up names that are missing.
+    """
+    try:
+        _, header = next(read_records(file, sep))
+    except (csv.Error, StopIteration):
+        raise DataError(f"{name} has no header row that could be read.") from None
+    names = [column.strip() for column in header]
+    if len(names) == 1 and set(names[0]) & set(",;\t|"):
+        raise DataError(
+            f"{name} has one column, {names[0]!r}, if fields are separated by "
+            f"{_show(sep)}. Give its separator, such as --sep ';' or --sep tab; it "
+            "holds for the data and for --at."
+        )
+    for column, count in Counter(filter(None, names)).items():
+        if count > 1:
+            raise DataError(
+                f"column names must be unique; {name} has {column!r} {count} times."
+            )
+    unnamed = [number for number, column in enumerate(names, 1) if not column]
+    if unnamed and unnamed != [1]:
+        raise DataError(
+            f"every column needs a name; column {unnamed[-1]} of {name} has none."
+        )
+    return header
+
+
+def _locate(open_text: Callable[[], TextIO], sep: str, row: int) -> str:
+    """Name the first line of a row, which is counted from 0 below the header."""
+    for number, (line, _) in enumerate(read_records(open_text(), sep)):
+        if number == row + 1:
+            return f"line {line}"
+    return f"row {row + 1}"
+
+
+def _open_large(path: Path, text_format: TextFormat) -> CsvSource:
+    """Leave a large file to be read in batches, after a look at its header."""
+    if text_format.thousands:
+        raise DataError(
+            f"{path} is too large for --thousands; write its numbers without marks, "
+            "for example to a Parquet file."
+        )
+    sep = text_format.separator_of(path.name)
+    source = CsvSource(
+        path, sep, text_format.encoding, text_format.decimal, text_format.missing
+    )
+    with source.reading(), source.open_text() as file:
+        header = _read_header(file, sep, str(path))
+    if not header[0].strip():
+        raise DataError(f"the first column of {path} has no name; give it one.")
+    return source
+
+
+@dataclass(frozen=True)
+class QueryPoints:
+    """Rows to predict.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Rows that have all predictors.
+    labels : Index
+        Labels of all rows.
+    warning : str
+        Which rows lack a value; empty if none does.
+    """
+
+    frame: pd.DataFrame
+    labels: pd.Index
+    warning: str = ""
+
+    def align(self, predictions: pd.DataFrame) -> pd.DataFrame:
+        """Extend predictions to all rows, with missing values where there is none."""
+        if not self.warning:
+            return predictions
+        index = predictions.index
+        if index.nlevels == 1:
+            return predictions.reindex(self.labels.rename(index.name))
+        classes = index.unique(level=1)
+        whole = pd.MultiIndex.from_product([self.labels, classes], names=index.names)
+        return predictions.reindex(whole)
+
+
+def list_predictors(
+    formula: str, data: DataLike, not_in_dot: Sequence[str | None]
+) -> list[str]:
+    """List the columns of the data that the right-hand side of a formula uses."""
+    source = find_source(data)
+    in_memory = data.columns if isinstance(data, pd.DataFrame) else ()
+    columns = pd.Index(in_memory if source is None else source.columns)
+    beside = tuple(name for name in not_in_dot if name is not None)
+    named = read_names(formula, columns, None, beside)
+    return variables(named.model(columns).right, columns)
+
+
+def read_query_points(
+    path: str,
+    text_format: TextFormat,
+    data: DataLike,
+    predictors: Sequence[str],
+    *,
+    keep_missing: bool,
+) -> QueryPoints:
+    """Read query points, which are few.
+
+    Parameters
+    ----------
+    path : str
+        A table as `open_table` reads it.
+    text_format : TextFormat
+        How it is written, if it is text.
+    data : DataFrame, path or CsvSource
+        Training data: columns of numbers must be numbers in the query points too.
+    predictors : sequence of str
+        Columns that the formula uses.
+    keep_missing : bool
+        Whether missing values are handed to the kernel.
+    """
+    table = open_table(path, text_format)
+    frame = table.data
+    if not isinstance(frame, pd.DataFrame):
+        source = find_source(frame)
+        assert source is not None
+        frame = read_few(source, None, "--at takes fewer query points.")
+    frame = frame if frame.index.is_unique else frame.reset_index(drop=True)
+    needed = [name for name in predictors if name in frame.columns]
+    for name in needed if isinstance(data, pd.DataFrame) else ():
+        if is_number(data[name]) and not is_number(frame[name]):
+            wrong = first_non_number(frame[name], text_format.is_number)
+            raise DataError(
+                f"column {name!r} has numbers in the data, and values such as "
+                f"{str(wrong)!r} in {path}. Write both files alike: "
+                "--decimal, --thousands and --na hold for both."
+            )
+    missing = frame[needed].isna()
+    incomplete = missing.any(axis=1).to_numpy()
+    if keep_missing or not incomplete.any():
+        return QueryPoints(frame, frame.index)
+    first = int(incomplete.argmax())
+    column = needed[int(missing.iloc[first].to_numpy().argmax())]
+    gap = f"{table.locate(first)} of {path} has no value in {column!r}"
+    if incomplete.all():
+        raise DataError(f"no row of {path} can be predicted: {gap}. Fill it in.")
+    more = int(incomplete.sum()) - 1
+    others = f", and {more} more rows lack one" if more else ""
+    return QueryPoints(frame[~incomplete], frame.index, f"{gap}{others}: not predicted")

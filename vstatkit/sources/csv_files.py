@@ -1,0 +1,215 @@
+"""CSV and tab-separated files, compressed ones too."""
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+import pandas as pd
+
+from vstatkit.exceptions import DataError
+from vstatkit.sources.source import BATCH_ROWS, import_optional
+
+SPACES = r"\s+"
+"""Any number of spaces between fields, as pandas writes it."""
+
+
+def open_packed(path: Path) -> BinaryIO:
+    """Open a file that may be compressed, as its name says."""
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    suffix = path.suffix.lower()
+    if suffix == ".zst":
+        return cast(
+            "BinaryIO", import_optional("zstandard", f"reading {path}").open(path)
+        )
+    return cast("BinaryIO", openers.get(suffix, open)(path, "rb"))
+
+
+def read_records(
+    file: TextIO, sep: str, *, spaced: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line and the fields of every row but blank ones.
+
+    Parameters
+    ----------
+    file : text file
+        Opened with `newline=""`.
+    sep : str
+        One character, or `SPACES`.
+    spaced : bool
+        Whether spaces after a separator are no part of the field.
+    """
+    spaces = sep == SPACES
+    reader = csv.reader(
+        (" ".join(line.split()) for line in file) if spaces else file,
+        delimiter=" " if spaces else sep,
+        skipinitialspace=spaced,
+    )
+    line = 1
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        for fields in reader:
+            if len(fields) > 1 or "".join(fields).strip():
+                yield line, fields
+            line = reader.line_num + 1
+    finally:
+        csv.field_size_limit(limit)
+
+
+def find_line_error(
+    name: str,
+    reopen: Callable[[], TextIO],
+    sep: str,
+    n_columns: int,
+    *,
+    spaced: bool = False,
+) -> DataError | None:
+    """Return an error about the first row whose number of fields is wrong, or None.
+
+    pandas cuts long rows if only some of the columns are read, and takes the first
+    column for labels if the first row is long. It fills short rows with missing
+    values at the end, so that values move to other columns if the field that is
+    missing is not the last.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the text.
+    reopen : callable
+        Opens the text from its beginning.
+    sep, spaced
+        See `read_records`.
+    n_columns : int
+        How many fields the rows below the header must have.
+    """
+    with reopen() as file:
+        # Counting separators is several times as fast as reading fields.
+        doubts = (
+            line.count(sep) != n_columns - 1 or '"' in line
+            for line in file
+            if line.strip(" \r\n")
+        )
+        if sep != SPACES and not any(doubts):
+            return None
+    with reopen() as file:
+        records = read_records(file, sep, spaced=spaced)
+        next(records, None)  # the header
+        for line, fields in records:
+            if len(fields) != n_columns:
+                return _line_error(f"{name}, line {line}", len(fields), n_columns, sep)
+    return None
+
+
+def _line_error(place: str, n_fields: int, n_columns: int, sep: str) -> DataError:
+    number = "is 1 field" if n_fields == 1 else f"are {n_fields} fields"
+    remedy = (
+        f"Quote fields that contain {sep!r}; if the first field names the row, give "
+        "that column a name too."
+        if n_fields > n_columns
+        else "Write NA where a value is missing, so that the others stay in their "
+        "columns."
+    )
+    return DataError(
+        f"{place}: there {number} for the {n_columns} columns of the header. {remedy}"
+    )
+
+
+def encoding_error(name: str, encoding: str, error: UnicodeError) -> DataError:
+    """Make the error about text in another encoding than was expected."""
+    return DataError(
+        f"{name} must be text in {encoding.upper()}; {error}. Give its encoding, such "
+        "as --encoding cp1252 or --encoding utf-16 on the command line; in Python read "
+        "it by pd.read_csv(..., encoding='cp1252')."
+    )
+
+
+@dataclass(frozen=True)
+class CsvSource:
+    """A CSV file, or one with another separator, with a header row.
+
+    Attributes
+    ----------
+    path : Path
+        The file; its name says how it is compressed.
+    sep, encoding, decimal : str
+        The separator of fields, the encoding and the decimal sign.
+    missing : tuple of str
+        Texts that stand for missing values, besides the usual ones.
+    """
+
+    path: Path
+    sep: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the header row."""
+        with self.reading():
+            return tuple(pd.read_csv(self.path, nrows=0, **self._format).columns)
+
+    @property
+    def _format(self) -> dict[str, Any]:
+        """Arguments of `read_csv` that describe the file."""
+        return {
+            "sep": self.sep,
+            "encoding": self.encoding,
+            "decimal": self.decimal,
+            "na_values": list(self.missing),
+        }
+
+    @property
+    def n_rows(self) -> None:
+        """Unknown before the file is read."""
+        return None
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Read some of the columns; their types are inferred batch by batch."""
+        wanted = list(columns)
+        with self.reading():
+            if self._line_error is not None:
+                raise self._line_error
+            with pd.read_csv(
+                self.path,
+                usecols=wanted,
+                chunksize=BATCH_ROWS,
+                low_memory=False,  # one type for every column of a batch
+                **self._format,
+            ) as reader:
+                for batch in reader:
+                    if len(batch):
+                        yield batch[wanted].reset_index(drop=True)
+
+    @cached_property
+    def _line_error(self) -> DataError | None:
+        """Error about a row with more or fewer fields than there are columns."""
+        return find_line_error(str(self), self.open_text, self.sep, len(self.columns))
+
+    def open_text(self) -> TextIO:
+        """Open the file as text, decompressed."""
+        return io.TextIOWrapper(open_packed(self.path), self.encoding, newline="")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn errors of pandas, of the codec and of the disk into ours."""
+        try:
+            yield
+        except DataError:
+            raise
+        except UnicodeError as error:
+            raise encoding_error(str(self), self.encoding, error) from error
+        except (ValueError, OSError, EOFError, csv.Error) as error:
+            # pandas' own errors are ValueErrors.
+            raise DataError(f"{self.path} cannot be read as CSV: {error}") from error
