@@ -116,14 +116,14 @@ class Tridiagonal {
 };
 
 // A line is an intercept, p centres and p slopes; a missing value counts as the centre.
-inline double along(double slope, double x, double centre) {
+inline double line_step(double slope, double x, double centre) {
     const double step = slope * (x - centre);
     return step == step ? step : 0.0;  // without a branch
 }
 
-inline double on_line(const double* line, const double* x, int p) {
+inline double predict_line(const double* line, const double* x, int p) {
     double sum = line[0];
-    for (int f = 0; f < p; ++f) sum += along(line[1 + p + f], x[f], line[1 + f]);
+    for (int f = 0; f < p; ++f) sum += line_step(line[1 + p + f], x[f], line[1 + f]);
     return sum;
 }
 
