@@ -109,8 +109,8 @@ class StagedGrower : public AnyGrower {
     // Fit the linear trend and keep its residuals.
     void subtract_trend() {
         const int m = static_cast<int>(residual_.size());
-        ridge_.fit(points_.data() + n_predicted_, step_, residual_.data(), weights_.data(), m,
-                   sink_.line);
+        ridge_.fit(points_.data() + n_predicted_, step_, residual_.data(), weights_.data(),
+                   m, sink_.line);
         evaluate_line();
         for (int j = 0; j < m; ++j) residual_[j] -= trend_[n_predicted_ + j];
     }
