@@ -14,7 +14,7 @@ import numpy as np
 
 
 cdef extern from "Python.h":
-    # Declared without an exception value: what it raises stays pending.
+    # Declared without an exception value: its exception stays pending.
     int PyErr_CheckSignals_raw "PyErr_CheckSignals"() noexcept
 
 
@@ -203,11 +203,11 @@ LEVELS_FLAG = kLevelsFlag
 """Added to the feature of a node that splits levels."""
 
 MOST = 2**31 - 1
-"""The largest number that the compiled code counts rows, points and learners with."""
+"""The largest number of rows, points and learners in the compiled code."""
 
 
 def refuse_beyond(str what, size, most=MOST):
-    """Refuse sizes that the compiled code has no numbers for."""
+    """Raise an error if a size exceeds the range of the compiled code."""
     if size > most:
         raise ValueError(
             f"the number of {what} must be at most {most}; got {size}. Use fewer, or "
@@ -222,13 +222,13 @@ cdef const StopFlag* _flag(Stop stop) noexcept:
 
 
 cdef class Stop:
-    """Tells compiled code in other threads to stop; what stops `parent` stops this."""
+    """Interrupt compiled code in other threads; also set if `parent` is."""
 
     cdef StopFlag* flag
     cdef Stop parent
 
     def __cinit__(self, Stop parent=None):
-        self.parent = parent  # kept alive: the flag points to it
+        self.parent = parent  # the flag points to it
         self.flag = new StopFlag(_flag(parent))
 
     def __dealloc__(self):
@@ -242,12 +242,12 @@ cdef class Stop:
         self.flag.set()
 
     def is_set(self):
-        """Whether the work is to stop."""
+        """Return whether the work is to stop."""
         return self.flag.is_set()
 
 
 cdef cbool _interrupted() noexcept with gil:
-    """Whether Ctrl-C was pressed; the exception is left pending, to be raised."""
+    """Return whether Ctrl-C was pressed; the exception stays pending."""
     return PyErr_CheckSignals_raw() != 0
 
 
@@ -566,7 +566,7 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
                     bint by_levels=False):
     """Predict with one stored tree at the rows of `points`, unless `stop` is set.
 
-    `by_levels` says whether nodes may split levels.
+    `by_levels` is whether nodes may split levels.
     """
     cdef const char[::1] view = nodes.view(np.int8)
     cdef const Node* first = <const Node*> &view[0]
@@ -584,13 +584,13 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
 def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double centre,
                  double scale, const double[::1] origin, double[::1] total,
                  Stop stop=None, bint by_levels=False):
-    """Add up what stored trees, pairs of nodes and shares, predict at row-major points.
+    """Sum the predictions of stored trees, pairs of nodes and shares, at row-major points.
 
-    Predictions are `centre` plus `scale` times what is stored; those less `origin` are
-    added to `total`.
+    Predictions are `centre` plus `scale` times the stored values; their differences from
+    `origin` are added to `total`.
     """
     cdef vector[StoredTree] stored
-    cdef StoredTree one
+    cdef StoredTree tree
     cdef const char[::1] view
     cdef const double[::1] share
     cdef int n_points = points.shape[0]
@@ -598,10 +598,10 @@ def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double 
         return
     for nodes, shares in trees:  # the list keeps them alive
         view, share = nodes.view(np.int8), shares
-        one.nodes = <const Node*> &view[0]
-        one.n_nodes = view.shape[0] // sizeof(Node)
-        one.shares = &share[0] if share.shape[0] else NULL
-        stored.push_back(one)
+        tree.nodes = <const Node*> &view[0]
+        tree.n_nodes = view.shape[0] // sizeof(Node)
+        tree.shares = &share[0] if share.shape[0] else NULL
+        stored.push_back(tree)
     cdef Watch watch = _watch(stop)
     with nogil:
         c_add_trees(stored, n_classes, by_levels, &points[0, 0], n_points,
@@ -612,22 +612,22 @@ def add_dependence(list learners, const double[::1, :] rows, weights,
                    const int32_t[::1] place, const int32_t[::1] axis,
                    const double[:, ::1] values, sizes, double[:, :, ::1] out,
                    Stop stop=None, bint by_levels=False):
-    """Add up over rows what learners predict with some features set to a grid.
+    """Sum the predictions of learners over rows, with some features set to a grid.
 
     Parameters
     ----------
     learners : list
-        Of every learner its trees, pairs of nodes and shares, which are added up.
+        Trees of every learner, pairs of nodes and shares, whose predictions are added.
     rows : ndarray of shape (n, p), column-major
         Rows.
     weights : ndarray of shape (n,) or None
         Of the rows; None for one each.
     place : ndarray of shape (p,)
-        Which of the features that are set each feature is; -1 for the others.
+        Place of every feature among those that are set; -1 for the others.
     axis : ndarray of shape (q,)
-        Axis of the grid, 0 or 1, that each of these q features follows.
+        Axis of the grid, 0 or 1, of each of these q features.
     values : ndarray of shape (q, points)
-        Their values along this axis; what is beyond its size is not read.
+        Their values along this axis; values beyond its size are not read.
     sizes : tuple of int
         Points on each of the two axes.
     out : ndarray of shape (learners, points of the grid, width)
@@ -704,7 +704,7 @@ def count_sparse(const int64_t[:, ::1] members, int64_t n):
     Returns
     -------
     units, counts : ndarray
-        Units that occur and how often, row after row.
+        Units that occur and their counts, row after row.
     bounds : ndarray of shape (L + 1,)
         Where the rows begin and end.
     """
@@ -741,10 +741,10 @@ def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
     """Add powers of the units' contributions to columns `first` to `last` of `powers`.
 
     A unit contributes `t`, its `scale` times the sum of its learners' counts (ones, if
-    `counts` is None) times their values less `origin`. Rows of `powers` are the sums
+    `counts` is None) times their values minus `origin`. Rows of `powers` are the sums
     over units of `t**2`, `t**3`, `t**4`, `tilt * t`, `(tilt * t)**2`, `tilt * t**2`.
-    Without `tilt` only the first three of them are. `single` adds up learners, not powers,
-    in single precision.
+    Without `tilt` only the first three are computed. `single` sums learners, but not
+    powers, in single precision.
     """
     cdef UnitDraws draws
     cdef const float[::1] count_view
@@ -772,10 +772,10 @@ def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
 
 
 def upper_products(uint64_t a, uint64_t b):
-    """Upper halves of a product, as this compiler and as portable code has them."""
+    """Return upper halves of a product, by this compiler and by portable code."""
     return c_upper_product(a, b), upper_product_of_halves(a, b)
 
 
 def lowest_bits(uint64_t bits):
-    """Place of the lowest bit, as this compiler and as portable code has it."""
+    """Return the place of the lowest bit, by this compiler and by portable code."""
     return c_lowest_bit(bits), lowest_bit_by_table(bits)
