@@ -501,10 +501,10 @@ def test_a_set_flag_ends_growing_and_predicting():
         ranks = (table.values, table.order, table.rank, table.n_known)
         results = (np.empty((1, 0)), np.zeros((1, 1)), None)
         options = dict(kernel.options)
-        growing = _engine.Growing(
+        grower = _engine.TreeGrower(
             *(kernel.y, keys, points, 0), *results, options, True, child
         )
-        growing.on_counts(*ranks, np.ones((1, 2_000)))
+        grower.grow_on_counts(*ranks, np.ones((1, 2_000)))
 
     predict()
     grow_again()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels.tree import StoredTreeKernel, Tree, TreeKernel, TreeOutput
 from vstatkit.kernels.tree_options import LOSSES
-from vstatkit.native._engine import GrowingStages, predict_stages_at, refuse_beyond
+from vstatkit.native._engine import StageGrower, predict_stages_at, refuse_beyond
 from vstatkit.workers import current_stop
 
 STAGE_OPTIONS = ("trend", "boost")
@@ -194,23 +194,24 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
         points, oob = self._points(at, rows)
         lines = np.zeros((L, 2 * p + 1))
         out = TreeOutput(np.empty((L, len(at))), np.zeros((L, p)), oob, lines)
-        call = GrowingStages(
+        call = StageGrower(
             self.y,
             keys,
             np.asfortranarray(points, dtype=np.float64),
             len(at),
             out.values,
             out.gains,
-            lines,
             oob,
             dict(self.options),
             keep,
-            *self.stages,
-            None
-            if unit_of_row is None
-            else np.ascontiguousarray(unit_of_row, dtype=np.int32),
             current_stop(),
             self._grower_levels,
+            lines=lines,
+            trend=self.stages.trend,
+            boost=self.stages.boost,
+            unit_of_row=None
+            if unit_of_row is None
+            else np.ascontiguousarray(unit_of_row, dtype=np.int32),
         )
         return call, out
 

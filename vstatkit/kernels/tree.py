@@ -24,7 +24,7 @@ from vstatkit.kernels.tree_options import (
 )
 from vstatkit.native._engine import (
     LEVELS_FLAG,
-    Growing,
+    TreeGrower,
     find_leaves_at,
     predict_tree_at,
     refuse_beyond,
@@ -421,7 +421,7 @@ class TreeKernel(StoredTreeKernel):
         call, out = self._call(keys, at, rows, keep, unit_of_row)
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
-        return self._evaluation(out, call.on_counts(*ranks, weights))
+        return self._evaluation(out, call.grow_on_counts(*ranks, weights))
 
     def grow_drawn(
         self,
@@ -464,7 +464,7 @@ class TreeKernel(StoredTreeKernel):
             learner = np.repeat(np.arange(len(keys)), np.diff(counts.indptr))
             codes = self.y[counts.indices].astype(np.int64)
             times = times * balance(counts, self.y)[learner, codes]
-        trees = call.on_rows(
+        trees = call.grow_on_rows(
             self.X,
             np.asarray(counts.indptr, dtype=np.int64),
             np.asarray(counts.indices, dtype=np.int32),
@@ -516,7 +516,7 @@ class TreeKernel(StoredTreeKernel):
         points, oob = self._points(at, rows)
         values = np.empty((L, len(at) * self.n_outputs))
         out = TreeOutput(values, np.zeros((L, self.n_features)), oob)
-        call = Growing(
+        call = TreeGrower(
             self.y,
             keys,
             np.asfortranarray(points, dtype=np.float64),
@@ -572,7 +572,7 @@ def response_bounds(y: Floats) -> tuple[float, float]:
 
 
 class TreeOutput(NamedTuple):
-    """Arrays that the grower fills; see `Growing` and `GrowingStages`."""
+    """Arrays that the grower fills; see `TreeGrower` and `StageGrower`."""
 
     values: Floats
     gains: Floats

@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # distutils: language = c++
-"""Bind the tree grower: batches of trees, without the interpreter's lock."""
+"""Bind the compiled code: growers of trees, without the interpreter's lock; and sums."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
 import threading
@@ -13,7 +14,7 @@ import numpy as np
 
 
 cdef extern from "Python.h":
-    # Declared without an exception value: what it raises stays pending.
+    # Declared without an exception value: its exception stays pending.
     int PyErr_CheckSignals_raw "PyErr_CheckSignals"() noexcept
 
 
@@ -24,6 +25,7 @@ cdef extern from "stop.hpp" namespace "vstatkit" nogil:
         cbool is_set()
 
     cdef cppclass Watch:
+        Watch()
         Watch(const StopFlag*, cbool (*)() noexcept)
 
 
@@ -76,6 +78,8 @@ cdef extern from "tree.hpp" namespace "vstatkit" nogil:
         double* gains
         vector[Node]* nodes
         vector[double]* shares
+        double* line
+        vector[size_t]* tree_ends
         Watch* watch
 
 
@@ -108,29 +112,12 @@ cdef extern from "stages.hpp" namespace "vstatkit" nogil:
     struct Stages:
         cbool trend
         cbool boost
-        const int32_t* units
+        const int32_t* unit_of_row
 
-    struct StagedSink:
-        const double* points
-        int n_points
-        int n_at
-        double* out
-        const int32_t* oob_rows
-        int n_oob
-        double* oob
-        double* times
-        double* gains
-        double* line
-        vector[Node]* nodes
-        vector[size_t]* ends
-        Watch* watch
-
-    cdef cppclass StagedGrower:
+    cdef cppclass StagedGrower(AnyGrower):
         StagedGrower(const Table&, const double*, const Options&, const Stages&) except +
-        void grow(const double*, uint64_t, const StagedSink&) except +
-        void grow(const vector[Member]&, uint64_t, const StagedSink&) except +
 
-    double on_line(const double*, const double*, int)
+    double predict_line(const double*, const double*, int)
 
 
 cdef extern from "predict.hpp" namespace "vstatkit" nogil:
@@ -216,11 +203,11 @@ LEVELS_FLAG = kLevelsFlag
 """Added to the feature of a node that splits levels."""
 
 MOST = 2**31 - 1
-"""The largest number that the compiled code counts rows, points and learners with."""
+"""The largest number of rows, points and learners in the compiled code."""
 
 
 def refuse_beyond(str what, size, most=MOST):
-    """Refuse sizes that the compiled code has no numbers for."""
+    """Raise an error if a size exceeds the range of the compiled code."""
     if size > most:
         raise ValueError(
             f"the number of {what} must be at most {most}; got {size}. Use fewer, or "
@@ -235,13 +222,13 @@ cdef const StopFlag* _flag(Stop stop) noexcept:
 
 
 cdef class Stop:
-    """Tells compiled code in other threads to stop; what stops `parent` stops this."""
+    """Interrupt compiled code in other threads; also set if `parent` is."""
 
     cdef StopFlag* flag
     cdef Stop parent
 
     def __cinit__(self, Stop parent=None):
-        self.parent = parent  # kept alive: the flag points to it
+        self.parent = parent  # the flag points to it
         self.flag = new StopFlag(_flag(parent))
 
     def __dealloc__(self):
@@ -255,40 +242,40 @@ cdef class Stop:
         self.flag.set()
 
     def is_set(self):
-        """Whether the work is to stop."""
+        """Return whether the work is to stop."""
         return self.flag.is_set()
 
 
 cdef cbool _interrupted() noexcept with gil:
-    """Whether Ctrl-C was pressed; the exception is left pending, to be raised."""
+    """Return whether Ctrl-C was pressed; the exception stays pending."""
     return PyErr_CheckSignals_raw() != 0
 
 
-cdef Watch* _watch(Stop stop) except NULL:
-    """Ask the flag; and in the main thread, the only one that hears them, signals."""
+cdef Watch _watch(Stop stop) except *:
+    """Watch the flag; and signals in the main thread, the only one that receives them."""
     if threading.current_thread() is threading.main_thread():
-        return new Watch(_flag(stop), _interrupted)
-    return new Watch(_flag(stop), NULL)
+        return Watch(_flag(stop), _interrupted)
+    return Watch(_flag(stop), NULL)
 
 
-cdef Options _chosen(dict options, bint only_queried) except *:
-    cdef Options choice
-    choice.max_features = options["max_features"]
-    choice.min_samples_split = options["min_samples_split"]
-    choice.min_samples_leaf = options["min_samples_leaf"]
-    choice.max_depth = options["max_depth"]
-    choice.max_leaf_nodes = options["max_leaf_nodes"]
-    choice.min_weight_fraction_leaf = options["min_weight_fraction_leaf"]
-    choice.n_classes = options["n_classes"]
-    choice.loss = <Loss> <int> options["loss"]
-    choice.random = options["random"]
-    choice.honest = options["honest"]
-    choice.only_queried = only_queried
-    return choice
+cdef Options _read_options(dict given) except *:
+    cdef Options options
+    options.max_features = given["max_features"]
+    options.min_samples_split = given["min_samples_split"]
+    options.min_samples_leaf = given["min_samples_leaf"]
+    options.max_depth = given["max_depth"]
+    options.max_leaf_nodes = given["max_leaf_nodes"]
+    options.min_weight_fraction_leaf = given["min_weight_fraction_leaf"]
+    options.n_classes = given["n_classes"]
+    options.loss = <Loss> <int> given["loss"]
+    options.random = given["random"]
+    options.honest = given["honest"]
+    options.only_queried = False
+    return options
 
 
-cdef class Growing:
-    """What trees are grown by, and where what they give is written.
+cdef class TreeGrower:
+    """Grow trees, and write their predictions to arrays.
 
     Parameters
     ----------
@@ -297,11 +284,11 @@ cdef class Growing:
     seeds : ndarray of shape (L,)
         One for each tree.
     points : ndarray of shape (n_at + r, p), column-major
-        Points to predict: `n_at` query points, then the rows `oob_rows`.
+        Points to predict: `n_at` query points, then the rows of `oob`.
     out : ndarray of shape (L, n_at * width)
         Predictions at the query points.
     gains : ndarray of shape (L, p)
-        What each feature's splits gained.
+        Sum of the gains of each feature's splits.
     oob : tuple of ndarray or None
         Rows of the table, ascending, shape (r,); the sums (r, width) to which trees
         that did not see them add their predictions; and the number of such trees (r,).
@@ -313,14 +300,15 @@ cdef class Growing:
     stop : Stop, optional
         Ends the work early, with an error.
     levels : ndarray of shape (p,), optional
-        Levels of features that are unordered factors, whose values must lie below;
+        Levels of features that are unordered factors, whose values must be smaller;
         zero for the others.
     """
 
-    cdef Options choice
+    cdef Options options
     cdef Table table
     cdef Sink sink
     cdef bint keep
+    cdef int nodes_per_row  # about, of a learner that is grown in full
     cdef Stop stop
     cdef const double[::1] y
     cdef const uint64_t[::1] seeds
@@ -332,12 +320,14 @@ cdef class Growing:
     cdef vector[double] shares
     cdef vector[size_t] node_ends, share_ends
 
-    def __cinit__(self, y, seeds, points, int n_at, out, gains, oob, dict options,
-                  bint keep, Stop stop=None, levels=None):
+    def __init__(self, y, seeds, points, int n_at, out, gains, oob, dict options,
+                 bint keep, Stop stop=None, levels=None):
         self.y, self.seeds, self.points = y, seeds, points
         self.out, self.gains = out, gains
         self.keep, self.stop = keep, stop
-        self.choice = _chosen(options, oob is None and not keep)
+        self.options = _read_options(options)
+        self.options.only_queried = oob is None and not keep
+        self.nodes_per_row = 2
         self.table.n_features = self.gains.shape[1]
         if levels is None:
             levels = np.zeros(self.gains.shape[1], dtype=np.int32)
@@ -348,8 +338,11 @@ cdef class Growing:
         self.sink.n_at = n_at
         self.sink.nodes = &self.nodes if keep else NULL
         self.sink.shares = &self.shares
+        self.sink.line = NULL
+        self.sink.tree_ends = NULL
         self.sink.oob = self.sink.times = NULL
         self.sink.oob_rows = NULL
+        self.sink.n_oob = 0
         if oob is not None:
             self.rows, self.total, self.times = oob
             self.sink.n_oob = self.rows.shape[0]
@@ -357,10 +350,8 @@ cdef class Growing:
             self.sink.oob = &self.total[0, 0]
             self.sink.times = &self.times[0]
 
-    cdef void _reserve(self, size_t n_rows) except *:
-        """Full trees have about twice as many nodes as rows: one allocation."""
-        if self.keep:
-            self.nodes.reserve(2 * self.seeds.shape[0] * n_rows)
+    cdef AnyGrower* _make_grower(self) except NULL:
+        return make_grower(self.table, &self.y[0], self.options)
 
     cdef void _begin(self, Py_ssize_t b) noexcept nogil:
         self.sink.out = &self.out[b, 0] if self.out.shape[1] else NULL
@@ -370,41 +361,62 @@ cdef class Growing:
         self.node_ends.push_back(self.nodes.size())
         self.share_ends.push_back(self.shares.size())
 
-    cdef list _trees(self):
-        if not self.keep:
-            return None
-        return _split_trees(self.nodes, self.node_ends, self.shares, self.share_ends)
+    cdef list _learners(self):
+        """Copy the nodes and the shares of every tree into their own arrays."""
+        cdef list learners = []
+        cdef size_t first = 0, first_share = 0, count, b
+        cdef char[::1] view
+        cdef double[::1] share_view
+        for b in range(self.node_ends.size()):
+            count = self.node_ends[b] - first
+            nodes = np.empty(count, dtype=NODE)
+            view = nodes.view(np.int8)
+            memcpy(&view[0], self.nodes.data() + first, count * sizeof(Node))
+            first = self.node_ends[b]
+            count = self.share_ends[b] - first_share
+            shares = np.empty(count)
+            if count:
+                share_view = shares
+                memcpy(&share_view[0], self.shares.data() + first_share,
+                       count * sizeof(double))
+            first_share = self.share_ends[b]
+            learners.append((nodes, shares))
+        return learners
 
-    def on_counts(self, const double[:, ::1] ranked_values, const int32_t[:, ::1] order,
-                  const int32_t[:, ::1] rank, const int32_t[::1] n_known,
-                  const double[:, ::1] weights):
-        """Grow one tree for each row of `weights`, on a ranked table.
+    def grow_on_counts(self, const double[:, ::1] ranked_values,
+                       const int32_t[:, ::1] order, const int32_t[:, ::1] rank,
+                       const int32_t[::1] n_known, const double[:, ::1] weights):
+        """Grow one learner for each row of `weights`, on a ranked table.
 
         Returns
         -------
         list of (nodes, shares), or None
-            One pair a tree, if they are kept.
+            One pair for each tree, if they are kept.
         """
-        _take_ranks(&self.table, ranked_values, order, rank, n_known)
-        if weights.shape[0]:
-            self._reserve(_rows_of(weights))
-        cdef AnyGrower* grower = make_grower(self.table, &self.y[0], self.choice)
-        self.sink.watch = _watch(self.stop)
-        cdef Py_ssize_t b
-        try:
-            with nogil:
-                for b in range(weights.shape[0]):
-                    self._begin(b)
-                    grower.grow(&weights[b, 0], self.seeds[b], self.sink)
-                    self._end()
-        finally:
-            del grower
-            del self.sink.watch
-        return self._trees()
+        cdef Py_ssize_t b, L = weights.shape[0]
+        self.table.x = NULL
+        self.table.n_rows = order.shape[1]
+        self.table.sorted = &ranked_values[0, 0]
+        self.table.order = &order[0, 0]
+        self.table.rank = &rank[0, 0]
+        self.table.n_known = &n_known[0]
+        if self.keep and L:
+            self._reserve(np.count_nonzero(weights[0]))
+        cdef unique_ptr[AnyGrower] grower
+        grower.reset(self._make_grower())
+        cdef Watch watch = _watch(self.stop)
+        self.sink.watch = &watch
+        with nogil:
+            for b in range(L):
+                self._begin(b)
+                grower.get().grow(&weights[b, 0], self.seeds[b], self.sink)
+                self._end()
+        return self._learners() if self.keep else None
 
-    def on_rows(self, X, const int64_t[::1] bounds, const int32_t[::1] units,
-                const double[::1] times, index=None, weights=None):
-        """Grow one tree on each of the listed subsamples, from their own rows alone.
+    def grow_on_rows(self, const double[:, :] X, const int64_t[::1] bounds,
+                     const int32_t[::1] units, const double[::1] times, index=None,
+                     weights=None):
+        """Grow one learner on each of the listed subsamples, from their own rows alone.
 
         Parameters
         ----------
@@ -421,210 +433,103 @@ cdef class Growing:
         Returns
         -------
         list of (nodes, shares), or None
-            One pair a tree, if they are kept.
+            See `grow_on_counts`.
         """
-        _take_rows(&self.table, X)
-        cdef MemberLister* lister = _lister(bounds, units, times, index, weights)
-        self._reserve(lister.list(0).size())
-        cdef AnyGrower* grower = make_grower(self.table, &self.y[0], self.choice)
-        self.sink.watch = _watch(self.stop)
-        cdef Py_ssize_t b
-        try:
-            with nogil:
-                for b in range(bounds.shape[0] - 1):
-                    self._begin(b)
-                    grower.grow(lister.list(b), self.seeds[b], self.sink)
-                    self._end()
-        finally:
-            del grower
-            del lister
-            del self.sink.watch
-        return self._trees()
+        cdef Py_ssize_t b, L = bounds.shape[0] - 1
+        cdef const int64_t[::1] unit_bounds
+        cdef const int32_t[::1] unit_rows
+        cdef const double[::1] row_weights
+        cdef Draws draws
+        if units.shape[0] == 0:
+            raise ValueError("every subsample needs at least one unit; these have none.")
+        draws.bounds, draws.units, draws.times = &bounds[0], &units[0], &times[0]
+        draws.unit_bounds = NULL
+        draws.unit_rows = NULL
+        draws.weights = NULL
+        if index is not None:
+            unit_bounds, unit_rows = index
+            draws.unit_bounds, draws.unit_rows = &unit_bounds[0], &unit_rows[0]
+        if weights is not None:
+            row_weights = weights
+            draws.weights = &row_weights[0]
+        self.table.n_rows = X.shape[0]
+        self.table.x = &X[0, 0]
+        self.table.row_step = X.strides[0] // <Py_ssize_t> sizeof(double)
+        self.table.feature_step = X.strides[1] // <Py_ssize_t> sizeof(double)
+        cdef unique_ptr[MemberLister] lister
+        lister.reset(new MemberLister(draws))
+        if self.keep:
+            self._reserve(lister.get().list(0).size())
+        cdef unique_ptr[AnyGrower] grower
+        grower.reset(self._make_grower())
+        cdef Watch watch = _watch(self.stop)
+        self.sink.watch = &watch
+        with nogil:
+            for b in range(L):
+                self._begin(b)
+                grower.get().grow(lister.get().list(b), self.seeds[b], self.sink)
+                self._end()
+        return self._learners() if self.keep else None
+
+    cdef void _reserve(self, size_t n_rows) except *:
+        """Make room for all nodes at once, from the rows of the first subsample."""
+        self.nodes.reserve(self.nodes_per_row * self.seeds.shape[0] * n_rows)
 
 
-cdef void _take_ranks(Table* table, const double[:, ::1] ranked_values,
-                      const int32_t[:, ::1] order, const int32_t[:, ::1] rank,
-                      const int32_t[::1] n_known) noexcept:
-    """Point at a ranked table, which the caller keeps alive."""
-    table.x = NULL
-    table.n_rows = order.shape[1]
-    table.sorted = &ranked_values[0, 0]
-    table.order = &order[0, 0]
-    table.rank = &rank[0, 0]
-    table.n_known = &n_known[0]
+cdef class StageGrower(TreeGrower):
+    """Grow learners of several stages, and write their predictions to arrays.
 
-
-cdef void _take_rows(Table* table, const double[:, :] x) noexcept:
-    """Point at features as they are, which the caller keeps alive."""
-    table.n_rows = x.shape[0]
-    table.x = &x[0, 0]
-    table.row_step = x.strides[0] // <Py_ssize_t> sizeof(double)
-    table.feature_step = x.strides[1] // <Py_ssize_t> sizeof(double)
-
-
-cdef MemberLister* _lister(const int64_t[::1] bounds, const int32_t[::1] units,
-                           const double[::1] times, index, weights) except NULL:
-    """List members from arrays, which the caller keeps alive; and deletes the lister."""
-    cdef const int64_t[::1] unit_bounds
-    cdef const int32_t[::1] unit_rows
-    cdef const double[::1] row_weights
-    cdef Draws draws
-    if units.shape[0] == 0:
-        raise ValueError("every subsample needs at least one unit; these have none.")
-    draws.bounds, draws.units, draws.times = &bounds[0], &units[0], &times[0]
-    draws.unit_bounds = NULL
-    draws.unit_rows = NULL
-    draws.weights = NULL
-    if index is not None:
-        unit_bounds, unit_rows = index
-        draws.unit_bounds, draws.unit_rows = &unit_bounds[0], &unit_rows[0]
-    if weights is not None:
-        row_weights = weights
-        draws.weights = &row_weights[0]
-    return new MemberLister(draws)
-
-
-cdef class GrowingStages:
-    """Learners of several stages: what they are grown by, and where they are written.
+    They are kept as pairs of their nodes and the number of nodes of each of their trees.
 
     Parameters
     ----------
-    y, seeds, out, gains, oob, options, keep, stop, levels
-        See `Growing`; of regression, so that predictions have one column.
-    points : ndarray of shape (n_at + r, p), column-major
-        Points to predict: `n_at` query points, then the rows `oob_rows`.
+    *common
+        See `TreeGrower`; for regression, so that predictions have one column.
     lines : ndarray of shape (L, 2 p + 1)
-        The linear trends: intercept, centres, slopes; left alone without `trend`.
+        The linear trends: intercept, centres, slopes; not written without `trend`.
     trend, boost : bool
         The stages.
-    units : ndarray of shape (n,) or None
+    unit_of_row : ndarray of shape (n,) or None
         Unit of every row: halves of subsamples hold whole units.
     """
 
-    cdef Options choice
-    cdef Table table
     cdef Stages stages
-    cdef StagedSink sink
-    cdef bint keep
-    cdef Stop stop
-    cdef const double[::1] y
-    cdef const uint64_t[::1] seeds
-    cdef const double[::1, :] points
-    cdef double[:, ::1] out, gains, lines, total
-    cdef double[::1] times
-    cdef const int32_t[::1] rows, levels, units
-    cdef vector[Node] nodes
-    cdef vector[size_t] ends, learner_ends
+    cdef double[:, ::1] lines
+    cdef const int32_t[::1] unit_of_row
+    cdef vector[size_t] tree_ends, learner_ends
 
-    def __cinit__(self, y, seeds, points, int n_at, out, gains, lines, oob,
-                  dict options, bint keep, bint trend, bint boost, units=None,
-                  Stop stop=None, levels=None):
-        self.y, self.seeds, self.points = y, seeds, points
-        self.out, self.gains, self.lines = out, gains, lines
-        self.keep, self.stop = keep, stop
-        self.choice = _chosen(options, False)
-        self.table.n_features = self.gains.shape[1]
-        if levels is None:
-            levels = np.zeros(self.gains.shape[1], dtype=np.int32)
-        self.levels = levels
-        self.table.levels = &self.levels[0]
+    def __init__(self, *common, lines, bint trend, bint boost, unit_of_row=None):
+        super().__init__(*common)
+        self.options.only_queried = False
+        self.nodes_per_row = 4 if boost else 2
+        self.lines = lines
         self.stages.trend, self.stages.boost = trend, boost
-        self.stages.units = NULL
-        if units is not None:
-            self.units = units
-            self.stages.units = &self.units[0]
-        self.sink.points = &self.points[0, 0] if self.points.shape[0] else NULL
-        self.sink.n_points = self.points.shape[0]
-        self.sink.n_at = n_at
-        self.sink.nodes, self.sink.ends = &self.nodes, &self.ends
-        self.sink.oob = self.sink.times = NULL
-        self.sink.oob_rows = NULL
-        self.sink.n_oob = 0
-        if oob is not None:
-            self.rows, self.total, self.times = oob
-            self.sink.n_oob = self.rows.shape[0]
-            self.sink.oob_rows = &self.rows[0]
-            self.sink.oob = &self.total[0, 0]
-            self.sink.times = &self.times[0]
+        self.stages.unit_of_row = NULL
+        if unit_of_row is not None:
+            self.unit_of_row = unit_of_row
+            self.stages.unit_of_row = &self.unit_of_row[0]
+        self.sink.nodes, self.sink.tree_ends = &self.nodes, &self.tree_ends
+
+    cdef AnyGrower* _make_grower(self) except NULL:
+        return new StagedGrower(self.table, &self.y[0], self.options, self.stages)
 
     cdef void _begin(self, Py_ssize_t b) noexcept nogil:
+        TreeGrower._begin(self, b)
+        self.sink.line = &self.lines[b, 0]
         if not self.keep:
             self.nodes.clear()
-            self.ends.clear()
-        self.sink.out = &self.out[b, 0] if self.out.shape[1] else NULL
-        self.sink.gains = &self.gains[b, 0]
-        self.sink.line = &self.lines[b, 0]
+            self.tree_ends.clear()
+
+    cdef void _end(self) noexcept nogil:
+        TreeGrower._end(self)
+        self.learner_ends.push_back(self.tree_ends.size())
 
     cdef list _learners(self):
-        """Nodes of every learner, and how many each of its trees has."""
-        if not self.keep:
-            return None
-        cdef vector[double] shares
-        cdef vector[size_t] node_ends, share_ends
-        cdef size_t last
-        for last in self.learner_ends:
-            node_ends.push_back(self.ends[last - 1])
-            share_ends.push_back(0)
-        learners = _split_trees(self.nodes, node_ends, shares, share_ends)
-        sizes = np.diff(np.array(self.ends, dtype=np.int64), prepend=0)
-        parts = np.split(sizes, np.array(self.learner_ends, dtype=np.int64)[:-1])
-        found = [(nodes, part) for (nodes, _), part in zip(learners, parts)]
-        return found
-
-    def on_counts(self, const double[:, ::1] ranked_values, const int32_t[:, ::1] order,
-                  const int32_t[:, ::1] rank, const int32_t[::1] n_known,
-                  const double[:, ::1] weights):
-        """Grow one learner for each row of `weights`, on a ranked table.
-
-        Returns
-        -------
-        list of (nodes, sizes), or None
-            One pair a learner, if they are kept.
-        """
-        _take_ranks(&self.table, ranked_values, order, rank, n_known)
-        if self.keep and weights.shape[0]:
-            self.nodes.reserve(4 * self.seeds.shape[0] * _rows_of(weights))
-        cdef StagedGrower* grower = new StagedGrower(
-            self.table, &self.y[0], self.choice, self.stages)
-        self.sink.watch = _watch(self.stop)
-        cdef Py_ssize_t b
-        try:
-            with nogil:
-                for b in range(weights.shape[0]):
-                    self._begin(b)
-                    grower.grow(&weights[b, 0], self.seeds[b], self.sink)
-                    self.learner_ends.push_back(self.ends.size())
-        finally:
-            del grower
-            del self.sink.watch
-        return self._learners()
-
-    def on_rows(self, X, const int64_t[::1] bounds, const int32_t[::1] units,
-                const double[::1] times, index=None, weights=None):
-        """Grow one learner on each of the listed subsamples; see `Growing.on_rows`.
-
-        Returns
-        -------
-        list of (nodes, sizes), or None
-            One pair a learner, if they are kept.
-        """
-        _take_rows(&self.table, X)
-        cdef MemberLister* lister = _lister(bounds, units, times, index, weights)
-        cdef StagedGrower* grower = new StagedGrower(
-            self.table, &self.y[0], self.choice, self.stages)
-        self.sink.watch = _watch(self.stop)
-        cdef Py_ssize_t b
-        try:
-            with nogil:
-                for b in range(bounds.shape[0] - 1):
-                    self._begin(b)
-                    grower.grow(lister.list(b), self.seeds[b], self.sink)
-                    self.learner_ends.push_back(self.ends.size())
-        finally:
-            del grower
-            del lister
-            del self.sink.watch
-        return self._learners()
+        sizes = np.diff(np.array(self.tree_ends, dtype=np.int64), prepend=0)
+        ends = np.array(self.learner_ends, dtype=np.int64)
+        parts = np.split(sizes, ends[: ends.size - 1])
+        pairs = zip(TreeGrower._learners(self), parts)
+        return [(nodes, part) for (nodes, _), part in pairs]
 
 
 def predict_stages_at(nodes, const int64_t[::1] sizes, const double[::1] line,
@@ -642,53 +547,18 @@ def predict_stages_at(nodes, const int64_t[::1] sizes, const double[::1] line,
     if n_points == 0:
         return
     part.resize(n_points)
-    cdef Watch* watch = _watch(stop)
-    try:
-        with nogil:
-            out[:, 0] = 0
-            for t in range(sizes.shape[0]):
-                predict_tree(first, sizes[t], NULL, 0, by_levels, &points[0, 0],
-                             n_points, p, part.data(), watch[0])
-                first += sizes[t]
-                for q in range(n_points):
-                    out[q, 0] += part[q]
-            if line.shape[0]:
-                for q in range(n_points):
-                    out[q, 0] += on_line(&line[0], &points[q, 0], p)
-    finally:
-        del watch
-
-
-cdef size_t _rows_of(const double[:, ::1] weights):
-    """Rows of the first subsample."""
-    cdef size_t count = 0
-    cdef Py_ssize_t i
-    for i in range(weights.shape[1]):
-        count += weights[0, i] > 0
-    return count
-
-
-cdef list _split_trees(vector[Node]& nodes, vector[size_t]& node_ends,
-                       vector[double]& shares, vector[size_t]& share_ends):
-    """Copy every tree's nodes and shares into arrays of their own."""
-    cdef list trees = []
-    cdef size_t first = 0, first_share = 0, count, b
-    cdef char[::1] view
-    cdef double[::1] share_view
-    for b in range(node_ends.size()):
-        count = node_ends[b] - first
-        tree = np.empty(count, dtype=NODE)
-        view = tree.view(np.int8)
-        memcpy(&view[0], nodes.data() + first, count * sizeof(Node))
-        first = node_ends[b]
-        count = share_ends[b] - first_share
-        share = np.empty(count)
-        if count:
-            share_view = share
-            memcpy(&share_view[0], shares.data() + first_share, count * sizeof(double))
-        first_share = share_ends[b]
-        trees.append((tree, share))
-    return trees
+    cdef Watch watch = _watch(stop)
+    with nogil:
+        out[:, 0] = 0
+        for t in range(sizes.shape[0]):
+            predict_tree(first, sizes[t], NULL, 0, by_levels, &points[0, 0],
+                         n_points, p, part.data(), watch)
+            first += sizes[t]
+            for q in range(n_points):
+                out[q, 0] += part[q]
+        if line.shape[0]:
+            for q in range(n_points):
+                out[q, 0] += predict_line(&line[0], &points[q, 0], p)
 
 
 def predict_tree_at(nodes, const double[::1] shares, int n_classes,
@@ -696,7 +566,7 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
                     bint by_levels=False):
     """Predict with one stored tree at the rows of `points`, unless `stop` is set.
 
-    `by_levels` says whether nodes may split levels.
+    `by_levels` is whether nodes may split levels.
     """
     cdef const char[::1] view = nodes.view(np.int8)
     cdef const Node* first = <const Node*> &view[0]
@@ -705,25 +575,22 @@ def predict_tree_at(nodes, const double[::1] shares, int n_classes,
     cdef size_t n_nodes = view.shape[0] // sizeof(Node)
     if n_points == 0:
         return
-    cdef Watch* watch = _watch(stop)
-    try:
-        with nogil:
-            predict_tree(first, n_nodes, share, n_classes, by_levels, &points[0, 0],
-                         n_points, points.shape[1], &out[0, 0], watch[0])
-    finally:
-        del watch
+    cdef Watch watch = _watch(stop)
+    with nogil:
+        predict_tree(first, n_nodes, share, n_classes, by_levels, &points[0, 0],
+                     n_points, points.shape[1], &out[0, 0], watch)
 
 
 def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double centre,
                  double scale, const double[::1] origin, double[::1] total,
                  Stop stop=None, bint by_levels=False):
-    """Add up what stored trees, pairs of nodes and shares, predict at row-major points.
+    """Sum the predictions of stored trees, pairs of nodes and shares, at row-major points.
 
-    Predictions are `centre` plus `scale` times what is stored; those less `origin` are
-    added to `total`.
+    Predictions are `centre` plus `scale` times the stored values; their differences from
+    `origin` are added to `total`.
     """
     cdef vector[StoredTree] stored
-    cdef StoredTree one
+    cdef StoredTree tree
     cdef const char[::1] view
     cdef const double[::1] share
     cdef int n_points = points.shape[0]
@@ -731,39 +598,36 @@ def add_trees_at(list trees, int n_classes, const double[:, ::1] points, double 
         return
     for nodes, shares in trees:  # the list keeps them alive
         view, share = nodes.view(np.int8), shares
-        one.nodes = <const Node*> &view[0]
-        one.n_nodes = view.shape[0] // sizeof(Node)
-        one.shares = &share[0] if share.shape[0] else NULL
-        stored.push_back(one)
-    cdef Watch* watch = _watch(stop)
-    try:
-        with nogil:
-            c_add_trees(stored, n_classes, by_levels, &points[0, 0], n_points,
-                        points.shape[1], centre, scale, &origin[0], &total[0], watch[0])
-    finally:
-        del watch
+        tree.nodes = <const Node*> &view[0]
+        tree.n_nodes = view.shape[0] // sizeof(Node)
+        tree.shares = &share[0] if share.shape[0] else NULL
+        stored.push_back(tree)
+    cdef Watch watch = _watch(stop)
+    with nogil:
+        c_add_trees(stored, n_classes, by_levels, &points[0, 0], n_points,
+                    points.shape[1], centre, scale, &origin[0], &total[0], watch)
 
 
 def add_dependence(list learners, const double[::1, :] rows, weights,
                    const int32_t[::1] place, const int32_t[::1] axis,
                    const double[:, ::1] values, sizes, double[:, :, ::1] out,
                    Stop stop=None, bint by_levels=False):
-    """Add up over rows what learners predict with some features set to a grid.
+    """Sum the predictions of learners over rows, with some features set to a grid.
 
     Parameters
     ----------
     learners : list
-        Of every learner its trees, pairs of nodes and shares, which are added up.
+        Trees of every learner, pairs of nodes and shares, whose predictions are added.
     rows : ndarray of shape (n, p), column-major
         Rows.
     weights : ndarray of shape (n,) or None
         Of the rows; None for one each.
     place : ndarray of shape (p,)
-        Which of the features that are set each feature is; -1 for the others.
+        Place of every feature among those that are set; -1 for the others.
     axis : ndarray of shape (q,)
-        Axis of the grid, 0 or 1, that each of these q features follows.
+        Axis of the grid, 0 or 1, of each of these q features.
     values : ndarray of shape (q, points)
-        Their values along this axis; what is beyond its size is not read.
+        Their values along this axis; values beyond its size are not read.
     sizes : tuple of int
         Points on each of the two axes.
     out : ndarray of shape (learners, points of the grid, width)
@@ -779,29 +643,26 @@ def add_dependence(list learners, const double[::1, :] rows, weights,
     setting.sizes[0], setting.sizes[1] = sizes
     setting.place, setting.axis = &place[0], &axis[0]
     setting.values, setting.step = &values[0, 0], values.shape[1]
-    cdef Dependence* walk = new Dependence(setting)
-    cdef Watch* watch = _watch(stop)
+    cdef unique_ptr[Dependence] dependence
+    dependence.reset(new Dependence(setting))
+    cdef Watch watch = _watch(stop)
     cdef const char[::1] view
     cdef const double[::1] share
     cdef const Node* first
     cdef const double* shares_at
     cdef int width = out.shape[2]
     cdef Py_ssize_t b
-    try:
-        for b, trees in enumerate(learners):
-            for nodes, shares in trees:
-                view, share = nodes.view(np.int8), shares
-                first = <const Node*> &view[0]
-                shares_at = &share[0] if share.shape[0] else NULL
-                with nogil:
-                    if by_levels:
-                        walk.add_levels(first, shares_at, width, &out[b, 0, 0], watch[0])
-                    else:
-                        walk.add_numbers(first, shares_at, width, &out[b, 0, 0],
-                                         watch[0])
-    finally:
-        del watch
-        del walk
+    for b, trees in enumerate(learners):
+        for nodes, shares in trees:
+            view, share = nodes.view(np.int8), shares
+            first = <const Node*> &view[0]
+            shares_at = &share[0] if share.shape[0] else NULL
+            with nogil:
+                if by_levels:
+                    dependence.get().add_levels(first, shares_at, width, &out[b, 0, 0], watch)
+                else:
+                    dependence.get().add_numbers(first, shares_at, width, &out[b, 0, 0],
+                                     watch)
 
 
 def find_leaves_at(nodes, const double[:, ::1] points, int32_t[::1] out,
@@ -811,13 +672,10 @@ def find_leaves_at(nodes, const double[:, ::1] points, int32_t[::1] out,
     cdef int n_points = points.shape[0]
     if n_points == 0:
         return
-    cdef Watch* watch = _watch(stop)
-    try:
-        with nogil:
-            find_tree_leaves(<const Node*> &view[0], &points[0, 0], n_points,
-                             points.shape[1], &out[0], watch[0])
-    finally:
-        del watch
+    cdef Watch watch = _watch(stop)
+    with nogil:
+        find_tree_leaves(<const Node*> &view[0], &points[0, 0], n_points,
+                         points.shape[1], &out[0], watch)
 
 
 def draw_members(const uint64_t[::1] keys, int64_t n, int64_t k, bint replace):
@@ -846,7 +704,7 @@ def count_sparse(const int64_t[:, ::1] members, int64_t n):
     Returns
     -------
     units, counts : ndarray
-        Units that occur and how often, row after row.
+        Units that occur and their counts, row after row.
     bounds : ndarray of shape (L + 1,)
         Where the rows begin and end.
     """
@@ -883,10 +741,10 @@ def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
     """Add powers of the units' contributions to columns `first` to `last` of `powers`.
 
     A unit contributes `t`, its `scale` times the sum of its learners' counts (ones, if
-    `counts` is None) times their values less `origin`. Rows of `powers` are the sums
+    `counts` is None) times their values minus `origin`. Rows of `powers` are the sums
     over units of `t**2`, `t**3`, `t**4`, `tilt * t`, `(tilt * t)**2`, `tilt * t**2`.
-    Without `tilt` only the first three of them are. `single` adds up learners, not powers,
-    in single precision.
+    Without `tilt` only the first three are computed. `single` sums learners, but not
+    powers, in single precision.
     """
     cdef UnitDraws draws
     cdef const float[::1] count_view
@@ -914,10 +772,10 @@ def add_powers(const int32_t[::1] bounds, const int32_t[::1] learners, counts,
 
 
 def upper_products(uint64_t a, uint64_t b):
-    """Upper halves of a product, as this compiler and as portable code has them."""
+    """Return upper halves of a product, by this compiler and by portable code."""
     return c_upper_product(a, b), upper_product_of_halves(a, b)
 
 
 def lowest_bits(uint64_t bits):
-    """Place of the lowest bit, as this compiler and as portable code has it."""
+    """Return the place of the lowest bit, by this compiler and by portable code."""
     return c_lowest_bit(bits), lowest_bit_by_table(bits)

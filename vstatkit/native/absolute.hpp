@@ -18,9 +18,9 @@ class AbsoluteError {
   public:
     explicit AbsoluteError(const Options&) {}
 
-    void start(const Subsample& own) {
-        data_ = own.data();
-        const size_t m = own.size();
+    void start(const Subsample& subsample) {
+        data_ = subsample.data();
+        const size_t m = subsample.size();
         row_of_.resize(m);
         std::iota(row_of_.begin(), row_of_.end(), 0);
         std::sort(row_of_.begin(), row_of_.end(), [&](int32_t a, int32_t b) {
@@ -42,7 +42,7 @@ class AbsoluteError {
             place_[sorted_[j]] = j;
             whole += data_[sorted_[j]].weight;
         }
-        median_ = middle(whole);
+        median_ = find_median(whole);
         before_ = 0;
         for (int j = 0; j < size_; ++j) {
             values_[j] = data_[sorted_[j]].y - median_;
@@ -50,13 +50,13 @@ class AbsoluteError {
         }
     }
 
-    bool pure() const { return data_[sorted_[0]].y == data_[sorted_[size_ - 1]].y; }
+    bool is_pure() const { return data_[sorted_[0]].y == data_[sorted_[size_ - 1]].y; }
     static constexpr int width() { return 1; }
-    void leaf(double* out) const { out[0] = median_; }
+    void write_leaf(double* out) const { out[0] = median_; }
     static constexpr int only_class() { return -1; }
 
-    void level_scores(LevelRows found, double* score) const {
-        level_means(data_, found, score);
+    void score_levels(LevelRows levels, double* score) const {
+        compute_level_means(data_, levels, score);
     }
 
     class Walk {
@@ -70,7 +70,7 @@ class AbsoluteError {
 
         double gain() const {
             const double gain = node_.before_ - node_.side_.sum() - right_;
-            return gain > kNothing * node_.before_ ? gain : 0;
+            return gain > kRounding * node_.before_ ? gain : 0;
         }
 
       private:
@@ -78,16 +78,17 @@ class AbsoluteError {
         double right_ = 0;
     };
 
-    // Rows are added from the right end first, which says what is on the right of each.
+    // Rows are added from the right end first, for the deviations to the right of each.
     Walk walk(const Order& order, const Missing& missing, bool missing_left) {
         side_.start(values_.data(), size_);
-        if (!missing_left && order.missing) missing.each([&](int32_t row) { add(row); });
+        if (!missing_left && order.missing)
+            missing.for_each([&](int32_t row) { add(row); });
         for (int j = order.count; j-- > 0;) {
             right_[j] = order.missing || j + 1 < order.count ? side_.sum() : 0;
             add(order.rows[j]);
         }
         side_.start(values_.data(), size_);
-        if (missing_left) missing.each([&](int32_t row) { add(row); });
+        if (missing_left) missing.for_each([&](int32_t row) { add(row); });
         return Walk(*this);
     }
 
@@ -98,13 +99,13 @@ class AbsoluteError {
   private:
     void add(int32_t row) { side_.add(place_[row], data_[row].weight); }
 
-    // The weighted median; halfway between two values that part the weight evenly.
-    double middle(double whole) const {
+    // The weighted median; halfway between two values if they halve the weight exactly.
+    double find_median(double whole) const {
         double below = 0;
         for (int j = 0; j < size_; ++j) {
             const double y = data_[sorted_[j]].y;
             below += data_[sorted_[j]].weight;
-            if (j + 1 < size_ && std::abs(2 * below - whole) <= kNothing * whole)
+            if (j + 1 < size_ && std::abs(2 * below - whole) <= kRounding * whole)
                 return y / 2 + data_[sorted_[j + 1]].y / 2;
             if (2 * below > whole) return y;
         }
@@ -115,7 +116,7 @@ class AbsoluteError {
     std::vector<int32_t> row_of_, rank_;  // rows of the subsample by response
     int size_ = 0;
     std::vector<int32_t> sorted_, place_;  // the node's rows by response
-    std::vector<double> values_;           // their responses, less the median
+    std::vector<double> values_;           // their responses minus the median
     std::vector<double> right_;            // deviations on the right of each row
     double median_ = 0, before_ = 0;
     Deviations side_;

@@ -1,20 +1,21 @@
-// What a criterion is, and what criteria share.
+// The interface of criteria, and their common parts.
 //
-// A criterion knows the rows of one node at a time and says what splits of it gain and
-// what a leaf predicts. The grower is a template over it:
+// A criterion holds the rows of one node at a time. It computes the gains of splits and
+// the prediction of a leaf. The grower is a template over it:
 //
 //     Criterion(const Options&)
-//     start(own)             take a subsample
+//     start(subsample)       take a subsample
 //     reset(rows)            take the rows of a node
-//     pure()                 whether they are all alike
+//     is_pure()              whether their responses are all equal
 //     walk(order, missing, missing_left), careful_walk(...)
 //                            a walk over the splits of one feature: `add(row, j)` moves
-//                            the j-th row from right to left, `gain()` says what the
-//                            split then gains, or -1 if there can be none
-//     width(), leaf(out)     how many numbers a leaf predicts, and which
-//     only_class()           class of all rows, or -1; where leaves predict several
-//     level_scores(found, score)
-//                            the levels of an unordered factor in some order
+//                            the j-th row from right to left, `gain()` computes the
+//                            gain of the split, or -1 if it is not allowed
+//     width(), write_leaf(out)
+//                            the number of values of a leaf, and the values
+//     only_class()           class of all rows, or -1, for several classes
+//     score_levels(levels, score)
+//                            scores that order the levels of an unordered factor
 //
 // The careful walk is for weights that differ by many orders of magnitude. Walks are
 // small and passed by value, so that they stay in registers.
@@ -32,13 +33,13 @@
 
 namespace vstatkit {
 
-// Gains below this part of what there is to gain are zero but for rounding.
-constexpr double kNothing = 1e-12;
+// Relative gains below this are rounding errors.
+constexpr double kRounding = 1e-12;
 
 // A node whose leaf predicts the mean.
 class MeanNode {
   public:
-    void start(const Subsample& own) { data_ = own.data(); }
+    void start(const Subsample& subsample) { data_ = subsample.data(); }
 
     void reset(Rows rows) {
         const Datum first = data_[rows.first[0]];
@@ -55,13 +56,13 @@ class MeanNode {
         mean_ = pure ? first.y : sum / weight;
     }
 
-    bool pure() const { return pure_; }
+    bool is_pure() const { return pure_; }
     static constexpr int width() { return 1; }
-    void leaf(double* out) const { out[0] = mean_; }
+    void write_leaf(double* out) const { out[0] = mean_; }
     static constexpr int only_class() { return -1; }
 
-    void level_scores(LevelRows found, double* score) const {
-        level_means(data_, found, score);
+    void score_levels(LevelRows levels, double* score) const {
+        compute_level_means(data_, levels, score);
     }
 
   protected:
@@ -70,8 +71,8 @@ class MeanNode {
     bool pure_ = false;
 };
 
-// Sums over both sides of a split, each added up from its own end: where weights differ
-// much, one side is not the whole without the other.
+// Sums over both sides of a split, each added up from its own end: if weights differ
+// much, subtracting one side from the total would lose digits.
 struct Ends {
     explicit Ends(int width) : left(width), right(width) {}
 
@@ -90,8 +91,8 @@ struct Ends {
     std::vector<double> right_sum, right_sum_weight;  // after each row
 };
 
-// A walk over sums of both sides. Parts say to which sum a row adds (`place`), how much
-// (`share`), and what the sums gain (`gain`).
+// A walk over sums of both sides. A part defines to which sum a row adds (`place`), how
+// much (`share`), and the gain of the sums (`gain`).
 template <class Part>
 class EndsWalk {
   public:
@@ -109,7 +110,7 @@ class EndsWalk {
         std::vector<double>& sums = missing_left ? ends.left : ends.right;
         double& weight = missing_left ? ends.left_weight : ends.right_weight;
         if (order.missing)
-            missing.each([&](int32_t row) {
+            missing.for_each([&](int32_t row) {
                 sums[part.place(data[row])] += part.share(data[row]);
                 weight += data[row].weight;
             });
@@ -138,6 +139,13 @@ class EndsWalk {
     Ends& ends_;
     const Datum* data_;
     Part part_;
+};
+
+// The part of criteria whose leaves predict the mean: sums of centred responses.
+struct MeanPart {
+    double mean;
+    static constexpr size_t place(const Datum&) { return 0; }
+    double share(const Datum& datum) const { return datum.weight * (datum.y - mean); }
 };
 
 }  // namespace vstatkit

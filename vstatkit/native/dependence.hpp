@@ -1,4 +1,4 @@
-// Average what a stored tree predicts over rows, with some features set to a grid.
+// Average the predictions of a stored tree over rows, with some features set to a grid.
 
 #ifndef VSTATKIT_DEPENDENCE_HPP
 #define VSTATKIT_DEPENDENCE_HPP
@@ -15,8 +15,8 @@ namespace vstatkit {
 
 constexpr int kAxes = 2;
 
-// Rows, and the features that are free of them: these take the values of an axis of the
-// grid instead, all features of an axis together.
+// Rows, and the free features, which take the values of an axis of the grid instead of
+// those of the rows; all features of an axis move together.
 struct Setting {
     const double* rows;       // (n_rows, n_features), column-major
     const double* weights;    // (n_rows), null for one each
@@ -28,10 +28,10 @@ struct Setting {
     int64_t step;
 };
 
-// A tree is walked once, with all rows and all points of the grid. What arrives at a node
-// is a set of rows times a set of points on each axis: a split of a free feature divides
-// the points, any other the rows. Sets are stretches of lists that are put in order in
-// place; what one child does to a stretch changes no set that the other is given.
+// A tree is walked once, with all rows and all points of the grid. A node receives a set of
+// rows times a set of points on each axis: a split of a free feature divides the points, any
+// other split the rows. Sets are stretches of lists that are partitioned in place; one child
+// never changes the set of the other.
 class Dependence {
   public:
     explicit Dependence(const Setting& setting) : setting_(setting) {
@@ -40,7 +40,7 @@ class Dependence {
             lists_[j].resize(counts[j]);
             std::iota(lists_[j].begin(), lists_[j].end(), 0);
         }
-        aside_.resize(*std::max_element(counts, counts + kAxes + 1));
+        scratch_.resize(*std::max_element(counts, counts + kAxes + 1));
     }
 
     // Add the sums over rows of a tree's predictions to `out` (points, width), the points
@@ -48,7 +48,7 @@ class Dependence {
     template <bool kByLevels>
     void add(const Node* nodes, const double* shares, int width, double* out,
              Watch& watch) {
-        pending_.assign(1, whole());
+        pending_.assign(1, make_root_visit());
         while (!pending_.empty()) {
             Visit visit = pending_.back();
             pending_.pop_back();
@@ -69,14 +69,14 @@ class Dependence {
         Stretch sets[1 + kAxes];  // of rows, and of points on each axis
     };
 
-    Visit whole() const {
+    Visit make_root_visit() const {
         Visit all{0, {}};
         for (int j = 0; j <= kAxes; ++j)
             all.sets[j] = {0, static_cast<int32_t>(lists_[j].size())};
         return all;
     }
 
-    // Go to a child that something arrives at; if both have, the right one waits.
+    // Go to a child whose sets are not empty; if neither is, queue the right one.
     template <bool kByLevels>
     Visit descend(const Node& node, const Visit& visit, Watch& watch) {
         const int32_t feature = kByLevels ? node.feature & ~kLevelsFlag : node.feature;
@@ -121,18 +121,18 @@ class Dependence {
     int32_t divide(int32_t* list, Stretch all, const GoesLeft& goes_left) {
         int32_t n_left = all.first, n_right = 0;
         for (int32_t j = all.first; j < all.last; ++j) {
-            const int32_t one = list[j];
-            const int32_t left = goes_left(one);
-            list[n_left] = one;
-            aside_[n_right] = one;
+            const int32_t item = list[j];
+            const int32_t left = goes_left(item);
+            list[n_left] = item;
+            scratch_[n_right] = item;
             n_left += left;
             n_right += 1 - left;
         }
-        std::copy_n(aside_.begin(), n_right, list + n_left);
+        std::copy_n(scratch_.begin(), n_right, list + n_left);
         return n_left;
     }
 
-    double weight(Stretch rows) const {
+    double sum_weights(Stretch rows) const {
         if (!setting_.weights) return rows.size();
         double sum = 0;
         for (int32_t j = rows.first; j < rows.last; ++j)
@@ -144,12 +144,12 @@ class Dependence {
                   double* out, Watch& watch) {
         leaf_.resize(width);
         read_leaf(leaf, shares, width, leaf_.data());
-        const double rows = weight(visit.sets[0]);
-        for (double& one : leaf_) one *= rows;
+        const double rows = sum_weights(visit.sets[0]);
+        for (double& value : leaf_) value *= rows;
         const Stretch outer = visit.sets[1], inner = visit.sets[2];
         watch.count(static_cast<int64_t>(outer.size()) * inner.size());
         const int32_t* points = lists_[2].data() + inner.first;
-        const bool side_by_side = consecutive(points, inner.size());
+        const bool side_by_side = are_consecutive(points, inner.size());
         for (int32_t a = outer.first; a < outer.last; ++a) {
             const size_t line = static_cast<size_t>(lists_[1][a]) * setting_.sizes[1];
             if (side_by_side && width == 1)
@@ -160,7 +160,7 @@ class Dependence {
     }
 
     // Whether points follow each other, as they do along an axis that ascends.
-    static bool consecutive(const int32_t* points, int32_t size) {
+    static bool are_consecutive(const int32_t* points, int32_t size) {
         int32_t gaps = 0;
         for (int32_t j = 0; j < size; ++j) gaps |= points[j] - points[0] - j;
         return gaps == 0;
@@ -179,7 +179,7 @@ class Dependence {
 
     const Setting setting_;
     std::vector<int32_t> lists_[1 + kAxes];  // rows, and the points of each axis
-    std::vector<int32_t> aside_;
+    std::vector<int32_t> scratch_;
     std::vector<Visit> pending_;
     std::vector<double> leaf_;
 };

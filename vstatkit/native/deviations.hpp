@@ -29,7 +29,7 @@ class RunningSums {
         }
     }
 
-    Sums before(int place) const {
+    Sums sum_before(int place) const {
         Sums sum;
         for (int i = place; i > 0; i -= i & -i) {
             sum.weight += sums_[i].weight;
@@ -38,8 +38,8 @@ class RunningSums {
         return sum;
     }
 
-    // The first place up to which there is this much weight.
-    int reach(double weight) const {
+    // Find the first place up to which the weights add up to `weight`.
+    int find_place(double weight) const {
         const int last = static_cast<int>(sums_.size()) - 1;
         int place = 0;
         for (int step = top_; step > 0; step /= 2) {
@@ -55,8 +55,8 @@ class RunningSums {
     std::vector<Sums> sums_;
 };
 
-// Rows are known by their places in the order of the response. What is below and what is
-// above the median is added up apart: a row that outweighs all others then costs no
+// Rows are identified by their places in the order of the response. Rows below and above
+// the median are summed separately, so that a row that outweighs all others costs no
 // digits.
 class Deviations {
   public:
@@ -77,10 +77,10 @@ class Deviations {
     }
 
     double sum() const {
-        const int middle = below_.reach(whole_ / 2);
+        const int middle = below_.find_place(whole_ / 2);
         const double median = values_[middle];
-        const RunningSums::Sums below = below_.before(middle);
-        const RunningSums::Sums above = above_.before(size_ - 1 - middle);
+        const RunningSums::Sums below = below_.sum_before(middle);
+        const RunningSums::Sums above = above_.sum_before(size_ - 1 - middle);
         return (above.product - median * above.weight) +
                (median * below.weight - below.product);
     }

@@ -1,12 +1,11 @@
 // Grow classification and regression trees on weighted rows.
 //
-// Trees may be as deep as they have rows: nodes wait on a stack, not in calls. Gains of
-// all splits of a node change with the node's mean, so that a level of a chain costs its
-// rows, and a chain rows times levels.
+// Trees may be as deep as they have rows, so nodes wait on a stack and not in recursive
+// calls. All gains depend on the node's mean, so every level of a chain costs its rows.
 //
 // All random choices of a node come from a key that depends on the tree's seed and
-// on the path to the node. The order of growth is free, and subtrees that hold no
-// query point can be left out without changing any other.
+// on the path to the node. The order of growth is free, and subtrees without a query
+// point can be skipped without changing any other.
 
 #ifndef VSTATKIT_GROW_HPP
 #define VSTATKIT_GROW_HPP
@@ -45,68 +44,68 @@ class Grower : public AnyGrower {
   public:
     Grower(const Table& table, const double* y, const Options& options)
         : options_(options),
-          own_(table, y),
+          subsample_(table, y),
           criterion_(options),
-          finder_(own_, options_),
+          finder_(subsample_, options_),
           leaf_(criterion_.width()) {}
 
     void grow(const double* weight, uint64_t seed, const Sink& sink) override {
-        own_.take(weight);
-        grow_own(seed, sink);
+        subsample_.take(weight);
+        grow_tree(seed, sink);
     }
 
     void grow(const std::vector<Member>& members, uint64_t seed,
               const Sink& sink) override {
-        own_.take(members);
-        grow_own(seed, sink);
+        subsample_.take(members);
+        grow_tree(seed, sink);
     }
 
   private:
-    void grow_own(uint64_t seed, const Sink& sink) {
+    void grow_tree(uint64_t seed, const Sink& sink) {
         sink_ = sink;
         base_ = sink.nodes ? sink.nodes->size() : 0;
         share_base_ = sink.shares ? sink.shares->size() : 0;
-        if (own_.size() == 0)
+        if (subsample_.size() == 0)
             throw std::invalid_argument(
                 "a subsample has no row of positive weight; use larger subsamples, or "
                 "leave out the rows of weight zero.");
-        criterion_.start(own_);
+        criterion_.start(subsample_);
         list_queries();
-        rows_.resize(own_.size());
-        scratch_.resize(own_.size());
+        rows_.resize(subsample_.size());
+        scratch_.resize(subsample_.size());
         for (size_t j = 0; j < rows_.size(); ++j) rows_[j] = static_cast<int32_t>(j);
-        held_.clear();
+        leaf_rows_.clear();
         uint64_t key = mix(seed);
         if (options_.honest && rows_.size() > 1) key = hold_out_half(key);
         finder_.start({rows_.data(), static_cast<int>(rows_.size())});
         Span span;
         span.rows_end = static_cast<int>(rows_.size());
-        span.held_end = static_cast<int>(held_.size());
+        span.leaf_end = static_cast<int>(leaf_rows_.size());
         span.queries_end = static_cast<int>(queries_.size());
         Pending root{span, key, -1, 0, -1};
-        if (options_.max_leaf_nodes > 0) root.plan = plan(root);
+        if (options_.max_leaf_nodes > 0) root.plan = plan_tree(root);
         build(root);
     }
 
-    // A node's share of the rows, of the rows held out, and of the query points.
+    // A node's share of the rows, of the rows of honest leaves, and of the query points.
     struct Span {
         int rows_begin = 0, rows_end = 0;
-        int held_begin = 0, held_end = 0;
+        int leaf_begin = 0, leaf_end = 0;
         int queries_begin = 0, queries_end = 0;
     };
 
-    // A node that waits to be grown.
+    // A node that is not grown yet.
     struct Pending {
         Span span;
         uint64_t key;
         int64_t parent;  // place of the node whose right child it is, or -1
         int depth;
-        int ordered_by;  // feature in whose order its rows are kept, or -1
+        int ordered_by;  // feature by which its rows are sorted, or -1
         int plan = -1;   // its place in the plan, if there is one
     };
 
-    // A node of a tree that is planned before it is built: its best split, and the nodes
-    // below it once that is made. Without a right one the left one stands in its place.
+    // A node of a tree that is planned before it is built: its best split, and its
+    // children once that is made. Without a right child, the left one replaces the node.
     struct Planned {
         Pending node;
         Split split;
@@ -119,12 +118,12 @@ class Grower : public AnyGrower {
         const int n_at = sink_.n_at, n_oob = sink_.oob ? sink_.n_oob : 0;
         queries_.resize(static_cast<size_t>(n_at) + n_oob);
         for (int q = 0; q < n_at; ++q) queries_[q] = q;
-        queries_.resize(n_at + own_.list_absent(sink_.oob_rows, n_oob, n_at,
+        queries_.resize(n_at + subsample_.list_absent(sink_.oob_rows, n_oob, n_at,
                                                 queries_.data() + n_at));
         query_scratch_.resize(queries_.size());
     }
 
-    // Move a random half of the rows, each row with all its weight, to `held_`.
+    // Move a random half of the rows, each with its whole weight, to `leaf_rows_`.
     uint64_t hold_out_half(uint64_t key) {
         const size_t m = rows_.size();
         for (size_t j = 0; j < m / 2; ++j) {
@@ -132,14 +131,14 @@ class Grower : public AnyGrower {
             const size_t pick = j + static_cast<size_t>(upper_product(key, m - j));
             std::swap(rows_[j], rows_[pick]);
         }
-        held_.assign(rows_.begin(), rows_.begin() + m / 2);
+        leaf_rows_.assign(rows_.begin(), rows_.begin() + m / 2);
         rows_.erase(rows_.begin(), rows_.begin() + m / 2);
         std::sort(rows_.begin(), rows_.end());
-        std::sort(held_.begin(), held_.end());
+        std::sort(leaf_rows_.begin(), leaf_rows_.end());
         return key;
     }
 
-    // Nodes are grown, and numbered, from left to right.
+    // Grow and number the nodes from left to right.
     void build(const Pending& root) {
         pending_.assign(1, root);
         while (!pending_.empty()) {
@@ -156,67 +155,67 @@ class Grower : public AnyGrower {
     }
 
     void grow_node(const Pending& node) {
-        Split split = best_split(node);
+        Split split = find_best_split(node);
         if (split.feature < 0) {
-            if (!held_.empty()) reset_leaf(node.span);
-            leaf(node.span.queries_begin, node.span.queries_end);
+            if (!leaf_rows_.empty()) reset_leaf(node.span);
+            add_leaf(node.span.queries_begin, node.span.queries_end);
             return;
         }
-        const int ordered_by = ordered(split);
-        Pending left = child(node, kLeftKey, ordered_by);
-        Pending right = child(node, kRightKey, ordered_by);
-        const Sides sides = part(node.span, split, left.span, right.span);
+        const int ordered_by = find_order(split);
+        Pending left = make_child(node, kLeftKey, ordered_by);
+        Pending right = make_child(node, kRightKey, ordered_by);
+        const Sides sides = divide(node.span, split, left.span, right.span);
         if (sides == Sides::both)
-            branch(node.span, split, left, right);
+            add_split(node.span, split, left, right);
         else
             pending_.push_back(sides == Sides::left ? left : right);
     }
 
-    Split best_split(const Pending& node) {
+    Split find_best_split(const Pending& node) {
         const Span& span = node.span;
         const Rows rows{rows_.data() + span.rows_begin, span.rows_end - span.rows_begin};
         criterion_.reset(rows);
         if (!may_split(node, rows.size)) return {};
-        return finder_.best(criterion_, rows, span.rows_begin, node.key, node.ordered_by,
-                            *sink_.watch);
+        return finder_.find_best(criterion_, rows, span.rows_begin, node.key,
+                                 node.ordered_by, *sink_.watch);
     }
 
     bool may_split(const Pending& node, int size) const {
         return size >= std::max(2, options_.min_samples_split) &&
                (options_.max_depth <= 0 || node.depth < options_.max_depth) &&
-               !criterion_.pure();
+               !criterion_.is_pure();
     }
 
-    // The feature of the split just found, if the rows are in its order.
-    int ordered(const Split& split) const {
+    // Return the feature of the split just found, if the rows are sorted by it, or -1.
+    int find_order(const Split& split) const {
         return finder_.ordered_by() == split.feature ? split.feature : -1;
     }
 
-    static Pending child(const Pending& node, uint64_t side, int ordered_by) {
+    static Pending make_child(const Pending& node, uint64_t side, int ordered_by) {
         return {node.span, mix(node.key ^ side), -1, node.depth + 1, ordered_by};
     }
 
     enum class Sides { both, left, right };
 
     // Give the children their shares of the rows. A side without rows to estimate from is
-    // pruned: the other one stands.
-    Sides part(const Span& span, Split& split, Span& left, Span& right) {
+    // pruned, and the other one replaces the node.
+    Sides divide(const Span& span, Split& split, Span& left, Span& right) {
         left.rows_end = right.rows_begin =
             partition_rows(span.rows_begin, span.rows_end, split);
-        // Levels that the node did not see follow the majority, and so do missing values.
+        // Unseen levels follow the majority, and so do missing values.
         const bool more_left =
             left.rows_end - left.rows_begin > right.rows_end - right.rows_begin;
         if (!split.saw_missing) split.missing_left = more_left;
         if (more_left) split.levels_left |= ~split.levels_seen;
-        if (held_.empty()) return Sides::both;
-        const int middle = partition_held(span.held_begin, span.held_end, split);
-        left.held_end = right.held_begin = middle;
-        if (middle == span.held_begin) return Sides::right;
-        return middle == span.held_end ? Sides::left : Sides::both;
+        if (leaf_rows_.empty()) return Sides::both;
+        const int middle = partition_leaf_rows(span.leaf_begin, span.leaf_end, split);
+        left.leaf_end = right.leaf_begin = middle;
+        if (middle == span.leaf_begin) return Sides::right;
+        return middle == span.leaf_end ? Sides::left : Sides::both;
     }
 
-    // Put a split down, and let those children wait that are asked for.
-    void branch(const Span& span, const Split& split, Pending& left, Pending& right) {
+    // Write a split, and queue the children that are needed.
+    void add_split(const Span& span, const Split& split, Pending& left, Pending& right) {
         sink_.gains[split.feature] += split.gain;
         left.span.queries_begin = span.queries_begin;
         right.span.queries_end = span.queries_end;
@@ -224,25 +223,25 @@ class Grower : public AnyGrower {
             partition_queries(span.queries_begin, span.queries_end, split);
         if (sink_.nodes) {
             right.parent = static_cast<int64_t>(sink_.nodes->size());
-            sink_.nodes->push_back(node_of(split));
+            sink_.nodes->push_back(make_node(split));
         }
-        if (is_asked_for(right.span)) pending_.push_back(right);
-        if (is_asked_for(left.span)) pending_.push_back(left);
+        if (is_needed(right.span)) pending_.push_back(right);
+        if (is_needed(left.span)) pending_.push_back(left);
     }
 
-    // Plan a tree of at most `max_leaf_nodes` leaves: what gains most is split first.
-    // Returns the place of the root.
-    int plan(const Pending& root) {
+    // Plan a tree of at most `max_leaf_nodes` leaves; the node with the largest gain is
+    // split first. Returns the place of the root.
+    int plan_tree(const Pending& root) {
         planned_.clear();
         waiting_.clear();
         add_planned(root);
         for (int leaves = 1; !waiting_.empty() && leaves < options_.max_leaf_nodes;) {
-            const int place = next_planned();
+            const int place = pop_planned();
             const Planned chosen = planned_[place];
             Split split = chosen.split;
-            Pending left = child(chosen.node, kLeftKey, chosen.ordered_by);
-            Pending right = child(chosen.node, kRightKey, chosen.ordered_by);
-            const Sides sides = part(chosen.node.span, split, left.span, right.span);
+            Pending left = make_child(chosen.node, kLeftKey, chosen.ordered_by);
+            Pending right = make_child(chosen.node, kRightKey, chosen.ordered_by);
+            const Sides sides = divide(chosen.node.span, split, left.span, right.span);
             const int first = add_planned(sides == Sides::right ? right : left);
             const int second = sides == Sides::both ? add_planned(right) : -1;
             planned_[place].split = split;
@@ -253,11 +252,11 @@ class Grower : public AnyGrower {
         return 0;
     }
 
-    // Find a node's split, and let the node wait if there is one.
+    // Find a node's split, and queue the node if there is one.
     int add_planned(const Pending& node) {
-        const Split split = best_split(node);
+        const Split split = find_best_split(node);
         const int place = static_cast<int>(planned_.size());
-        planned_.push_back({node, split, ordered(split)});
+        planned_.push_back({node, split, find_order(split)});
         if (split.feature >= 0) {
             waiting_.push_back({split.gain, -place});
             std::push_heap(waiting_.begin(), waiting_.end());
@@ -265,8 +264,8 @@ class Grower : public AnyGrower {
         return place;
     }
 
-    // Take the node whose split gains most; of equal ones the first.
-    int next_planned() {
+    // Take the node with the largest gain; the first of equal ones.
+    int pop_planned() {
         std::pop_heap(waiting_.begin(), waiting_.end());
         const int place = -waiting_.back().second;
         waiting_.pop_back();
@@ -278,7 +277,7 @@ class Grower : public AnyGrower {
         const Planned& here = planned_[node.plan];
         if (here.left < 0) {
             reset_leaf(here.node.span);
-            leaf(node.span.queries_begin, node.span.queries_end);
+            add_leaf(node.span.queries_begin, node.span.queries_end);
             return;
         }
         Pending left = planned_[here.left].node;
@@ -291,20 +290,20 @@ class Grower : public AnyGrower {
         }
         Pending right = planned_[here.right].node;
         right.plan = here.right;
-        branch(node.span, here.split, left, right);
+        add_split(node.span, here.split, left, right);
     }
 
-    // Take the rows that a leaf is estimated from.
+    // Give the criterion the rows that a leaf is estimated from.
     void reset_leaf(const Span& span) {
-        if (held_.empty())
+        if (leaf_rows_.empty())
             criterion_.reset(
                 {rows_.data() + span.rows_begin, span.rows_end - span.rows_begin});
         else
             criterion_.reset(
-                {held_.data() + span.held_begin, span.held_end - span.held_begin});
+                {leaf_rows_.data() + span.leaf_begin, span.leaf_end - span.leaf_begin});
     }
 
-    static Node node_of(const Split& split) {
+    static Node make_node(const Split& split) {
         const int32_t missing_left = split.missing_left ? 1 : 0;
         if (split.by_levels)
             return {split.feature | kLevelsFlag, missing_left,
@@ -312,13 +311,13 @@ class Grower : public AnyGrower {
         return {split.feature, missing_left, split.threshold};
     }
 
-    bool is_asked_for(const Span& span) const {
+    bool is_needed(const Span& span) const {
         return !options_.only_queried || span.queries_end > span.queries_begin;
     }
 
-    void leaf(int q_begin, int q_end) {
+    void add_leaf(int q_begin, int q_end) {
         const int width = criterion_.width();
-        criterion_.leaf(leaf_.data());
+        criterion_.write_leaf(leaf_.data());
         for (int q = q_begin; q < q_end; ++q) {
             const size_t at = queries_[q];
             if (at < static_cast<size_t>(sink_.n_at)) {
@@ -331,13 +330,13 @@ class Grower : public AnyGrower {
         }
         if (!sink_.nodes) return;
         if (width > 1)
-            leaf_of_classes();
+            add_class_leaf();
         else
             sink_.nodes->push_back({-1, 0, leaf_[0]});
     }
 
-    // Pure leaves name their class; only mixed ones keep a row of shares.
-    void leaf_of_classes() {
+    // Pure leaves store their class, mixed leaves a row of shares.
+    void add_class_leaf() {
         const int only = criterion_.only_class();
         if (only >= 0) {
             sink_.nodes->push_back({-2, only, 0.0});
@@ -356,7 +355,7 @@ class Grower : public AnyGrower {
         for (int j = begin; j < end; ++j) {
             const int32_t i = rows[j];
             const bool left = goes_left(i);
-            rows[middle] = i;  // both are written: which one counts is not predictable
+            rows[middle] = i;  // both are written: a branch would be unpredictable
             scratch[spare] = i;
             middle += left;
             spare += !left;
@@ -365,7 +364,7 @@ class Grower : public AnyGrower {
         return middle;
     }
 
-    // Values of rows or query points tell where levels are split.
+    // Partition by the levels of rows or query points.
     template <class Value>
     static int partition_levels(std::vector<int32_t>& rows, std::vector<int32_t>& scratch,
                                 int begin, int end, const Split& split, Value value) {
@@ -377,28 +376,28 @@ class Grower : public AnyGrower {
     int partition_rows(int begin, int end, const Split& split) {
         if (split.by_levels)
             return partition_levels(rows_, scratch_, begin, end, split, [&](int32_t i) {
-                return own_.value(split.feature, i);
+                return subsample_.value(split.feature, i);
             });
-        const int32_t* rank = own_.rank(split.feature);
-        const int known = own_.known(split.feature);
+        const int32_t* rank = subsample_.rank(split.feature);
+        const int known = subsample_.n_known(split.feature);
         return partition(rows_, scratch_, begin, end, [&](int32_t i) {
             const int32_t r = rank[i];
             return (r < split.cut) | ((r >= known) & split.missing_left);
         });
     }
 
-    // Rows held out lie anywhere between those that made the split: only the
-    // threshold tells.
-    int partition_held(int begin, int end, const Split& split) {
+    // Rows of honest leaves lie anywhere between those that define the split, so they are
+    // compared with the threshold.
+    int partition_leaf_rows(int begin, int end, const Split& split) {
         if (split.by_levels)
-            return partition_levels(held_, scratch_, begin, end, split, [&](int32_t i) {
-                return own_.value(split.feature, i);
-            });
-        const int32_t* rank = own_.rank(split.feature);
-        const int known = own_.known(split.feature);
-        return partition(held_, scratch_, begin, end, [&](int32_t i) {
+            return partition_levels(
+                leaf_rows_, scratch_, begin, end, split,
+                [&](int32_t i) { return subsample_.value(split.feature, i); });
+        const int32_t* rank = subsample_.rank(split.feature);
+        const int known = subsample_.n_known(split.feature);
+        return partition(leaf_rows_, scratch_, begin, end, [&](int32_t i) {
             return rank[i] >= known ? split.missing_left
-                                    : own_.value(split.feature, i) <= split.threshold;
+                                    : subsample_.value(split.feature, i) <= split.threshold;
         });
     }
 
@@ -417,16 +416,16 @@ class Grower : public AnyGrower {
     static constexpr uint64_t kRightKey = 0x7269676874000002ULL;
 
     const Options options_;
-    Subsample own_;
+    Subsample subsample_;
     Criterion criterion_;
     SplitFinder<Criterion> finder_;
     std::vector<int32_t> scratch_;
-    std::vector<double> leaf_;  // what it predicts
+    std::vector<double> leaf_;  // prediction of the last leaf
 
     Sink sink_ = {};
     size_t base_ = 0, share_base_ = 0;  // where this tree's nodes and shares start
     std::vector<int32_t> rows_;
-    std::vector<int32_t> held_;  // rows that honest leaves are estimated from
+    std::vector<int32_t> leaf_rows_;  // rows that honest leaves are estimated from
     std::vector<int32_t> queries_, query_scratch_;
     std::vector<Pending> pending_;
     std::vector<Planned> planned_;

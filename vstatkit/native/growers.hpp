@@ -4,8 +4,7 @@
 #define VSTATKIT_GROWERS_HPP
 
 #include "absolute.hpp"
-#include "entropy.hpp"
-#include "gini.hpp"
+#include "class_criteria.hpp"
 #include "grow.hpp"
 #include "poisson.hpp"
 #include "variance.hpp"

@@ -27,19 +27,19 @@ struct LevelRows {
 class NodeLevels {
   public:
     // Read the levels of a node's known rows.
-    void read(const Subsample& own, int f, Rows node) {
+    void read(const Subsample& subsample, int f, Rows node) {
         const size_t size = node.size;
         for (auto* rows : {&rows_, &arranged_})
             if (rows->size() < size) rows->resize(size);
         for (auto* codes : {&codes_, &arranged_codes_})
             if (codes->size() < size) codes->resize(size);
-        const int32_t* rank = own.rank(f);
-        const double* sorted = own.sorted(f);
+        const int32_t* rank = subsample.rank(f);
+        const double* sorted = subsample.sorted(f);
         count_ = 0;
         present_ = 0;
         for (int j = 0; j < node.size; ++j) {
             const int32_t r = rank[node.first[j]];
-            if (r >= own.known(f)) continue;
+            if (r >= subsample.n_known(f)) continue;
             const int code = static_cast<int>(sorted[r]);
             const int32_t row = node.first[j];
             const uint64_t bit = 1ULL << code;
@@ -52,18 +52,18 @@ class NodeLevels {
         n_present_ = 0;
         for (uint64_t left = present_; left; left &= left - 1)
             levels_[n_present_++] = static_cast<uint8_t>(lowest_bit(left));
-        by_first_row(levels_, levels_ + n_present_);
+        sort_by_first_row(levels_, levels_ + n_present_);
     }
 
-    uint64_t present() const { return present_; }
+    uint64_t present_set() const { return present_; }
     int n_present() const { return n_present_; }
-    int missing() const { return missing_; }
+    int n_missing() const { return missing_; }
     LevelRows rows() const {
         return {rows_.data(), codes_.data(), count_, levels_, n_present_};
     }
 
-    // Arrange the rows by the scores of their levels; scores that are equal but for
-    // rounding leave levels in the order of their first rows.
+    // Arrange the rows by the scores of their levels. Levels with the same score, up to
+    // rounding, stay in the order of their first rows.
     Order arrange_by(const double* score) {
         uint8_t* end = levels_ + n_present_;
         std::sort(levels_, end, [&](uint8_t a, uint8_t b) {
@@ -73,7 +73,7 @@ class NodeLevels {
         for (uint8_t *first = levels_, *next; first < end; first = next) {
             next = first + 1;
             while (next < end && score[*next] - score[*first] <= least) ++next;
-            by_first_row(first, next);
+            sort_by_first_row(first, next);
         }
         return arrange();
     }
@@ -85,8 +85,8 @@ class NodeLevels {
         return arrange();
     }
 
-    // The nontrivial set of levels that these random bits choose.
-    uint64_t random_set(uint64_t bits) const {
+    // Choose a nontrivial set of levels by random bits.
+    uint64_t draw_set(uint64_t bits) const {
         if (n_present_ < 2) return present_;
         const uint64_t n_sets = (n_present_ < kMostLevels ? 1ULL << n_present_ : 0) - 2;
         const uint64_t chosen = 1 + upper_product(bits, n_sets);
@@ -96,20 +96,20 @@ class NodeLevels {
     }
 
     // Whether a level ends with the j-th of the arranged rows.
-    bool ends(int j) const {
+    bool is_level_end(int j) const {
         return j + 1 == count_ || arranged_codes_[j] != arranged_codes_[j + 1];
     }
 
     // Levels of the arranged rows up to the j-th.
-    uint64_t set_up_to(int j) const {
+    uint64_t levels_up_to(int j) const {
         uint64_t set = 0;
         for (int i = 0; i <= j; ++i) set |= 1ULL << arranged_codes_[i];
         return set;
     }
 
   private:
-    // Codes are names: no choice may depend on them, so that levels may be renamed.
-    void by_first_row(uint8_t* begin, uint8_t* end) const {
+    // No choice may depend on the codes, so that levels may be renamed.
+    void sort_by_first_row(uint8_t* begin, uint8_t* end) const {
         std::sort(begin, end,
                   [&](uint8_t a, uint8_t b) { return first_[a] < first_[b]; });
     }
@@ -140,14 +140,14 @@ class NodeLevels {
     int32_t first_[kMostLevels];   // the least row of each that is present
 };
 
-// Mean response of every level.
-inline void level_means(const Datum* data, LevelRows found, double* score) {
+// Compute the mean response of every level.
+inline void compute_level_means(const Datum* data, LevelRows level_rows, double* score) {
     double weight[kMostLevels] = {0};
     std::fill(score, score + kMostLevels, 0.0);
-    for (int j = 0; j < found.count; ++j) {
-        const Datum& datum = data[found.rows[j]];
-        score[found.codes[j]] += datum.weight * datum.y;
-        weight[found.codes[j]] += datum.weight;
+    for (int j = 0; j < level_rows.count; ++j) {
+        const Datum& datum = data[level_rows.rows[j]];
+        score[level_rows.codes[j]] += datum.weight * datum.y;
+        weight[level_rows.codes[j]] += datum.weight;
     }
     for (int level = 0; level < kMostLevels; ++level)
         if (weight[level] > 0) score[level] /= weight[level];
@@ -156,15 +156,16 @@ inline void level_means(const Datum* data, LevelRows found, double* score) {
 // First principal component of the levels' class shares, weighted by the levels' weights.
 class LevelComponent {
   public:
-    void find(const Datum* data, LevelRows found, int n_classes, double* score) {
+    void compute_scores(const Datum* data, LevelRows level_rows, int n_classes,
+                        double* score) {
         n_classes_ = n_classes;
-        levels_ = found.levels;
-        n_levels_ = found.n_levels;
-        centre_shares(data, found);
+        levels_ = level_rows.levels;
+        n_levels_ = level_rows.n_levels;
+        centre_shares(data, level_rows);
         start_direction();
         for (int step = 0; step < kSteps && improve(); ++step) {
         }
-        for (int i = 0; i < n_levels_; ++i) score[levels_[i]] = along(levels_[i]);
+        for (int i = 0; i < n_levels_; ++i) score[levels_[i]] = project(levels_[i]);
     }
 
   private:
@@ -172,25 +173,25 @@ class LevelComponent {
         return shares_.data() + static_cast<size_t>(level) * n_classes_;
     }
 
-    double along(int level) {
-        const double* one = share(level);
+    double project(int level) {
+        const double* value = share(level);
         double sum = 0;
-        for (int c = 0; c < n_classes_; ++c) sum += one[c] * direction_[c];
+        for (int c = 0; c < n_classes_; ++c) sum += value[c] * direction_[c];
         return sum;
     }
 
-    // Shares of the classes in every level, less those in the node.
-    void centre_shares(const Datum* data, LevelRows found) {
+    // Compute the shares of the classes in every level minus those in the node.
+    void centre_shares(const Datum* data, LevelRows level_rows) {
         shares_.assign(static_cast<size_t>(kMostLevels) * n_classes_, 0.0);
         std::fill(weight_, weight_ + kMostLevels, 0.0);
         std::vector<double> mean(n_classes_, 0.0);
         double whole = 0;
-        for (int j = 0; j < found.count; ++j) {
-            const Datum& datum = data[found.rows[j]];
+        for (int j = 0; j < level_rows.count; ++j) {
+            const Datum& datum = data[level_rows.rows[j]];
             const int c = static_cast<int>(datum.y);
-            share(found.codes[j])[c] += datum.weight;
+            share(level_rows.codes[j])[c] += datum.weight;
             mean[c] += datum.weight;
-            weight_[found.codes[j]] += datum.weight;
+            weight_[level_rows.codes[j]] += datum.weight;
             whole += datum.weight;
         }
         for (int i = 0; i < n_levels_; ++i) {
@@ -217,12 +218,12 @@ class LevelComponent {
         scale(direction_);
     }
 
-    // One step of the power method. Returns whether it moved the direction.
+    // Take one step of the power method. Returns whether the direction changed.
     bool improve() {
         next_.assign(n_classes_, 0.0);
         for (int i = 0; i < n_levels_; ++i) {
             const int level = levels_[i];
-            const double step = weight_[level] * along(level);
+            const double step = weight_[level] * project(level);
             for (int c = 0; c < n_classes_; ++c) next_[c] += step * share(level)[c];
         }
         scale(next_);
@@ -230,18 +231,18 @@ class LevelComponent {
         for (int c = 0; c < n_classes_; ++c)
             moved = std::max(moved, std::abs(next_[c] - direction_[c]));
         direction_.swap(next_);
-        return moved > kStill;
+        return moved > kTolerance;
     }
 
     static void scale(std::vector<double>& vector) {
         double square = 0;
-        for (double one : vector) square += one * one;
+        for (double value : vector) square += value * value;
         if (square > 0)
-            for (double& one : vector) one /= std::sqrt(square);
+            for (double& value : vector) value /= std::sqrt(square);
     }
 
     static constexpr int kSteps = 200;
-    static constexpr double kStill = 1e-12;
+    static constexpr double kTolerance = 1e-12;
 
     int n_classes_ = 0, n_levels_ = 0;
     const uint8_t* levels_ = nullptr;

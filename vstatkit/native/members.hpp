@@ -21,7 +21,7 @@ struct Draws {
     const int64_t* bounds;  // (learners + 1)
     const int32_t* units;
     const double* times;
-    const int64_t* unit_bounds;  // rows of every unit; null where a unit is a row
+    const int64_t* unit_bounds;  // rows of every unit; null if a unit is a row
     const int32_t* unit_rows;
     const double* weights;  // of the rows; null for ones
 };

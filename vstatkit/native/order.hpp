@@ -17,7 +17,7 @@ struct Rows {
     int size;
 };
 
-// A node's rows in the order of one feature; missing ones are left out.
+// A node's rows sorted by one feature, without those that miss it.
 struct Order {
     const int32_t* rows;
     int count;
@@ -31,35 +31,36 @@ struct Missing {
     int32_t known;
 
     template <class Visit>
-    void each(Visit visit) const {
+    void for_each(Visit visit) const {
         for (int j = 0; j < node.size; ++j)
             if (rank[node.first[j]] >= known) visit(node.first[j]);
     }
 };
 
-// Sorts a node's rows through their ranks, and remembers the last order: it serves the
-// children if that feature is split.
+// Sorts a node's rows by their ranks, and keeps the last order for the children, in case
+// that feature is split.
 class RowSorter {
   public:
-    // Begin anew with a subsample of `size` rows.
+    // Start with a subsample of `size` rows.
     void start(int size) {
         sorter_.set_bound(size);
         if (sorted_.size() < static_cast<size_t>(size)) sorted_.resize(size);
     }
 
-    // Feature in whose order the node's rows are, or -1.
+    // Feature by which the node's rows are sorted, or -1.
     int ordered_by() const { return ordered_by_; }
     void set_ordered_by(int f) { ordered_by_ = f; }
 
     // `begin` is the node's place among all rows: every node writes to its own part,
-    // which its ancestors need no longer.
-    Order sort(const Subsample& own, int f, Rows node, int begin) {
-        const int32_t known = own.known(f);
-        const int32_t* order = own.order(f);
-        if (node.size == own.size()) return {order, known, node.size - known};  // the root
+    // which its ancestors no longer need.
+    Order sort(const Subsample& subsample, int f, Rows node, int begin) {
+        const int32_t known = subsample.n_known(f);
+        const int32_t* order = subsample.order(f);
+        if (node.size == subsample.size())  // the root
+            return {order, known, node.size - known};
         int32_t* sorted = sorted_.data() + begin;
         if (ordered_by_ == f) return {sorted, node.size, 0};
-        const int32_t* rank = own.rank(f);
+        const int32_t* rank = subsample.rank(f);
         int count = 0;
         if (node.size <= kSmall) {
             count = place_by_counting(node.first, node.size, rank, known, sorted);
@@ -74,7 +75,7 @@ class RowSorter {
 
   private:
     DigitSorter sorter_;           // of a node's ranks in the subsample
-    std::vector<int32_t> sorted_;  // rows of all nodes that wait
+    std::vector<int32_t> sorted_;  // rows of all pending nodes
     int ordered_by_ = -1;
 };
 

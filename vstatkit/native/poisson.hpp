@@ -13,21 +13,17 @@ class Poisson : public MeanNode {
   public:
     explicit Poisson(const Options&) : ends_(1) {}
 
-    // Half the fall in deviance, from sums of centred responses: a row that outweighs
-    // all others then costs no digits. A side without any event has no rate: its split
-    // is no split.
-    struct Part {
-        double mean;
-        static constexpr size_t place(const Datum&) { return 0; }
-        double share(const Datum& datum) const { return datum.weight * (datum.y - mean); }
-
+    // Half the reduction in deviance, from sums of centred responses, so that a row that
+    // outweighs all others costs no digits. A split with a side without events is not
+    // allowed.
+    struct Part : MeanPart {
         double gain(const Ends& ends) const {
             const double left = ends.left[0] / (ends.left_weight * mean);
             const double right = ends.right[0] / (ends.right_weight * mean);
-            if (1 + left <= kNothing || 1 + right <= kNothing) return -1;
+            if (1 + left <= kRounding || 1 + right <= kRounding) return -1;
             const double gain = mean * (ends.left_weight * side(left) +
                                         ends.right_weight * side(right));
-            return gain > kNothing * std::abs(ends.left[0]) ? gain : 0;
+            return gain > kRounding * std::abs(ends.left[0]) ? gain : 0;
         }
 
         // `excess` is that of the side's mean, relative to the node's. The linear part
@@ -38,7 +34,7 @@ class Poisson : public MeanNode {
     };
 
     EndsWalk<Part> walk(const Order& order, const Missing& missing, bool missing_left) {
-        return {ends_, data_, order, missing, missing_left, Part{mean_}};
+        return {ends_, data_, order, missing, missing_left, Part{{mean_}}};
     }
 
     EndsWalk<Part> careful_walk(const Order& order, const Missing& missing,

@@ -1,4 +1,4 @@
-// What compilers spell differently: the upper half of a product, the lowest set bit.
+// Operations that compilers spell differently: the upper half of a product, the lowest bit.
 
 #ifndef VSTATKIT_PORTABLE_HPP
 #define VSTATKIT_PORTABLE_HPP

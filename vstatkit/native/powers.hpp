@@ -1,5 +1,5 @@
-// Powers of what single units contribute, summed over the units. The table of all
-// contributions (units x columns) is never made: a unit's row lives in registers.
+// Powers of the contributions of single units, summed over the units. The table of all
+// contributions (units x columns) is never made: a unit's row stays in registers.
 
 #ifndef VSTATKIT_POWERS_HPP
 #define VSTATKIT_POWERS_HPP

@@ -13,9 +13,9 @@
 
 namespace vstatkit {
 
-// Find the leaves of `count` query points of p features each. Several walk down side by
-// side: the next node of one is fetched while the others compare. Nothing branches on
-// the data; who has arrived waits for the last. Returns the steps.
+// Find the leaves of `count` query points of p features each. The points walk down in
+// parallel, so that the next node of one is fetched while the others are compared. There
+// are no branches on the data; points in a leaf stay there. Returns the steps.
 template <bool kByLevels>
 int64_t find_leaves(const Node* nodes, const double* points, size_t p, int count,
                     size_t* at) {
@@ -87,8 +87,8 @@ inline void find_tree_leaves(const Node* nodes, const double* points, int n_poin
     }
 }
 
-// A node as many points walk over it: `right` leads to the right child. A leaf leads to
-// itself, since nothing is below its threshold, which is not a number.
+// A node in a form for many points: `right` is the distance to the right child. A leaf leads
+// to itself, since nothing is below its threshold, which is NaN.
 struct Step {
     double threshold;
     int32_t feature;
@@ -113,8 +113,8 @@ inline bool any_missing(const double* points, size_t size) {
     return missing;
 }
 
-// The same for many points without missing values and a tree that splits no levels:
-// nothing but the threshold is asked, and nobody whether he has arrived.
+// Do the same for many points without missing values and a tree that splits no levels:
+// only thresholds are compared, without a test for leaves.
 inline void predict_many(const Node* nodes, size_t n_nodes, const double* shares,
                          int n_classes, const double* points, int n_points, int p,
                          double* out, Watch& watch) {
@@ -122,7 +122,7 @@ inline void predict_many(const Node* nodes, size_t n_nodes, const double* shares
     const int width = n_classes > 2 ? n_classes : 1;
     const std::vector<Step> path = make_path(nodes, n_nodes);
     for (int q = 0; q < n_points; q += kWalkers) {
-        // The last ones are walked again with those before them.
+        // The last batch overlaps the one before it.
         const int start = std::max(0, std::min(q, n_points - kWalkers));
         const double* first = points + static_cast<size_t>(start) * p;
         int32_t at[kWalkers] = {0};
@@ -145,9 +145,9 @@ inline void predict_many(const Node* nodes, size_t n_nodes, const double* shares
     }
 }
 
-constexpr int kMany = 64;  // points from which a tree is made ready to be walked
+constexpr int kMany = 64;  // points from which a path is worth its preparation
 
-// `by_levels` says whether some node may split levels; trees without are faster.
+// `by_levels` is whether some node may split levels; trees without are faster.
 inline void predict_tree(const Node* nodes, size_t n_nodes, const double* shares,
                          int n_classes, bool by_levels, const double* points, int n_points,
                          int p, double* out, Watch& watch) {
@@ -167,7 +167,7 @@ struct StoredTree {
     const double* shares;
 };
 
-// Add up what trees predict, in the unit of the response and less `origin`, to `total`;
+// Add the predictions of trees, in the unit of the response and minus `origin`, to `total`;
 // both have as many numbers as the points times the width.
 inline void add_trees(const std::vector<StoredTree>& trees, int n_classes, bool by_levels,
                       const double* points, int n_points, int p, double centre,

@@ -12,7 +12,7 @@
 
 namespace vstatkit {
 
-// Penalties on the scale of a correlation matrix; none of them means no slopes at all.
+// Penalties on the scale of a correlation matrix; if none improves, slopes are zero.
 constexpr double kPenalties[] = {1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0};
 
 // A symmetric matrix brought to tridiagonal form by reflections, and a vector with it:
@@ -24,7 +24,7 @@ class Tridiagonal {
         matrix_ = matrix;
         p_ = p;
         diagonal_.assign(p, 0.0);
-        beside_.assign(p, 0.0);
+        off_diagonal_.assign(p, 0.0);
         length_.assign(p, 0.0);
         work_.resize(p);
         for (int c = 0; c + 2 < p; ++c) {
@@ -35,7 +35,7 @@ class Tridiagonal {
             }
         }
         for (int i = 0; i < p; ++i) diagonal_[i] = at(i, i);
-        if (p > 1) beside_[p - 2] = at(p - 1, p - 2);
+        if (p > 1) off_diagonal_[p - 2] = at(p - 1, p - 2);
     }
 
     // Solve with a penalty added to the diagonal. Returns the trace of the inverse.
@@ -45,15 +45,16 @@ class Tridiagonal {
         down_[0] = diagonal_[0] + penalty;
         solution[0] = right[0];
         for (int i = 1; i < p_; ++i) {
-            const double ratio = beside_[i - 1] / down_[i - 1];
-            down_[i] = diagonal_[i] + penalty - ratio * beside_[i - 1];
+            const double ratio = off_diagonal_[i - 1] / down_[i - 1];
+            down_[i] = diagonal_[i] + penalty - ratio * off_diagonal_[i - 1];
             solution[i] = right[i] - ratio * solution[i - 1];
         }
         solution[p_ - 1] /= down_[p_ - 1];
         up_[p_ - 1] = diagonal_[p_ - 1] + penalty;
         for (int i = p_ - 2; i >= 0; --i) {
-            solution[i] = (solution[i] - beside_[i] * solution[i + 1]) / down_[i];
-            up_[i] = diagonal_[i] + penalty - beside_[i] * beside_[i] / up_[i + 1];
+            solution[i] = (solution[i] - off_diagonal_[i] * solution[i + 1]) / down_[i];
+            up_[i] =
+                diagonal_[i] + penalty - off_diagonal_[i] * off_diagonal_[i] / up_[i + 1];
         }
         double trace = 0;
         for (int i = 0; i < p_; ++i)
@@ -61,8 +62,8 @@ class Tridiagonal {
         return trace;
     }
 
-    // Turn a solution back to the columns of the matrix.
-    void turn_back(double* vector) const {
+    // Rotate a solution back to the columns of the matrix.
+    void rotate_back(double* vector) const {
         for (int c = p_ - 3; c >= 0; --c)
             if (length_[c] > 0) reflect(c, vector);
     }
@@ -77,11 +78,11 @@ class Tridiagonal {
         double below = 0;
         for (int i = c + 2; i < p_; ++i) below += at(i, c) * at(i, c);
         const double first = at(c + 1, c);
-        beside_[c] = first;
+        off_diagonal_[c] = first;
         if (below == 0) return;
         const double norm = std::sqrt(first * first + below);
-        beside_[c] = first > 0 ? -norm : norm;
-        at(c + 1, c) = first - beside_[c];
+        off_diagonal_[c] = first > 0 ? -norm : norm;
+        at(c + 1, c) = first - off_diagonal_[c];
         length_[c] = (at(c + 1, c) * at(c + 1, c) + below) / 2;
     }
 
@@ -112,18 +113,18 @@ class Tridiagonal {
 
     double* matrix_ = nullptr;
     int p_ = 0;
-    std::vector<double> diagonal_, beside_, length_, work_, reflection_, down_, up_;
+    std::vector<double> diagonal_, off_diagonal_, length_, work_, reflection_, down_, up_;
 };
 
-// A line is an intercept, p centres and p slopes; a missing value counts as the centre.
-inline double along(double slope, double x, double centre) {
+// A line is an intercept, p centres and p slopes; missing values count as the centre.
+inline double line_step(double slope, double x, double centre) {
     const double step = slope * (x - centre);
     return step == step ? step : 0.0;  // without a branch
 }
 
-inline double on_line(const double* line, const double* x, int p) {
+inline double predict_line(const double* line, const double* x, int p) {
     double sum = line[0];
-    for (int f = 0; f < p; ++f) sum += along(line[1 + p + f], x[f], line[1 + f]);
+    for (int f = 0; f < p; ++f) sum += line_step(line[1 + p + f], x[f], line[1 + f]);
     return sum;
 }
 
@@ -141,8 +142,8 @@ class Ridge {
             range_[f] = centre_column(points + f * step, f, m, line[1 + f]);
         }
         if (m < 4) return;
-        gram(m);
-        const double spread = sum_of(m, [&](size_t j) {
+        compute_gram(m);
+        const double spread = sum_terms(m, [&](size_t j) {
             return share_[j] * response_[j] * response_[j];
         });
         tridiagonal_.reduce(gram_.data(), right_.data(), p_);
@@ -153,13 +154,14 @@ class Ridge {
             const double trace =
                 tridiagonal_.solve(penalty, right_.data(), solution_.data());
             const double freedom = 1 + p_ - penalty * trace;
-            if (freedom > kMostFreedom * m) continue;
-            const double score = left_over(spread, penalty) / square(1 - freedom / m);
+            if (freedom > kMaxFreedom * m) continue;
+            const double score =
+                residual_variance(spread, penalty) / square(1 - freedom / m);
             if (!(score < best)) continue;
             best = score;
             slopes_ = solution_;
         }
-        tridiagonal_.turn_back(slopes_.data());
+        tridiagonal_.rotate_back(slopes_.data());
         for (int f = 0; f < p_; ++f)
             if (unit_[f] > 0) line[1 + p_ + f] = slopes_[f] / unit_[f];
     }
@@ -168,7 +170,7 @@ class Ridge {
     static double square(double x) { return x * x; }
 
     // Residual variance, from the tridiagonal system alone.
-    double left_over(double spread, double penalty) const {
+    double residual_variance(double spread, double penalty) const {
         double explained = 0;
         for (int f = 0; f < p_; ++f)
             explained += solution_[f] * (right_[f] + penalty * solution_[f]);
@@ -181,7 +183,7 @@ class Ridge {
         share_.assign(weight, weight + m);
         double total = 0;
         for (int j = 0; j < m; ++j) total += weight[j];
-        for (double& one : share_) one /= total;
+        for (double& share : share_) share /= total;
         response_.resize(m);
         line[0] = 0;
         for (int j = 0; j < m; ++j) line[0] += share_[j] * response[j];
@@ -195,11 +197,11 @@ class Ridge {
     double centre_column(const double* x, int f, int m, double& centre) {
         double* z = columns_.data() + static_cast<size_t>(f) * m;
         double least = INFINITY, most = -INFINITY;
-        bool holes = false;
+        bool has_missing = false;
         for (int j = 0; j < m; ++j) {
             least = x[j] < least ? x[j] : least;
             most = x[j] > most ? x[j] : most;
-            holes |= x[j] != x[j];
+            has_missing |= x[j] != x[j];
         }
         const double range = most - least;
         if (!(range > 0) || !std::isfinite(range)) {
@@ -208,11 +210,11 @@ class Ridge {
             return 0;
         }
         for (int j = 0; j < m; ++j) z[j] = (x[j] - least) / range;
-        const double mean = holes ? known_mean(z, m) : sum_of(m, [&](size_t j) {
+        const double mean = has_missing ? known_mean(z, m) : sum_terms(m, [&](size_t j) {
             return share_[j] * z[j];
         });
         for (int j = 0; j < m; ++j) z[j] -= mean;
-        for (int j = 0; holes && j < m; ++j) z[j] = std::isnan(z[j]) ? 0 : z[j];
+        for (int j = 0; has_missing && j < m; ++j) z[j] = std::isnan(z[j]) ? 0 : z[j];
         centre = least + mean * range;
         return range;
     }
@@ -228,7 +230,7 @@ class Ridge {
     }
 
     // Products of all columns, of unit variance, with each other and with the response.
-    void gram(int m) {
+    void compute_gram(int m) {
         gram_.resize(static_cast<size_t>(p_) * p_);
         right_.resize(p_);
         unit_.resize(p_);
@@ -253,12 +255,12 @@ class Ridge {
 
     double dot(const double* z, int m) const {
         const double* w = weighted_.data();
-        return sum_of(m, [=](size_t j) { return w[j] * z[j]; });
+        return sum_terms(m, [=](size_t j) { return w[j] * z[j]; });
     }
 
-    // In four sums that the processor adds side by side.
+    // Sum in four parts, which the processor adds in parallel.
     template <class Term>
-    static double sum_of(int m, Term term) {
+    static double sum_terms(int m, Term term) {
         double a = 0, b = 0, c = 0, d = 0;
         const size_t count = m, whole = count - count % 4;
         for (size_t j = 0; j < whole; j += 4) {
@@ -271,7 +273,7 @@ class Ridge {
         return (a + b) + (c + d);
     }
 
-    static constexpr double kMostFreedom = 0.5;  // of the rows
+    static constexpr double kMaxFreedom = 0.5;  // of the rows
 
     const int p_;
     Tridiagonal tridiagonal_;

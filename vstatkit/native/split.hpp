@@ -35,38 +35,39 @@ struct Split {
 template <class Criterion>
 class SplitFinder {
   public:
-    SplitFinder(Subsample& own, const Options& options)
-        : own_(own), options_(options), features_(own.n_features()) {}
+    SplitFinder(Subsample& subsample, const Options& options)
+        : subsample_(subsample), options_(options), features_(subsample.n_features()) {}
 
-    // Begin anew with the rows of `own`; splits are made from those of `rows`.
+    // Start with a subsample; splits are defined by its rows `rows`.
     void start(Rows rows) {
         least_weight_ = 0;
         if (options_.min_weight_fraction_leaf > 0)
             least_weight_ = options_.min_weight_fraction_leaf * weight_of(rows);
-        sorter_.start(own_.size());
-        if (gain_.size() < static_cast<size_t>(own_.size())) gain_.resize(own_.size());
+        sorter_.start(subsample_.size());
+        if (gain_.size() < static_cast<size_t>(subsample_.size()))
+            gain_.resize(subsample_.size());
     }
 
     int ordered_by() const { return sorter_.ordered_by(); }
 
-    // Try features in random order, at least `max_features` of them, and on until one
+    // Try features in random order, at least `max_features` of them, and more until one
     // can be split. `begin` is the node's place among all rows.
-    Split best(Criterion& criterion, Rows node, int begin, uint64_t key, int ordered_by,
-               Watch& watch) {
-        const int p = own_.n_features();
+    Split find_best(Criterion& criterion, Rows node, int begin, uint64_t key,
+                    int ordered_by, Watch& watch) {
+        const int p = subsample_.n_features();
         sorter_.set_ordered_by(ordered_by);
         for (int f = 0; f < p; ++f) features_[f] = f;
         if (least_weight_ > 0) node_weight_ = weight_of(node);
         Split best;
         for (int tried = 0; tried < p; ++tried) {
-            // Two rows can be parted in one way only: the first feature to do so wins.
+            // Two rows can be split in only one way, so the first such feature is taken.
             if (best.feature >= 0 && (tried >= options_.max_features || node.size == 2))
                 break;
             key = mix(key);
             const int pick = tried + static_cast<int>(upper_product(key, p - tried));
             std::swap(features_[tried], features_[pick]);
             watch.count(node.size);
-            own_.need(features_[tried]);
+            subsample_.prepare(features_[tried]);
             try_feature(criterion, node, begin, features_[tried], key, best);
         }
         return best;
@@ -75,7 +76,7 @@ class SplitFinder {
   private:
     void try_feature(Criterion& criterion, Rows node, int begin, int f, uint64_t key,
                      Split& best) {
-        if (own_.has_levels(f))
+        if (subsample_.has_levels(f))
             try_levels(criterion, node, f, mix(key ^ kThresholdKey), best);
         else if (options_.random)
             try_random(criterion, node, f, mix(key ^ kThresholdKey), best);
@@ -85,44 +86,46 @@ class SplitFinder {
 
     // Call `work(walk, missing_left)` with missing values on the right, and on the left.
     template <class Work>
-    void on_both_sides(Criterion& criterion, Rows node, int f, const Order& order,
+    void walk_both_sides(Criterion& criterion, Rows node, int f, const Order& order,
                        Work work) {
-        const Missing missing{node, own_.rank(f), own_.known(f)};
+        const Missing missing{node, subsample_.rank(f), subsample_.n_known(f)};
         for (int side = 0; side < (order.missing ? 2 : 1); ++side) {
             const bool left = side == 1;
-            if (own_.uneven())
+            if (subsample_.has_uneven_weights())
                 work(criterion.careful_walk(order, missing, left), left);
             else
                 work(criterion.walk(order, missing, left), left);
         }
     }
 
-    // All thresholds of a feature.
+    // Try all thresholds of a feature.
     void try_all(Criterion& criterion, Rows node, int begin, int f, Split& best) {
-        const Order order = sorter_.sort(own_, f, node, begin);
+        const Order order = sorter_.sort(subsample_, f, node, begin);
         if (order.count == 0) return;
-        if (!order.missing && own_.tied(f) &&
-            own_.value(f, order.rows[0]) == own_.value(f, order.rows[order.count - 1]))
+        if (!order.missing && subsample_.has_ties(f) &&
+            subsample_.value(f, order.rows[0]) ==
+                subsample_.value(f, order.rows[order.count - 1]))
             return;
-        // Nearly always all splits are allowed: a loop of its own asks no more.
+        // Nearly always all splits are allowed, so this case has its own loop.
         const bool all =
-            !own_.tied(f) && options_.min_samples_leaf <= 1 && least_weight_ <= 0;
-        on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+            !subsample_.has_ties(f) && options_.min_samples_leaf <= 1 && least_weight_ <= 0;
+        walk_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
             double weight = left ? missing_weight(order) : 0;
             const int j = all ? scan(order, left, walk, best, [](int) { return true; })
                               : scan(order, left, walk, best, [&](int at) {
-                                    weight += own_.data()[order.rows[at]].weight;
+                                    weight += subsample_.data()[order.rows[at]].weight;
                                     return leaves_enough(order, at + 1, left) &&
-                                           weighs_enough(weight) && parts(f, order, at);
+                                           weighs_enough(weight) &&
+                                           separates_values(f, order, at);
                                 });
-            if (j >= 0) take_threshold(f, order, j, left, best);
+            if (j >= 0) set_threshold(f, order, j, left, best);
         });
     }
 
     // Walk over the splits after each row in turn. Returns the first of the best ones,
-    // if it beats those of other features, or -1. Splits that part a node's rows alike
-    // tie but for rounding; the first one keeps its place, so that trees do not depend
-    // on the units of y.
+    // if it beats those of other features, or -1. Splits that divide a node's rows in the
+    // same way tie up to rounding; the first one is kept, so that trees do not depend on
+    // the units of y.
     template <class Walk, class Allowed>
     int scan(const Order& order, bool missing_left, Walk walk, const Split& best,
              Allowed allowed) {
@@ -163,23 +166,23 @@ class SplitFinder {
 
     double weight_of(Rows rows) const {
         double sum = 0;
-        for (int j = 0; j < rows.size; ++j) sum += own_.data()[rows.first[j]].weight;
+        for (int j = 0; j < rows.size; ++j) sum += subsample_.data()[rows.first[j]].weight;
         return sum;
     }
 
-    // Weight of a node's rows that are in no order; asked for where it matters.
+    // Weight of the node's rows that miss the feature; zero if there is no limit on it.
     double missing_weight(const Order& order) const {
         if (least_weight_ <= 0 || !order.missing) return 0;
         return node_weight_ - weight_of({order.rows, order.count});
     }
 
-    // Whether the split after the j-th row parts no equal values.
-    bool parts(int f, const Order& order, int j) const {
-        return !own_.tied(f) || j + 1 == order.count ||
-               own_.value(f, order.rows[j]) != own_.value(f, order.rows[j + 1]);
+    // Whether the split after the j-th row keeps equal values together.
+    bool separates_values(int f, const Order& order, int j) const {
+        return !subsample_.has_ties(f) || j + 1 == order.count ||
+               subsample_.value(f, order.rows[j]) != subsample_.value(f, order.rows[j + 1]);
     }
 
-    void take(int f, double gain, const Order& order, bool missing_left, Split& best) {
+    void set_split(int f, double gain, const Order& order, bool missing_left, Split& best) {
         best = Split();
         best.gain = gain;
         best.feature = f;
@@ -187,25 +190,25 @@ class SplitFinder {
         best.saw_missing = order.missing > 0;
     }
 
-    void take_threshold(int f, const Order& order, int j, bool missing_left, Split& best) {
-        take(f, gain_[j], order, missing_left, best);
+    void set_threshold(int f, const Order& order, int j, bool missing_left, Split& best) {
+        set_split(f, gain_[j], order, missing_left, best);
         if (j + 1 == order.count) {
             best.threshold = INFINITY;
-            best.cut = own_.known(f);
+            best.cut = subsample_.n_known(f);
             return;
         }
-        const double low = own_.value(f, order.rows[j]);
-        const double high = own_.value(f, order.rows[j + 1]);
+        const double low = subsample_.value(f, order.rows[j]);
+        const double high = subsample_.value(f, order.rows[j + 1]);
         const double middle = low / 2 + high / 2;
         best.threshold = middle < high ? middle : low;
-        best.cut = own_.rank(f)[order.rows[j + 1]];
+        best.cut = subsample_.rank(f)[order.rows[j + 1]];
     }
 
-    // One threshold, uniform between the least and the largest known value. Where these
-    // are the same, known rows are parted from missing ones.
+    // Try one threshold, uniform between the smallest and the largest known value. If
+    // these are equal, split known rows from missing ones.
     void try_random(Criterion& criterion, Rows node, int f, uint64_t bits, Split& best) {
-        const int32_t* rank = own_.rank(f);
-        const int32_t known = own_.known(f);
+        const int32_t* rank = subsample_.rank(f);
+        const int32_t known = subsample_.n_known(f);
         int32_t low = known, high = -1;
         for (int j = 0; j < node.size; ++j) {
             const int32_t r = rank[node.first[j]];
@@ -213,11 +216,11 @@ class SplitFinder {
             high = r < known ? std::max(high, r) : high;
         }
         if (high < 0) return;
-        const double* sorted = own_.sorted(f);
+        const double* sorted = subsample_.sorted(f);
         double threshold = INFINITY;
         int32_t cut = known;
         if (sorted[low] < sorted[high]) {
-            threshold = between(sorted[low], sorted[high], unit_number(bits));
+            threshold = interpolate(sorted[low], sorted[high], unit_number(bits));
             cut = static_cast<int32_t>(
                 std::upper_bound(sorted + low, sorted + high, threshold) - sorted);
         }
@@ -226,54 +229,54 @@ class SplitFinder {
             node, [&](int32_t row) { return rank[row] < known; },
             [&](int32_t row) { return rank[row] < cut; }, n_left);
         if (n_left == order.count && !order.missing) return;
-        on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
-            if (!weigh(order, n_left, left, walk, f, best)) return;
+        walk_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+            if (!try_split(order, n_left, left, walk, f, best)) return;
             best.threshold = threshold;
             best.cut = cut;
         });
     }
 
-    // Levels in the order of their scores, or one set of them at random.
+    // Try sets of levels in the order of their scores, or one set at random.
     void try_levels(Criterion& criterion, Rows node, int f, uint64_t bits, Split& best) {
-        levels_.read(own_, f, node);
+        levels_.read(subsample_, f, node);
         const int n_present = levels_.n_present();
-        if (n_present == 0 || (n_present == 1 && levels_.missing() == 0)) return;
+        if (n_present == 0 || (n_present == 1 && levels_.n_missing() == 0)) return;
         if (options_.random) {
-            const uint64_t set = levels_.random_set(bits);
+            const uint64_t set = levels_.draw_set(bits);
             const Order order = levels_.arrange_sides(set);
-            const LevelRows found = levels_.rows();
+            const LevelRows level_rows = levels_.rows();
             const int n_left = static_cast<int>(
-                std::count_if(found.codes, found.codes + found.count,
+                std::count_if(level_rows.codes, level_rows.codes + level_rows.count,
                               [&](uint8_t level) { return (set >> level) & 1; }));
-            on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
-                if (weigh(order, n_left, left, walk, f, best)) take_levels(set, best);
+            walk_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+                if (try_split(order, n_left, left, walk, f, best)) set_levels(set, best);
             });
             return;
         }
         double score[kMostLevels];
-        criterion.level_scores(levels_.rows(), score);
+        criterion.score_levels(levels_.rows(), score);
         const Order order = levels_.arrange_by(score);
-        on_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
+        walk_both_sides(criterion, node, f, order, [&](auto walk, bool left) {
             double weight = left ? missing_weight(order) : 0;
             const int j = scan(order, left, walk, best, [&](int at) {
-                weight += own_.data()[order.rows[at]].weight;
-                return levels_.ends(at) && leaves_enough(order, at + 1, left) &&
+                weight += subsample_.data()[order.rows[at]].weight;
+                return levels_.is_level_end(at) && leaves_enough(order, at + 1, left) &&
                        weighs_enough(weight);
             });
             if (j < 0) return;
-            take(f, gain_[j], order, left, best);
-            take_levels(levels_.set_up_to(j), best);
+            set_split(f, gain_[j], order, left, best);
+            set_levels(levels_.levels_up_to(j), best);
         });
     }
 
-    void take_levels(uint64_t left, Split& best) const {
+    void set_levels(uint64_t left, Split& best) const {
         best.by_levels = true;
         best.levels_left = left;
-        best.levels_seen = levels_.present();
+        best.levels_seen = levels_.present_set();
     }
 
     // A number in [low, high), `part` of the way up.
-    static double between(double low, double high, double part) {
+    static double interpolate(double low, double high, double part) {
         const double there = low * (1 - part) + high * part;
         return there < high ? std::max(there, low) : low;
     }
@@ -296,7 +299,7 @@ class SplitFinder {
     // Take the split after the first `n_left` known rows, if it is allowed and beats
     // those before it.
     template <class Walk>
-    bool weigh(const Order& order, int n_left, bool missing_left, Walk walk, int f,
+    bool try_split(const Order& order, int n_left, bool missing_left, Walk walk, int f,
                Split& best) {
         if (n_left == order.count && missing_left) return false;
         if (!leaves_enough(order, n_left, missing_left)) return false;
@@ -306,21 +309,21 @@ class SplitFinder {
         for (int j = 0; j < n_left; ++j) walk.add(order.rows[j], j);
         const double gain = walk.gain();
         if (gain < 0 || !beats(gain, best)) return false;
-        take(f, gain, order, missing_left, best);
+        set_split(f, gain, order, missing_left, best);
         return true;
     }
 
     static constexpr double kTie = 1e-10;
     static constexpr uint64_t kThresholdKey = 0x7468726573680003ULL;
 
-    Subsample& own_;
+    Subsample& subsample_;
     const Options& options_;
     RowSorter sorter_;
     NodeLevels levels_;
     std::vector<int> features_;
     double least_weight_ = 0, node_weight_ = 0;  // of a leaf, and of the node
-    std::vector<double> gain_;  // what the split after each row gains
-    std::vector<int32_t> arranged_;  // a node's known rows, side by side
+    std::vector<double> gain_;  // of the split after each row
+    std::vector<int32_t> arranged_;  // a node's known rows, those that go left first
 };
 
 }  // namespace vstatkit

@@ -1,5 +1,5 @@
-// Learners of several stages, all of them inside one subsample: a linear trend, a tree on
-// what it leaves, and a second tree on what the first did not foresee.
+// Learners of several stages, all inside one subsample: a linear trend, a tree on its
+// residuals, and a second tree on residuals that the first tree did not see.
 
 #ifndef VSTATKIT_STAGES_HPP
 #define VSTATKIT_STAGES_HPP
@@ -24,28 +24,10 @@ namespace vstatkit {
 struct Stages {
     bool trend;
     bool boost;
-    const int32_t* units;  // of the rows, halves hold whole ones; null where a row is one
+    const int32_t* unit_of_row;  // halves hold whole units; null if every row is a unit
 };
 
-// Where a learner's predictions go; see `Sink`. Nodes of all trees are appended to
-// `nodes`, and where each tree ends to `ends`.
-struct StagedSink {
-    const double* points;
-    int n_points;
-    int n_at;
-    double* out;
-    const int32_t* oob_rows;
-    int n_oob;
-    double* oob;
-    double* times;
-    double* gains;
-    double* line;  // (2 n_features + 1)
-    std::vector<Node>* nodes;
-    std::vector<size_t>* ends;
-    Watch* watch;
-};
-
-class StagedGrower {
+class StagedGrower : public AnyGrower {
   public:
     // `table` and `y` must outlive the grower.
     StagedGrower(const Table& table, const double* y, const Options& options,
@@ -56,39 +38,35 @@ class StagedGrower {
           stages_(stages),
           target_(new double[table.n_rows]),
           weight_(table.x ? 0 : table.n_rows),
-          grower_(make_grower(table, target_.get(), whole(options))),
+          grower_(make_grower(table, target_.get(), options)),
           ridge_(table.n_features) {}
 
-    void grow(const double* weight, uint64_t seed, const StagedSink& sink) {
+    void grow(const double* weight, uint64_t seed, const Sink& sink) override {
         listed_.clear();
         for (int32_t i = 0; i < table_.n_rows; ++i)
             if (weight[i] > 0) listed_.push_back({i, weight[i]});
         grow(listed_, seed, sink);
     }
 
-    void grow(const std::vector<Member>& members, uint64_t seed, const StagedSink& sink) {
+    void grow(const std::vector<Member>& members, uint64_t seed,
+              const Sink& sink) override {
         if (members.empty())
             throw std::invalid_argument(
                 "a subsample has no row of positive weight; use larger subsamples, or "
                 "leave out the rows of weight zero.");
         sink_ = sink;
         list_absent(members);
-        gather(members);
-        if (stages_.trend) take_out_trend();
+        gather_points(members);
+        if (stages_.trend) subtract_trend();
         if (stages_.boost && halve(members, mix(seed ^ kHalvesKey)))
             grow_two(members, seed);
         else
             grow_one(members, seed);
-        hand_over();
+        write_predictions();
     }
 
   private:
-    static Options whole(Options options) {
-        options.only_queried = false;
-        return options;
-    }
-
-    // List the rows to predict that the subsample leaves out.
+    // List the rows to predict that are not in the subsample.
     void list_absent(const std::vector<Member>& members) {
         absent_.clear();
         size_t j = 0;
@@ -97,29 +75,29 @@ class StagedGrower {
             if (j == members.size() || members[j].row != sink_.oob_rows[q])
                 absent_.push_back(q);
         }
-        n_asked_ = sink_.n_at + static_cast<int>(absent_.size());
+        n_predicted_ = sink_.n_at + static_cast<int>(absent_.size());
     }
 
-    // Points of the learner, column-major: the query points, the rows that it leaves out,
-    // and its members; and the members' responses and weights.
-    void gather(const std::vector<Member>& members) {
+    // Collect the points of the learner, column-major: the query points, the rows outside
+    // the subsample, and its members; and the members' responses and weights.
+    void gather_points(const std::vector<Member>& members) {
         const size_t m = members.size();
-        step_ = n_asked_ + m;
+        step_ = n_predicted_ + m;
         points_.resize(step_ * p_);
         for (int f = 0; f < p_; ++f) {
             const double* x = sink_.points + static_cast<size_t>(f) * sink_.n_points;
             double* to = points_.data() + f * step_;
             to = std::copy_n(x, sink_.n_at, to);
             for (const int q : absent_) *to++ = x[sink_.n_at + q];
-            for (const Member& one : members) *to++ = value(one.row, f);
+            for (const Member& member : members) *to++ = value(member.row, f);
         }
-        left_.resize(m);
+        residual_.resize(m);
         weights_.resize(m);
         for (size_t j = 0; j < m; ++j) {
-            left_[j] = y_[members[j].row];
+            residual_[j] = y_[members[j].row];
             weights_[j] = members[j].weight;
         }
-        sum_.assign(n_asked_, 0.0);
+        sum_.assign(n_predicted_, 0.0);
     }
 
     double value(int32_t row, int f) const {
@@ -128,42 +106,43 @@ class StagedGrower {
         return table_.sorted[base + table_.rank[base + row]];
     }
 
-    void take_out_trend() {
-        const int m = static_cast<int>(left_.size());
-        ridge_.fit(points_.data() + n_asked_, step_, left_.data(), weights_.data(), m,
-                   sink_.line);
-        along_line();
-        for (int j = 0; j < m; ++j) left_[j] -= along_[n_asked_ + j];
+    // Fit the linear trend and keep its residuals.
+    void subtract_trend() {
+        const int m = static_cast<int>(residual_.size());
+        ridge_.fit(points_.data() + n_predicted_, step_, residual_.data(), weights_.data(),
+                   m, sink_.line);
+        evaluate_line();
+        for (int j = 0; j < m; ++j) residual_[j] -= trend_[n_predicted_ + j];
     }
 
-    // The line at all points, in the order of sums of `on_line`.
-    void along_line() {
-        along_.assign(step_, sink_.line[0]);
+    // Evaluate the line at all points, in the order of summation of `predict_line`.
+    void evaluate_line() {
+        trend_.assign(step_, sink_.line[0]);
         for (int f = 0; f < p_; ++f) {
             const double* x = points_.data() + f * step_;
             const double centre = sink_.line[1 + f], slope = sink_.line[1 + p_ + f];
-            for (size_t q = 0; q < step_; ++q) along_[q] += along(slope, x[q], centre);
+            for (size_t q = 0; q < step_; ++q) trend_[q] += line_step(slope, x[q], centre);
         }
     }
 
-    // Deal the subsample's units to two halves. Returns false if there is only one.
+    // Divide the subsample's units into two halves. Returns false if there is only member.
     bool halve(const std::vector<Member>& members, uint64_t key) {
         units_.clear();
-        for (const Member& one : members) units_.push_back(unit_of(one));
-        if (stages_.units) {
+        for (const Member& member : members) units_.push_back(unit_of(member));
+        if (stages_.unit_of_row) {
             std::sort(units_.begin(), units_.end());
             units_.erase(std::unique(units_.begin(), units_.end()), units_.end());
         }
         const size_t count = units_.size();
         if (count < 2) return false;
-        deal(count, key);
+        draw_half(count, key);
         for (int side = 0; side < 2; ++side) {
             half_[side].clear();
             place_[side].clear();
         }
         for (size_t j = 0; j < members.size(); ++j) {
             size_t unit = j;
-            if (stages_.units)
+            if (stages_.unit_of_row)
                 unit = std::lower_bound(units_.begin(), units_.end(), unit_of(members[j])) -
                        units_.begin();
             half_[side_[unit]].push_back(members[j]);
@@ -173,7 +152,7 @@ class StagedGrower {
     }
 
     // Draw half of `count` units for the first side.
-    void deal(size_t count, uint64_t key) {
+    void draw_half(size_t count, uint64_t key) {
         order_.resize(count);
         for (size_t j = 0; j < count; ++j) order_[j] = j;
         side_.assign(count, 1);
@@ -185,65 +164,65 @@ class StagedGrower {
         }
     }
 
-    int32_t unit_of(const Member& one) const {
-        return stages_.units ? stages_.units[one.row] : one.row;
+    int32_t unit_of(const Member& member) const {
+        return stages_.unit_of_row ? stages_.unit_of_row[member.row] : member.row;
     }
 
+    // Grow a single tree on all members.
     void grow_one(const std::vector<Member>& members, uint64_t seed) {
-        aim(members);
-        plant(members, seed, n_asked_);
-        add(found_, 1.0);
+        set_target(members);
+        grow_tree(members, seed, n_predicted_);
+        add(prediction_, 1.0);
     }
 
-    // The mean of two trees, each on one half; and a third on their errors in the other.
+    // Average two trees, each on one half, and grow a third one on their errors in the
+    // other half.
     void grow_two(const std::vector<Member>& members, uint64_t seed) {
-        aim(members);
+        set_target(members);
         for (int side = 0; side < 2; ++side) {
             const size_t first = sink_.nodes->size();
-            plant(half_[side], mix(seed ^ (kHalfKey + side)), static_cast<int>(step_));
-            add(found_, 0.5);
-            for (const size_t j : place_[1 - side]) left_[j] -= found_[n_asked_ + j];
+            grow_tree(half_[side], mix(seed ^ (kHalfKey + side)), static_cast<int>(step_));
+            add(prediction_, 0.5);
+            for (const size_t j : place_[1 - side])
+                residual_[j] -= prediction_[n_predicted_ + j];
             for (size_t i = first; i < sink_.nodes->size(); ++i)
                 if ((*sink_.nodes)[i].feature < 0) (*sink_.nodes)[i].value /= 2;
         }
-        aim(members);
-        plant(members, mix(seed ^ kSecondKey), n_asked_);
-        add(found_, 1.0);
+        set_target(members);
+        grow_tree(members, mix(seed ^ kSecondKey), n_predicted_);
+        add(prediction_, 1.0);
     }
 
-    void aim(const std::vector<Member>& members) {
-        for (size_t j = 0; j < members.size(); ++j) target_[members[j].row] = left_[j];
+    void set_target(const std::vector<Member>& members) {
+        for (size_t j = 0; j < members.size(); ++j) target_[members[j].row] = residual_[j];
     }
 
     // Grow a tree, and predict the first `count` points.
-    void plant(const std::vector<Member>& members, uint64_t seed, int count) {
-        found_.resize(step_);
-        Sink sink = {};
+    void grow_tree(const std::vector<Member>& members, uint64_t seed, int count) {
+        prediction_.resize(step_);
+        Sink sink = sink_;
         sink.points = points_.data();
         sink.n_points = static_cast<int>(step_);
         sink.n_at = count;
-        sink.out = found_.data();
-        sink.gains = sink_.gains;
-        sink.nodes = sink_.nodes;
-        sink.shares = &shares_;
-        sink.watch = sink_.watch;
+        sink.out = prediction_.data();
+        sink.oob = nullptr;
         if (table_.x) {
             grower_->grow(members, seed, sink);
         } else {
-            for (const Member& one : members) weight_[one.row] = one.weight;
+            for (const Member& member : members) weight_[member.row] = member.weight;
             grower_->grow(weight_.data(), seed, sink);
-            for (const Member& one : members) weight_[one.row] = 0;
+            for (const Member& member : members) weight_[member.row] = 0;
         }
-        sink_.ends->push_back(sink_.nodes->size());
+        sink_.tree_ends->push_back(sink_.nodes->size());
     }
 
     void add(const std::vector<double>& part, double share) {
-        for (int q = 0; q < n_asked_; ++q) sum_[q] += share * part[q];
+        for (int q = 0; q < n_predicted_; ++q) sum_[q] += share * part[q];
     }
 
-    // Write the predictions of the query points, and add those of the rows left out.
-    void hand_over() {
-        if (stages_.trend) add(along_, 1.0);
+    // Write the predictions at the query points, and add those of the other rows.
+    void write_predictions() {
+        if (stages_.trend) add(trend_, 1.0);
         std::copy_n(sum_.begin(), sink_.n_at, sink_.out);
         for (size_t q = 0; q < absent_.size(); ++q) {
             sink_.oob[absent_[q]] += sum_[sink_.n_at + q];
@@ -259,22 +238,23 @@ class StagedGrower {
     const int p_;
     const double* y_;
     const Stages stages_;
-    std::unique_ptr<double[]> target_;  // of the next tree; only members' are filled in
-    std::vector<double> weight_;        // zero but for the rows of the next tree
+    std::unique_ptr<double[]> target_;  // of the next tree; filled in for members only
+    std::vector<double> weight_;        // zero except for the rows of the next tree
     std::unique_ptr<AnyGrower> grower_;
     Ridge ridge_;
 
-    StagedSink sink_ = {};
+    Sink sink_ = {};
     std::vector<Member> listed_, half_[2];
-    std::vector<size_t> place_[2];  // of the halves' rows among the members
+    std::vector<size_t> place_[2];  // places of the halves' rows among the members
     std::vector<int32_t> units_;
     std::vector<size_t> order_;
-    std::vector<char> side_;  // of every unit
+    std::vector<uint8_t> side_;  // of every unit
     std::vector<int> absent_;
-    int n_asked_ = 0;   // query points, and rows left out
-    size_t step_ = 0;   // all points: those, and the members
-    std::vector<double> points_, along_, found_, sum_;  // the line, and the last tree
-    std::vector<double> left_, weights_, shares_;  // of the members
+    int n_predicted_ = 0;  // query points, and rows outside the subsample
+    size_t step_ = 0;  // all points: those, and the members
+    std::vector<double> points_, trend_, sum_;
+    std::vector<double> prediction_;          // of the last tree
+    std::vector<double> residual_, weights_;  // of the members
 };
 
 }  // namespace vstatkit

@@ -1,4 +1,4 @@
-// Call off work that goes on in other threads.
+// Interrupt work in other threads.
 
 #ifndef VSTATKIT_STOP_HPP
 #define VSTATKIT_STOP_HPP
@@ -9,7 +9,7 @@
 
 namespace vstatkit {
 
-// Set by one thread and read by others. What stops the parent stops the child.
+// Set by one thread and read by others. A flag is also set if its parent is.
 class StopFlag {
   public:
     explicit StopFlag(const StopFlag* parent) : parent_(parent) {}
@@ -27,30 +27,30 @@ class StopFlag {
     const StopFlag* const parent_;
 };
 
-// Counts what is done and asks now and then whether to go on.
+// Counts steps, and checks at intervals whether the work was interrupted.
 class Watch {
   public:
-    // `flag` and `interrupted` (a pending signal) may be null.
-    Watch(const StopFlag* flag, bool (*interrupted)())
+    // `interrupted` looks for a pending signal; both may be null.
+    explicit Watch(const StopFlag* flag = nullptr, bool (*interrupted)() = nullptr)
         : flag_(flag), interrupted_(interrupted) {}
 
     void count(int64_t steps) {
-        since_asked_ += steps;
-        if (since_asked_ > kStepsPerAsking) ask();
+        steps_ += steps;
+        if (steps_ > kStepsPerCheck) check();
     }
 
   private:
-    void ask() {
-        since_asked_ = 0;
+    void check() {
+        steps_ = 0;
         if ((flag_ && flag_->is_set()) || (interrupted_ && interrupted_()))
             throw std::runtime_error("the work was called off.");
     }
 
-    static constexpr int64_t kStepsPerAsking = 1000000;
+    static constexpr int64_t kStepsPerCheck = 1000000;
 
     const StopFlag* flag_;
     bool (*interrupted_)();
-    int64_t since_asked_ = 0;
+    int64_t steps_ = 0;  // since the last check
 };
 
 }  // namespace vstatkit

@@ -1,4 +1,4 @@
-// A tree's own rows, numbered anew: their table is small enough to stay in the cache.
+// A tree's own rows, renumbered: their table is small enough to stay in the cache.
 
 #ifndef VSTATKIT_SUBSAMPLE_HPP
 #define VSTATKIT_SUBSAMPLE_HPP
@@ -28,40 +28,40 @@ class Subsample {
           place_(table.x ? 0 : table.n_rows),
           known_(table.n_features),
           tied_(table.n_features),
-          compact_(table.n_features) {}
+          is_ready_(table.n_features) {}
 
     // Take the rows with positive weight.
     void take(const double* weight) {
         const int n = table_.n_rows;
-        own_.resize(n);
+        rows_.resize(n);
         int32_t count = 0;
         for (int i = 0; i < n; ++i) {
             const bool in = weight[i] > 0;
-            own_[count] = i;
+            rows_[count] = i;
             place_[i] = in ? count : -1;
             count += in;
         }
-        own_.resize(count);
-        take_data([&](size_t j) { return weight[own_[j]]; });
-        make_room();
+        rows_.resize(count);
+        take_data([&](size_t j) { return weight[rows_[j]]; });
+        reserve_columns();
     }
 
-    // Take rows of a table that is not ranked, in ascending order; nothing of the size
-    // of the table is touched.
+    // Take rows of a table that is not ranked, in ascending order, without touching
+    // anything of the size of the table.
     void take(const std::vector<Member>& members) {
-        own_.resize(members.size());
-        for (size_t j = 0; j < members.size(); ++j) own_[j] = members[j].row;
+        rows_.resize(members.size());
+        for (size_t j = 0; j < members.size(); ++j) rows_[j] = members[j].row;
         take_data([&](size_t j) { return members[j].weight; });
-        make_room();
+        reserve_columns();
     }
 
-    int size() const { return static_cast<int>(own_.size()); }
+    int size() const { return static_cast<int>(rows_.size()); }
     bool has_levels(int f) const { return table_.levels[f] > 0; }
     int n_features() const { return table_.n_features; }
     const Datum* data() const { return data_.data(); }
 
     // Whether weights differ by many orders of magnitude.
-    bool uneven() const { return uneven_; }
+    bool has_uneven_weights() const { return uneven_; }
 
     // Write `base` plus the places of those of `count` ascending rows that are not in the
     // subsample to `places`; there is room for all. Returns how many there are.
@@ -76,28 +76,28 @@ class Subsample {
         }
         size_t j = 0;
         for (int q = 0; q < count; ++q) {
-            while (j < own_.size() && own_[j] < rows[q]) ++j;
+            while (j < rows_.size() && rows_[j] < rows[q]) ++j;
             places[absent] = base + q;
-            absent += j == own_.size() || own_[j] != rows[q];
+            absent += j == rows_.size() || rows_[j] != rows[q];
         }
         return absent;
     }
 
-    // A feature's columns are filled when the feature is first tried.
-    void need(int f) {
-        if (compact_[f]) return;
+    // Fill a feature's columns when the feature is first tried.
+    void prepare(int f) {
+        if (is_ready_[f]) return;
         if (table_.x)
-            rank_own(f);
+            rank_values(f);
         else
-            compact(f);
-        finish(f);
+            compact_column(f);
+        finish_column(f);
     }
 
     const int32_t* rank(int f) const { return rank_.data() + first(f); }
     const int32_t* order(int f) const { return order_.data() + first(f); }
     const double* sorted(int f) const { return sorted_.data() + first(f); }
-    int32_t known(int f) const { return known_[f]; }
-    bool tied(int f) const { return tied_[f]; }
+    int32_t n_known(int f) const { return known_[f]; }
+    bool has_ties(int f) const { return tied_[f]; }
 
     double value(int f, int32_t row) const {
         const size_t base = first(f);
@@ -105,25 +105,25 @@ class Subsample {
     }
 
   private:
-    size_t first(int f) const { return static_cast<size_t>(f) * own_.size(); }
+    size_t first(int f) const { return static_cast<size_t>(f) * rows_.size(); }
 
-    void make_room() {
-        const size_t size = own_.size() * table_.n_features;
+    void reserve_columns() {
+        const size_t size = rows_.size() * table_.n_features;
         if (rank_.size() < size) {
             rank_.resize(size);
             order_.resize(size);
             sorted_.resize(size);
         }
-        std::fill(compact_.begin(), compact_.end(), 0);
+        std::fill(is_ready_.begin(), is_ready_.end(), 0);
     }
 
     template <class Weight>
     void take_data(Weight weight) {
-        const size_t m = own_.size();
+        const size_t m = rows_.size();
         data_.resize(m);
         double least = INFINITY, total = 0;
         for (size_t j = 0; j < m; ++j) {
-            const int i = own_[j];
+            const int i = rows_[j];
             const double w = weight(j);
             data_[j] = {y_[i], w};
             least = std::min(least, w);
@@ -132,8 +132,8 @@ class Subsample {
         uneven_ = least < kEven * total || total < kRange || total > 1 / kRange;
     }
 
-    void compact(int f) {
-        const size_t m = own_.size();
+    void compact_column(int f) {
+        const size_t m = rows_.size();
         const size_t base = static_cast<size_t>(f) * table_.n_rows;
         const int32_t* table_rank = table_.rank + base;
         const int32_t* table_order = table_.order + base;
@@ -142,7 +142,7 @@ class Subsample {
         double* sorted = sorted_.data() + first(f);
         size_t r = 0;
         if (2 * m > static_cast<size_t>(table_.n_rows)) {
-            // Most rows are in the subsample: pass over the others.
+            // Most rows are in the subsample: skip the others.
             for (size_t global = 0; r < m; ++global) {
                 const int32_t j = place_[table_order[global]];
                 order[r] = j;
@@ -150,7 +150,7 @@ class Subsample {
                 r += j >= 0;
             }
         } else {
-            for (size_t j = 0; j < m; ++j) table_sorter_.insert(table_rank[own_[j]]);
+            for (size_t j = 0; j < m; ++j) table_sorter_.insert(table_rank[rows_[j]]);
             table_sorter_.drain([&](int32_t global) {
                 order[r] = place_[table_order[global]];
                 sorted[r] = value[global];
@@ -161,20 +161,20 @@ class Subsample {
 
     // Rank the subsample's own values. Equal ones keep the order of the rows, as they do
     // in a ranked table.
-    void rank_own(int f) {
-        const size_t m = own_.size();
+    void rank_values(int f) {
+        const size_t m = rows_.size();
         const double* x = table_.x + f * table_.feature_step;
         value_.resize(m);
-        for (size_t j = 0; j < m; ++j) value_[j] = x[own_[j] * table_.row_step];
+        for (size_t j = 0; j < m; ++j) value_[j] = x[rows_[j] * table_.row_step];
         int32_t* order = order_.data() + first(f);
         double* sorted = sorted_.data() + first(f);
         value_sorter_.sort(value_.data(), m, order);
         for (size_t r = 0; r < m; ++r) sorted[r] = value_[order[r]];
     }
 
-    // Invert the order, and see what there is of ties and missing values.
-    void finish(int f) {
-        const size_t m = own_.size();
+    // Invert the order, and look for ties and missing values.
+    void finish_column(int f) {
+        const size_t m = rows_.size();
         const int32_t* order = order_.data() + first(f);
         const double* sorted = sorted_.data() + first(f);
         int32_t* rank = rank_.data() + first(f);
@@ -186,10 +186,10 @@ class Subsample {
         for (r = 0; r < m; ++r) rank[order[r]] = static_cast<int32_t>(r);
         known_[f] = known;
         tied_[f] = tied;
-        compact_[f] = 1;
+        is_ready_[f] = 1;
     }
 
-    static constexpr double kEven = 1e-10;   // least weight of a row, of all weight
+    static constexpr double kEven = 1e-10;   // smallest weight of a row, relative to the sum
     static constexpr double kRange = 1e-60;  // cubes of sums stay in range above it
 
     const Table& table_;
@@ -199,8 +199,8 @@ class Subsample {
     std::vector<int32_t> place_;  // row of the table -> row of the subsample, or -1
     std::vector<int32_t> known_;  // values that are not missing
     std::vector<char> tied_;      // features with equal values
-    std::vector<char> compact_;   // features whose columns are filled
-    std::vector<int32_t> own_;    // rows of the table in the subsample
+    std::vector<char> is_ready_;  // features whose columns are filled
+    std::vector<int32_t> rows_;   // rows of the table in the subsample
     std::vector<Datum> data_;     // their responses and weights
     std::vector<int32_t> rank_, order_;  // as in `Table`
     std::vector<double> sorted_;

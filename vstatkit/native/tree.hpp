@@ -1,8 +1,9 @@
-// What the grower takes, and the nodes that it gives.
+// The input of the growers of trees, and their output: nodes.
 
 #ifndef VSTATKIT_TREE_HPP
 #define VSTATKIT_TREE_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -19,13 +20,13 @@ struct Options {
     int min_samples_split;
     int min_samples_leaf;
     int max_depth;
-    int max_leaf_nodes; // 0 for as many as there are
-    double min_weight_fraction_leaf;  // of the weight of all rows that splits are made from
-    int n_classes;      // 0 for regression
+    int max_leaf_nodes;               // 0 for no limit
+    double min_weight_fraction_leaf;  // of the weight of all rows that define the splits
+    int n_classes;                    // 0 for regression
     Loss loss;
     bool random;        // one random split of each feature that is tried
     bool honest;        // split with one half of the rows, estimate with the other
-    bool only_queried;  // leave out subtrees without a query point
+    bool only_queried;  // skip subtrees without a query point
 };
 
 // Features, shared by all trees: in ranked form, missing values last, or as they are.
@@ -65,18 +66,20 @@ inline uint64_t value_as_bits(double value) {
     return bits;
 }
 
-// Whether a level goes left; what is no level is missing.
+// Whether a level goes left; values that are not levels count as missing.
 inline bool level_goes_left(double level, uint64_t left, bool missing_left) {
     if (!(level >= 0 && level < kMostLevels)) return missing_left;
     return (left >> static_cast<int>(level)) & 1;
 }
 
-// Where a tree's predictions and nodes go. `points` is column-major: `n_at` query points,
-// whose predictions are written to `out` (n_at, width), then, if `oob` is not null, the
-// rows `oob_rows` of the table, in ascending order. Those out of the subsample add their
-// prediction to `oob` (n_oob, width) and one to `times`. Nodes are appended to `nodes`, unless it is null, and the
-// leaf shares of three or more classes to `shares`; `gains` (n_features) adds up what
-// the splits of each feature gained.
+// Where a learner's predictions and nodes go. `points` is column-major: `n_at` query
+// points, whose predictions are written to `out` (n_at, width), then, if `oob` is not
+// null, the rows `oob_rows` of the table, in ascending order. Rows outside the subsample
+// add their prediction to `oob` (n_oob, width) and one to `times`. Nodes are appended to
+// `nodes`, unless it is null, and the leaf shares of three or more classes to `shares`;
+// `gains` (n_features) sums the gains of the splits of each feature. Learners of several
+// stages write their linear trend to `line` (2 n_features + 1) and append the end of each
+// of their trees among the nodes to `tree_ends`.
 struct Sink {
     const double* points;
     int n_points;
@@ -89,7 +92,9 @@ struct Sink {
     double* gains;
     std::vector<Node>* nodes;
     std::vector<double>* shares;
-    Watch* watch;  // asked now and then whether to go on
+    double* line;
+    std::vector<size_t>* tree_ends;
+    Watch* watch;  // interrupts the work
 };
 
 }  // namespace vstatkit

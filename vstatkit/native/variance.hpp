@@ -47,16 +47,13 @@ class Variance : public MeanNode {
         return {data_, mean_, whole_, order, missing_left};
     }
 
-    struct Part {
-        double mean;
-        static constexpr size_t place(const Datum&) { return 0; }
-        double share(const Datum& datum) const { return datum.weight * (datum.y - mean); }
+    struct Part : MeanPart {
         static double gain(const Ends& ends) { return ends.squares(); }
     };
 
     EndsWalk<Part> careful_walk(const Order& order, const Missing& missing,
                                 bool missing_left) {
-        return {ends_, data_, order, missing, missing_left, Part{mean_}};
+        return {ends_, data_, order, missing, missing_left, Part{{mean_}}};
     }
 
   private:
