@@ -1,4 +1,4 @@
-"""Translate R's formulas into patsy's, or say what cannot be translated."""
+"""Translation of R formulas into patsy formulas."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ class Token:
 
 
 def translate_formula(formula: str) -> str:
-    """Write an R formula as vstatkit reads it.
+    """Translate an R formula for vstatkit.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def tokenize(formula: str) -> list[Token]:
 
 
 def _without_packages(tokens: Sequence[Token]) -> list[Token]:
-    """Leave `splines::` out before a function that is known."""
+    """Remove package prefixes such as `splines::` of known functions."""
     kept: list[Token] = []
     for token in tokens:
         after = bool(kept) and kept[-1].text in ("::", ":::")
@@ -226,7 +226,7 @@ def _operator(tokens: Sequence[Token], place: int, calls: Calls) -> str:
 
 
 def _bracket(tokens: Sequence[Token], place: int, function: str) -> str:
-    """Write vectors as lists; scale by the standard deviation that R has."""
+    """Write vectors as lists, and `scale` with R's standard deviation."""
     text = tokens[place].text
     if function == "c":
         return {"(": "[", ")": "]"}[text]
@@ -249,7 +249,7 @@ def _name(tokens: Sequence[Token], place: int, calls: Calls) -> str:
 
 
 def _option(tokens: Sequence[Token], place: int, function: str) -> str:
-    """Write the name of an option, if the function has it here."""
+    """Write the name of an option, if the function supports it."""
     text = tokens[place].text
     if text not in OPTIONS.get(function, {text}):
         raise _untranslatable(f"`{text}`, an option of `{function}`,")
@@ -275,7 +275,7 @@ def _function(tokens: Sequence[Token], place: int) -> str:
 
 
 def _check_scale(tokens: Sequence[Token], place: int) -> None:
-    """Refuse centres and scales that are given as numbers, or from R's other rule."""
+    """Raise an error for `center` and `scale` options that are not supported."""
     for option, value in _given(tokens, place):
         if value not in _LOGICAL or (option == "center" and value in ("FALSE", "F")):
             raise _untranslatable(f"`scale(...)` with `{option} = {value}`")
@@ -303,7 +303,7 @@ def _last_texts(tokens: Sequence[Token], place: int, count: int) -> list[str]:
 
 
 def _is_negative_power(tokens: Sequence[Token], place: int) -> bool:
-    """Tell whether a number is the exponent in `x^-2` or `x^(-2)`."""
+    """Return whether a number is the exponent in `x^-2` or `x^(-2)`."""
     before = _last_texts(tokens, place, 3)
     return before[-2:] == ["^", "-"] or before == ["^", "(", "-"]
 
@@ -324,7 +324,7 @@ def _arguments(tokens: Sequence[Token], place: int) -> list[list[str]]:
 
 
 def _has_comma(tokens: Sequence[Token], place: int) -> bool:
-    """Tell whether the call that starts here has a second argument."""
+    """Return whether the call that starts here has a second argument."""
     return len(_arguments(tokens, place)) > 1
 
 
