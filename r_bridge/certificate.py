@@ -159,7 +159,7 @@ def check_arguments(seeds: int, out: str | PathLike[str] | None) -> None:
         return
     if not Path(out).parent.is_dir():
         raise FileNotFoundError(
-            f"`out` must be in a folder that is there; {Path(out).parent} is not."
+            f"`out` must be in an existing folder; {Path(out).parent} does not exist."
         )
     if Path(out).is_dir():
         raise IsADirectoryError(f"`out` must be a file; {out} is a folder.")

@@ -151,8 +151,8 @@ def column_from_parts(name: str, part: Mapping[str, Any]) -> Any:
     make = _COLUMNS.get(kind)
     if make is None or values is None:
         raise TypeError(
-            f"column {name!r} is of R's class {kind!r}, which has no place in a data "
-            "frame here; convert it in R, or leave it out."
+            f"column {name!r} has R's class {kind!r}, which pandas does not have; "
+            "convert it in R, or leave it out."
         )
     return make(values, part)
 

@@ -167,13 +167,12 @@ class RForest:
         said = session.call(self.about, model)
         if said.get("counts") is None:
             raise ValueError(
-                f"this {self.package} forest has not kept which rows each tree has "
-                "seen, and they cannot be found out afterwards. Refit it with "
-                f"{self.keep_inbag}."
+                f"this {self.package} forest does not store which rows each tree has "
+                f"seen. Refit it with {self.keep_inbag}."
             )
         if not said.get("grown", [True])[0]:
             raise ValueError(
-                f"this {self.package} model has not kept its trees. Refit it with "
+                f"this {self.package} model does not store its trees. Refit it with "
                 f"{self.keep_trees}."
             )
         self.check(said)

@@ -143,7 +143,7 @@ def tokenize(formula: str) -> list[Token]:
         if match is None:
             raise FormulaError(
                 f"cannot read the R formula {formula!r}: {formula[place]!r} at "
-                f"position {place} is nothing that R's formulas have."
+                f"position {place} is not valid in R's formulas."
             )
         found.append(Token(str(match.lastgroup), match.group()))
         place = match.end()
@@ -284,7 +284,7 @@ def _check_scale(tokens: Sequence[Token], place: int) -> None:
 def _untranslatable(construct: str) -> FormulaError:
     return FormulaError(
         f"R's {construct} has no counterpart in formulas here. Compute a column of the "
-        "data first, and name it in the formula."
+        "data first, and use it in the formula."
     )
 
 

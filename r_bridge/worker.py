@@ -122,8 +122,8 @@ class Worker:
         code = self.process.wait()
         said = "\n".join(one for one in lines if one)
         return RError(
-            f"the process of R ended with code {code}, and with it the objects that "
-            "it held. The next call starts another." + (f"\n{said}" if said else "")
+            f"the process of R ended with code {code}, and its objects are lost. "
+            "The next call starts another." + (f"\n{said}" if said else "")
         )
 
     def _interrupt(self) -> None:
