@@ -10,7 +10,7 @@ from r_bridge.exceptions import RUnavailableError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the certificate; 0 when it passes, 1 on a miss, 2 where it cannot begin."""
+    """Print the certificate; return 0 if it passes, 1 if not, 2 if it cannot start."""
     parser = argparse.ArgumentParser(
         prog="python -m r_bridge",
         description="Compare vstatkit with R's ranger and grf, and print what agrees.",

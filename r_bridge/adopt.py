@@ -23,12 +23,12 @@ from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.variance.hoeffding import reference_places
 
 ReadTrees = Callable[[pd.DataFrame], Floats]
-"""Gives every tree's predictions, (B, m) or (B, m, classes), at query points."""
+"""Function that returns the predictions of every tree, (B, m) or (B, m, classes)."""
 
 
 @dataclass(frozen=True)
 class TreesInR:
-    """Learners that stay in R; they predict all at once.
+    """Learners in R, which predict all at once.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class TreesInR:
 
     @property
     def n_outputs(self) -> int:
-        """One, or a column for each of more than two classes."""
+        """Number of outputs: one, or the number of classes if above two."""
         return output_columns(self.n_classes)
 
     def predict(self, learner: ReadTrees, X: Any) -> Floats:
-        """Predict with all trees; two classes need the second one's column only."""
+        """Predict with all trees; for two classes, return the second column only."""
         values = learner(X)
         if self.n_classes == 2:
             values = values[:, :, 1]
@@ -58,7 +58,7 @@ class TreesInR:
 
 @dataclass(frozen=True)
 class RPredictor(Predictor):
-    """Predicts through R, from the columns of a data frame.
+    """Predictor that calls R with the columns of a data frame.
 
     All learners are one and the same function, which predicts with every tree.
 
@@ -74,11 +74,11 @@ class RPredictor(Predictor):
     training: pd.DataFrame | None = None
 
     def is_category(self, name: Any) -> bool:
-        """Tell whether a predictor enters as a category."""
+        """Return whether a predictor is a category."""
         return self.kinds.get(name) in ("category", "logical")
 
     def rows(self, data: DataLike) -> tuple[Any, Labels]:
-        """Check new data; they go to R as a data frame."""
+        """Check new data and return them as a data frame for R."""
         frame = as_query(data)
         columns = list(self.columns or frame.columns)
         check_columns(frame, columns)
@@ -86,7 +86,7 @@ class RPredictor(Predictor):
         return frame[columns], frame.index
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        """Stay behind when results are pickled: the trees belong to R."""
+        """Pickle nothing, with a warning: the trees are in R."""
         warnings.warn(
             "pickled without the trees, which stay in R. All estimates are kept; the "
             "results cannot predict new data there.",
@@ -96,7 +96,7 @@ class RPredictor(Predictor):
         return type(None), ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "RPredictor":
-        """Return itself: a copy within this process shares the trees in R."""
+        """Return itself: copies within this process share the trees in R."""
         return self
 
     def values(self, X: Any) -> Floats:
@@ -104,7 +104,7 @@ class RPredictor(Predictor):
         return self.kernel.predict(self.learners[0], X)
 
     def averages(self, X: Any, design: SubsampleDesign) -> Floats:
-        """Average the trees, in the process that speaks to R."""
+        """Average the trees, in the process that calls R."""
         chunks = self.chunks(X, 0)
         return np.concatenate([ensemble_mean(design, values) for values in chunks])
 
@@ -152,7 +152,7 @@ def _own_weights(own: OwnLearners, rows: slice, B: int) -> Floats:
 
 @dataclass(frozen=True)
 class AdoptedForest:
-    """A forest that R has grown, as vstatkit sees it.
+    """A forest fitted in R, with the values that vstatkit needs.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class AdoptedForest:
 
 
 def mixed_frame(frame: pd.DataFrame, n_outputs: int) -> pd.DataFrame:
-    """Draw rows like the frame's, but not in it, on which trees are compared."""
+    """Draw reference rows, combined from rows of the frame."""
     places = reference_places(*frame.shape, 0, n_outputs)
     columns = {
         name: frame[name].iloc[rows].reset_index(drop=True)
@@ -263,7 +263,7 @@ def mixed_frame(frame: pd.DataFrame, n_outputs: int) -> pd.DataFrame:
 
 
 def check_columns(points: pd.DataFrame, columns: list[str]) -> None:
-    """Refuse query points that lack a column."""
+    """Raise an error if query points lack a column."""
     for name in columns:
         if name not in points.columns:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Which parts of R are installed, found out without starting R in this process."""
+"""Detect installed parts of R, without starting R in this process."""
 
 import importlib.metadata
 import importlib.util
@@ -16,7 +16,7 @@ BASICS = {
     "R": "apt-get install r-base-core",
     "rpy2": 'pip install "rpy2>=3.6,<3.7" "rpy2-rinterface<3.6.6"',
 }
-"""What everything needs, and how to install it; apt-get is Debian's and Ubuntu's."""
+"""Parts that are always needed, with their install commands on Debian and Ubuntu."""
 
 RPY2_FOR_OLDER_R = (
     "rpy2-rinterface {rinterface} needs R 4.5 or newer; this is R {r}. Run "
@@ -37,7 +37,7 @@ for (name in commandArgs(trailingOnly = TRUE)) {
 
 @dataclass(frozen=True)
 class Availability(Mapping[str, str | None]):
-    """Versions of R, rpy2 and R's packages, by name; None where missing.
+    """Versions of R, rpy2 and R packages, by name; None if missing.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Availability(Mapping[str, str | None]):
         return tuple(name for name, found in self.versions.items() if found is None)
 
     def require(self, *names: str) -> None:
-        """Raise an error that says how to install the first of `names` missing."""
+        """Raise an error if one of `names` is missing, with the install command."""
         for name in names:
             if self.versions[name] is None:
                 raise RUnavailableError(
@@ -92,7 +92,7 @@ def how_to_install(name: str) -> str:
 
 
 def available() -> Availability:
-    """Say which parts of the bridge are installed.
+    """List the installed parts of the bridge, with their versions.
 
     Returns
     -------
@@ -113,12 +113,12 @@ def available() -> Availability:
 
 
 def require(*names: str) -> Availability:
-    """Check that parts are installed; what was found before is not asked again."""
+    """Check that parts are installed, using cached results."""
     asked = os.environ.get("PATH", ""), tuple(r_packages())
     if any(_remembered(*asked)[name] is None for name in names):
         _remembered.cache_clear()
     found = _remembered(*asked)
-    if inside_r():  # R runs in a process of its own, without rpy2
+    if inside_r():  # R runs in a separate process, without rpy2
         found = replace(found, conflict=None)
         names = tuple(name for name in names if name != "rpy2")
     found.require(*names)
@@ -127,13 +127,13 @@ def require(*names: str) -> Availability:
 
 @lru_cache(maxsize=1)
 def _remembered(path: str, packages: tuple[str, ...]) -> Availability:
-    """Find out once for each search path of programs, and list of packages."""
+    """Detect the parts once for each search path and list of packages."""
     del path, packages
     return available()
 
 
 def _distribution(name: str) -> str | None:
-    """Version of an importable Python package, or None."""
+    """Return the version of a Python package, or None."""
     if importlib.util.find_spec("rpy2") is None:
         return None
     try:
@@ -143,7 +143,7 @@ def _distribution(name: str) -> str | None:
 
 
 def _installed_in_r() -> dict[str, str]:
-    """Versions of R and of the packages that it has."""
+    """Return the versions of R and of its installed packages."""
     program = rscript()
     if program is None:
         return {}
@@ -158,7 +158,7 @@ def _installed_in_r() -> dict[str, str]:
 
 
 def _conflict(r: str | None, rinterface: str | None) -> str | None:
-    """Say why this rpy2 cannot load this R, or None where it can."""
+    """Explain why this rpy2 cannot load this R, or return None."""
     if r is None or rinterface is None:
         return None
     if _numbers(rinterface) >= _NEEDS_NEWER_R and _numbers(r) < (4, 5):
@@ -167,7 +167,7 @@ def _conflict(r: str | None, rinterface: str | None) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Read `4.2.2` as (4, 2, 2), up to the first part that is no number."""
+    """Parse `4.2.2` as (4, 2, 2), up to the first part that is not a number."""
     parts = []
     for part in version.split("."):
         if not part.isdigit():

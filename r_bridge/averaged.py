@@ -1,4 +1,4 @@
-"""Averages over rows, held against averages and formulas written in R."""
+"""Comparisons of averages over rows with formulas written in R."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ def _compared(made: Averages, name: str, theirs: dict[str, Floats]) -> list[Quan
 def _moved(
     predictor: Predictor, data: pd.DataFrame, settings: pd.DataFrame, *, slope: bool
 ) -> tuple[Floats, Floats]:
-    """Move the rows as R says, and average there: values (B, m), widths (m,)."""
+    """Move rows by R's values, and average in R: values (B, m), widths (m,)."""
     values, widths = [], []
     for name, start, end in zip(
         settings.index, settings["from"], settings["to"], strict=True

@@ -1,4 +1,4 @@
-"""The fixed battery of data sets and settings behind the certificate."""
+"""The fixed data sets and settings of the certificate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -168,7 +168,7 @@ GRF_SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def compare_live_grf(found: Availability) -> dict[str, Comparison]:
-    """Compare with grf's own forests, where grf is installed, by their settings."""
+    """Compare with forests fitted by grf, if it is installed, by setting."""
     if found["grf"] is None:
         return {}
     return {name: _compare_grf(**given) for name, given in GRF_SETTINGS.items()}
@@ -183,7 +183,7 @@ def _compare_grf(*, gaps: bool = False, **options: Any) -> Comparison:
 
 
 def ranger_sections(seeds: Sequence[int]) -> dict[str, list[Comparison]]:
-    """All comparisons with ranger, by the title of their setting."""
+    """Run all comparisons with ranger, by the title of their setting."""
     main = {
         setting.title: [compare_setting(setting, seed) for seed in seeds]
         for setting in SETTINGS
@@ -195,7 +195,7 @@ def ranger_sections(seeds: Sequence[int]) -> dict[str, list[Comparison]]:
 
 
 def grf_sections(found: Availability) -> dict[str, list[Comparison]]:
-    """All comparisons with grf, recorded ones first, each in a section of its own."""
+    """Run all comparisons with grf, recorded ones first, one section each."""
     recorded = {f"recorded, {_name(one)}": [one] for one in compare_recorded()}
     live = {
         f"live, {name}, {one.setting}": [one]

@@ -1,5 +1,5 @@
-# Call a function and give back its value with all that it said. `quit()` would end
-# Python without a word; for the time of the call it is an error.
+# Call a function and return its value with its output, messages and warnings. `quit()`
+# would end Python silently; during the call it is an error.
 function(f, arguments) {
   warned <- character()
   noted <- character()

@@ -22,7 +22,7 @@ MARKDOWN_HEAD = (
 
 @dataclass(frozen=True)
 class Certificate:
-    """What agrees between vstatkit and R, and how closely.
+    """All comparisons between vstatkit and R, with one verdict.
 
     Attributes
     ----------
@@ -51,23 +51,23 @@ class Certificate:
         return [one for _, _, section in self._sections() for one in section]
 
     def _sections(self) -> Iterator[tuple[str, str, Sequence[Comparison]]]:
-        """Go through packages, and settings of each."""
+        """Iterate over packages and their settings."""
         for package, sections in self.packages.items():
             for title, section in sections.items():
                 yield package, title, section
 
     @property
     def ok(self) -> bool:
-        """Whether everything that must agree does."""
+        """Whether all required comparisons agree."""
         return all(comparison.ok for comparison in self.comparisons)
 
     @property
     def difference(self) -> float:
-        """Largest relative difference of all that must agree."""
+        """Largest relative difference of the required comparisons."""
         return max(comparison.difference for comparison in self.comparisons)
 
     def conclusion(self) -> list[str]:
-        """Say in a few lines what was compared, and what came out."""
+        """Summarise the comparisons and their result in a few lines."""
         lines = [
             f"{len(self.comparisons)} forests compared",
             *(_count(package, found) for package, found in self.packages.items()),
@@ -78,7 +78,7 @@ class Certificate:
         return [*lines, *self._missed(), "FAILED: vstatkit and R differ."]
 
     def _missed(self) -> Iterator[str]:
-        """Name every number that differs, and the forest that it belongs to."""
+        """List every number that differs, with its forest."""
         for _, title, section in self._sections():
             for place, comparison in enumerate(section, start=1):
                 which = f", forest {place} of {len(section)}" * (len(section) > 1)
@@ -152,21 +152,21 @@ def check(*, seeds: int = 10, out: str | PathLike[str] | None = None) -> Certifi
 
 
 def check_arguments(seeds: int, out: str | PathLike[str] | None) -> None:
-    """Refuse what could not be done or written, before anything is computed."""
+    """Check the arguments and the output path before the comparisons run."""
     if seeds < 1:
         raise ValueError(f"`seeds` must be at least 1; got {seeds}.")
     if out is None:
         return
     if not Path(out).parent.is_dir():
         raise FileNotFoundError(
-            f"`out` must be in a folder that is there; {Path(out).parent} is not."
+            f"`out` must be in an existing folder; {Path(out).parent} does not exist."
         )
     if Path(out).is_dir():
         raise IsADirectoryError(f"`out` must be a file; {out} is a folder.")
 
 
 def pool(section: Sequence[Comparison]) -> list[Quantity]:
-    """Put the numbers of several forests together, quantity by quantity.
+    """Pool the numbers of several forests, quantity by quantity.
 
     Numbers with another tolerance have a row of their own.
     """
@@ -188,7 +188,7 @@ def _pooled_quantity(parts: Sequence[Quantity]) -> Quantity:
 
 
 def markdown_row(quantity: Quantity) -> str:
-    """One quantity as a row of a Markdown table."""
+    """Format a quantity as a row of a Markdown table."""
     bound = "" if quantity.tolerance is None else f"{quantity.tolerance:.0e}"
     name = quantity.name.replace("|", r"\|")
     return (
@@ -213,7 +213,7 @@ def _count(package: str, sections: Sections) -> str:
 
 
 def _recorded(comparisons: Sequence[Comparison]) -> str:
-    """Say how many forests are recorded and how many live, where some are."""
+    """Count recorded and live forests, as text."""
     recorded = sum("recorded" in one.versions for one in comparisons)
     if not recorded:
         return ""

@@ -156,7 +156,7 @@ def compare_grf(
 
 
 def extract(model: RObject, X: Floats, *, threads: int, name: str) -> GrfForest:
-    """Take a grf regression forest apart, with what grf says at query points."""
+    """Extract the trees of a grf regression forest, and its results at query points."""
     parts = session.call(EXTRACT, model, X, threads)
     return GrfForest(
         name=name,
@@ -198,7 +198,7 @@ def compare_recorded(
 def compare_forest(
     forest: GrfForest, versions: dict[str, str], tolerance: float
 ) -> Comparison:
-    """Compute what grf says from its trees, and compare."""
+    """Recompute grf's results from its trees, and compare."""
     values = forest.pseudo_values
     quantities = [
         Quantity("prediction", forest.prediction, forest.predictions, tolerance)
@@ -221,7 +221,7 @@ def compare_forest(
 
 
 def _variances(forest: GrfForest, theirs: Floats, tolerance: float) -> list[Quantity]:
-    """Compare variances by little bags; show another estimator where it applies."""
+    """Compare variances by little bags, and show another estimator if it applies."""
     ours = bags_variance(forest)
     bags = Quantity("little bags", ours, theirs, tolerance, WHY_CONSTANTS)
     values = forest.pseudo_values
@@ -236,7 +236,7 @@ def _variances(forest: GrfForest, theirs: Floats, tolerance: float) -> list[Quan
 
 
 def bags_variance(forest: GrfForest) -> Floats:
-    """Estimate as grf does, by `method="little_bags"` or point by point.
+    """Estimate variances like grf, by `method="little_bags"` or point by point.
 
     Points whose trees have empty leaves use part of the groups each.
     """

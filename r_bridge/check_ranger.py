@@ -1,4 +1,4 @@
-"""Grow the same forest in ranger, and compare quantity by quantity."""
+"""Fit the same forest in ranger, and compare quantity by quantity."""
 
 from dataclasses import replace as changed
 from typing import Any
@@ -229,7 +229,7 @@ def compared(
 
 
 def _without_rounding(quantity: Quantity, values: Floats) -> Quantity:
-    """Treat a variance as zero where all trees agree and only rounding is left."""
+    """Set a variance to zero if all trees agree up to rounding."""
     size = np.abs(values).max(axis=0)
     agree = np.ptp(values, axis=0) <= AGREEMENT * size
     bound = (AGREEMENT * size) ** 2
@@ -241,7 +241,7 @@ def _without_rounding(quantity: Quantity, values: Floats) -> Quantity:
 
 
 def _calibrated(forest: RangerNumbers, ours: Floats) -> Quantity:
-    """Show what ranger's calibration makes of the variances."""
+    """Show ranger's calibrated variances, for information."""
     theirs = forest.squared_se("infjack")
     name = "IJ-U, calibrated"
     return Quantity(name, ours, theirs, None, WHY_CALIBRATED_DIFFERS)
@@ -254,7 +254,7 @@ def _squared_se(
     replace: bool,
     tolerance: float,
 ) -> Quantity:
-    """Compare with `predict(type = "se")`, which has no value below zero."""
+    """Compare with `predict(type = "se")`, which is missing for negative variances."""
     rows = rows_ranger_keeps(counts)
     variance = rangers_ij_u(counts, values, replace=replace, rows=rows)
     ours = np.where(variance < 0, np.nan, variance)

@@ -1,4 +1,4 @@
-"""From a formula to the columns that R's forests take."""
+"""Columns for R's forests, from a formula."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -120,12 +120,12 @@ def read_columns(
 
 
 def check_plain(parsed: ParsedFormula) -> None:
-    """Refuse terms that are more than a column."""
+    """Raise an error for terms that are not plain columns."""
     for codes in parsed.coding.info.slices:
         if len(codes) > 1 or any(bare_name(code) is None for code in codes):
             raise FormulaError(
-                f"R's forests take columns as they are; {':'.join(codes)!r} is more "
-                "than a column. Add it to the data as a column of its own."
+                f"formulas for R's forests must have plain columns; got "
+                f"{':'.join(codes)!r}. Add it to the data as a column."
             )
 
 
@@ -139,7 +139,7 @@ def as_query(newdata: DataLike) -> pd.DataFrame:
 
 
 def options_of_r(given: Mapping[str, Any], own: Mapping[str, str]) -> dict[str, Any]:
-    """Write options with R's dots; refuse those that have arguments of their own.
+    """Write option names with R's dots; reject those that are separate arguments.
 
     Examples
     --------
@@ -160,7 +160,7 @@ LARGEST_SEED = 2**31 - 2
 
 
 def seed_of_r(rng: Any) -> int:
-    """Check a seed that goes to R as well: a whole number that R can hold."""
+    """Check that a seed is a whole number in R's range."""
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer):
         raise TypeError(
             f"`rng` must be a whole number, the seed here and in R; got {rng!r}."
@@ -173,12 +173,12 @@ def seed_of_r(rng: Any) -> int:
 
 
 def aligned_frame(newdata: pd.DataFrame, train: RObject) -> RObject:
-    """Make an R data frame of query points, with the levels of the training data."""
+    """Convert query points to an R data frame, with the training levels."""
     return session.keep(_ALIGN, to_r_frame(newdata), train)
 
 
 def kind_of(column: pd.Series) -> Kind:
-    """Tell what a column is to R's forests; text is a category.
+    """Return the type of a column for R's forests; text is a category.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def kind_of(column: pd.Series) -> Kind:
 
 
 def check_kinds(points: pd.DataFrame, kinds: Mapping[str, Kind]) -> None:
-    """Refuse query points whose columns are not of the kinds of the training data.
+    """Raise an error if columns of query points have other types than in training.
 
     R's forests would take the codes of text or categories for numbers. Where the
     training data have categories, the levels are compared in R.
@@ -212,7 +212,7 @@ def check_kinds(points: pd.DataFrame, kinds: Mapping[str, Kind]) -> None:
 
 
 def matrix(x: pd.DataFrame) -> Floats:
-    """Columns as numbers, for forests that take nothing else."""
+    """Convert columns to a numeric matrix, for forests that need one."""
     wrong = [name for name in x.columns if not is_number(x[name])]
     if wrong:
         raise FormulaError(

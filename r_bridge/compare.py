@@ -1,4 +1,4 @@
-"""Compare our numbers with R's: quantities, comparisons, their tables."""
+"""Comparisons with R: quantities, comparisons and their tables."""
 
 import textwrap
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Quantity:
 
     @cached_property
     def n_zero(self) -> int:
-        """Numbers that are zero on both sides, which any factor would leave equal."""
+        """Numbers that are zero on both sides, where a wrong factor goes unnoticed."""
         return int(
             ((np.asarray(self.ours) == 0) & (np.asarray(self.theirs) == 0)).sum()
         )
@@ -73,14 +73,14 @@ class Quantity:
 
     @cached_property
     def difference(self) -> float:
-        """Largest relative difference; infinite where one side is missing."""
+        """Largest relative difference; infinite if one side is missing."""
         if self.tolerance is not None and not self.same_missing:
             return float("inf")
         return largest_relative_difference(self.ours, self.theirs)
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the two agree within the tolerance, where some number is not zero."""
+        """Whether both sides agree within the tolerance, if some number is not zero."""
         if self.tolerance is None:
             return "information"
         if self.difference > self.tolerance:
@@ -90,7 +90,7 @@ class Quantity:
 
 
 def largest_relative_difference(a: ArrayLike, b: ArrayLike) -> float:
-    """Largest `|a - b| / max(|a|, |b|)`, over numbers that neither side misses.
+    """Compute the largest `|a - b| / max(|a|, |b|)` over non-missing numbers.
 
     An infinite number differs infinitely from any other.
 
@@ -136,12 +136,12 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether everything that must agree does."""
+        """Whether all required comparisons agree."""
         return all(quantity.verdict != "DIFFERENT" for quantity in self.quantities)
 
     @property
     def difference(self) -> float:
-        """Largest relative difference of all that must agree."""
+        """Largest relative difference of the required comparisons."""
         return max(
             (q.difference for q in self.quantities if q.tolerance is not None),
             default=0.0,
@@ -152,7 +152,7 @@ class Comparison:
         return pd.DataFrame([row(quantity) for quantity in self.quantities])
 
     def assert_close(self) -> None:
-        """Raise an `AssertionError` with the table where something differs."""
+        """Raise an `AssertionError` with the table if a comparison fails."""
         if not self.ok:
             raise AssertionError(f"vstatkit and R differ.\n{self}")
 

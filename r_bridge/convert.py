@@ -1,4 +1,4 @@
-"""Convert data frames between pandas and R, and tell trees from rows.
+"""Convert data frames and arrays between Python and R.
 
 Arrays here have learners first; R's matrices have them last.
 """
@@ -121,7 +121,7 @@ def from_r_frame(given: RObject) -> pd.DataFrame:
 
 
 def _row_names(given: RObject) -> pd.Index | None:
-    """Names of the rows, or None where R only counts them."""
+    """Return the row names, or None if R only numbers the rows."""
     names = session.call("function(frame) attr(frame, 'row.names')", given)
     if np.array_equal(names, np.arange(1, len(names) + 1)):
         return None
@@ -130,14 +130,14 @@ def _row_names(given: RObject) -> pd.Index | None:
 
 
 def _column_from_r(name: str, part: dict[str, Any]) -> Any:
-    """Read a column whose parts R gives as vectors."""
+    """Convert a column that R returns as vectors."""
     single = ("kind", "ordered", "zone")
     found = {key: one[0] if key in single else one for key, one in part.items()}
     return column_from_parts(name, found)
 
 
 def column_from_parts(name: str, part: Mapping[str, Any]) -> Any:
-    """Make a column of what R has taken apart.
+    """Build a column from the parts that R returned.
 
     Parameters
     ----------
@@ -151,8 +151,8 @@ def column_from_parts(name: str, part: Mapping[str, Any]) -> Any:
     make = _COLUMNS.get(kind)
     if make is None or values is None:
         raise TypeError(
-            f"column {name!r} is of R's class {kind!r}, which has no place in a data "
-            "frame here; convert it in R, or leave it out."
+            f"column {name!r} has R's class {kind!r}, which pandas does not have; "
+            "convert it in R, or leave it out."
         )
     return make(values, part)
 
@@ -203,7 +203,7 @@ def counts_to_inbag(counts: Any) -> list[Ints]:
 
 
 def trees_first(matrix: Any) -> Floats:
-    """Turn R's (points, trees) or (points, classes, trees) to (trees, ...)."""
+    """Transpose R's (points, trees) or (points, classes, trees) to (trees, ...)."""
     return np.ascontiguousarray(
         np.moveaxis(np.asarray(matrix, dtype=np.float64), -1, 0)
     )

@@ -1,7 +1,7 @@
 # The corrected estimators of the paper (Zhou, Mentch and Hooker), in plain R.
 #
 # Written from the formulas, for the certificate: it shares no line, no order of sums
-# and no language with what it is held against.
+# and no language with the code it checks.
 #
 # inbag:  how often each tree has drawn each row, (rows, trees)
 # values: what each tree predicts, (points, trees)

@@ -1,4 +1,4 @@
-"""Settings drawn at random, and the corrected estimators as R computes them there."""
+"""Comparisons of the corrected estimators with R in random settings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ POINTS = 6
 """Query points."""
 
 WHY_IN_R = (
-    "held against formulas written in plain R (r_bridge/corrected.R), on rows or "
+    "compared with formulas written in plain R (r_bridge/corrected.R), on rows or "
     "clusters that R has kept and counted."
 )
 
@@ -64,7 +64,7 @@ _INBAG = "function(forest) simplify2array(forest$inbag.counts)"
 
 @dataclass(frozen=True)
 class Drawn:
-    """One setting that was drawn.
+    """A random setting.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Drawn:
 
 
 def draw(feature: str, seed: int) -> Drawn:
-    """Draw a setting that has a feature.
+    """Draw a random setting with a given feature.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def draw(feature: str, seed: int) -> Drawn:
 
 
 def drawn_sections(kind: RForest, seeds: Iterable[int]) -> dict[str, list[Comparison]]:
-    """All comparisons in settings drawn at random, by what they must have.
+    """Run all comparisons in random settings, by feature.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def drawn_sections(kind: RForest, seeds: Iterable[int]) -> dict[str, list[Compar
 
 
 def data_of(setting: Drawn) -> pd.DataFrame:
-    """Draw data: those of the battery, with gaps as wanted."""
+    """Draw data of the battery, with missing values if required."""
     rng = np.random.default_rng([setting.seed, 1])
     columns = ["x 1", "x2", "größe", "x4", "y"]
     data = data_set(setting.seed, setting.kind, setting.n)[columns]
@@ -172,7 +172,7 @@ def data_of(setting: Drawn) -> pd.DataFrame:
 
 
 def compare_drawn(kind: RForest, setting: Drawn) -> Comparison:
-    """Grow one forest, and compare the corrected estimators with R's."""
+    """Fit one forest, and compare the corrected estimators with R's."""
     found = require("R", "rpy2", "ranger")
     data = data_of(setting)
     points = data_of(_elsewhere(setting)).dropna().head(POINTS)
@@ -196,12 +196,12 @@ def compare_drawn(kind: RForest, setting: Drawn) -> Comparison:
 
 
 def _elsewhere(setting: Drawn) -> Drawn:
-    """Query points come from other data of the same kind."""
+    """Draw query points from other data of the same kind."""
     return replace(setting, seed=setting.seed + 1000, n=60, gaps=0.0)
 
 
 def _units(setting: Drawn, n: int) -> Ints:
-    """Give every row the number of its cluster; without clusters, its own."""
+    """Return the unit of every row: its cluster, or the row itself."""
     if not setting.clusters:
         return np.arange(n)
     rng = np.random.default_rng([setting.seed, 2])
@@ -210,7 +210,7 @@ def _units(setting: Drawn, n: int) -> Ints:
 
 
 def _grown(setting: Drawn, columns: ForestData, unit: Ints) -> RObject:
-    """Let ranger grow a forest: on subsamples drawn here, or by weights."""
+    """Fit a ranger forest, on subsamples drawn here or by weights."""
     n = int(unit.max()) + 1
     size = max(2, round(setting.fraction * n))
     options = {
@@ -246,7 +246,7 @@ def _rows(data: pd.DataFrame, columns: ForestData) -> Quantity:
 def _estimates(
     setting: Drawn, kind: RForest, forest: RObject, columns: ForestData, unit: Ints
 ) -> list[Quantity]:
-    """Compute the estimators here, from what the bridge adopts, and in R."""
+    """Compute the estimators here, from the adopted forest, and in R."""
     counts, values = _read(kind, forest, columns)
     firsts = np.unique(unit, return_index=True)[1]
     inbag = session.keep(_INBAG, forest)

@@ -4,16 +4,16 @@ from vstatkit import VstatkitError, VstatkitWarning
 
 
 class RUnavailableError(VstatkitError):
-    """R, rpy2 or an R package is missing; the message says how to install it."""
+    """R, rpy2 or an R package is missing; the message has the install command."""
 
 
 class RError(VstatkitError):
-    """R stopped with an error; its message is shown, and R keeps running."""
+    """R raised an error; the message is R's."""
 
 
 class RWarning(VstatkitWarning):
-    """R warned."""
+    """R issued a warning."""
 
 
 class ROutputWarning(RWarning):
-    """R printed something, or sent a message."""
+    """R printed output or a message."""

@@ -1,4 +1,4 @@
-"""Kinds of forests that R can grow: how each is read, adopted and checked."""
+"""Kinds of R forests: how each is read, adopted and checked."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ function(forest) {
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model in R, and what R says about it.
+    """A fitted model in R, with its description.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class RForest:
-    """A kind of forest that an R package grows.
+    """A kind of forest of an R package.
 
     For most packages the R code of `about` and `trees` is enough; where R's answers
     need more work, a subclass overrides `read_values`, `check`, `unlike` or `adopt`.
@@ -121,7 +121,7 @@ class RForest:
         variance: str = "auto",
         threads: int = 1,
     ) -> EnsembleResults:
-        """Turn a fitted model into results; see `r_bridge.from_forest`."""
+        """Convert a fitted model to results; see `r_bridge.from_forest`."""
         found = self.find(model)
         fitted = self.describe(found)
         frame = as_frame(data)
@@ -163,17 +163,16 @@ class RForest:
         return found
 
     def describe(self, model: RObject) -> Fitted:
-        """Ask R about a fitted model; refuse one that has not kept what is needed."""
+        """Read the description of a fitted model, and check that it is complete."""
         said = session.call(self.about, model)
         if said.get("counts") is None:
             raise ValueError(
-                f"this {self.package} forest has not kept which rows each tree has "
-                "seen, and they cannot be found out afterwards. Refit it with "
-                f"{self.keep_inbag}."
+                f"this {self.package} forest does not store which rows each tree has "
+                f"seen. Refit it with {self.keep_inbag}."
             )
         if not said.get("grown", [True])[0]:
             raise ValueError(
-                f"this {self.package} model has not kept its trees. Refit it with "
+                f"this {self.package} model does not store its trees. Refit it with "
                 f"{self.keep_trees}."
             )
         self.check(said)
@@ -190,7 +189,7 @@ class RForest:
         )
 
     def reader(self, fitted: Fitted, train: RObject, threads: int) -> ReadTrees:
-        """Make the function that predicts with every tree."""
+        """Return the function that predicts with every tree."""
 
         def read(points: pd.DataFrame) -> Floats:
             self.check_points(points)
@@ -201,37 +200,37 @@ class RForest:
         return read
 
     def check(self, said: Mapping[str, Any]) -> None:
-        """Refuse models that have no variance here; none by default."""
+        """Raise an error for models without a variance; none by default."""
 
     def check_points(self, points: pd.DataFrame) -> None:
-        """Refuse query points that R cannot predict at; none by default."""
+        """Raise an error for query points that R cannot predict; none by default."""
 
     def read_values(self, found: Any, fitted: Fitted, n_points: int) -> Floats:
-        """Turn what `trees` gave into values, (B, m) or (B, m, classes)."""
+        """Convert the output of `trees` to values, (B, m) or (B, m, classes)."""
         values = trees_first(found)
         if fitted.classes is None:
             return values.reshape(len(values), n_points)
         return values.reshape(len(values), n_points, -1)
 
     def check_training(self, x: pd.DataFrame, fitted: Fitted, read: ReadTrees) -> None:
-        """Refuse data that give other out-of-bag predictions than the model has."""
+        """Raise an error if the data do not give the model's out-of-bag predictions."""
         oob = fitted.said.get("oob")
         if oob is not None:
             check_training(x, fitted.counts, read, oob)
 
     def unlike(self, fitted: Fitted, frame: pd.DataFrame) -> list[str]:
-        """Say how rows are drawn, if not all alike."""
+        """Describe how rows are drawn, if not with equal probabilities."""
         given = fitted.said.get("unlike")
         return [] if given is None else [str(text) for text in given]
 
     def draws_again(self, fitted: Fitted) -> bool:
-        """Tell whether subsamples were drawn with replacement."""
+        """Return whether subsamples were drawn with replacement."""
         given = fitted.said.get("replace")
         # Subsamples that were given to R may be without replacement.
         return (given is None or bool(given[0])) and bool(fitted.counts.max() > 1)
 
     def scores(self, fitted: Fitted, frame: pd.DataFrame) -> Scores | None:
-        """Score R's out-of-bag predictions, where the responses are known."""
+        """Score R's out-of-bag predictions, if the responses are known."""
         y = fitted.said.get("y")
         known = frame.get(fitted.response) if y is None else pd.Series(list(y))
         return oob_scores(known, fitted.said.get("oob"), fitted.classes)
@@ -275,7 +274,7 @@ def from_forest(
     variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
-    """Compute standard errors for a forest grown in R, whichever package grew it.
+    """Compute standard errors for a forest fitted by any registered R package.
 
     Parameters
     ----------
@@ -294,8 +293,8 @@ def from_forest(
     Returns
     -------
     EnsembleResults
-        What `from_ranger`, `from_randomforest` and `from_grf` give; for other
-        packages, what `register_forest` was told about them.
+        As from `from_ranger`, `from_randomforest` and `from_grf`; for other
+        packages, as defined by their `register_forest`.
     """
     require("R", "rpy2")
     found = session.find(model)

@@ -1,4 +1,4 @@
-"""Translate R's formulas into patsy's, or say what cannot be translated."""
+"""Translation of R formulas into patsy formulas."""
 
 from collections.abc import Callable, Sequence
 
@@ -81,7 +81,7 @@ _UNTRANSLATABLE = {
 
 
 def translate_formula(formula: str) -> str:
-    """Write an R formula as vstatkit reads it.
+    """Translate an R formula for vstatkit.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def _read_tokens(formula: str) -> list[Token]:
         # A word that starts with a digit, such as 2nd, is refused with a better hint.
         if text.startswith("_") or (kind == "other" and not text[0].isdigit()):
             raise FormulaError(
-                f"cannot read the R formula {formula!r}: {text[0]!r} at position "
-                f"{place} is nothing that R's formulas have."
+                f"cannot read the R formula {formula!r}: {formula[place]!r} at "
+                f"position {place} is not valid in R's formulas."
             )
         number = kind == "number"
         tokens.append(Token(kind, text.removesuffix("L") if number else text))
@@ -134,7 +134,7 @@ def _read_tokens(formula: str) -> list[Token]:
 
 
 def _without_packages(tokens: Sequence[Token]) -> list[Token]:
-    """Leave `splines::` out before a function that is known."""
+    """Remove package prefixes such as `splines::` of known functions."""
     kept: list[Token] = []
     for token in tokens:
         after = bool(kept) and kept[-1].text in ("::", ":::")
@@ -203,7 +203,7 @@ def _operator(tokens: Sequence[Token], place: int, calls: Calls) -> str:
 
 
 def _bracket(tokens: Sequence[Token], place: int, function: str) -> str:
-    """Write vectors as lists; scale by the standard deviation that R has."""
+    """Write vectors as lists, and `scale` with R's standard deviation."""
     text = tokens[place].text
     if function == "c":
         return {"(": "[", ")": "]"}[text]
@@ -227,7 +227,7 @@ def _name(tokens: Sequence[Token], place: int, calls: Calls) -> str:
 
 
 def _option(tokens: Sequence[Token], place: int, function: str) -> str:
-    """Write the name of an option, if the function has it here."""
+    """Write the name of an option, if the function supports it."""
     text = tokens[place].text
     if text not in OPTIONS.get(function, {text}):
         raise _untranslatable(f"`{text}`, an option of `{function}`,")
@@ -253,7 +253,7 @@ def _function(tokens: Sequence[Token], place: int) -> str:
 
 
 def _check_scale(tokens: Sequence[Token], place: int) -> None:
-    """Refuse centres and scales that are given as numbers, or from R's other rule."""
+    """Raise an error for `center` and `scale` options that are not supported."""
     for option, value in _given(tokens, place):
         if value not in _LOGICAL or (option == "center" and value in ("FALSE", "F")):
             raise _untranslatable(f"`scale(...)` with `{option} = {value}`")
@@ -262,8 +262,28 @@ def _check_scale(tokens: Sequence[Token], place: int) -> None:
 def _untranslatable(construct: str) -> FormulaError:
     return FormulaError(
         f"R's {construct} has no counterpart in formulas here. Compute a column of the "
-        "data first, and name it in the formula."
+        "data first, and use it in the formula."
     )
+
+
+def _next_text(tokens: Sequence[Token], place: int) -> str:
+    following = (one.text for one in tokens[place + 1 :] if one.kind != "space")
+    return next(following, "")
+
+
+def _last_tokens(tokens: Sequence[Token], place: int, count: int) -> list[Token]:
+    before = [one for one in tokens[max(0, place - 8) : place] if one.kind != "space"]
+    return before[-count:]
+
+
+def _last_texts(tokens: Sequence[Token], place: int, count: int) -> list[str]:
+    return [one.text for one in _last_tokens(tokens, place, count)]
+
+
+def _is_negative_power(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a number is the exponent in `x^-2` or `x^(-2)`."""
+    before = _last_texts(tokens, place, 3)
+    return before[-2:] == ["^", "-"] or before == ["^", "(", "-"]
 
 
 def _arguments(tokens: Sequence[Token], place: int) -> list[list[str]]:
@@ -282,7 +302,7 @@ def _arguments(tokens: Sequence[Token], place: int) -> list[list[str]]:
 
 
 def _has_comma(tokens: Sequence[Token], place: int) -> bool:
-    """Tell whether the call that starts here has a second argument."""
+    """Return whether the call that starts here has a second argument."""
     return len(_arguments(tokens, place)) > 1
 
 

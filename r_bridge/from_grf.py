@@ -1,4 +1,4 @@
-"""Results from regression forests that grf has grown."""
+"""Results of regression forests fitted by grf."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,7 +30,7 @@ function(forest, X) isTRUE(all.equal(as.matrix(forest[["X.orig"]]), X,
 
 @dataclass(frozen=True)
 class Grf(RForest):
-    """Forests of grf: drawn samples and leaves are read from its trees."""
+    """Forests of grf; samples and leaves are read from the trees."""
 
     def adopt(
         self,
@@ -41,7 +41,7 @@ class Grf(RForest):
         variance: str = "auto",
         threads: int = 1,
     ) -> EnsembleResults:
-        """Turn a fitted model into results; see `from_grf`."""
+        """Convert a fitted model to results; see `from_grf`."""
         forest = self.find(model)
         frame, points = as_frame(data), as_query(newdata)
         named = session.call(_COLUMNS, forest)
@@ -85,7 +85,7 @@ def _check_apart(variance: str) -> None:
 
 
 def _full_values(forest: GrfForest) -> Floats:
-    """Values of all trees; refuse points where the forest has no variance."""
+    """Return the values of all trees; raise an error at points without a variance."""
     values = forest.full_values
     empty = ~np.isfinite(values).all(axis=0)
     if empty.any():
@@ -116,7 +116,7 @@ def from_grf(
     variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
-    """Turn a regression forest grown by R's grf into results.
+    """Compute standard errors for a regression forest fitted by R's grf.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Results from forests that randomForest has grown."""
+"""Results of forests fitted by randomForest."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -46,10 +46,10 @@ function(forest, x, threads) {
 
 @dataclass(frozen=True)
 class RandomForest(RForest):
-    """Forests of randomForest: trees predict numbers, or vote for classes."""
+    """Forests of randomForest; trees predict numbers, or vote for classes."""
 
     def check_points(self, points: pd.DataFrame) -> None:
-        """Refuse missing values, naming the first."""
+        """Raise an error for missing values, naming the first."""
         missing = points.isna().to_numpy()
         if missing.any():
             row, column = np.argwhere(missing)[0]
@@ -60,7 +60,7 @@ class RandomForest(RForest):
             )
 
     def read_values(self, found: Any, fitted: Fitted, n_points: int) -> Floats:
-        """Turn the names of classes into votes; correct the bias of numbers."""
+        """Convert class names to votes; apply the bias correction to numbers."""
         found = np.atleast_2d(found)
         if fitted.classes is None:
             return _on_line(trees_first(found), fitted.said["line"])
@@ -75,7 +75,7 @@ class RandomForest(RForest):
             check_training(x, fitted.counts, read, oob, shifted=line)
 
     def unlike(self, fitted: Fitted, frame: pd.DataFrame) -> list[str]:
-        """Notice draws from every stratum by itself."""
+        """Detect stratified sampling."""
         y = pd.Series(list(fitted.said["y"]))
         alone = fitted.said["stratified"][0] or (
             fitted.classes and is_stratified(fitted.counts, y)
@@ -84,7 +84,7 @@ class RandomForest(RForest):
 
 
 def _on_line(values: Floats, line: Any) -> Floats:
-    """Correct bias as `corr.bias = TRUE` does: a line applied to the mean of trees.
+    """Apply the linear correction of `corr.bias = TRUE` to the trees.
 
     Applied to every tree, the mean is R's and the variance that of the corrected
     mean, the line taken as given.
@@ -113,7 +113,7 @@ def from_randomforest(
     *,
     variance: str = "auto",
 ) -> EnsembleResults:
-    """Compute standard errors for a forest grown by R's randomForest.
+    """Compute standard errors for a forest fitted by R's randomForest.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Results from forests that ranger has grown."""
+"""Results of forests fitted by ranger."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,10 +50,10 @@ function(forest) {
 
 @dataclass(frozen=True)
 class Ranger(RForest):
-    """Forests of ranger: trees predict numbers, shares of classes, or votes."""
+    """Forests of ranger; trees predict numbers, class shares, or votes."""
 
     def check(self, said: Mapping[str, Any]) -> None:
-        """Refuse forests that do not predict."""
+        """Raise an error for forests that do not predict."""
         if said["treetype"][0] == "Survival":
             raise ValueError(
                 "survival forests have no single prediction; fit a regression, "
@@ -61,7 +61,7 @@ class Ranger(RForest):
             )
 
     def read_values(self, found: Any, fitted: Fitted, n_points: int) -> Floats:
-        """Turn votes, or shares of classes in ranger's order, into our values."""
+        """Convert votes, or class shares in ranger's order, to values."""
         if not _votes(fitted):
             values = super().read_values(found, fitted, n_points)
             places = fitted.said["places"]
@@ -79,7 +79,7 @@ class Ranger(RForest):
         check_votes(x, fitted.counts, read, elected)
 
     def unlike(self, fitted: Fitted, frame: pd.DataFrame) -> list[str]:
-        """Notice weights in the call, and draws from every class by itself."""
+        """Detect case weights and sampling by class."""
         found = super().unlike(fitted, frame)
         others, classes = frame.drop(columns=fitted.columns), fitted.classes
         if fitted.said["stratified"][0] or (
@@ -89,7 +89,7 @@ class Ranger(RForest):
         return found
 
     def scores(self, fitted: Fitted, frame: pd.DataFrame) -> Scores | None:
-        """Score out-of-bag predictions; of voting trees only the winner is kept."""
+        """Score out-of-bag predictions; voting forests only have the winning class."""
         return None if _votes(fitted) else super().scores(fitted, frame)
 
 
@@ -98,7 +98,7 @@ def _votes(fitted: Fitted) -> bool:
 
 
 def _sections(seeds: Sequence[int], found: Availability) -> Sections:
-    """All comparisons with ranger: the battery, and settings drawn at random."""
+    """Run all comparisons with ranger, in fixed and random settings."""
     return {**ranger_sections(seeds), **drawn_sections(RANGER, seeds)}
 
 
@@ -124,7 +124,7 @@ def from_ranger(
     variance: str = "auto",
     threads: int = 1,
 ) -> EnsembleResults:
-    """Compute standard errors for a forest grown by R's ranger.
+    """Compute standard errors for a forest fitted by R's ranger.
 
     Parameters
     ----------

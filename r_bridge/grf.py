@@ -1,4 +1,4 @@
-"""R's grf: trees, drawn samples and leaves, and what grf makes of them."""
+"""Forests of R's grf: trees, samples and leaves, predictions and variances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ does not, and is set to zero for the comparison only.
 
 @dataclass(frozen=True)
 class GrfTree:
-    """One tree; everything counts from zero.
+    """One tree; indices count from zero.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class GrfTree:
 
     @classmethod
     def from_nodes(cls, tree: dict[str, Any]) -> "GrfTree":
-        """Read what grf's `get_tree` gives, whose indices count from one."""
+        """Read a tree of grf's `get_tree`, whose indices count from one."""
         nodes = tree["nodes"]
         inner = np.array([not _scalar(node["is_leaf"]) for node in nodes])
         rows = [_rows(node.get("samples")) for node in nodes]
@@ -81,7 +81,7 @@ class GrfTree:
         )
 
     def leaf_of(self, X: Floats) -> Ints:
-        """Node in which every row of X ends, shape (m,)."""
+        """Find the leaf of every row of X, shape (m,)."""
         node = np.full(len(X), self.root, dtype=np.int64)
         going = self.left[node] >= 0
         while going.any():
@@ -117,7 +117,7 @@ def _rows(values: Any) -> Ints:
 
 @dataclass(frozen=True)
 class GrfForest:
-    """A grf regression forest, and what grf says at some query points.
+    """A grf regression forest, and its results at query points.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class GrfForest:
 
     @property
     def units(self) -> tuple[Ints, Any]:
-        """Unit of every row, and the units: clusters, or the rows themselves."""
+        """Unit of every row, and the units: clusters, or rows."""
         if self.clusters is None:
             rows = np.arange(len(self.Y))
             return rows, rows
@@ -170,7 +170,7 @@ class GrfForest:
 
     @property
     def counts(self) -> Ints:
-        """Units (rows, or clusters) that each tree has drawn, shape (B, n)."""
+        """Units (rows, or clusters) drawn by each tree, shape (B, n)."""
         codes, levels = self.units
         counts = np.zeros((len(self.trees), len(levels)), dtype=np.int64)
         for row, tree in zip(counts, self.trees, strict=True):
@@ -207,7 +207,7 @@ class GrfForest:
 
     @property
     def full_values(self) -> Floats:
-        """Values of all trees, where some predict nothing at a point, (B, m).
+        """Values of all trees, also if some have no prediction at a point, (B, m).
 
         A tree whose leaf is empty predicts nothing. Values are made for all trees
         whose mean is grf's prediction and whose variance is that of the known.
@@ -232,7 +232,7 @@ class GrfForest:
         return np.stack([fill(one, mu).ravel() for one, mu in columns], axis=1)
 
     def variance(self) -> Floats:
-        """Estimate variances as grf does, from its trees by our little bags, (m,).
+        """Estimate grf's variances from its trees by our little bags, (m,).
 
         At every point only groups take part whose trees all have a leaf that is
         not empty; deviations are from the prediction of all trees.
@@ -254,7 +254,7 @@ class GrfForest:
 
 
 def with_constants_of_grf(ours: Floats, debiased: Floats, scale: Floats) -> Floats:
-    """Turn our variance by little bags into what grf prints.
+    """Convert our variance by little bags to grf's.
 
     Notes
     -----
@@ -302,7 +302,7 @@ def _fill_trees(values: Floats, mu: float) -> Floats:
 
 
 def mean_known(values: Floats) -> Floats:
-    """Mean over trees of what is not missing; missing where all is."""
+    """Compute the mean over trees of non-missing values."""
     known = np.isfinite(values)
     times = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0)
@@ -312,7 +312,7 @@ def mean_known(values: Floats) -> Floats:
 def _leaf_means(
     tree: GrfTree, X: Floats, wy: Floats, w: Floats
 ) -> tuple[Floats, Floats]:
-    """Leaf means of one tree at every point; missing where the leaf is empty."""
+    """Compute leaf means of one tree at every point; missing if the leaf is empty."""
     top, bottom = tree.leaf_sums(wy), tree.leaf_sums(w)
     empty = (tree.leaf_sizes == 0) | (np.abs(bottom) <= TINY_WEIGHT)
     size = np.where(empty, np.nan, tree.leaf_sizes)
@@ -321,7 +321,7 @@ def _leaf_means(
 
 
 def read_trees(trees: Sequence[dict[str, Any]]) -> tuple[GrfTree, ...]:
-    """Read trees as grf's `get_tree` gives them."""
+    """Read trees in the format of grf's `get_tree`."""
     return tuple(GrfTree.from_nodes(tree) for tree in trees)
 
 
@@ -375,5 +375,5 @@ def split_trees(flat: dict[str, Any]) -> tuple[GrfTree, ...]:
 
 
 def whole(values: Any) -> Ints:
-    """Whole numbers of a vector that may have no entries."""
+    """Convert a vector to whole numbers; it may be empty."""
     return np.asarray([] if values is None else values, dtype=np.int64)

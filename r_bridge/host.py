@@ -1,4 +1,4 @@
-"""Whether this Python runs inside an R, and what that R can be asked."""
+"""Python inside R: detection, and access to that R."""
 
 import ctypes
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def inside_r() -> bool:
-    """Tell whether R runs this process: it came first, and rpy2 must not start it.
+    """Return whether R runs this process, so that rpy2 must not start another.
 
     An R that rpy2 has started does not show its functions to the whole process.
     """
@@ -23,7 +23,7 @@ def inside_r() -> bool:
 
 
 def rscript() -> str | None:
-    """Path of Rscript: that of the R around this Python, or the first that is found."""
+    """Return the path of Rscript: of the R around this Python, or the first found."""
     own = Path(os.environ.get("R_HOME", ""), "bin", "Rscript")
     if inside_r() and own.exists():
         return str(own)
@@ -39,7 +39,7 @@ def ask_host(code: str) -> Any:
 
 
 def host_has(name: str) -> bool:
-    """Tell whether the R around this Python has an object of this name."""
+    """Return whether the R around this Python has an object of this name."""
     try:
         return bool(
             ask_host(f"exists({json.dumps(name)}, globalenv(), inherits = FALSE)")
@@ -55,7 +55,7 @@ def save_from_host(name: str, path: Path) -> None:
 
 
 def host_libraries() -> list[str]:
-    """Folders in which the R around this Python looks for packages."""
+    """List the library paths of the R around this Python."""
     try:
         found = ask_host(".libPaths()")
     except LookupError:

@@ -15,12 +15,12 @@ from vstatkit._typing import Bools, Floats, Ints
 
 
 def rows_ranger_keeps(counts: Ints) -> Bools:
-    """Rows that at least one tree has not seen, shape (n,)."""
+    """Find rows that are out of bag for at least one tree, shape (n,)."""
     return np.asarray((counts == 0).any(axis=0))
 
 
 def rangers_ij_u(counts: Ints, values: Floats, *, replace: bool, rows: Bools) -> Floats:
-    """Turn our `ij_u` into what ranger's infinitesimal jackknife gives.
+    """Convert our `ij_u` to ranger's infinitesimal jackknife.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def rangers_ij_u(counts: Ints, values: Floats, *, replace: bool, rows: Bools) ->
 
 
 def _share_of_rows(counts: Ints, values: Floats) -> Floats:
-    """Squared influence of some rows less its Monte Carlo bias, summed."""
+    """Sum the squared influences of some rows, minus their Monte Carlo bias."""
     B = len(values)
     centred = values - values.mean(axis=0)
     influence = (counts - counts.mean(axis=0)).T @ centred / B
@@ -57,7 +57,7 @@ def _share_of_rows(counts: Ints, values: Floats) -> Floats:
 
 
 def rangers_jackknife(counts: Ints, values: Floats, *, replace: bool) -> Floats:
-    """Turn our `jackknife` into the square of ranger's `se.method = "jack"`.
+    """Convert our `jackknife` to the square of ranger's `se.method = "jack"`.
 
     Notes
     -----
@@ -90,12 +90,12 @@ def is_balanced(counts: Ints) -> bool:
 def corrected_from_ij_u(
     ij_u: Floats, counts: Ints, values: Floats, *, method: str
 ) -> Floats:
-    """Corrected estimates of a balanced design, from an IJ-U without inflation.
+    """Compute corrected estimates of a balanced design from an IJ-U without inflation.
 
     Parameters
     ----------
     ij_u : ndarray of shape (m,)
-        Infinitesimal jackknife less its Monte Carlo bias, not inflated.
+        Infinitesimal jackknife minus its Monte Carlo bias, not inflated.
     counts : ndarray of shape (B, n)
         In-bag counts of a balanced design.
     values : ndarray of shape (B, m)

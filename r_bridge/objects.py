@@ -1,4 +1,4 @@
-"""Objects that stay in R, and what R answers to a call."""
+"""Objects that stay in R, and results of calls."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class RObject:
 
 @dataclass(frozen=True)
 class Answer:
-    """A value, and all that R said on the way to it.
+    """Result of a call: its value, and R's output, messages and warnings.
 
     Attributes
     ----------

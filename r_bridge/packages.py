@@ -3,7 +3,7 @@
 DATA_PACKAGES = {
     "MASS": "apt-get install r-cran-mass, or in R: install.packages('MASS')"
 }
-"""Packages that only give data, with the commands that install them."""
+"""Packages used for their data only, with the commands that install them."""
 
 FOREST_PACKAGES: dict[str, str] = {}
 """Packages whose forests are registered, with the commands that install them."""

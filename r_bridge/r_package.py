@@ -1,4 +1,4 @@
-"""What the R package in `r_bridge/vstatkit` asks of Python.
+"""Functions that the R package in `r_bridge/vstatkit` calls.
 
 Errors and warnings go over as text, so that they are conditions of R's there.
 """
@@ -29,7 +29,7 @@ NOBODY = 100_000
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a call.
+    """Result of a call, or its error.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Answer:
 
 
 def ask(name: str, *arguments: Any) -> Answer:
-    """Call one of the functions below, and catch what it says.
+    """Call one of the functions below, and catch its warnings and errors.
 
     Examples
     --------
@@ -74,20 +74,20 @@ def ask(name: str, *arguments: Any) -> Answer:
 
 
 def _interrupted(error: Exception) -> bool:
-    """Tell whether an error is an interrupt that came while another was handled."""
+    """Return whether an error was caused by an interrupt."""
     frames = traceback.walk_tb(error.__traceback__)
     names = (frame.f_globals.get("__name__") for frame, _ in frames)
     return "rpytools.signals" in names
 
 
 def _is_news(category: type[Warning]) -> bool:
-    """Leave out what is for developers, and of numpy: R computes log(0) quietly."""
+    """Return whether a warning is for users: not for developers, not from numpy."""
     others = (DeprecationWarning, PendingDeprecationWarning, RuntimeWarning)
     return not issubclass(category, others)
 
 
 def known_functions() -> list[str]:
-    """List functions that formulas have here; R computes others, as columns."""
+    """List functions that formulas support; R computes others as columns."""
     return sorted(KNOWN_FUNCTIONS)
 
 
@@ -101,7 +101,7 @@ def fit(
 
 
 def _with_row_names(results: EnsembleResults) -> EnsembleResults:
-    """Name observations as R does, in tables of influences too."""
+    """Label observations by R's row names."""
     return replace(results, units=pd.Index(_row_names(results.units)))
 
 
@@ -111,7 +111,7 @@ def adopt(
     newdata: pd.DataFrame,
     options: Mapping[str, Any] | None,
 ) -> EnsembleResults:
-    """Compute standard errors for a forest that R has grown."""
+    """Compute standard errors for a forest fitted in R."""
     made = from_forest(model, data, newdata, **dict(options or {}))
     return _with_row_names(made) if made.units.equals(data.index) else made
 
@@ -122,12 +122,12 @@ def method(value: Any, name: str, options: Mapping[str, Any] | None) -> Any:
 
 
 def texts(value: Any) -> str:
-    """Write an object as it prints."""
+    """Return the printed text of an object."""
     return str(value)
 
 
 def out_of_bag(results: EnsembleResults) -> dict[str, Any]:
-    """Give out-of-bag predictions, and the response, of every row that was used.
+    """Return out-of-bag predictions and the response of every row used.
 
     Returns
     -------
@@ -156,20 +156,20 @@ def out_of_bag(results: EnsembleResults) -> dict[str, Any]:
 
 
 def _class_name(label: Any) -> str:
-    """Write a class as R does: TRUE, and 4 for 4.0."""
+    """Write a class name in R's style: TRUE, and 4 for 4.0."""
     if isinstance(label, bool | np.bool_):
         return str(label).upper()
     return f"{label:.15g}" if isinstance(label, float) else str(label)
 
 
 def _row_names(index: Labels) -> list[str]:
-    """Name rows as R does: where they are counted, from 1."""
+    """Return R's row names; numbered rows count from 1."""
     counted = pd.api.types.is_integer_dtype(index.dtype)
     return label_texts(index + 1 if counted else index)
 
 
 def effects(results: EnsembleResults, alpha: float) -> pd.DataFrame | None:
-    """Tabulate the effects, each with a name of its own in `term`.
+    """Tabulate the effects, with unique names in `term`.
 
     Those of a factor are named by its levels, `g (a -> b)`.
     """
@@ -194,7 +194,7 @@ def _end(end: Any) -> str:
 
 
 def about(results: EnsembleResults) -> dict[str, Any]:
-    """Say what printed results begin with."""
+    """Return the header of printed results."""
     predictor = results.predictor
     classes = None if predictor is None else predictor.classes
     return {
@@ -216,7 +216,7 @@ def about(results: EnsembleResults) -> dict[str, Any]:
 
 
 def load(path: str) -> Any:
-    """Read results that were saved."""
+    """Load saved results."""
     return vs.load(path)
 
 

@@ -1,4 +1,4 @@
-"""R's ranger: grow a forest on a given design, and read what it computes."""
+"""Forests of R's ranger: fit on a given design, and read the results."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -56,7 +56,7 @@ _INBAG = "function(forest) simplify2array(forest$inbag.counts)"
 
 
 class RangerNumbers(Protocol):
-    """What ranger computes for one forest at some query points."""
+    """Results of ranger for one forest at query points."""
 
     def counts(self) -> Ints:
         """Count how often each observation is in each tree's subsample, (B, n)."""
@@ -68,7 +68,7 @@ class RangerNumbers(Protocol):
         """Predict with the forest, (m,) or (m x classes)."""
 
     def squared_se(self, method: str) -> Floats:
-        """Square what `predict(type = "se")` gives; NaN where it is NaN."""
+        """Square of `predict(type = "se")`; NaN if that is NaN."""
 
     def uncalibrated(self) -> Floats:
         """Compute the infinitesimal jackknife before calibration, all rows, (m,)."""
@@ -76,7 +76,7 @@ class RangerNumbers(Protocol):
 
 @dataclass(frozen=True)
 class RangerForest:
-    """A forest that ranger has grown, at some query points.
+    """A forest fitted by ranger, at query points.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class RangerForest:
         return np.asarray(found, dtype=np.float64).ravel()
 
     def squared_se(self, method: str) -> Floats:
-        """Square what `predict(type = "se")` gives; NaN where it is NaN."""
+        """Square of `predict(type = "se")`; NaN if that is NaN."""
         found = session.call(_SE, self.forest, self.points, method, self.threads)
         return np.asarray(found, dtype=np.float64).ravel() ** 2
 

@@ -1,4 +1,4 @@
-"""Record forests from R anew: `python -m r_bridge.record --out FOLDER`."""
+"""Record forests from R: `python -m r_bridge.record --out FOLDER`."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from r_bridge.recording import write_json
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Record what is installed; 2 when nothing is."""
+    """Record forests of the installed packages; return 2 if there are none."""
     parser = argparse.ArgumentParser(
         prog="python -m r_bridge.record",
         description="Record forests of ranger and grf, where they are installed.",

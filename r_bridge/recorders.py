@@ -1,4 +1,4 @@
-"""Forests of ranger and grf, grown to be recorded."""
+"""Forests of ranger and grf for recordings."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ GRF_FORESTS: dict[str, dict[str, Any]] = {
 
 
 def record_ranger() -> dict[str, Any]:
-    """Grow a ranger forest in every setting of the battery, and keep its numbers."""
+    """Fit a ranger forest in every setting of the battery, and record its numbers."""
     found = available()
     forests = [_ranger_forest(setting) for setting in SETTINGS]
     return {
@@ -58,7 +58,7 @@ def _ranger_forest(setting: Setting) -> dict[str, Any]:
 
 
 def record_grf() -> dict[str, Any]:
-    """Grow grf forests in several settings, and keep their trees and numbers."""
+    """Fit grf forests in several settings, and record their trees and numbers."""
     data = datasets.mars(150, rng=1).round(4)
     X, Y = data.drop(columns=["y", "x5"]).to_numpy(), data["y"].to_numpy()
     points = datasets.mars(25, rng=2).round(4).drop(columns=["y", "x5"]).to_numpy()

@@ -17,7 +17,7 @@ from vstatkit._typing import Floats, Ints
 
 @dataclass(frozen=True)
 class Recording:
-    """grf's forests, with the versions that they come from.
+    """Forests of grf, with the versions of R and grf.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ def write_json(document: dict[str, Any], path: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Turn arrays and their numbers into what JSON knows."""
+    """Convert arrays and numbers to JSON types."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be recorded.")

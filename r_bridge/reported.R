@@ -2,7 +2,7 @@
 #
 # Written from docs/theory.md for the certificate: standard errors, degrees of freedom,
 # tests and intervals of the estimator "hoeffding", given the trees. It shares no line
-# and no language with what it is held against; sums over observations, and over pairs
+# and no language with the code it checks; sums over observations, and over pairs
 # of them, are taken one by one.
 #
 # inbag:     how often each tree has drawn each unit, (units, trees); all trees are

@@ -1,4 +1,4 @@
-"""The numbers that tables show, held against formulas written in R.
+"""Comparisons of the numbers in tables with formulas written in R.
 
 `reported.R` computes standard errors, degrees of freedom, tests and intervals of the
 default estimator from in-bag counts and the predictions of every tree: of estimates,
@@ -107,7 +107,7 @@ function(values, absent, y, classes) {
 
 @dataclass(frozen=True)
 class Reported:
-    """One way to fit a forest whose tables are compared.
+    """Setting of a forest whose tables are compared.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ SETTINGS = (
 
 
 def reported_sections(seeds: Iterable[int]) -> dict[str, list[Comparison]]:
-    """All comparisons of tables, by the title of their setting."""
+    """Run all comparisons of tables, by the title of their setting."""
     each = list(seeds)[:MOST_SEEDS]
     return {
         setting.title: [compare_reported(setting, seed) for seed in each]
@@ -150,7 +150,7 @@ def reported_sections(seeds: Iterable[int]) -> dict[str, list[Comparison]]:
 
 
 def compare_reported(setting: Reported, seed: int) -> Comparison:
-    """Fit one forest, and compare what its tables show with R's formulas."""
+    """Fit one forest, and compare its tables with R's formulas."""
     found = require("R", "rpy2", "ranger")
     data = _data(setting, seed)
     some = np.linspace(0, N - 1, POINTS).astype(int)
@@ -181,7 +181,7 @@ def compare_reported(setting: Reported, seed: int) -> Comparison:
 def _fitted(
     setting: Reported, data: pd.DataFrame, points: pd.DataFrame, seed: int
 ) -> EnsembleResults:
-    """Fit a forest here, or adopt one that ranger grows."""
+    """Fit a forest here, or adopt one fitted by ranger."""
     if setting.kind == "ranger":
         columns = data[RANGER_COLUMNS]
         model = session.keep(_GROW, to_r_frame(columns), seed + 1)
@@ -191,7 +191,7 @@ def _fitted(
 
 
 def _data(setting: Reported, seed: int) -> pd.DataFrame:
-    """Draw the data of the battery, in pairs of rows; of classes, two.
+    """Draw the data of the battery, in pairs of rows, with two classes at most.
 
     If one is rare, rows are sorted by the response that classes are made of: there are
     query points where all trees agree, and others where lower limits are not zero.
@@ -208,7 +208,7 @@ def _data(setting: Reported, seed: int) -> pd.DataFrame:
 
 
 def _estimates(results: EnsembleResults, theirs: dict[str, Floats]) -> list[Quantity]:
-    """Compare the table of estimates, and what the summary says of the variance."""
+    """Compare the table of estimates, and the variance components of the summary."""
     table, checks = results.summary_frame(ALPHA), results.diagnostics
     parts, orders = results.components, results.orders
     rho = np.nan if orders is None else orders.rho
@@ -236,7 +236,7 @@ def _estimates(results: EnsembleResults, theirs: dict[str, Floats]) -> list[Quan
 def _predictions(
     results: EnsembleResults, rows: pd.DataFrame, formulas: Formulas
 ) -> list[Quantity]:
-    """Compare predictions of some training rows; limits of observations are not."""
+    """Compare predictions of some training rows, without limits of observations."""
     if results.predictor is None:
         return []
     made = results.get_prediction(rows)
@@ -282,7 +282,7 @@ def _moved(predictor: Predictor, typical: pd.DataFrame, places: pd.Series) -> Fl
 
 
 def _contrast(results: EnsembleResults, formulas: Formulas) -> list[Quantity]:
-    """Compare a difference of two estimates, as `t_test` gives it."""
+    """Compare a difference of two estimates by `t_test`."""
     coefs = np.zeros(results.values.shape[1])
     coefs[:2] = 1, -1
     made = results.t_test(coefs)

@@ -21,7 +21,7 @@ EXPECTED = np.array([0.55, 0.35, 10.0])
 `zeta_k / (k zeta_1)` (theory.md)."""
 
 WHY_REPORTED = (
-    "held against formulas written in plain R (r_bridge/reported.R), from the counts "
+    "compared with formulas written in plain R (r_bridge/reported.R), from the counts "
     "and the predictions of every tree."
 )
 
@@ -62,7 +62,7 @@ class Formulas:
 
     @property
     def _limit(self) -> float:
-        """Largest standard deviation of a prediction; trees of R have none."""
+        """Return the largest standard deviation of a prediction; inf for ranger."""
         if self.kind == "ranger":
             return np.inf
         return 0.5 if self._classes else float(np.ptp(self.y)) / 2
@@ -102,7 +102,7 @@ class Formulas:
         return {name: np.asarray(one, dtype=np.float64) for name, one in answer.items()}
 
     def _ends(self, difference: str | None) -> Floats:
-        """Least and greatest value: trees average responses of one sign."""
+        """Return the bounds of predictions, if all responses have one sign."""
         if self._classes:
             low, high = 0.0, 1.0
         elif difference == "effect" or self.kind == "ranger":
@@ -121,7 +121,7 @@ def counts_of(results: EnsembleResults) -> Ints:
 def table_quantities(
     table: pd.DataFrame, columns: dict[str, str], name: str, theirs: dict[str, Floats]
 ) -> list[Quantity]:
-    """Compare columns of a table with what R calls them."""
+    """Compare columns of a table with R's numbers."""
     ours = {f"{name} {column}": (table[column], key) for column, key in columns.items()}
     return quantities(ours, theirs)
 
@@ -129,7 +129,7 @@ def table_quantities(
 def quantities(
     ours: dict[str, tuple[Any, str]], theirs: dict[str, Floats]
 ) -> list[Quantity]:
-    """Compare numbers, by their names, with what R calls them."""
+    """Compare numbers by name with R's numbers."""
     return [
         Quantity(
             name,

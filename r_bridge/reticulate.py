@@ -1,4 +1,4 @@
-"""What R's side of the bridge, `vstatkit.R`, asks of Python."""
+"""Functions that R's side of the bridge, `vstatkit.R`, calls."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class FrameColumns(TypedDict):
-    """A data frame in parts that reticulate converts whatever its version."""
+    """A data frame in parts that every version of reticulate converts."""
 
     names: list[str]
     values: list[list[Any]]
@@ -39,21 +39,21 @@ class FrameColumns(TypedDict):
 
 
 class SeriesValues(TypedDict):
-    """A series in parts that reticulate converts whatever its version."""
+    """A series in parts that every version of reticulate converts."""
 
     values: list[Any]
     names: list[str] | None
 
 
 class ArrayValues(TypedDict):
-    """An array in parts that reticulate converts whatever its version."""
+    """An array in parts that every version of reticulate converts."""
 
     values: list[Any]
     shape: list[int]
 
 
 def r_file() -> str:
-    """Path of the R file that lets formulas and tables cross through reticulate.
+    """Return the path of the R file that converts formulas and tables for reticulate.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def r_file() -> str:
 
 
 def r_folder() -> str:
-    """Path of the R package that comes with the bridge.
+    """Return the path of the R package that comes with the bridge.
 
     Returns
     -------
@@ -76,12 +76,12 @@ def r_folder() -> str:
 
 
 def register() -> None:
-    """Have R read the file, where R is what runs this Python."""
+    """Source the file in R, if R runs this Python."""
     inside_r.ask(f"{{ source({json.dumps(r_file())}); NULL }}")
 
 
 def is_ours(function: Any) -> bool:
-    """Tell whether a function, method or class belongs to vstatkit or this bridge."""
+    """Return whether a function, method or class belongs to vstatkit or this bridge."""
     holder = getattr(function, "__self__", None)
     owners = (function, holder, type(holder))
     homes = (str(getattr(one, "__module__", "")) for one in owners)
@@ -94,7 +94,7 @@ def frame_from_parts(
     rows: Sequence[str],
     n: int,
 ) -> pd.DataFrame:
-    """Make a data frame of columns that R has taken apart; NA is missing.
+    """Build a data frame from the parts of columns that R sent; NA is missing.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def frame_from_parts(
 
 
 def vector_from_part(part: Mapping[str, Any]) -> Any:
-    """Make a list of a vector that R has taken apart, or its only value.
+    """Build a list from the parts of a vector that R sent, or return its only value.
 
     NA is None, or a missing date.
 
@@ -136,13 +136,13 @@ def vector_from_part(part: Mapping[str, Any]) -> Any:
 
 
 def array_from_parts(values: Sequence[float], shape: Sequence[int]) -> Floats:
-    """Make an array of a matrix that R has taken apart, its first index fastest."""
+    """Build an array from the parts of a matrix that R sent, in column-major order."""
     numbers = np.array(values, dtype=np.float64)
     return numbers.reshape([int(size) for size in shape], order="F")
 
 
 def _column(name: str, part: Mapping[str, Any]) -> Any:
-    """Read a column; text comes beside a mask of what is missing."""
+    """Read a column; text comes with a mask of missing values."""
     values = part["values"]
     if part["kind"] == "text":
         pairs = zip(values, part["missing"], strict=True)
@@ -153,7 +153,7 @@ def _column(name: str, part: Mapping[str, Any]) -> Any:
 
 
 def frame_columns(frame: pd.DataFrame) -> FrameColumns:
-    """Take a data frame apart into lists: numbers, truth values, the rest as text.
+    """Split a data frame into lists: numbers, booleans, other columns as text.
 
     Row names are those of the index, or None where they only count or repeat.
     """
@@ -167,13 +167,13 @@ def frame_columns(frame: pd.DataFrame) -> FrameColumns:
 
 
 def series_values(series: pd.Series) -> SeriesValues:
-    """Take a series apart into its values and, where R can name them, its labels."""
+    """Split a series into its values and, if R can use them as names, its labels."""
     parts = frame_columns(series.to_frame("values"))
     return SeriesValues(values=parts["values"][0], names=parts["rows"])
 
 
 def array_values(array: Any) -> ArrayValues:
-    """Take an array apart into its values, the first index fastest, and its shape."""
+    """Split an array into its values, in column-major order, and its shape."""
     column = pd.Series(np.asarray(array).ravel(order="F"))
     return ArrayValues(values=_values(column), shape=list(np.shape(array)))
 

@@ -1,4 +1,4 @@
-"""Values in R's own binary format, exact to the last bit.
+"""Exact serialization of values in R's binary format.
 
 R writes and reads it by `serialize` and `unserialize` (version 2, big-endian).
 """
@@ -103,12 +103,12 @@ def _item(value: Any) -> bytes:
 
 
 def dumps(value: Any) -> bytes:
-    """Write a value: numbers, text, arrays, lists, dicts, handles and None."""
+    """Serialize a value: numbers, text, arrays, lists, dicts, handles and None."""
     return _HEAD + _item(value)
 
 
 class _Reader:
-    """Reads items one after the other."""
+    """Sequential reader of items."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.place = data, len(_HEAD)
@@ -175,7 +175,7 @@ _READERS: dict[int, Any] = {
 
 
 def _dressed(value: Any, named: Mapping[str, Any]) -> Any:
-    """Attach names or a shape to a value, or replace it by what it stands for."""
+    """Apply attributes to a value: names, a shape, or a handle."""
     if HANDLE in list(named.get("class", ())):
         return Handle(value[0])
     if isinstance(value, list) and "names" in named:
@@ -186,5 +186,5 @@ def _dressed(value: Any, named: Mapping[str, Any]) -> Any:
 
 
 def loads(data: bytes) -> Any:
-    """Read a value that R has written by `serialize(xdr = TRUE, version = 2)`."""
+    """Read a value written by R's `serialize(xdr = TRUE, version = 2)`."""
     return _Reader(data).item()

@@ -1,8 +1,8 @@
-"""The only importer of rpy2: start R, call its functions, carry values across.
+"""The only importer of rpy2: start R, call functions, convert values.
 
-R starts with the first call. It is one interpreter for the whole process, so
-calls take turns; they may come from any thread. Where R runs this Python, it is an
-R in a process of its own.
+R starts with the first call. There is one interpreter for the whole process, so
+calls from several threads take turns. If R runs this Python, a second R is started
+in a separate process.
 """
 
 import os
@@ -33,7 +33,7 @@ if (!l10n_info()[["UTF-8"]]) suppressWarnings(Sys.setlocale("LC_CTYPE", "C.UTF-8
 
 @contextmanager
 def _library_path_kept() -> Iterator[None]:
-    """Keep the library path of this process to itself while R starts.
+    """Restore the library path of this process after R has started.
 
     R puts its own folders first on it. The loader has read the path already;
     children would find another libpython there.
@@ -97,9 +97,9 @@ def _started() -> _R | Worker:
 
 
 def start() -> _R | Worker:
-    """Start R, once for the process; say what is missing where that fails.
+    """Start R, once for the process; raise an error if a part is missing.
 
-    An R in a process of its own that has ended is started anew.
+    An R in a separate process that has ended is restarted.
     """
     with _STARTING:
         running = _RUNNING[0] if _RUNNING else None
@@ -112,7 +112,7 @@ def start() -> _R | Worker:
 
 
 def call(function: str | RObject, *arguments: Any, **options: Any) -> Any:
-    """Call an R function and bring its value to Python.
+    """Call an R function, and convert its value to Python.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def call(function: str | RObject, *arguments: Any, **options: Any) -> Any:
 
 
 def keep(function: str | RObject, *arguments: Any, **options: Any) -> RObject:
-    """Call an R function and leave its value in R; see `call`."""
+    """Call an R function, and keep its value in R; see `call`."""
     made: RObject = _asked(function, arguments, options, keep=True)
     return made
 
@@ -190,7 +190,7 @@ def _existing(path: str) -> str:
 
 
 def _from_image(path: str, name: str) -> RObject:
-    """Take an object out of a file that R's `save` has written."""
+    """Load an object from a file of R's `save`."""
     shelf = keep("function(path) { e <- new.env(); load(path, e); e }", path)
     names = [str(one) for one in call("ls", shelf, **{"all.names": True})]
     if not name and len(names) == 1:
@@ -224,7 +224,7 @@ def _invoke(
     arguments: tuple[Any, ...],
     options: Mapping[str, Any],
 ) -> Any:
-    """Call, show what R said, and give rpy2's handle of the value."""
+    """Call, report R's output, and return rpy2's handle of the value."""
     f = _to_r(r, function)
     values = [_to_r(r, value) for value in (*arguments, *options.values())]
     names = ["" for _ in arguments] + list(options)
@@ -243,7 +243,7 @@ def _invoke(
 
 
 def _value(answer: Answer) -> Any:
-    """Show what R said, and give the value."""
+    """Report R's output, and return the value."""
     if answer.interrupted:
         raise KeyboardInterrupt
     for text in answer.warned:
@@ -257,7 +257,7 @@ def _value(answer: Answer) -> Any:
 
 
 def _answer(r: _R, function: Any, arguments: Any) -> Any:
-    """Call in R; a jump past all handlers, to R's top level, is an error as well."""
+    """Call in R; a jump to R's top level is an error as well."""
     try:
         return r.caller(function, arguments)
     except r.embedded.RRuntimeError as error:
@@ -267,7 +267,7 @@ def _answer(r: _R, function: Any, arguments: Any) -> Any:
 
 @contextmanager
 def _interrupts_go_to_r(r: _R) -> Iterator[list[int]]:
-    """Let Ctrl-C stop R, and note it, since compiled code may call it an error.
+    """Let Ctrl-C stop R, and record it, since compiled code may report an error.
 
     Python's own handler would raise inside one of R's callbacks, where it is lost.
     The user's own handlers stay; only the main thread has any.
@@ -293,7 +293,7 @@ def _interrupts_go_to_r(r: _R) -> Iterator[list[int]]:
 
 @contextmanager
 def _console(r: _R) -> Iterator[list[str]]:
-    """Collect what compiled code of R writes to its error console."""
+    """Collect output of compiled code to R's error console."""
     written: list[str] = []
     callbacks: Any = r.callbacks
     before = callbacks.consolewrite_warnerror
@@ -315,7 +315,7 @@ def _named_list(r: _R, values: list[Any], names: list[str]) -> Any:
 
 
 def _to_r(r: _R, value: Any) -> Any:
-    """Make an R vector, list or array of a Python value."""
+    """Convert a Python value to an R vector, list or array."""
     if value is None:
         return r.ri.NULL
     if isinstance(value, RObject):
@@ -330,7 +330,7 @@ def _to_r(r: _R, value: Any) -> Any:
 
 
 def _scalar_to_r(r: _R, value: Any) -> Any:
-    """Make an R vector of length one."""
+    """Convert a scalar to an R vector of length one."""
     for kinds, vector in _SCALARS:
         if isinstance(value, kinds):
             return getattr(r.ri, vector)([value])
@@ -347,7 +347,7 @@ _SCALARS: tuple[tuple[Any, str], ...] = (
 
 
 def _list_to_r(r: _R, values: Any) -> Any:
-    """Make a character vector of texts, a list of anything else."""
+    """Convert a list of strings to a character vector, other lists to a list."""
     if isinstance(values, Mapping):
         return _named_list(r, [_to_r(r, one) for one in values.values()], list(values))
     if all(one is None or isinstance(one, str) for one in values):
@@ -360,7 +360,7 @@ _VECTORS = {"f": "FloatSexpVector", "i": "IntSexpVector", "b": "BoolSexpVector"}
 
 
 def _array_to_r(r: _R, array: Any) -> Any:
-    """Make an R vector or matrix; R's whole numbers have 32 bits."""
+    """Convert an array to an R vector or matrix; R's integers have 32 bits."""
     kind = {"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int32)
     whole: Any = np.asfortranarray(array, dtype=kind)
     if whole.ndim == 1:  # rpy2 would make it an array of one dimension
@@ -372,7 +372,7 @@ def _array_to_r(r: _R, array: Any) -> Any:
 
 
 def _from_r(r: _R, sexp: Any) -> Any:
-    """Make a Python value of an R vector, list or array."""
+    """Convert an R vector, list or array to a Python value."""
     ri = r.ri
     if sexp == ri.NULL:
         return None
@@ -386,7 +386,7 @@ def _from_r(r: _R, sexp: Any) -> Any:
 
 
 def _numbers_from_r(r: _R, sexp: Any) -> Any:
-    """Read numbers or truth values; anything else stays in R.
+    """Convert numbers or booleans; other objects stay in R.
 
     rpy2's `memoryview` of a vector loses a reference to None each time, which ends
     the process after some thousand; the array interface does not.
@@ -402,14 +402,14 @@ def _numbers_from_r(r: _R, sexp: Any) -> Any:
 
 
 def _texts_from_r(r: _R, sexp: Any) -> Any:
-    """Read text, None where it is missing."""
+    """Convert text; missing values become None."""
     texts = [None if one is r.ri.NA_Character else one for one in sexp]
     shape = sexp.do_slot("dim") if "dim" in sexp.list_attrs() else [len(texts)]
     return np.array(texts, dtype=object).reshape(tuple(shape), order="F")
 
 
 def _whole_from_r(vector: Any, kind: Any) -> Any:
-    """Read whole numbers or truth values; floats where some are missing."""
+    """Convert integers or booleans; floats if some are missing."""
     raw = np.array(vector, dtype=np.int64)
     missing = raw == NA_INTEGER
     return np.where(missing, np.nan, raw) if missing.any() else raw.astype(kind)

@@ -1,4 +1,4 @@
-"""Whether training data are those that a forest in R was fitted to."""
+"""Checks that training data are those of a forest in R."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def check_training(
     *,
     shifted: bool = False,
 ) -> None:
-    """Refuse data that give other out-of-bag predictions than the model has.
+    """Raise an error if the data do not give the model's out-of-bag predictions.
 
     Rows in another order, or categories whose levels are not in R's order, would
     otherwise give wrong numbers without a word: ranger does not keep the levels.
@@ -51,7 +51,7 @@ def check_training(
 
 
 def check_votes(x: pd.DataFrame, counts: Ints, read: ReadTrees, elected: Bools) -> None:
-    """Refuse data that elect other out-of-bag classes than the model has.
+    """Raise an error if the data do not give the model's out-of-bag classes.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def check_votes(x: pd.DataFrame, counts: Ints, read: ReadTrees, elected: Bools) 
 
 
 def _some_rows(known: Any, counts: Ints, most: int) -> Ints:
-    """Choose rows, over all the data, whose out-of-bag predictions are all known."""
+    """Choose rows with known out-of-bag predictions, evenly over the data."""
     sure: Ints = np.flatnonzero(known.all(axis=1) & (counts == 0).any(axis=0))
     if sure.size <= most:
         return sure
@@ -100,7 +100,7 @@ def _refuse_other_data(wrong: Ints) -> None:
 
 
 def check_rows(frame: pd.DataFrame, n: int) -> None:
-    """Refuse training data that cannot be the model's."""
+    """Raise an error if training data cannot be those of the model."""
     if len(frame) != n:
         raise ValueError(
             f"`data` must be the model's training data, {n} rows; got {len(frame)}. "
@@ -109,7 +109,7 @@ def check_rows(frame: pd.DataFrame, n: int) -> None:
 
 
 def stratified_by(counts: Ints, others: pd.DataFrame, classes: Sequence[str]) -> bool:
-    """Tell whether trees drew by a column that has the classes of the response.
+    """Return whether trees drew by a column with the classes of the response.
 
     The call of a forest does not always name its response.
     """
@@ -119,7 +119,7 @@ def stratified_by(counts: Ints, others: pd.DataFrame, classes: Sequence[str]) ->
 
 
 def is_stratified(counts: Ints, y: pd.Series) -> bool:
-    """Tell whether every tree drew the same number of rows from each class.
+    """Return whether every tree drew the same number of rows from each class.
 
     Drawn from all rows alike, the numbers would differ from tree to tree.
     """
@@ -131,7 +131,7 @@ def is_stratified(counts: Ints, y: pd.Series) -> bool:
 
 
 def oob_scores(y: Any, oob: Any, classes: tuple[str, ...] | None) -> Scores | None:
-    """Score R's out-of-bag predictions, where the responses are known."""
+    """Score R's out-of-bag predictions, if the responses are known."""
     if y is None or oob is None or np.asarray(oob).dtype == object:
         return None
     predicted = np.asarray(oob, dtype=np.float64).reshape(len(y), -1)
@@ -148,7 +148,7 @@ def oob_scores(y: Any, oob: Any, classes: tuple[str, ...] | None) -> Scores | No
 
 
 def _texts_of_r(y: pd.Series) -> list[str]:
-    """Write classes as R does: TRUE and FALSE, whole numbers without a point."""
+    """Write classes in R's style: TRUE and FALSE, integers without a decimal point."""
     if pd.api.types.is_bool_dtype(y.dtype):
         return [str(one).upper() for one in y]
     if is_number(y):

@@ -4,10 +4,10 @@
 #   vstatkit <- import("vstatkit")
 #   vstatkit$fit(y ~ x1 + x2, df)
 #
-# `import("vstatkit")` reads this file. Formulas go to Python translated; NA of any
-# kind is missing there, in data frames and in vectors; fitted models go over as
-# files. Data frames come back as data frames and series as named vectors whatever
-# the versions of reticulate and pandas, and results print as tables.
+# `import("vstatkit")` reads this file. Formulas are translated for Python; NA of any
+# type becomes missing, in data frames and in vectors; fitted models are passed as
+# files. Data frames are returned as data frames and series as named vectors, for all
+# versions of reticulate and pandas, and results print as tables.
 
 local({
   reticulate_has <- function(name) exists(name, asNamespace("reticulate"))
@@ -43,8 +43,8 @@ local({
 
   part <- function(kind, values, ...) list(kind = kind, values = as.list(values), ...)
 
-  # What a column or vector is, in parts that every version of reticulate converts:
-  # doubles carry NA as NaN, text and truth values beside a mask.
+  # A column or vector in parts that every version of reticulate converts: doubles
+  # have NaN for NA, text and logical values have a mask.
   take_apart <- function(x) {
     if (is.factor(x)) {
       part("factor", as.double(x), levels = as.list(levels(x)), ordered = is.ordered(x))

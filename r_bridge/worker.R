@@ -1,6 +1,6 @@
-# R in a process of its own. Requests and answers are files in the folder that is
-# given; a line on standard input says that a request is there, the line that is given
-# as well, on standard output, that it is answered. Objects that stay are numbered.
+# R in a separate process. Requests and answers are files in the given folder. A line on
+# standard input announces a request; the given line on standard output announces the
+# answer. Objects that stay in R are numbered.
 local({
   given <- commandArgs(trailingOnly = TRUE)
   folder <- given[1]

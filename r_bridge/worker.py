@@ -1,4 +1,4 @@
-"""R in a process of its own, where this Python runs inside an R already.
+"""R in a separate process, for Python that runs inside R.
 
 rpy2 would start a second R in this process, which ends it.
 """
@@ -74,7 +74,7 @@ class Worker:
         *,
         keep: bool,
     ) -> Answer:
-        """Call a function; its value comes back, or stays and a handle comes."""
+        """Call a function; return its value, or a handle if it stays in R."""
         given = [_sent(one) for one in (*arguments, *options.values())]
         with self.lock:
             gone, self.gone = self.gone, []
@@ -97,7 +97,7 @@ class Worker:
         )
 
     def _exchange(self) -> list[str]:
-        """Announce a request, and wait; return what R printed meanwhile."""
+        """Send a request, wait, and return R's output."""
         try:
             assert self.process.stdin is not None
             self.process.stdin.write("go\n")
@@ -122,12 +122,12 @@ class Worker:
         code = self.process.wait()
         said = "\n".join(one for one in lines if one)
         return RError(
-            f"the process of R ended with code {code}, and with it the objects that "
-            "it held. The next call starts another." + (f"\n{said}" if said else "")
+            f"the process of R ended with code {code}, and its objects are lost. "
+            "The next call starts another." + (f"\n{said}" if said else "")
         )
 
     def _interrupt(self) -> None:
-        """Hand Ctrl-C on to R; end R where it does not listen."""
+        """Pass Ctrl-C to R; end R if it does not respond."""
         self.process.send_signal(signal.SIGINT)
         patience = threading.Timer(PATIENCE, self.process.kill)
         patience.start()
@@ -139,7 +139,7 @@ class Worker:
             patience.cancel()
 
     def _received(self, value: Any) -> Any:
-        """Make handles objects, wherever they are."""
+        """Replace handles by objects, at any depth."""
         if isinstance(value, dict) and isinstance(value.get("handle"), Handle):
             made = RemoteObject(int(value["handle"]))
             weakref.finalize(made, self._release, made.number)
@@ -151,25 +151,25 @@ class Worker:
         return value
 
     def _release(self, number: int) -> None:
-        """Note an object that nobody needs; R learns of it with the next request."""
+        """Mark an object for release with the next request."""
         self.gone.append(number)
 
     def close(self) -> None:
-        """End R, which stops where its input ends."""
+        """End R by closing its input."""
         with contextlib.suppress(BrokenPipeError):
             self.process.communicate()
         self.folder.cleanup()
 
 
 class RemoteObject:
-    """An object in the process of R; it goes when nothing here refers to it."""
+    """An object in the process of R, released when it is no longer used here."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 def _sent(value: Any) -> Any:
-    """Write objects as their handles, wherever they are."""
+    """Replace objects by their handles, at any depth."""
     if isinstance(value, RObject):
         return Handle(value.sexp.number)
     if isinstance(value, dict):

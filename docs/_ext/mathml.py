@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers show by themselves: nothing is loaded."""
+"""Render formulas as MathML, which browsers display without scripts."""
 
 from docutils.nodes import SkipNode
 from docutils.utils.math import latex2mathml
@@ -16,6 +16,6 @@ def _block(translator, node):
 
 
 def setup(app):
-    """Tell Sphinx."""
+    """Register the renderer with Sphinx."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,19 +1,17 @@
 """Run the Python blocks of a page, and show what they print and draw.
 
-A page with `run: true` in its front matter is a program: its blocks of `python` run in
-order, in one namespace and an empty directory of the page's own. What a block prints,
-the value of its last line and the pictures it leaves are put below it. An error, or a
-warning that nobody asked for, fails the build, and so does a picture without a
-description in a comment before its block:
+A page with `run: true` in its front matter is executed: its `python` blocks run in
+order, in one namespace and in an empty directory. The output of a block, the value of
+its last line and its figures are inserted below it. Errors and warnings fail the build,
+and so does a figure without a description in a comment before its block:
 
     % alt: Effects with their intervals; s5 has the largest.
     ```python
     res.plot()
     ```
 
-HTML files that a page writes are kept in the folder `made` of the site. After
-`% hidden` only the output of a block is shown. Blocks in other languages are shown as
-they are.
+HTML files that a page writes are copied to the folder `made` of the site. After
+`% hidden` only the output of a block is shown. Blocks in other languages do not run.
 """
 
 import ast
@@ -37,23 +35,23 @@ from sphinx.util.logging import getLogger
 logger = getLogger(__name__)
 
 FRONT = "---\nrun: true\n---\n"
-"""How a page that runs begins."""
+"""First lines of an executed page."""
 
 WIDTH = 5.4
-"""Inches of the widest picture."""
+"""Largest width of a figure, in inches."""
 
 COLUMNS = 88
-"""Letters of a line of output."""
+"""Characters in a line of output."""
 
 
 class RunPage(SphinxTransform):
-    """Put below every Python block of a page what it prints and draws."""
+    """Insert the output and figures of every Python block below it."""
 
     default_priority = 210
     site = Path()
 
     def apply(self, **options):
-        """Run the page, if it asks for it."""
+        """Run the page, if its front matter has `run: true`."""
         source = Path(self.env.doc2path(self.env.docname))
         if not source.read_text(encoding="utf-8").startswith(FRONT):
             return
@@ -80,7 +78,7 @@ class RunPage(SphinxTransform):
             self._keep_files()
 
     def _keep_files(self):
-        """Copy the reports that a page has written, so that it can link to them."""
+        """Copy the HTML files of a page, so that it can link to them."""
         folder = self.site / "made"
         for path in Path().glob("*.html"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -115,13 +113,13 @@ class RunPage(SphinxTransform):
 
 
 def _comment(block):
-    """Return the comment before a block, or nothing."""
+    """Return the comment before a block, or an empty string."""
     before = block.previous_sibling()
     return before.astext() if isinstance(before, nodes.comment) else ""
 
 
 def _narrowed(figure):
-    """Make a figure no wider than its letters can be read on a telephone."""
+    """Limit the width of a figure, so that its text is readable on a phone."""
     width, height = figure.get_size_inches()
     share = min(1, WIDTH / width)
     figure.set_size_inches(width * share, height * max(share, 0.85))
@@ -130,7 +128,7 @@ def _narrowed(figure):
 
 @contextlib.contextmanager
 def _as_a_page():
-    """Work in an empty directory, with figures and tables that fit a narrow page."""
+    """Use an empty directory, and figures and tables that fit a narrow page."""
     options = ("display.width", COLUMNS, "display.max_columns", 20)
     sizes = {"figure.figsize": (WIDTH, 3.4), "figure.constrained_layout.use": True}
     with (
@@ -145,7 +143,7 @@ def _as_a_page():
 
 
 def _printed(code, names):
-    """Run a block; return what it prints, and the value of its last line."""
+    """Run a block; return its output and the value of its last line."""
     tree = ast.parse(code)
     last = (
         tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -161,14 +159,14 @@ def _printed(code, names):
 
 
 def _is_drawing(value):
-    """Whether a value is what matplotlib returns; the picture is shown instead."""
+    """Return whether a value is a matplotlib object, shown as a figure instead."""
     return type(value).__module__.startswith("matplotlib") or (
         isinstance(value, np.ndarray) and value.dtype.kind == "O"
     )
 
 
 def setup(app):
-    """Tell Sphinx."""
+    """Register the transform with Sphinx."""
     mpl.use("agg")
     RunPage.site = Path(app.outdir)
     app.add_transform(RunPage)

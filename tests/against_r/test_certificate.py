@@ -307,13 +307,13 @@ def test_the_number_of_data_sets_is_checked(capsys):
 
 def test_where_to_write_is_checked_first(tmp_path, capsys):
     path = tmp_path / "nowhere" / "certificate.md"
-    with pytest.raises(FileNotFoundError, match="nowhere is not"):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         r_bridge.check(out=path)
     with pytest.raises(IsADirectoryError, match="is a folder"):
         r_bridge.check(out=tmp_path)
     with pytest.raises(SystemExit, match="2"):
         main(["--out", str(path)])
-    assert "must be in a folder that is there" in capsys.readouterr().err
+    assert "must be in an existing folder" in capsys.readouterr().err
 
 
 def test_names_with_bars_stay_in_their_cell():

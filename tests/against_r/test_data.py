@@ -112,7 +112,7 @@ def test_columns_that_have_no_place_here(session):
     frame = session.keep(
         "function() { d <- data.frame(a = 1:2); d$b <- list(1, 2); d }"
     )
-    with pytest.raises(TypeError, match="column 'b' is of R's class 'list'"):
+    with pytest.raises(TypeError, match="column 'b' has R's class 'list'"):
         from_r_frame(frame)
 
 

@@ -90,8 +90,8 @@ def test_what_r_says_of_draws_and_of_what_it_kept_is_heard(bagged):
     assert seen[0].filename == __file__
     FORESTS.pop("bagged_lm")
     for code, message in {
-        'function(m) list(counts = NULL, columns = "x")': "has not kept which rows",
-        "function(m) list(counts = m$counts, grown = FALSE)": "has not kept its trees",
+        'function(m) list(counts = NULL, columns = "x")': "does not store which rows",
+        "function(m) list(counts = m$counts, grown = FALSE)": "not store its trees",
     }.items():
         kind = replace(names["BAGGED"], about=code)
         with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-# Data with predictions beside them, as augment() of broom gives them.
+# Data with columns of predictions, for augment() of broom.
 
 AUGMENT_ARGUMENTS <- c("data", "newdata", "se_fit", "interval", "conf.level")
 
@@ -33,7 +33,7 @@ augment.vstatkit <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
   with_residuals(made, response_in(x, newdata), classes)
 }
 
-# As fitted() and residuals() do: each row by learners that have not seen it.
+# Out-of-bag predictions, as in fitted() and residuals().
 augment_own_rows <- function(x, data, classes) {
   found <- fitted(x)
   known <- if (is.null(x$model)) x$recipe$data else x$data
@@ -81,7 +81,7 @@ with_residuals <- function(made, y, classes) {
   made
 }
 
-# The response, where new data have it; what lies beside the formula is of other rows.
+# The response, if new data have it; variables outside the data belong to other rows.
 response_in <- function(x, newdata) {
   written <- if (is.null(x$formula)) as.name(about(x)$response) else x$formula[[2]]
   if (!all(all.vars(written) %in% names(newdata))) return(NULL)

@@ -1,4 +1,4 @@
-# Forests that other packages have grown.
+# Forests fitted by other packages.
 
 vstatkit.ranger <- function(formula, data = NULL, newdata = NULL, ...) {
   call <- generic_call(match.call())
@@ -29,8 +29,8 @@ data_of <- function(model, where) {
   found <- tryCatch(eval(call$data, where), error = function(e) NULL)
   if (is.data.frame(found)) return(found)
   fail(paste(
-    "`data` must be the data frame that the forest was fitted to, row by row: the",
-    "forest itself does not keep it."
+    "`data` must be the data frame that the forest was fitted to, in the same order;",
+    "the forest does not contain it."
   ))
 }
 
@@ -40,8 +40,8 @@ used_rows <- function(model, data) {
   filled <- grepl("na.roughfix$", as_text(model$call$na.action))
   if (filled && anyNA(data[intersect(names(data), row.names(model$importance))])) {
     fail(paste(
-      "this forest was fitted to data in which na.roughfix() has filled in missing",
-      "values. Give them: vstatkit(forest, data = randomForest::na.roughfix(data))."
+      "this forest was fitted to data in which na.roughfix() filled in missing values.",
+      "Give these data: vstatkit(forest, data = randomForest::na.roughfix(data))."
     ))
   }
   rows <- names(model$predicted)
@@ -65,7 +65,7 @@ typical_row <- function(data) {
   made
 }
 
-# What such a forest says of its own rows, all of it out of bag.
+# Out-of-bag predictions of such a forest for its training rows.
 fitted_by_model <- function(model) {
   found <- if (inherits(model, "randomForest")) {
     if (model$type == "classification") model$votes else model$predicted
@@ -75,7 +75,7 @@ fitted_by_model <- function(model) {
     model$predictions
   }
   if (!is.matrix(found)) return(found)
-  # Of two classes, the probability of the second, as everywhere here.
+  # For two classes, the probability of the second, as everywhere here.
   if (ncol(found) <= 2) found[, ncol(found)] else found
 }
 

@@ -1,9 +1,9 @@
-# Formulas: what Python can compute is left to it, the rest is computed here.
+# Formulas: Python computes the terms it supports, R computes the others.
 #
-# A name that is no column is looked up where the formula was written: a vector as
-# long as the data becomes a column, a single value is written into the formula. A
-# call that formulas do not have in Python, such as a function of the user's, becomes
-# a column by the name of the call; for new data it is computed again.
+# A name that is not a column is looked up in the environment of the formula: a vector
+# as long as the data becomes a column, a single value is inserted into the formula. A
+# call that Python's formulas do not support, such as a function of the user, becomes
+# a column named by the call, and is computed again for new data.
 
 BETWEEN_TERMS <- c("~", "+", "-", "*", "/", "^", ":", "%in%", "(")
 
@@ -64,15 +64,16 @@ read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
     if (single && n != 1) return(value)
     if (length(value) != n || !is.null(dim(value))) {
       fail(paste0(
-        "'", name, "' is no column of the data, and the '", name, "' found beside the ",
-        "formula has ", length(value), " values; the data have ", n, " rows."
+        "'", name, "' is not a column of the data, and the variable '", name, "' in the ",
+        "environment of the formula has ", length(value), " values; the data have ", n,
+        " rows."
       ), "FormulaError")
     }
     outside[[name]] <<- value
     e
   }
 
-  # Names within a call; constants of R's are no columns.
+  # Names within a call; constants of R are not columns.
   within <- function(e) {
     if (is.symbol(e)) {
       if (as.character(e) %in% c("T", "F", "pi") && !as.character(e) %in% names(data)) {
@@ -92,15 +93,15 @@ read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
       if (is.symbol(e)) return(variable(e, alone = TRUE))
       if (!is.call(e)) return(e)
       if (function_of(e) %in% c("|", "||")) {
-        fail(paste0("`", as_text(e), "`: there is no conditioning, and there are no ",
-                    "random effects. Whole clusters are resampled by `groups`."),
+        fail(paste0("`", as_text(e), "`: conditioning and random effects are not ",
+                    "supported. Use `groups` to resample whole clusters."),
              "FormulaError")
       }
       if (function_of(e) %in% BETWEEN_TERMS) {
         e[-1] <- lapply(e[-1], walk)
         return(e)
       }
-      # A refusal by name is Python's.
+      # Python raises the specific error.
       if (function_of(e) == "offset" || in_python(e)) return(within(e))
       name <- as_text(e)
       made[[name]] <<- e
@@ -110,8 +111,8 @@ read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
     list(found = found, made = made)
   }
 
-  # The response is arithmetic, not terms: R computes what Python's formulas have not,
-  # and classes, so that they have R's names.
+  # The response is arithmetic, not terms: R computes calls that Python's formulas do
+  # not support, and classes, so that they have R's names.
   response <- function(e) {
     check_sums(e)
     if (is.symbol(e)) return(list(found = variable(e, alone = TRUE), made = list()))
@@ -142,7 +143,7 @@ read_formula <- function(formula, data, leave_out = character(), rows = NULL) {
   used_data <- as.list(at_rows(data[intersect(names(data), all.vars(formula))]))
   list(
     text = as_text(written),
-    # With a name that is not there, all columns go over: one of them was meant.
+    # With an unknown name, pass all columns, so that the error can suggest one.
     data = if (known) frame[intersect(names(frame), used)] else frame,
     made = right$made, outside = names(outside), where = where,
     levels = lapply(Filter(is_category, used_data), function(x) levels(factor(x))),
@@ -166,7 +167,7 @@ check_sums <- function(e) {
   }
 }
 
-# Places of the rows that `subset` asks for: by TRUE and FALSE, by number or by name.
+# Positions of the rows in `subset`: by TRUE and FALSE, by number or by name.
 chosen_rows <- function(subset, data) {
   if (is.null(subset)) return(NULL)
   n <- nrow(data)
@@ -177,7 +178,7 @@ chosen_rows <- function(subset, data) {
   if (is.character(subset)) subset <- match(subset, row.names(data))
   found <- seq_len(n)[if (is.logical(subset)) subset & !is.na(subset) else subset]
   if (anyNA(found)) fail("`subset` names rows that the data do not have.")
-  if (!length(found)) fail("`subset` leaves no row of the data.")
+  if (!length(found)) fail("`subset` selects no row of the data.")
   found
 }
 
@@ -193,7 +194,7 @@ as_data <- function(data, formula, where) {
   if (!is.null(data)) {
     fail(paste0("`data` must be a data frame; got ", class(data)[1], "."), "TypeError")
   }
-  # Without data, the response tells how many rows there are.
+  # Without data, the response determines the number of rows.
   response <- tryCatch(eval(formula[[2]], where), error = function(e) NULL)
   n <- length(response)
   if (!is.null(dim(response)) || n < 2) {
@@ -244,8 +245,8 @@ new_frame <- function(recipe, newdata) {
   if (is.null(recipe)) return(newdata)
   lacking <- setdiff(recipe$outside, names(newdata))
   if (length(lacking)) {
-    fail(paste0("newdata lack '", lacking[1], "', which the formula took from beside ",
-                "the data; add it as a column."))
+    fail(paste0("newdata lack '", lacking[1], "', which the formula took from its ",
+                "environment; add it as a column."))
   }
   for (name in intersect(names(newdata), names(recipe$levels))) {
     known <- recipe$levels[[name]]

@@ -1,4 +1,4 @@
-# What R's generic functions ask of a fit.
+# Methods of R's generic functions.
 
 coef.vstatkit <- function(object, ...) {
   refuse_others(list(...), "complete", "coef")
@@ -29,7 +29,7 @@ confint.vstatkit <- function(object, parm, level = 0.95, ...) {
     moved <- strange[1] %in% row.names(effects_table(object))
     fail(paste0("there is no estimate '", strange[1], "'; there are ",
                 some_of(frame$term), ".",
-                if (moved) paste0(" What ", strange[1], " does, with its interval, is ",
+                if (moved) paste0(" The effect of ", strange[1], " with its interval is ",
                                   "in effects(fit, level = ", number_text(level), ").")))
   }
   found[parm, , drop = FALSE]
@@ -63,22 +63,22 @@ coefci.vstatkit <- function(x, parm = NULL, level = 0.95, ...) {
   others <- Filter(Negate(is.null), list(...))
   if (any(names(others) %in% c("vcov", "vcov.", "df"))) {
     fail(paste(
-      "coefci() has the standard errors and degrees of freedom of the fit itself; leave",
-      "out `vcov` and `df`."
+      "coefci() uses the standard errors and degrees of freedom of the fit; omit",
+      "`vcov` and `df`."
     ))
   }
   refuse_others(others, c("parm", "level"), "coefci")
   if (is.null(parm)) confint(x, level = level) else confint(x, parm, level)
 }
 
-# marginaleffects changes coefficients to see how predictions follow; those of a fit
-# do not, so that all its standard errors would be zero.
+# marginaleffects differentiates predictions with respect to coefficients; those of an
+# ensemble do not depend on them, so all its standard errors would be zero.
 set_coef.vstatkit <- function(model, coefs, ...) {
   fail(paste(
     "marginaleffects computes standard errors from the coefficients of a model, on",
     "which predictions of an ensemble do not depend. Use effects(fit),",
-    "fit$results$avg_slopes() or fit$results$avg_effects(), which have standard errors",
-    "of their own, or vcov = FALSE for estimates alone."
+    "fit$results$avg_slopes() or fit$results$avg_effects(), which have standard errors,",
+    "or vcov = FALSE for estimates only."
   ))
 }
 
@@ -92,8 +92,8 @@ effects.vstatkit <- function(object, level = 0.95, ...) {
   found <- effects_table(object, level)
   if (is.null(found)) {
     message("There is no table of effects: ", if (!is.null(object$model)) {
-      paste("this forest was grown elsewhere. Use fit$results$avg_effects(), the",
-            "average effects over the training rows.")
+      paste("this forest was fitted by another package. Use fit$results$avg_effects(),",
+            "the average effects over the training rows.")
     } else {
       "the estimates, coef(fit), are coefficients, or no predictor varies."
     })
@@ -109,13 +109,13 @@ effects_table <- function(object, level = 0.95) {
   names(found) <- gsub("_", ".", names(found))
   row.names(found) <- found$term
   found$term <- NULL
-  # Where all learners agree, a standard error of zero is no evidence for a test.
+  # If all learners agree, a standard error of zero is not evidence for a test.
   certain <- !is.na(found$std.error) & found$std.error == 0
   found[certain, c("t", "p.value")] <- NA_real_
   found
 }
 
-# Where some predictors are factors, the ends of all are text.
+# If some predictors are factors, the ends of all are text.
 as_numbers <- function(ends) {
   numbers <- suppressWarnings(as.numeric(ends))
   if (!anyNA(numbers)) return(numbers)
@@ -135,7 +135,7 @@ fitted.vstatkit <- function(object, ...) {
 residuals.vstatkit <- function(object, type = "response", ...) {
   refuse_others(list(...), "type", "residuals")
   if (!identical(type, "response")) {
-    fail(paste0("`type` must be \"response\": the response less its out-of-bag ",
+    fail(paste0("`type` must be \"response\": the response minus its out-of-bag ",
                 "prediction; got ", paste(format(type), collapse = " "), "."))
   }
   if (!is.null(about(object)$classes)) {

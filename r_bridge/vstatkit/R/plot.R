@@ -1,4 +1,4 @@
-# Pictures in base graphics.
+# Plots in base graphics.
 
 plot.vstatkit <- function(x, which = c("effects", "fitted"), level = 0.95, ...) {
   which <- match.arg(which)
@@ -37,8 +37,8 @@ plot_effects <- function(x, level, xlab = NULL, ylab = "", main = "Effects", ...
 # Inches between the axis and its labels.
 LABEL_GAP <- 0.4
 
-# Margins that give the labels on the left what they need, and leave the picture room:
-# of a small part of the device, such as one of par(mfrow = c(3, 3)), a half.
+# Margins wide enough for the labels on the left, but at most half of the figure, which
+# may be small, as with par(mfrow = c(3, 3)).
 margins <- function(given, needed, size) {
   made <- c(given[1], max(given[2], needed), given[3:4])
   for (side in 1:2) {

@@ -1,4 +1,4 @@
-# Predictions, as predict.lm() gives them.
+# Predictions, with the interface of predict.lm().
 
 predict.vstatkit <- function(object, newdata, se.fit = FALSE,
                              interval = c("none", "confidence", "prediction"),
@@ -32,7 +32,7 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
     found <- call_method(object, "predict", data = whole)
     return(spread(unlist(found, use.names = FALSE), gaps, row.names(frame), classes))
   }
-  # Limits of new observations are an error here where they are asked for and missing.
+  # Missing limits of new observations raise an error below if they were requested.
   table <- withCallingHandlers(
     prediction_table(object, whole, alpha, extra),
     warning = function(w) {
@@ -41,7 +41,7 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   )
   if (interval == "prediction" && is.null(table$obs_ci_lower)) {
     fail(paste("prediction intervals need out-of-bag residuals, and these results have",
-               if (is.null(object$model)) "none: the fit was made with oob = FALSE."
+               if (is.null(object$model)) "none: the fit has oob = FALSE."
                else "none: they are not known for this forest."))
   }
   if (interval == "prediction" && all(is.na(table$obs_ci_lower))) {
@@ -53,28 +53,28 @@ predict.vstatkit <- function(object, newdata, se.fit = FALSE,
   as_predict_lm(table, interval, se.fit, gaps, row.names(frame), classes)
 }
 
-# Without new data, as in randomForest and grf: each row by learners that have not seen
-# it. Their standard errors are not known.
+# Without new data, as in randomForest and grf: out-of-bag predictions, which have no
+# standard errors.
 predict_own_rows <- function(object, uncertain, type, classes) {
   if (uncertain) {
     fail(paste(
-      "without newdata, rows are predicted out of bag, which has no standard errors",
-      "here. Give the data themselves as newdata for the whole ensemble's predictions."
+      "without newdata, rows are predicted out of bag, which has no standard errors.",
+      "Give the training data as newdata for the predictions of the whole ensemble."
     ))
   }
   found <- fitted(object)
   if (type == "response") return(found)
   if (is.factor(found)) {
     if (type == "class") return(found)
-    fail(paste("this forest keeps the classes of its own rows, not their probabilities.",
-               "Give the data as newdata, or grow it with probability = TRUE."))
+    fail(paste("this forest has out-of-bag classes, but no probabilities.",
+               "Give the data as newdata, or fit it with probability = TRUE."))
   }
   rows <- if (is.matrix(found)) row.names(found) else names(found)
   shares <- named_shares(shares_of(found, classes), classes, rows)
   if (type == "prob") shares else most_probable(object, shares)
 }
 
-# Rows that lack a variable are not predicted, as in predict.lm().
+# Rows with a missing variable are not predicted, as in predict.lm().
 rows_with_gaps <- function(object, frame) {
   if (is.null(object$recipe) || identical(object$missing, "pass")) {
     return(rep(FALSE, nrow(frame)))
@@ -92,8 +92,7 @@ prediction_table <- function(object, frame, alpha, extra) {
   table
 }
 
-# Put values back among the rows that were not predicted; of more than two classes,
-# each has a column.
+# Insert NA for rows that were not predicted; more than two classes have a column each.
 spread <- function(values, gaps, rows, classes) {
   many <- length(classes) > 2
   columns <- if (many) length(classes) else 1
@@ -123,7 +122,7 @@ as_predict_lm <- function(table, interval, se.fit, gaps, rows, classes) {
   list(fit = fit, se.fit = take("mean_se"), df = take("df"))
 }
 
-# Probabilities of all classes, with a column for each; NA where a row lacks a variable.
+# Probabilities of all classes, with a column for each; NA if a variable is missing.
 new_shares <- function(object, frame, gaps, classes, rows) {
   shares <- matrix(NA_real_, length(gaps), length(classes))
   if (nrow(frame)) {
@@ -140,12 +139,12 @@ check_classes <- function(type, classes, uncertain) {
                 "numeric."))
   }
   if (uncertain) {
-    fail(paste0("standard errors and intervals are those of probabilities: leave out ",
+    fail(paste0("standard errors and intervals are those of probabilities: omit ",
                 "type = \"", type, "\"."))
   }
 }
 
-# Of two classes only the probability of the second is given.
+# For two classes only the probability of the second is returned by Python.
 shares_of <- function(found, classes) {
   if (length(classes) == 2) cbind(1 - found, found) else as.matrix(found)
 }
@@ -172,7 +171,7 @@ most_probable <- function(object, shares) {
   setNames(found, row.names(shares))
 }
 
-# None of the values of the response, but what they are like.
+# An empty vector of the type of the response.
 response_like <- function(object) {
   if (is.null(object$model)) object$recipe$response
   else object$data[[about(object)$response]][0]

@@ -1,4 +1,4 @@
-# Python: where it is found, how it is asked, and what becomes of its errors.
+# Access to Python: import, calls, and conversion of errors.
 
 the <- new.env(parent = emptyenv())
 
@@ -30,7 +30,7 @@ check_process <- function() {
 missing_python <- function(why) {
   config <- tryCatch(reticulate::py_config()$python, error = function(e) "none")
   paste0(
-    "Python must have the package vstatkit; that of reticulate (", config, ") has not: ",
+    "Python must have the package vstatkit; that of reticulate (", config, ") does not: ",
     trimws(strsplit(why, "\n")[[1]][1]), "\nStart R with RETICULATE_PYTHON set to a ",
     "Python that has it, or see ?vstatkit_available."
   )
@@ -40,7 +40,7 @@ vstatkit_available <- function() {
   tryCatch(!is.null(bridge()), error = function(e) FALSE)
 }
 
-# Errors are conditions of class "vstatkit_error", with Python's message alone.
+# Errors are conditions of class "vstatkit_error", with Python's message only.
 fail <- function(message, kind = "ValueError") {
   stop(structure(
     class = c("vstatkit_error", "error", "condition"),
@@ -62,8 +62,8 @@ call_method <- function(object, name, ...) {
 results_of <- function(object) {
   if (reticulate::py_is_null_xptr(object$results)) {
     fail(paste(
-      "the results are gone: they live in Python, and saveRDS() and save.image() do",
-      "not keep them. Fit again, or use vstatkit_save() and vstatkit_load()."
+      "the results are not available: they are Python objects, which saveRDS() and",
+      "save.image() do not store. Refit, or use vstatkit_save() and vstatkit_load()."
     ))
   }
   object$results
@@ -80,7 +80,7 @@ vstatkit_load <- function(file) {
   new_vstatkit(results, call = sys.call())
 }
 
-# Whole numbers are written without an L in R. For k, 1 could be a share or a count.
+# Whole numbers need no L in R. For k, 1 could be a share or a count.
 as_python <- function(options) {
   for (name in names(options)) {
     value <- options[[name]]
@@ -123,14 +123,14 @@ check_names <- function(options) {
   for (name in intersect(given, names(OTHER_NAMES))) {
     ours <- OTHER_NAMES[[name]]
     advice <- switch(name,
-      importance = "is not needed: tests of predictors work on the fit as it is.",
+      importance = "is not needed: tests of predictors work on any fit.",
       probability = "is not needed: a factor as response gives probabilities.",
-      na.action = "is not there: use missing = \"drop\", \"raise\" or \"pass\".",
+      na.action = "is not an argument: use missing = \"drop\", \"raise\" or \"pass\".",
       paste0("is called `", ours, "` here.")
     )
     fail(paste0("`", name, "` ", advice), "TypeError")
   }
   if ("seed" %in% given) {
-    fail("`seed` is called `rng` here; without it, set.seed() is respected.", "TypeError")
+    fail("`seed` is called `rng` here; by default, set.seed() is used.", "TypeError")
   }
 }

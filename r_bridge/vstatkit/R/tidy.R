@@ -1,5 +1,5 @@
-# For broom, and what is built on it (modelsummary). The generic functions are those
-# of the package generics; NAMESPACE registers these when it is loaded.
+# Methods for broom and modelsummary. The generic functions are those
+# of the package generics; NAMESPACE registers the methods when it is loaded.
 
 TIDY_ARGUMENTS <- c("conf.int", "conf.level", "component")
 

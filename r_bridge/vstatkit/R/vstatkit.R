@@ -31,8 +31,8 @@ vstatkit.formula <- function(formula, data = NULL, ..., subset = NULL, weights =
   }
   if (is.function(options$kernel)) {
     fail(paste(
-      "`kernel` must be a text such as \"forest\", \"tree\", \"ols\" or \"logit\";",
-      "functions of R's are not called for every subsample."
+      "`kernel` must be a string such as \"forest\", \"tree\", \"ols\" or \"logit\";",
+      "R functions are not supported."
     ), "TypeError")
   }
   if (is.null(rng)) rng <- sample.int(.Machine$integer.max, 1L)
@@ -52,7 +52,7 @@ column_or_values <- function(given, data, where) {
 
 is_name <- function(x) is.character(x) && length(x) == 1
 
-# Values beside the data lose the rows that `subset` leaves out, as columns do.
+# `subset` also applies to values that are not columns of the data.
 values_at <- function(values, recipe) {
   if (is_name(values) || length(values) != recipe$n_given) values
   else values[recipe$rows]
@@ -70,12 +70,11 @@ check_seed <- function(rng) {
   single <- is.numeric(rng) && length(rng) == 1 && !is.na(rng)
   if (!single || rng < 0 || rng != round(rng)) {
     fail(paste0("`rng` must be a whole number, 0 or above; got ",
-                number_text(rng), ". Without it, set.seed() is ",
-                "respected."))
+                number_text(rng), ". By default, set.seed() is used."))
   }
 }
 
-# Rows are named in R, if only by their numbers; Python would count them from 0.
+# Rows always have names in R, at least their numbers; Python would count from 0.
 with_row_names <- function(data) {
   attr(data, "row.names") <- as.character(row.names(data))
   data

@@ -1,4 +1,4 @@
-# Python's messages in R's words, and the words that users probably meant.
+# Python's messages in R syntax, and suggestions for misspelled names.
 
 # Rows count from 1; where a formula is quoted with a mark below, it is Python's.
 in_r_words <- function(text) {
@@ -50,7 +50,7 @@ rows_from_one <- function(text) {
   text
 }
 
-# Where Python gives the line that converts a column, R has another.
+# Replace Python code that converts a column by R code.
 conversions_of_r <- function(text) {
   name <- sub("^column '([^']*)' .*$", "\\1", text)
   line <- regmatches(text, regexpr("(Convert it|such as days): .*; or write", text))
@@ -67,7 +67,7 @@ conversions_of_r <- function(text) {
   sub(line, said, text, fixed = TRUE)
 }
 
-# --- names that were mistyped
+# --- misspelled names
 
 nearest_name <- function(name, known) {
   if (!length(known)) return(NULL)
@@ -75,7 +75,7 @@ nearest_name <- function(name, known) {
   if (min(far) <= max(1, nchar(name) %/% 3)) known[which.min(far)]
 }
 
-# Generic functions let any argument through; a method refuses what it has not.
+# Generic functions accept any argument; methods reject unknown ones.
 refuse_others <- function(given, known, of) {
   if (!length(given)) return(invisible())
   names <- names(given)
@@ -89,11 +89,11 @@ refuse_others <- function(given, known, of) {
     else nearest_name(name, known)
   advice <- if (length(meant)) paste0("; did you mean `", meant[1], "`?")
     else if (length(known)) paste0("; it has ", in_backticks(known), ".")
-    else "; it has none besides the fit."
+    else "; it takes only the fit."
   fail(paste0(of, "() has no argument `", name, "`", advice), "TypeError")
 }
 
-# modelsummary and gtsummary hand over arguments of their own, which are no mistakes.
+# modelsummary and gtsummary pass their own arguments, which are not mistakes.
 refuse_mistyped <- function(names, known, of) {
   for (name in setdiff(names, known)) {
     if (name == "alpha" || length(nearest_name(name, known))) {

@@ -68,11 +68,11 @@ refused(vstatkit(y ~ kind + offset(number), d), "offset")
 refused(vstatkit(~kind, d), "must have a response")
 refused(vstatkit(y ~ kind, "data.csv"), "must be a data frame; got character")
 refused(vstatkit(lm(y ~ kind, d)), "got an object of class lm")
-refused(vstatkit(y ~ kind, d, kernel = mean), "`kernel` must be a text")
+refused(vstatkit(y ~ kind, d, kernel = mean), "`kernel` must be a string")
 refused(predict(air, airquality["Wind"]), "lack column 'Temp'")
 refused(vstatkit(y ~ log(x), data.frame(x = 0:9, y = 1:10), B = 20),
         "'log\\(x\\)' must be finite in every row; row 1 has -Inf")
-refused(vstatkit(y ~ kind + (1 | text), d), "resampled by `groups`")
+refused(vstatkit(y ~ kind + (1 | text), d), "Use `groups`")
 sexes <- vstatkit(y ~ kind + text, d, B = 20, rng = 1)
 refused(predict(sexes, data.frame(kind = "w", text = "a")),
         "newdata have 'w' in 'kind'; the model knows 'u', 'v'")
@@ -152,7 +152,7 @@ if (requireNamespace("lmtest", quietly = TRUE)) {
   stopifnot(length(df.residual(many)) == 3)
   same(lmtest::coefci(many), confint(many))
   same(lmtest::coefci(many, 2:3, level = 0.8), confint(many, 2:3, level = 0.8))
-  refused(lmtest::coefci(points, vcov. = vcov(points)), "leave out `vcov` and `df`")
+  refused(lmtest::coefci(points, vcov. = vcov(points)), "omit `vcov` and `df`")
 }
 refused(vstatkit:::set_coef.vstatkit(points, coef(points)), "avg_slopes\\(\\)")
 

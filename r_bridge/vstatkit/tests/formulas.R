@@ -24,7 +24,7 @@ local({
   same(unname(predict(fit, transform(d[1:2, ], outside = z))),
        unname(predict(small(y ~ x + z), d[1:2, ])))
   short <- 1:3
-  stopifnot(grepl("'short' found beside the formula has 3 values; the data have 90 rows",
+  stopifnot(grepl("'short' in the environment of the formula has 3 values; the data have 90",
                   try(small(y ~ short), silent = TRUE)))
 })
 made_elsewhere <- function() {

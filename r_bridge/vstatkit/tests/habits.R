@@ -25,7 +25,7 @@ says(predict(fit, d, "confidence"), "`se.fit` must be TRUE or FALSE")
 says(summary(fit, alpha = 0.1), "summary() has no argument `alpha`; did you mean `level`?")
 says(confint(fit, lvel = 0.9), "did you mean `level`?")
 says(effects(fit, alpha = 0.1), "effects() has no argument `alpha`; did you mean `level`?")
-says(fitted(fit, type = "response"), "fitted() has no argument `type`; it has none")
+says(fitted(fit, type = "response"), "fitted() has no argument `type`; it takes only the fit")
 says(residuals(fit, type = "pearson"), "`type` must be \"response\"")
 says(vcov(fit, robust = TRUE), "vcov() has no argument `robust`; it has `complete`.")
 says(coef(fit, "x1"), "coef() takes no further arguments without a name")
@@ -78,12 +78,12 @@ only <- vstatkit(y ~ z, transform(d, z = c("c", z[-1])), B = 40, rng = 1, subset
 says(predict(only, data.frame(z = "c")), "have 'c' in 'z'; the model knows 'a', 'b'.")
 says(vstatkit(y ~ x1, d, subset = c(TRUE, FALSE)), "each of the 60 rows; got 2.")
 says(vstatkit(y ~ x1, d, subset = 61), "`subset` names rows that the data do not have")
-says(vstatkit(y ~ x1, d, subset = x1 > 2), "`subset` leaves no row")
+says(vstatkit(y ~ x1, d, subset = x1 > 2), "`subset` selects no row")
 
 # --- without newdata, out of bag
 same(predict(fit), fitted(fit))
 says(predict(fit, interval = "confidence"), "predicted out of bag")
-says(predict(fit, se.fit = TRUE), "Give the data themselves as newdata")
+says(predict(fit, se.fit = TRUE), "Give the training data as newdata")
 says(predict(fit, type = "class"), "this one is numeric")
 
 # --- advice is R's
@@ -104,7 +104,7 @@ says(vstatkit(y ~ x1, d[11:30, ], weights = replace(w[11:30], 2, NA)),
 says(vstatkit(y ~ x1, d, weights = z), "`weights` must be numbers; got values such as 'a'")
 says(predict(fit, data.frame(x1 = 1, g = 7)), "have '7' in 'g'; the training data have 1, 2")
 says(vstatkit(y ~ x1, d, rng = "one"), "`rng` must be a whole number, 0 or above; got one")
-says(vstatkit(y ~ x1, d, rng = -1), "got -1. Without it, set.seed()")
+says(vstatkit(y ~ x1, d, rng = -1), "got -1. By default, set.seed()")
 says(vstatkit(y ~ x1, d, at = 3), "`at` must be a data frame of query points; got numeric")
 says(vstatkit_save(fit, file.path(tempdir(), "none", "fit")), file.path(tempdir(), "none"))
 says(vstatkit_load(tempdir()), "is a folder; give the name of a file")

@@ -34,7 +34,7 @@ same(seen[, "versicolor"], 1 - fitted(two))
 stopifnot(predict(two, type = "class") == colnames(seen)[max.col(seen, "first")])
 stopifnot(identical(levels(predict(two, some, type = "class")), colnames(both)))
 for (type in c("prob", "class")) {
-  says(predict(two, some, type = type, se.fit = TRUE), "leave out type = ")
+  says(predict(two, some, type = type, se.fit = TRUE), "omit type = ")
   says(predict(two, some, type = type, interval = "confidence"), "those of probabilities")
 }
 line <- vstatkit(dist ~ speed, cars, B = 60, rng = 1)
@@ -48,7 +48,7 @@ if (requireNamespace("randomForest", quietly = TRUE)) {
 }
 if (requireNamespace("ranger", quietly = TRUE)) {
   grown <- ranger::ranger(Species ~ Petal.Width, iris, num.trees = 60, keep.inbag = TRUE)
-  says(predict(vstatkit(grown, iris), type = "prob"), "not their probabilities")
+  says(predict(vstatkit(grown, iris), type = "prob"), "no probabilities")
 }
 
 # --- augment(): new data
