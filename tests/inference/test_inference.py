@@ -383,7 +383,7 @@ def test_means_are_averages_over_learners():
 
 @pytest.fixture
 def few_entries(monkeypatch):
-    monkeypatch.setattr(inference, "HELD_ENTRIES", 100)
+    monkeypatch.setattr(inference, "CACHED_ENTRIES", 100)
 
 
 @pytest.mark.parametrize(

@@ -522,7 +522,7 @@ def test_loaded_results_need_rows(res, data, tmp_path):
 
 
 def test_population_errors_are_not_saved(res, tmp_path):
-    with pytest.raises(ValueError, match="which files of results do not hold"):
+    with pytest.raises(ValueError, match="which files of results do not contain"):
         res.avg_predictions(se="population").results.save(tmp_path / "no.zip")
 
 

@@ -22,7 +22,7 @@ from vstatkit.cli import main
 from vstatkit.ensemble import evaluation
 from vstatkit.ensemble.prediction_intervals import LEAF
 from vstatkit.storage import checkpoint, directory
-from vstatkit.storage.checkpoint import learner_files, sums_files
+from vstatkit.storage.checkpoint import range_files, sums_files
 from vstatkit.studies.experiment import run_experiment
 
 PROJECT = Path(__file__).parents[2]
@@ -113,7 +113,7 @@ def test_a_kill_between_two_files_costs_the_last_of_them(
     assert len(calls) == 5  # once more when everything is called off
     monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 1000.0)  # files that end elsewhere
     assert same(forest(data, checkpoint=tmp_path), forest(data), data)
-    edges = list(learner_files(tmp_path))
+    edges = list(range_files(tmp_path, "learners"))
     assert [start for start, _ in edges] == [0, *(stop for _, stop in edges[:-1])]
 
 
@@ -139,7 +139,7 @@ def test_an_error_keeps_what_was_finished(data, tmp_path):
     options = {"k": 40, "B": 150, "rng": 5, "checkpoint": tmp_path}
     with pytest.raises(vs.KernelError, match="not today"):
         vs.statistic(failing, data, **options)
-    assert list(learner_files(tmp_path)) == [(0, 64)]
+    assert list(range_files(tmp_path, "learners")) == [(0, 64)]
     res = vs.statistic(failing, data, **options)
     assert len(calls) == 100 + 2 + 86  # the probe, the first once more, the missing
     whole = vs.statistic(failing, data, k=40, B=150, rng=5)

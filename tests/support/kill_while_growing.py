@@ -21,7 +21,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import vstatkit as vs
 from vstatkit.ensemble import evaluation
 from vstatkit.storage import checkpoint
-from vstatkit.storage.checkpoint import learner_files, read_sums, sums_files
+from vstatkit.storage.checkpoint import range_files, read_sums, sums_files
 
 KILLS = 4
 
@@ -91,7 +91,7 @@ def differing(one, other):
 
 
 def on_disk(directory):
-    return sum(stop - start for start, stop in learner_files(directory))
+    return sum(stop - start for start, stop in range_files(directory, "learners"))
 
 
 def counted(directory):

@@ -108,15 +108,11 @@ def check_response(y: Any, *, numeric: bool) -> None:
             "(Input contains NaN.)"
         )
     text = [value for value in column if isinstance(value, str)]
-    if numeric and text and not _all_numbers(column):
+    if numeric and text and _is_text(column):
         raise ValueError(
             f"`y` must be numeric; got text such as {str(text[0])!r}. Use "
             "ForestClassifier for classes."
         )
-
-
-def _all_numbers(column: pd.Series) -> bool:
-    return bool(pd.to_numeric(column, errors="coerce").notna().all())
 
 
 def check_distinct_names(X: Any) -> None:

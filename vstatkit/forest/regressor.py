@@ -49,10 +49,11 @@ class ForestRegressor(RegressorMixin, Forest):  # type: ignore[misc]
         Whether one half of the subsample is used for splits and the other half for the
         values of the leaves.
     trend : "linear" or None, default=None
-        Whether to fit a linear trend before the tree, which reduces its bias; see
-        `fit`.
+        "linear" fits a ridge regression first and the tree to its residuals; this
+        reduces the bias.
     boost : {0, 1}, default=0
-        Number of further trees on the residuals, which reduce the bias; see `fit`.
+        1 adds a second tree, on residuals of rows that the first did not see; this
+        reduces the bias.
     categorical_features : array-like, "from_dtype" or None, default=None
         Columns that are unordered factors of up to 64 levels: a mask, positions or
         names, or "from_dtype" for all columns of pandas' categorical dtype. Columns of

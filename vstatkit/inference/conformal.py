@@ -21,8 +21,7 @@ def unit_masses(unit_of_row: Ints, weights: Floats | None = None) -> Floats:
     Returns
     -------
     ndarray of shape (s,)
-        Weights over the size of the unit, such that a unit has a mass of one on
-        average.
+        Weights divided by the size of the unit; the mean mass of a unit is one.
 
     Notes
     -----
@@ -54,7 +53,7 @@ def upper_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
     Parameters
     ----------
     values : ndarray of shape (s,) or (s, m)
-        Values that were observed, in columns.
+        Observed values, in columns.
     masses : ndarray of shape (s,)
         Mass of each value; a unit has mass one on average (see `unit_masses`).
     alpha : float
@@ -71,8 +70,8 @@ def upper_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
 
     .. math:: \sum_{i: v_i \le v} p_i \ge (1 - \alpha) (\sum_i p_i + 1) :
 
-    The new value has the mass of a unit and might be the largest. With masses of
-    one this is the order statistic :math:`\lceil (1 - \alpha)(n + 1) \rceil` of split
+    The new value has mass one and might be the largest. With masses of one this is the
+    order statistic :math:`\lceil (1 - \alpha)(n + 1) \rceil` of split
     conformal prediction.
 
     References
@@ -96,7 +95,7 @@ def upper_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
         return np.asarray(np.partition(values, rank - 1, axis=0)[rank - 1])
     order = np.argsort(values, axis=0, kind="stable")
     reached = np.cumsum(masses[order], axis=0) >= target
-    # Rounding may keep the last cumulated sum below the total.
+    # Rounding may keep the last cumulative sum below the total.
     reached[-1] = True
     first = np.expand_dims(reached.argmax(axis=0), 0)
     bound = np.take_along_axis(values, np.take_along_axis(order, first, axis=0), axis=0)
@@ -110,7 +109,7 @@ def lower_quantile(values: Floats, masses: Floats, alpha: float) -> Floats | Non
 
 
 def least_units(alpha: float) -> int:
-    """Count the units that a one-sided level needs.
+    """Compute the smallest number of units for a one-sided level.
 
     Examples
     --------

@@ -11,14 +11,13 @@ STEP = 0.1
 """Longest step of the differences, in standard errors."""
 
 KINK = 0.75
-"""Share of the difference between one-sided slopes that remains at half the step.
+"""Largest ratio of the differences of one-sided slopes at half the step and the step.
 
-It is one half for a function with two derivatives, and one at a kink.
+The ratio is one half for a function with two derivatives, and one at a kink.
 """
 
 MATTERS = 0.05
-"""Difference of one-sided slopes that counts, relative to the standard error."""
-
+"""Smallest relevant difference of one-sided slopes, in standard errors."""
 
 NEAR = "a point near the estimates"
 
@@ -33,9 +32,8 @@ class Gradient(NamedTuple):
     slopes : ndarray of shape (r, m)
         Its derivatives.
     bend : ndarray of shape (r,)
-        Deviation from the tangent one standard error away, relative to the change of
-        the tangent; zero for linear functions. Estimates are moved one by one and
-        jointly.
+        Largest deviation from the tangent at one standard error from the estimates,
+        relative to the change of the tangent; zero for linear functions.
     """
 
     value: Floats
@@ -79,7 +77,7 @@ def gradient(
     """
     value = _check_finite(function(at), "the estimates")
     slopes = np.zeros((value.size, at.size))
-    apart = np.zeros((2, value.size, at.size))
+    kinks = np.zeros((2, value.size, at.size))
     bend = np.zeros(value.size)
     for j in np.flatnonzero(errors > 0):
         central = []
@@ -94,15 +92,15 @@ def gradient(
             below = at[j] - (at[j] - h)
             central.append((up - down) / (above + below))
             right, left = (up - value) / above, (value - down) / below
-            apart[place, :, j] = np.abs(right - left) * errors[j]
+            kinks[place, :, j] = np.abs(right - left) * errors[j]
         slopes[:, j] = (4 * central[1] - central[0]) / 3
-        bend = np.maximum(bend, apart[0, :, j] / (2 * STEP))
+        bend = np.maximum(bend, kinks[0, :, j] / (2 * STEP))
     for signs in _directions(at.size):
         h = STEP * signs * errors
         up, down = (_check_finite(function(at + shift), NEAR) for shift in (h, -h))
         bend = np.maximum(bend, np.abs(up + down - 2 * value) / (2 * STEP**2))
     scale = np.abs(slopes * errors).max(axis=1, initial=0.0)
-    _check_smooth(apart, np.where(scale > 0, scale, apart[0].max(axis=1, initial=0.0)))
+    _check_smooth(kinks, np.where(scale > 0, scale, kinks[0].max(axis=1, initial=0.0)))
     safe = np.where(scale > 0, scale, 1.0)
     return Gradient(value, slopes, np.where(scale > 0, bend / safe, 0.0))
 
@@ -117,9 +115,9 @@ def _directions(m: int) -> list[Floats]:
 
 
 def _shift_estimate(at: Floats, j: int, h: float) -> Floats:
-    moved = at.copy()
-    moved[j] += h
-    return moved
+    shifted = at.copy()
+    shifted[j] += h
+    return shifted
 
 
 def _check_finite(value: Floats, where: str) -> Floats:
@@ -131,14 +129,14 @@ def _check_finite(value: Floats, where: str) -> Floats:
     return value
 
 
-def _check_smooth(apart: Floats, scale: Floats) -> None:
+def _check_smooth(kinks: Floats, scale: Floats) -> None:
     """Raise an error at kinks, where one-sided slopes do not approach each other."""
-    longer, shorter = apart
+    longer, shorter = kinks
     kinked = (shorter > KINK * longer) & (shorter > MATTERS * scale[:, None])
     if kinked.any():
         row, column = (int(places[0]) for places in np.nonzero(kinked))
         raise ValueError(
             f"the function (output {row}) has a kink or a jump in estimate {column} "
-            "within a tenth of a standard error: the delta method needs a function "
-            "that is smooth there. Test the parts by themselves, or use t_test."
+            "within a tenth of a standard error; the delta method needs a smooth "
+            "function. Test the parts separately, or use t_test."
         )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -58,7 +59,7 @@ class Estimates:
         Range of probabilities, which their intervals do not leave; None for other
         estimates.
     tails : Tails or None
-        What is known of the tails of other estimates, besides their own influences.
+        Tails of other estimates, besides those of their own influences.
     """
 
     estimate: Floats
@@ -109,18 +110,15 @@ class Estimates:
         return self._nan_without_error(ratio(self.estimate - self.null, self.bse))
 
     def _nan_without_error(self, numbers: Floats) -> Floats:
-        """Replace the numbers of tests by nan if learners do not vary.
-
-        A standard error of zero is no estimate of sampling error, so there is no test.
-        """
+        """Replace the numbers of tests by nan if the standard error is zero."""
         return np.where(self.bse == 0, np.nan, numbers)
 
     @property
     def pvalues(self) -> Floats:
         """Two-sided p-values of the null.
 
-        By Student's t. If intervals allow for skewness, so do p-values: a p-value is
-        below alpha if the 1 - alpha interval excludes the null. For probabilities
+        They are from Student's t, with the skewness that intervals allow for: a p-value
+        is below alpha if the 1 - alpha interval excludes the null. For probabilities
         the two may disagree. They are nan if the standard error is zero.
         """
         if self.support is not None:
@@ -170,13 +168,13 @@ class Estimates:
         return np.asarray(stats.t.isf(alpha / 2, self.df))
 
     def half_width(self, alpha: float) -> Floats:
-        """Half the width of the symmetric 1 - alpha interval."""
+        """Compute half the width of the symmetric 1 - alpha interval."""
         return self._quantile(alpha) * self.bse
 
     def interval(
         self, alpha: float, critical: Floats | float | None = None
     ) -> tuple[Floats, Floats]:
-        """Lower and upper bounds of the 1 - alpha intervals.
+        """Compute the 1 - alpha intervals.
 
         Parameters
         ----------
@@ -188,9 +186,9 @@ class Estimates:
         Returns
         -------
         lower, upper : ndarray of shape (m,)
-            Inside their `support`, if there is one. Others are symmetric about the
-            estimates unless these are skewed: such intervals are longer on the side of
-            the long tail. None leaves the range that responses have.
+            Inside the `support`, if there is one. Other intervals are symmetric about
+            the estimate, or longer on the side of its long tail, and inside the range
+            of `tails`.
         """
         t = self._quantile(alpha) if critical is None else critical
         if self.support is not None:
@@ -208,8 +206,8 @@ class Estimates:
     def relative_mc_error(self) -> Floats:
         """Monte Carlo error of the standard error, relative to it.
 
-        Relative to the standard error that is likely (see `likely_sampling`), which
-        the error itself does not inflate.
+        The standard error is the likely one, which the Monte Carlo error does not
+        inflate; see `likely_sampling`.
         """
         noise = np.sqrt(self._noise_at(self.likely_sampling))
         return ratio(noise, 2 * self.likely_variance, zero=0.0)
@@ -221,18 +219,17 @@ class Estimates:
 
     @cached_property
     def likely_sampling(self) -> Floats:
-        r"""The sampling variance by which Monte Carlo errors are measured.
+        r"""The sampling variance to which Monte Carlo errors are relative.
 
         In squares of `unit`. A variance made positive grows with its own error s, so
-        that ensembles that are much too small would seem to need few learners more.
-        Where the share of a learner's variance is known that is typical of the
-        ensemble's (`HigherOrders.share`), the estimate V and the typical :math:`V_0`
-        are averaged with the weights :math:`\tau^2` and :math:`s^2`,
+        small ensembles would seem to need few more learners. If the typical share of a
+        learner's variance is known (`HigherOrders.share`), the estimate V and the
+        typical :math:`V_0` are averaged with the weights :math:`\tau^2` and
+        :math:`s^2`,
 
         .. math:: \tau^2 = V_0^2 + \max((V - V_0)^2 - (2 s)^2, 0) ,
 
-        the second part for :math:`V > V_0` only: a variance that is clearly larger
-        than the typical one counts as it is.
+        where the second term is used for :math:`V > V_0` only.
         """
         parts, orders = self.scaled, self.scaled.orders
         if parts.noise is None or orders is None or not orders.share > 0:
@@ -251,7 +248,7 @@ class Estimates:
         return self.likely_sampling + self.scaled.monte_carlo
 
     def _noise_at(self, sampling: Floats) -> Floats:
-        """Monte Carlo variance of a sampling variance, in fourth powers of `unit`."""
+        """Compute the Monte Carlo variance of a sampling variance, in `unit**4`."""
         noise = self.scaled.noise
         if noise is None:
             return self.scaled.mc_se**2
@@ -261,14 +258,14 @@ class Estimates:
     def bse_mc_error(self) -> Floats:
         """Monte Carlo error of the standard errors, in their unit.
 
-        By the delta method: that of the variance over twice the standard error.
+        By the delta method, it is that of the variance over twice the standard error.
         """
         twice = 2 * np.sqrt(self.scaled_variance)
         return ratio(self.scaled.mc_se, twice, zero=0.0) * self.unit
 
     @property
     def error_law(self) -> tuple[Floats, Floats]:
-        """How the Monte Carlo variance of the variance falls: `a/B**2 + b/B`.
+        """Coefficients of the Monte Carlo variance of the variance, `a/B**2 + b/B`.
 
         Returns
         -------
@@ -287,7 +284,7 @@ class Estimates:
 
 
 def learners_at(target: Floats, a: Floats, b: Floats) -> Floats:
-    """Solve `a/B**2 + b/B = target` for B; zero where the target is."""
+    """Solve `a/B**2 + b/B = target` for B; zero if the target is zero."""
     return ratio(b + np.sqrt(b**2 + 4 * a * target), 2 * target, zero=0.0)
 
 
@@ -302,12 +299,12 @@ def ratio(a: Floats, b: Floats, *, zero: float | None = None) -> Floats:
 
 
 def two_sided_pvalues(statistic: Floats, df: Floats) -> Floats:
-    """Two-sided p-values by the survival function."""
+    """Compute two-sided p-values by the survival function of Student's t."""
     return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
 
 
 MIN_DF = 3.0
-"""Least degrees of freedom; with fewer, a t interval is too wide to be useful."""
+"""Minimum of the degrees of freedom; intervals with fewer are too wide."""
 
 
 def stabilise(
@@ -335,19 +332,15 @@ def stabilise(
 
     Notes
     -----
-    The sampling variance V has Monte Carlo standard error s. Where V could be
-    negative it is replaced by its posterior mean under a flat prior on positive
-    values, `V+ = V + s phi(V/s) / Phi(V/s)`: positive, per query point,
-    equivariant under changes of unit, without random numbers. In an ensemble too
-    small to tell, it is at most what the spread of single learners allows; if that
-    bound applies, the variance has the B - 1 degrees of freedom of the
-    spread.
-
-    The degrees of freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the
-    Monte Carlo variance of V, `data` the variance it would have with infinitely
-    many learners (see `data_variance`), and what is not known about orders beyond
-    the first is added. They are at least `MIN_DF`, and less than the number of
-    units. A variance of replicates has its own, and is not bounded.
+    A sampling variance V that can be negative, with Monte Carlo standard error s, is
+    replaced by its posterior mean under a flat prior on positive values,
+    `V+ = V + s phi(V/s) / Phi(V/s)`. In small ensembles it is bounded by the variance
+    of single learners, which has B - 1 degrees of freedom. Otherwise the degrees of
+    freedom are `2 (V+ + zeta_k/B)**2 / (mc + data)`: `mc` is the Monte Carlo variance
+    of V, `data` is that of `data_variance`, and the error of the orders beyond the
+    first is added. They are at least `MIN_DF` and less than the number of units. A
+    variance of replicates has its own, and is not bounded. See "Standard errors" in
+    docs/theory.md.
     """
     V, n = components.sampling, components.n
     nonnegative = ESTIMATORS[components.method].nonnegative
@@ -389,9 +382,9 @@ def data_variance(concentration: Floats, n: int) -> Floats:
     Notes
     -----
     The sample variance of n values with excess kurtosis g has the relative variance
-    `2/(n - 1) + g/n`. The influences' own excess kurtosis, `n concentration - 3`, is
-    bounded by n and much too small where units are few, so we use the estimate that is
-    unbiased under normality.
+    `2/(n - 1) + g/n`. The estimate of g is the one that is unbiased under normality,
+    because `n concentration - 3` is much too small for few units. See "Few units" in
+    docs/theory.md.
 
     Examples
     --------
@@ -405,11 +398,10 @@ def data_variance(concentration: Floats, n: int) -> Floats:
 
 
 def _ceiling(components: VarianceComponents) -> Floats:
-    """Bound of the sampling variance, infinite in ensembles that need none.
+    """Return the bound of the sampling variance; infinite if it is not used.
 
-    An ensemble needs it if the Monte Carlo error at the bound is above half of
-    the bound. Kernels that are linear in the observations attain it, and larger
-    ensembles estimate it without bias: cutting off what exceeds it would bias them.
+    It is used if the Monte Carlo error at the bound is above half of it. Linear kernels
+    attain the bound, so it would bias the estimates of larger ensembles.
     """
     most = components.ceiling
     if components.noise is None:
@@ -422,28 +414,25 @@ def _ceiling(components: VarianceComponents) -> Floats:
 
 
 ROUNDING = 32 * np.finfo(np.float64).eps
-"""Share of a value within which a mean of values that cancel is uncertain."""
+"""Relative rounding error of a mean of values that cancel."""
 
 CHUNK_ENTRIES = 2_000_000
-"""Numbers (observations x query points) held at a time."""
-
+"""Entries (observations x query points) of a table in memory at a time."""
 
 WIDE_VALUES = 4_000_000
-"""Values of learners taken at a time where that table is not made."""
-
+"""Values of learners at a time if there is no such table."""
 
 TABLELESS = (MomentEstimator, PresenceEstimator)
 """Estimators that need no table of observations times query points."""
 
-
-HELD_ENTRIES = 16_000_000
-"""Most counts that are kept."""
+CACHED_ENTRIES = 16_000_000
+"""Largest number of counts that are cached."""
 
 
 def value_units(values: Floats) -> Floats:
-    """Power of two near the spread of every column, shape (m,); one for constants.
+    """Compute a power of two near the spread of every column; one for constants.
 
-    Dividing by it is exact, so that the numbers do not depend on it.
+    Division by it is exact.
 
     Examples
     --------
@@ -465,8 +454,7 @@ def estimate(
 ) -> Estimates:
     """Estimate means, variances and degrees of freedom of an ensemble.
 
-    Query points are taken in chunks: memory does not grow with their number
-    times the number of observations.
+    Query points are processed in chunks, to bound memory.
 
     Parameters
     ----------
@@ -477,10 +465,10 @@ def estimate(
     method : str
         A resolved name of an estimator.
     limit : ndarray of shape (m,) or float, optional
-        Largest standard deviation that a value can have, where it is known.
+        Largest standard deviation that a value can have, if it is known.
     orders : HigherOrders, optional
-        Beyond the first order, for estimators that use it; by default measured on
-        the values.
+        Correction beyond the first order, for estimators that use it; by default it is
+        measured on the values.
     """
     orders = known_orders(method, design, values, orders)
     B, m = values.shape
@@ -498,7 +486,7 @@ def estimate(
 
 @dataclass(frozen=True)
 class Estimation:
-    """How the values of learners become estimates; see `estimate`."""
+    """Design, variance estimator and bounds of estimates; see `estimate`."""
 
     design: SubsampleDesign
     method: str
@@ -510,17 +498,17 @@ class Estimation:
         return estimate(self.design, values, self.method, self.limit, self.orders)
 
     def of_many(self, B: int, n_values: int) -> "Estimation":
-        """Cache the counts for many values, of which a part is given at a time."""
+        """Cache the counts, for many values that are given in parts."""
         return replace(self, design=cache_counts(self.design, B, n_values))
 
     @property
     def without_table(self) -> bool:
-        """Whether few values cost, each, as little as many do."""
+        """Whether the cost per value is the same for few values as for many."""
         groups = ESTIMATORS[self.method].source == "groups"
         return groups or isinstance(self.design, HeldDesign)
 
     def table_rows(self, B: int, n_values: int) -> int:
-        """Count the rows of the table that is made; see `table_rows`."""
+        """Count the rows of the table of units times values; see `table_rows`."""
         return table_rows(self.design, self.method, B, n_values)
 
 
@@ -541,23 +529,22 @@ def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDes
     design : SubsampleDesign
         Design that draws the counts again at each call.
     B : int
-        Learners.
+        Number of learners.
     n_values : int
-        Values that every learner has, at all query points together.
+        Number of values of a learner, over all query points.
 
     Returns
     -------
     SubsampleDesign
-        A design with the same counts; the design itself where keeping them is not worth
-        the memory, or where learners have groups or weights.
+        A design with the same counts; the design itself if they would take too much
+        memory, or if learners have groups or weights.
     """
     entries = B * min(design.n, 2 * design.k)
     plain = design.groups(B) is None and design.weights(0, B) is None
-    if not plain or entries > HELD_ENTRIES:
+    if not plain or entries > CACHED_ENTRIES:
         return design
-    table = design.sparse_counts(0, B)  # as many values need them
-    drawn = design.n, design.k, design.replace, design.seed
-    return HeldDesign(*drawn, table, n_values=n_values)
+    fields = design.n, design.k, design.replace, design.seed
+    return HeldDesign(*fields, design.sparse_counts(0, B), n_values=n_values)
 
 
 def _estimate_chunk(
@@ -576,14 +563,14 @@ def _estimate_chunk(
 
 
 def ensemble_mean(design: SubsampleDesign, values: Floats) -> Floats:
-    """Average the learners, by their weights in a complete design."""
+    """Average the learners, weighted in a complete design."""
     return weighted_mean(values, design.weights(0, len(values)))
 
 
 def weighted_mean(values: Floats, weights: Floats | None) -> Floats:
-    """Average learners about the first one, equally where `weights` is None.
+    """Average learners as deviations from the first; equal weights if None.
 
-    A mean that is zero but for rounding is zero.
+    A mean that is zero up to rounding is set to zero.
 
     Examples
     --------
@@ -599,12 +586,9 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
     """Join the estimates of several chunks of query points."""
     if len(parts) == 1:
         return parts[0]
-    return Estimates(
-        estimate=np.concatenate([part.estimate for part in parts]),
-        scaled=VarianceComponents.join([part.scaled for part in parts]),
-        positive=np.concatenate([part.positive for part in parts]),
-        bounded=np.concatenate([part.bounded for part in parts]),
-        df=np.concatenate([part.df for part in parts]),
-        n_learners=parts[0].n_learners,
-        unit=np.concatenate([part.unit for part in parts]),
-    )
+    names = ("estimate", "positive", "bounded", "df", "unit")
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+    }
+    scaled = VarianceComponents.join([part.scaled for part in parts])
+    return Estimates(scaled=scaled, n_learners=parts[0].n_learners, **joined)

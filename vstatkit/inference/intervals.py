@@ -13,24 +13,23 @@ from vstatkit.validation import check_alpha
 EPSILON = float(np.finfo(np.float64).eps)
 
 MOST_TIMES = 4.0
-"""Most that a single probability is known better than probabilities are typically."""
+"""Largest ratio of the N of a single probability to the typical one."""
 
 SMALL_SKEW = 0.1
-"""Skewness up to which intervals are symmetric; what exceeds it makes them longer on
-one side."""
+"""Skewness up to which intervals are symmetric; it is subtracted from larger ones."""
 
 KNOWN_ERROR = 0.2
-"""Relative Monte Carlo error of a standard error up to which the estimate's own
-skewness is used."""
+"""Largest relative Monte Carlo error of a standard error at which the estimate's own
+skewness is used in full."""
 
 UNKNOWN_ERROR = 0.3
-"""Relative Monte Carlo error from which it is not used at all."""
+"""Relative Monte Carlo error from which on it is not used."""
 
 LEAST_SHARE = 0.15
-"""Share of the typical variance that intervals of skewed estimates have at least."""
+"""Minimum of the variance of skewed predictions, as a share of the typical one."""
 
 FULL_SKEW = 0.5
-"""Skewness beyond `SMALL_SKEW` from which that share is needed in full."""
+"""Skewness beyond `SMALL_SKEW` from which on that share is used in full."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Support:
     average: Bools | bool = False
 
     def combine(self, coefs: Floats) -> "Support":
-        """Range of linear combinations of the estimates.
+        """Compute the range of linear combinations of the estimates.
 
         Parameters
         ----------
@@ -63,8 +62,8 @@ class Support:
         ends = np.stack([coefs * self.low, coefs * self.high])
         low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
         several = (coefs != 0).sum(axis=1) > 1
-        joined = (coefs != 0) & np.broadcast_to(self.average, coefs.shape[1])
-        return Support(low, high, self.nobs, several | joined.any(axis=1))
+        averages = (coefs != 0) & np.broadcast_to(self.average, coefs.shape[1])
+        return Support(low, high, self.nobs, several | averages.any(axis=1))
 
     @property
     def of_differences(self) -> "Support":
@@ -88,7 +87,7 @@ class Support:
         critical: Floats | float,
         least: float | None = None,
     ) -> tuple[Floats, Floats]:
-        """Agresti and Coull's intervals, on an effective number of observations.
+        """Compute Agresti-Coull intervals for an effective number of observations.
 
         Parameters
         ----------
@@ -97,8 +96,8 @@ class Support:
         critical : ndarray of shape (m,) or float
             Quantile that the standard errors are multiplied by.
         least : float, optional
-            Quantile where `nobs` decides and not the standard error; by default the
-            same.
+            Quantile used if `nobs` applies instead of the standard error; by default
+            the same.
 
         Returns
         -------
@@ -107,21 +106,13 @@ class Support:
 
         Notes
         -----
-        The share p of a class among N independent observations has the variance
-        `p (1 - p) / N`, so a standard error s stands for `N = p (1 - p) / s**2` of
-        them. To these `z**2` are added, half to the class and half to its complement
-        (z is `critical`), and the interval is that of the share q among `N + z**2`:
-        `q ± z sqrt(q (1 - q) / (N + z**2))`, cut off at the ends. N is at most
-        `nobs`, because s is uninformative if all learners agree. If they agree on
-        p = 0, the upper bound is about 4.6/nobs at 95 %. `effective_size` finds `nobs`.
-
-        Differences, whose range has zero inside, and averages may well be known better
-        than that, and N has no bound but at the very ends. If their standard error is
-        zero, all learners agree on every probability in them. The interval of
-        the share p in the range is then `[p - u p, p + u (1 - p)]`, with the upper
-        bound u of a single probability on whose zero all learners agree. It has the
-        length u in units of the range. At its ends it is the interval above, and for a
-        difference of zero it is `[-u, u]`.
+        A standard error s of the share p corresponds to `N = p (1 - p) / s**2`
+        observations. Adding `z**2` of them, half to the class (z is `critical`), gives
+        the share q and the interval `q ± z sqrt(q (1 - q) / (N + z**2))`, truncated to
+        the range. N is at most `nobs` (see `effective_size`), except for averages and
+        differences inside their range. If the standard error of these is zero, the
+        interval is `[p - u p, p + u (1 - p)]`, where u is the upper bound of a single
+        probability of zero. See "Intervals of probabilities" in docs/theory.md.
 
         References
         ----------
@@ -141,7 +132,7 @@ class Support:
         length = high - low
         unit = np.where(length > 0, length, 1.0)
         share = np.clip((estimate - low) / unit, 0.0, 1.0)
-        # A share of one to the last digit may have an error above zero.
+        # A share that is one up to rounding may have an error above zero.
         spread = np.maximum(share * (1 - share), EPSILON)
         several = ((low < 0) & (high > 0)) | self.average
         most = np.where(several & (spread > EPSILON), np.inf, self.nobs)
@@ -159,7 +150,7 @@ class Support:
 
 
 def _bound_at_zero(critical: Floats | float, nobs: float) -> Floats:
-    """Upper bound of a probability of zero that all learners agree on."""
+    """Compute the upper bound of a probability that all learners estimate as zero."""
     zero = np.zeros(1)
     added = _added_share(critical, critical, zero + EPSILON, zero, zero + nobs)
     return np.asarray(np.minimum(added / 2 + np.sqrt(added**2 * (2 - added)) / 2, 1.0))
@@ -172,8 +163,8 @@ def _added_share(
     error: Floats,
     most: Floats,
 ) -> Floats:
-    """Share `z**2 / (N + z**2)` of the observations that are added, in [0, 1]."""
-    # An overflow is infinite, and a division by it is zero, as it should be.
+    """Compute the share `z**2 / (N + z**2)` of added observations, in [0, 1]."""
+    # An overflow is infinite, and division by it gives zero, which is right.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
         square = np.asarray(least, dtype=np.float64) ** 2
         by_error = 1 / (1 + spread / (critical * error) ** 2)
@@ -183,15 +174,15 @@ def _added_share(
 
 @dataclass(frozen=True)
 class Tails:
-    """What is known of the tails of estimates that are no probabilities.
+    """Range, skewness and typical error of estimates that are not probabilities.
 
     Attributes
     ----------
     error : ndarray of shape (m,) or float
-        Typical standard error of predictions: the root of their mean sampling variance;
-        zero where estimates are no predictions.
+        Typical standard error of predictions, the root of their mean sampling variance;
+        zero for other estimates.
     skew : ndarray of shape (m,) or float
-        Typical skewness of predictions; NaN where the estimate's own is used.
+        Typical skewness of predictions; NaN if the estimate's own is used.
     low, high : ndarray of shape (m,) or float
         Least and greatest value that an estimate can have, possibly infinite.
     """
@@ -202,10 +193,10 @@ class Tails:
     high: Floats | float = np.inf
 
     def combine(self, coefs: Floats) -> "Tails":
-        """Describe linear combinations of the estimates.
+        """Compute the tails of linear combinations of the estimates.
 
-        A multiple of a single prediction is like a prediction; other combinations
-        have tails of their own.
+        A multiple of a single prediction keeps the typical error and skewness; other
+        combinations use their own skewness.
 
         Parameters
         ----------
@@ -252,7 +243,7 @@ class Tails:
 
 
 def effective_size(share: Floats, variance: Floats, units: int) -> float:
-    """Find the number of observations that single probabilities stand for, at most.
+    """Compute the largest effective number of observations of single probabilities.
 
     Parameters
     ----------
@@ -268,13 +259,11 @@ def effective_size(share: Floats, variance: Floats, units: int) -> float:
 
     Notes
     -----
-    A share of N independent observations has the variance `p (1 - p) / N`, so that
-    variances V of probabilities p stand for `N = sum p (1 - p) / sum V` observations
-    typically. At a single point N may be larger, but if it is much larger the learners
-    agree by chance, so N is at most `MOST_TIMES` times as large.
-    Purity of leaves must not count: a tree stops where all its rows have one class, so
-    that the rows in a leaf (or the weights of a forest) are many just where the
-    probability is underestimated.
+    Variances V of probabilities p correspond to `N = sum p (1 - p) / sum V`
+    observations on average. At a single point, N is at most `MOST_TIMES` times as
+    large: much larger values mean that learners agree by chance. The number of rows in
+    leaves is not a valid bound, because pure leaves are large if the probability is
+    underestimated.
 
     Examples
     --------
@@ -288,15 +277,15 @@ def effective_size(share: Floats, variance: Floats, units: int) -> float:
 
 
 def skew_curvature(skew: Floats, double: Floats) -> Floats:
-    """Turn skewness into the curvature of `reach`.
+    """Convert skewness to the curvature of `reach`.
 
     Parameters
     ----------
     skew : ndarray of shape (m,)
-        Skewness of the estimates, beyond what is small.
+        Skewness of the estimates, after `threshold_skew`.
     double : ndarray of shape (m,)
-        Quantile of Student's t at the level of two standard deviations: where it is
-        large because few units matter, quantiles are long already.
+        Quantile of Student's t at the level of two standard deviations. If it is large
+        because few units matter, intervals are wide already.
 
     Notes
     -----
@@ -307,7 +296,7 @@ def skew_curvature(skew: Floats, double: Floats) -> Floats:
 
 
 def reach(critical: Floats | float, curvature: Floats) -> Floats:
-    r"""Find how many standard errors an interval extends to one side.
+    r"""Compute the number of standard errors that an interval extends to one side.
 
     Parameters
     ----------
@@ -339,13 +328,13 @@ def reach(critical: Floats | float, curvature: Floats) -> Floats:
 
 
 def _curvature_size(curvature: Floats) -> Floats:
-    """Size of a curvature; zero if it is too small to divide by."""
+    """Return the size of a curvature; zero if it is too small to divide by."""
     size = np.abs(curvature)
     return np.where(size > EPSILON**2, size, 0.0)
 
 
 def quantile_of(distance: Floats, curvature: Floats) -> Floats:
-    """Find the quantile whose interval ends at this distance: the inverse of `reach`.
+    """Compute the inverse of `reach`: the quantile whose interval ends at a distance.
 
     Examples
     --------
@@ -366,7 +355,7 @@ def quantile_of(distance: Floats, curvature: Floats) -> Floats:
 def known_skew(
     skew: Floats, noise_share: Floats, concentration: Floats, n: int
 ) -> Floats:
-    r"""Find the part of a skewness that is neither noise nor chance.
+    r"""Shrink a skewness by its Monte Carlo and sampling errors.
 
     Parameters
     ----------
@@ -382,11 +371,10 @@ def known_skew(
     Notes
     -----
     The squared Monte Carlo error is :math:`9 r \kappa + 36 r^2 + 15 n r^3` with the
-    share r and the concentration :math:`\kappa`; see `cumulants`. N normal units have
-    the concentration 3/N, and the skewness of their mean has the standard error
-    :math:`\sqrt 6 / N` over data sets. With both errors together, s, the skewness g is
-    multiplied by :math:`1 - 2 s^2 / g^2`, or zero if that is negative. It is at most
-    one, as no sum of cubes is larger.
+    share r and the concentration :math:`\kappa`. N normal units have the concentration
+    3/N, and the skewness of their mean has the standard error :math:`\sqrt 6 / N` over
+    data sets. With the squared sum :math:`s^2` of both errors, the skewness g is
+    multiplied by :math:`\max(1 - 2 s^2 / g^2, 0)`, and lies in [-1, 1].
 
     Examples
     --------
@@ -410,12 +398,10 @@ def shrink_skew(skew: Floats, variance: Floats) -> Floats:
 
 
 def trusted_share(mc_error: Floats) -> Floats:
-    """Share of an estimate's own skewness that is used.
+    """Compute the share of an estimate's own skewness that is used.
 
-    The third powers of influences are noisier than their squares. In an ensemble that
-    does not determine the standard error, the skewness is mostly noise, and
-    so is the estimate of that noise. The share falls from one to zero between
-    `KNOWN_ERROR` and `UNKNOWN_ERROR`.
+    It falls from one to zero between `KNOWN_ERROR` and `UNKNOWN_ERROR`: if the Monte
+    Carlo error of the standard error is large, the skewness is mostly noise.
 
     Parameters
     ----------
@@ -432,26 +418,24 @@ def trusted_share(mc_error: Floats) -> Floats:
 
 
 def threshold_skew(skew: Floats) -> Floats:
-    """Shrink a skewness by `SMALL_SKEW`, to zero if it is smaller."""
+    """Shrink a skewness towards zero by `SMALL_SKEW` (soft threshold)."""
     return np.asarray(np.sign(skew) * np.maximum(np.abs(skew) - SMALL_SKEW, 0.0))
 
 
 def least_error(skew: Floats, typical: Floats | float) -> Floats:
-    """Bound the standard error of intervals of skewed predictions from below.
+    """Compute a lower bound of the standard error in intervals of skewed predictions.
 
-    A tail that no row near a point shows is missing from its estimate and from its
-    standard error. Other points show it. The square of the bound is a share of the
-    typical variance that grows with the skewness, up to `LEAST_SHARE`.
+    Its square is a share of the typical variance that grows with the skewness, up to
+    `LEAST_SHARE`; see "Skewed estimates" in docs/theory.md.
     """
     share = LEAST_SHARE * np.minimum(np.abs(skew) / FULL_SKEW, 1.0)
     return np.asarray(np.sqrt(share) * typical)
 
 
 def value_limit(kernel: AnyKernel) -> float | None:
-    """Largest standard deviation that a prediction can have, where it is known.
+    """Return the largest standard deviation of a prediction, if it is known.
 
-    Half the range of what a learner can predict: probabilities lie between zero
-    and one, means of responses between the smallest and the largest.
+    It is half the range of the predictions: [0, 1], or the range of the responses.
     """
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         return None
@@ -461,12 +445,12 @@ def value_limit(kernel: AnyKernel) -> float | None:
 def prediction_support(
     kernel: Predictive, nobs: float, *, average: bool = False
 ) -> Support | None:
-    """Range of the predictions, or their averages, where they are probabilities."""
+    """Return the range of predictions that are probabilities; None for others."""
     return None if kernel.n_classes is None else Support(0.0, 1.0, nobs, average)
 
 
 def prediction_tails(kernel: Predictive) -> Tails | None:
-    """Tails of predictions, before they are known from reference rows."""
+    """Return the range of predictions as tails; None for probabilities."""
     if kernel.n_classes is not None:
         return None
     bounds = getattr(kernel, "bounds", None)
@@ -474,27 +458,27 @@ def prediction_tails(kernel: Predictive) -> Tails | None:
 
 
 def value_tails(kernel: AnyKernel) -> Tails | None:
-    """Tails of the kernel's values, where they are predictions."""
+    """Return the tails of the kernel's values if they are predictions."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         return None
     return prediction_tails(kernel)
 
 
 def value_support(kernel: AnyKernel, nobs: float) -> Support | None:
-    """Range of the kernel's values, where they are probabilities."""
+    """Return the range of the kernel's values if they are probabilities."""
     if not isinstance(kernel, Predictive) or kernel.coefficients:
         return None
     return prediction_support(kernel, nobs)
 
 
 BAND_DRAWS = 20_000
-"""Gaussian draws behind a simultaneous critical value (error of about 0.3 %)."""
+"""Gaussian draws for a simultaneous critical value (error of about 0.3 %)."""
 
 
 def simultaneous_critical_value(
     matrix: Floats, alpha: float, df: float, seed: int
 ) -> float:
-    """Quantile of the largest |t| over all estimates.
+    """Compute the quantile of the largest |t| over all estimates.
 
     Parameters
     ----------
@@ -523,31 +507,14 @@ def simultaneous_critical_value(
 
 
 def band_critical_values(matrix: Floats, alpha: float, df: Floats, seed: int) -> Floats:
-    """Quantiles of a band, one for each estimate.
+    """Compute the quantiles of a band, one for each estimate.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (m, m)
-        Covariance.
-    alpha : float
-        One minus the joint coverage.
-    df : ndarray of shape (m,)
-        Degrees of freedom.
-    seed : int
-        The design's seed, so that a band is reproducible.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-
-    Notes
-    -----
-    The largest of correlated normal variables gives the level that each interval
-    must have by itself. The quantile is Student's t of that level with the harmonic
-    mean of the degrees of freedom: so far out in the tail, single ones are not known
-    well enough, and the least of them would make bands much too wide. A largest |t|
-    with one common error of the standard errors would make them too narrow. Where
-    an interval by itself is wider than that, the band is as wide.
+    The parameters are those of `simultaneous_critical_value`, but each estimate has its
+    degrees of freedom, shape (m,). The largest of correlated normal variables gives the
+    level of each interval. The quantile is Student's t of that level with the harmonic
+    mean of the degrees of freedom, and at least that of the single interval: the
+    smallest degrees of freedom would make bands much too wide, and a largest |t| with a
+    common error of the standard errors too narrow.
     """
     largest = simultaneous_critical_value(matrix, alpha, np.inf, seed)
     level = 2 * float(stats.norm.sf(largest))

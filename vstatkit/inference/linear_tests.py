@@ -35,7 +35,7 @@ class Covariance:
     def matrix(self) -> Floats:
         """The covariance; its diagonal is the squared standard errors."""
         with np.errstate(over="ignore", under="ignore"):
-            # Row by row: a zero correlation stays zero where the product overflows.
+            # In this order, a zero correlation stays zero if a product overflows.
             return (self.correlation * self.bse) * self.bse[:, None]
 
 
@@ -47,8 +47,8 @@ def covariance(
 ) -> Covariance:
     """Estimate the joint covariance of an ensemble's estimates.
 
-    The repair is made on the correlation scale, so that it does not depend on
-    the units of the estimates. `points` adds the sampling of the rows averaged over.
+    Negative eigenvalues are set to zero on the correlation scale, so the result does
+    not depend on units. `points` adds the sampling of the rows averaged over.
     """
     matrix = scaled_covariance(design, values, estimates, points)
     deviation = np.sqrt(estimates.scaled_variance)
@@ -75,10 +75,10 @@ def scaled_covariance(
     estimates: Estimates,
     points: RowInfluence | None = None,
 ) -> Floats:
-    """Estimate the joint covariance without any repair, in units of the estimates.
+    """Estimate the joint covariance, in units of the estimates.
 
-    It is symmetric, a linear function of outer products of the values, and may be
-    indefinite in small ensembles. See `covariance`.
+    It is a linear function of outer products of the values, and may be indefinite in
+    small ensembles. See `covariance`.
     """
     parts = estimates.scaled
     scaled = values / estimates.unit
@@ -87,8 +87,8 @@ def scaled_covariance(
     )
     if points is not None:
         rows = points.rescale(estimates.unit)
-        joined = joint_influence(design, scaled, parts.method, rows)
-        sampling = sampling + joined.added_variance(joint=True)
+        influence = joint_influence(design, scaled, parts.method, rows)
+        sampling = sampling + influence.added_variance(joint=True)
     matrix = sampling + monte_carlo
     return np.asarray((matrix + matrix.T) / 2)
 
@@ -113,10 +113,10 @@ class WaldTest:
         By the survival function of F; nan, as the statistic, if nothing varies, or if
         a difference that is not zero does not vary.
     null : str
-        What was tested.
+        Hypothesis.
     n_restrictions : int or None
-        Number of restrictions that were given. If it is larger than `df_num`, the
-        others follow from these, or do not vary over the learners.
+        Number of given restrictions. If it is larger than `df_num`, the others follow
+        from these, or do not vary over the learners.
     """
 
     statistic: float
@@ -164,17 +164,17 @@ def wald_test(
     df : float
         Degrees of freedom of the variances.
     null : str
-        What is tested.
+        Hypothesis.
     replicates : bool
         Whether the covariance is that of `df + 1` replicates, over their number: then
         the test is Hotelling's, exact for normal replicates.
 
     Notes
     -----
-    The covariance is estimated, in all directions at once, so that F is too large on
-    average. Hotelling's factor `(df - r + 1)/df` accounts for that if the covariance is
-    that of replicates. Otherwise the factor is `df/(df + r - 1)`, which agrees with it
-    to first order in `1/df`, and stays positive if there are few degrees of freedom.
+    The covariance is estimated, so F is too large on average. For replicates, F is
+    multiplied by Hotelling's factor `(df - r + 1)/df`. Otherwise the factor is
+    `df/(df + r - 1)`, which agrees with it to first order in `1/df` and is positive for
+    low degrees of freedom.
     """
     scale = np.sqrt(np.diag(matrix))
     unit = np.where(scale > 0, scale, 1.0)
@@ -195,7 +195,7 @@ def wald_test(
 
 
 def check_replicates(rank: int, df: float) -> None:
-    """Raise an error if replicates span fewer directions than are tested."""
+    """Raise an error if there are fewer replicates than restrictions."""
     if rank > df:
         raise ValueError(
             f"a joint test of {rank} restrictions needs more than {rank} shards; "
@@ -204,7 +204,7 @@ def check_replicates(rank: int, df: float) -> None:
 
 
 def _hotelling(statistic: float, rank: int, df: float) -> tuple[float, float]:
-    """Turn Wald's F of replicates into Hotelling's, and its degrees of freedom."""
+    """Convert Wald's F of replicates to Hotelling's, with its degrees of freedom."""
     left = df - rank + 1
     return statistic * left / df, left
 
@@ -224,20 +224,13 @@ def joint_df(df: Floats) -> float:
 
     Notes
     -----
-    Wald's F is the mean of r squared t statistics, one for each direction. The square
-    of Student's t with :math:`\nu` degrees of freedom has the expectation
-    :math:`\nu / (\nu - 2)`, and so has F with :math:`\nu` in the denominator. Equal
-    expectations give
+    Wald's F is the mean of r squared t statistics, each with the expectation
+    :math:`\nu_j / (\nu_j - 2)`. An F distribution with :math:`\nu` degrees of freedom
+    in the denominator has the same expectation if
 
-    .. math::
+    .. math:: \frac{1}{\nu - 2} = \frac{1}{r} \sum_j \frac{1}{\nu_j - 2} .
 
-        \frac{\nu}{\nu - 2} = \frac{1}{r} \sum_j \frac{\nu_j}{\nu_j - 2} ,
-        \qquad \text{so} \qquad
-        \frac{1}{\nu - 2} = \frac{1}{r} \sum_j \frac{1}{\nu_j - 2} :
-
-    the harmonic mean of the degrees of freedom beyond two, in which the smallest count
-    most (Fai and Cornelius 1996). If a direction has two or fewer the expectation is
-    infinite, and the smallest is used.
+    If a direction has two or fewer degrees of freedom, the smallest is used.
 
     References
     ----------
@@ -266,14 +259,14 @@ class Directions:
     varying : ndarray of shape (rank, r)
         Coefficients of combinations whose values have variance one over the learners.
     fixed : ndarray of shape (r - rank, r)
-        Coefficients of combinations that no learner changes.
+        Coefficients of combinations that do not vary over the learners.
     """
 
     varying: Floats
     fixed: Floats
 
     def fixed_differences(self, difference: Floats) -> Floats:
-        """Differences in the directions that do not vary; rounding errors are zero."""
+        """Compute the differences in fixed directions; rounding errors are zero."""
         terms = self.fixed * difference
         differences, size = terms.sum(axis=1), np.abs(terms).sum(axis=1)
         return np.where(np.abs(differences) <= ALIKE * size, 0.0, differences)

@@ -159,13 +159,13 @@ def studentised_tails(
         Skewness and excess kurtosis of the estimates, not of single observations:
         of a mean of n these are :math:`\gamma/\sqrt n` and :math:`\kappa/n`.
     n : int
-        Independent units behind the standard errors.
+        Number of independent units.
 
     Returns
     -------
     above, below : ndarray of shape (m,)
-        Probability that the whole interval lies above the truth, and below it. Not
-        bounded: the expansion is not valid if they are outside [0, 1].
+        Probability that the whole interval lies above the truth, and below it. The
+        expansion is not valid if they are outside [0, 1].
 
     Notes
     -----
@@ -241,8 +241,8 @@ def most_influential(
     -------
     DataFrame or None
         One row per estimate: `unit`, the label of the most influential unit (or
-        shard), and `share`, its share of the sampling variance. None if learners come
-        in dependent groups, whose influences have no known Monte Carlo error.
+        shard), and `share`, its share of the sampling variance. None if learners are
+        drawn in groups: the Monte Carlo error of their influences is unknown.
     """
     B = len(values)
     if isinstance(design, ShardsDesign):

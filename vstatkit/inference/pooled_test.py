@@ -20,7 +20,7 @@ from vstatkit.variance.registry import (
 )
 
 ROWS = 4096
-"""Units whose products are held at a time."""
+"""Number of units whose products are in memory at a time."""
 
 
 class Traces(NamedTuple):
@@ -57,20 +57,19 @@ def covariance_traces(
 
     Notes
     -----
-    The square of an estimated matrix is too large by the variance of its entries: by
-    the noise of few learners, but also because there are only n units. Write the
-    estimate as a sum over units,
+    The square of an estimated matrix is too large by the variance of its entries, due
+    to the finite numbers of learners and units. Write the estimate as a sum over units,
 
     .. math::
 
         \hat C = \sum_i A_i, \qquad A_i = a (g_i g_i^\top - S) + M / n,
 
-    :math:`g_i` being the influence of unit i on the m estimates, S the Monte Carlo
+    where :math:`g_i` is the influence of unit i on the m estimates, S the Monte Carlo
     covariance of one influence, M the Monte Carlo covariance of the estimates, and a
-    the number that makes the trace what it is by the estimator in use. An influence
-    is an error of the unit times a vector that depends on where the unit lies. Given
-    where the units lie, and with normal errors, products of different units are free
-    of bias, a square counts three times and a cube fifteen times. So the traces are
+    scales the trace to that of the variance estimator. An influence is the error of the
+    unit times a vector that depends on its predictors. Given these, and for normal
+    errors, products of different units are unbiased, squares are three times and cubes
+    fifteen times too large. The traces are
 
     .. math::
 
@@ -79,9 +78,8 @@ def covariance_traces(
         \sum_{i, j, l \text{ different}} \operatorname{tr} A_i A_j A_l
         + \sum_{i \ne j} \operatorname{tr} A_i^2 A_j ,
 
-    the noise being taken out of the terms with a square first. The cubes, one
-    fifteenth, are left out: they matter only where few units do, and the approximation
-    that the traces serve is then that of equal eigenvalues.
+    after the noise is subtracted from the terms with a square. The cubes, divided by
+    fifteen, are omitted, because they matter only if few units matter.
     """
     sums, n = sum_ensemble(design, values), design.n
     g = influence_values(sums)
@@ -110,12 +108,12 @@ def _unbiased_traces(g: Floats, S: Floats, M: Floats) -> Traces:
 
 
 def _error_of_second(V: Floats, S: Floats, n: int) -> float:
-    r"""Monte Carlo error of the sum of traces of products of different units.
+    r"""Compute the Monte Carlo error of the sum of traces over different units.
 
     With normal noise of covariance S in the influences, whose squares sum up to V, the
     variance is :math:`4 n^2 ((\operatorname{tr} S^2)^2 + \operatorname{tr} S^4) + 8 n
-    \operatorname{tr} V S V S + 16 \operatorname{tr} V^3 S`. The noise of V itself
-    adds n times the first bracket to :math:`\operatorname{tr} V S V S`: taken off.
+    \operatorname{tr} V S V S + 16 \operatorname{tr} V^3 S`. The noise of V adds n times
+    the first bracket to :math:`\operatorname{tr} V S V S`, which is subtracted.
     """
     S2, VS = S @ S, V @ S
     noise = float(np.trace(S2)) ** 2 + float(np.vdot(S2, S2))
@@ -147,13 +145,13 @@ def _noise_of_squares(V: Floats, S: Floats, n: int) -> Floats:
 
 
 SEEN = 2.0
-"""Standard errors by which a trace must exceed zero for its shape to be estimated."""
+"""Standard errors that a trace must exceed for the shape to be estimated."""
 
 MOST_DF = 1e8
-"""Degrees of freedom of a denominator from which it counts as known."""
+"""Degrees of freedom from which on a denominator is treated as known."""
 
 NODES = 2001
-"""Points at which the distribution of the denominator is taken."""
+"""Points at which the distribution of the denominator is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class PooledTest:
         nan otherwise.
     df_tail : float
         Degrees of freedom by the skewness of the sum of squares: `df_num` if all its
-        directions vary alike, fewer if some vary more.
+        directions have equal variances, otherwise fewer.
     """
 
     statistic: float
@@ -198,7 +196,7 @@ def pooled_test(
     method : str
         A resolved name of a variance estimator.
     orders : HigherOrders, optional
-        Beyond the first order, for estimators that use it.
+        Correction beyond the first order, for estimators that use it.
 
     Notes
     -----
@@ -214,18 +212,17 @@ def pooled_test(
     Under the null the sum of squares is a sum of chi-squares with the eigenvalues of
     C for weights. It has the mean tr C and the variance :math:`2 \operatorname{tr}
     C^2`, and its skewness is that of a chi-square of h degrees of freedom; see
-    `pooled_sf`. No matrix is inverted: with a few hundred learners the inverse of C
-    would be mostly Monte Carlo noise, while its trace is known well, the noise of many
-    points being pooled.
+    `pooled_sf`. C is not inverted: with a few hundred learners its inverse would be
+    mostly Monte Carlo noise, while its trace pools the noise of many points.
 
     The traces of :math:`C^2` and :math:`C^3` are those of `covariance_traces`;
     :math:`f_1` lies between one and m, h between one and :math:`f_1`. The trace of
     :math:`C^2` is replaced by its posterior mean under a flat prior within these
-    bounds, which matters where learners are few. Where the influences do not exceed
-    their noise the shape of C is taken to be that of the Monte Carlo part. The variance
-    of tr C is :math:`2 n \operatorname{tr} S^2 + 4 \operatorname{tr} V S`, S being the
-    Monte Carlo covariance of one influence and V the sampling part of C, and what is
-    not known about the orders beyond the first.
+    bounds, which matters for few learners. If the influences do not exceed their
+    noise, the shape of the Monte Carlo part is used. The variance of tr C is
+    :math:`2 n \operatorname{tr} S^2 + 4 \operatorname{tr} V S` plus the squared error
+    of the orders beyond the first, where S is the Monte Carlo covariance of one
+    influence and V the sampling part of C.
 
     References
     ----------
@@ -248,7 +245,7 @@ def pooled_test(
     if parts.df is None:
         denominator = _denominator(design, scaled, parts, sampling, monte_carlo)
     else:
-        denominator = _of_replicates(sampling + monte_carlo, parts.df)
+        denominator = _replicate_denominator(sampling + monte_carlo, parts.df)
     if denominator.trace <= 0:  # all learners agree
         statistic, pvalue = (np.nan, np.nan) if squares > 0 else (0.0, 1.0)
     else:
@@ -304,7 +301,7 @@ def pooled_sf(
 
 
 def _spread_of_denominator(df: float) -> tuple[Floats, Floats]:
-    """Values of a chi-square over its degrees of freedom, and their chances."""
+    """Return values of a chi-square over its degrees of freedom, and their weights."""
     if df >= MOST_DF:
         return np.ones(1), np.ones(1)
     low, high = (np.log(edge / df) for edge in stats.chi2.ppf([1e-18, 1.0 - 1e-15], df))
@@ -324,8 +321,8 @@ class _Denominator:
     df_tail: float
 
 
-def _of_replicates(total: Floats, df: float) -> _Denominator:
-    """Take the covariance of replicates as it is."""
+def _replicate_denominator(total: Floats, df: float) -> _Denominator:
+    """Compute trace and degrees of freedom from the covariance of replicates."""
     trace, square = float(np.trace(total)), float(np.vdot(total, total))
     # Unbiased for normal replicates, up to a factor.
     square = (square - trace**2 / df) * df**2 / ((df - 1) * (df + 2))
@@ -341,10 +338,10 @@ def _denominator(
     sampling: Floats,
     monte_carlo: Floats,
 ) -> _Denominator:
-    """Find the trace of a covariance that is a sum over units."""
+    """Compute trace and degrees of freedom of a covariance that is a sum over units."""
     V, M = float(np.trace(sampling)), float(np.trace(monte_carlo))
     if parts.noise is None:
-        error = float(parts.mc_se.sum())  # as if they erred together
+        error = float(parts.mc_se.sum())  # as if perfectly correlated
     else:
         error = _noise(parts, sampling, monte_carlo)
     positive = float(positive_mean(np.array(V), np.array(error)))
@@ -364,7 +361,7 @@ def _denominator(
 
 
 def _degrees(traces: Traces, trace: float, error: float, m: int) -> tuple[float, float]:
-    """Turn traces of powers into degrees of freedom; the trace has an error itself."""
+    """Convert traces of powers to degrees of freedom, with the error of the trace."""
     if trace <= 0:
         return 1.0, 1.0
     square = trace**2 - error**2
@@ -376,14 +373,14 @@ def _degrees(traces: Traces, trace: float, error: float, m: int) -> tuple[float,
 
 def _truncated_mean(estimate: float, error: float, low: float, high: float) -> float:
     """Compute the posterior mean under a flat prior between two bounds."""
-    if low >= high or error <= 1e-6 * (high - low):  # one difference: no shape
+    if low >= high or error <= 1e-6 * (high - low):  # a single difference has no shape
         return float(np.clip(estimate, low, high))
     a, b = (low - estimate) / error, (high - estimate) / error
     return float(np.clip(stats.truncnorm.mean(a, b, estimate, error), low, high))
 
 
 def _noise(parts: VarianceComponents, sampling: Floats, monte_carlo: Floats) -> float:
-    """Monte Carlo error of the trace."""
+    """Compute the Monte Carlo error of the trace."""
     assert parts.noise is not None
     live = parts.monte_carlo > 0
     if not live.any():

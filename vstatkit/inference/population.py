@@ -13,34 +13,34 @@ from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.registry import ESTIMATORS, estimate_covariance
 
 COLUMNS = 200
-"""Errors whose covariances are estimated at a time."""
+"""Columns whose covariances are estimated at a time."""
 
 
 @dataclass(frozen=True)
 class RowNoise:
     """A covariance of averages, as squares that are added and subtracted.
 
-    Its roots are linear in the averages, as influences are, so that combinations and
-    other units need no squares of large numbers.
+    The roots are linear in the averages, so combinations and changes of unit need no
+    squares of large numbers.
 
     Attributes
     ----------
     roots : ndarray of shape (r, m)
-        What is squared.
+        Roots of the squares.
     signs : ndarray of shape (r,)
-        One for squares that are added, minus one for those that are subtracted:
-        estimated covariances may be indefinite.
+        Minus one for squares that are subtracted, because estimated covariances may be
+        indefinite; otherwise one.
     """
 
     roots: Floats
     signs: Floats
 
     def combine(self, coefs: Floats) -> "RowNoise":
-        """Noise of linear combinations, shape (r, m), of the averages."""
+        """Compute the noise of linear combinations, shape (r, m), of the averages."""
         return replace(self, roots=self.roots @ coefs.T)
 
     def rescale(self, unit: Floats) -> "RowNoise":
-        """Noise of the averages in other units."""
+        """Compute the noise of the averages in other units, shape (m,)."""
         return replace(self, roots=self.roots / unit)
 
     @property
@@ -52,7 +52,7 @@ class RowNoise:
 def row_noise(
     estimation: Estimation, errors: Floats, codes: Ints, n_levels: int
 ) -> RowNoise:
-    r"""Estimate what the errors of predictions add to the squared influences of rows.
+    r"""Estimate the bias of the squared influences of rows from prediction errors.
 
     Parameters
     ----------
@@ -68,17 +68,17 @@ def row_noise(
     Returns
     -------
     RowNoise
-        Of the v * n_levels * c averages, in this order.
+        Noise of the v * n_levels * c averages, in this order.
 
     Notes
     -----
-    The influence of a row, :math:`g_j = w_j (\hat f(x_j) - \sum_i w_i \hat f(x_i))` but
-    for a factor, is the mean of the same by every learner, so it has a variance as a
-    prediction does, from the data and from the number of learners. The noise is
+    Up to a factor, the influence of a row is
+    :math:`g_j = w_j (\hat f(x_j) - \sum_i w_i \hat f(x_i))`, a mean over learners, so
+    its variance is estimated like that of a prediction. The noise is
 
     .. math:: \sum_j \operatorname{Cov}(g_j, g_j') ,
 
-    raw and not made positive: its mean over rows is without bias. Averages of different
+    not made positive, so that its mean over rows is unbiased. Averages of different
     levels have no rows in common.
     """
     B, _, v, c = errors.shape
@@ -98,7 +98,7 @@ def row_noise(
 
 
 def summed_covariance(estimation: Estimation, values: Floats) -> Floats:
-    """Add up, over rows, the covariance of what every row contributes.
+    """Sum the covariances of the contributions of rows.
 
     Parameters
     ----------
@@ -116,32 +116,31 @@ def summed_covariance(estimation: Estimation, values: Floats) -> Floats:
     step = max(1, COLUMNS // m)
     total = np.zeros((m, m))
     for first in range(0, p, step):
-        some = values[:, first : first + step]
+        block = values[:, first : first + step]
         sampling, monte_carlo = estimate_covariance(
             estimation.method,
             estimation.design,
-            some.reshape(B, -1),
+            block.reshape(B, -1),
             estimation.orders,
         )
-        blocks = (sampling + monte_carlo).reshape(2 * some.shape[1:])
+        blocks = (sampling + monte_carlo).reshape(2 * block.shape[1:])
         total += np.einsum("pipj->ij", blocks)
     return total
 
 
 @dataclass(frozen=True)
 class RowInfluence:
-    """What the rows that were averaged over contribute to averages, as a sample.
+    """Influence on averages of the rows averaged over, as a sample.
 
     Attributes
     ----------
     values : ndarray of shape (u, m)
-        Influence of each unit's rows on every average, the learners being as they are.
+        Influence of each unit's rows on every average, for fixed learners.
     shared : bool
         Whether the units are those that the learners were drawn from; otherwise they
         are independent of these.
     noise : RowNoise or None
-        What errors of the predictions add to the squares of the influences; None where
-        units are shared.
+        Bias of the squared influences from prediction errors; None if units are shared.
     """
 
     values: Floats
@@ -149,12 +148,12 @@ class RowInfluence:
     noise: RowNoise | None = None
 
     def combine(self, coefs: Floats) -> "RowInfluence":
-        """Influence on linear combinations, shape (r, m), of the averages."""
+        """Compute the influence on linear combinations (r, m) of the averages."""
         noise = None if self.noise is None else self.noise.combine(coefs)
         return replace(self, values=self.values @ coefs.T, noise=noise)
 
     def rescale(self, unit: Floats) -> "RowInfluence":
-        """Influence on the averages in other units, shape (m,)."""
+        """Compute the influence on the averages in other units, shape (m,)."""
         noise = None if self.noise is None else self.noise.rescale(unit)
         return replace(self, values=self.values / unit, noise=noise)
 
@@ -166,7 +165,7 @@ def row_influence(
     n_units: int,
     without: Floats | None = None,
 ) -> Floats:
-    r"""Influence of units on a weighted mean of what was predicted for their rows.
+    r"""Compute the influence of units on a weighted mean of predictions for their rows.
 
     Parameters
     ----------
@@ -175,12 +174,12 @@ def row_influence(
     shares : ndarray of shape (rows,)
         Weights of the rows, which add up to one.
     unit_of_row : ndarray of shape (rows,) or None
-        Unit of every row; None where every row is its own.
+        Unit of every row; None if every row is a unit.
     n_units : int
         Number of units in all.
     without : ndarray of shape (n_units, c), optional
-        The mean by the learners that did not see each unit, where these predicted its
-        rows; by default all rows are compared with the mean prediction.
+        Mean by the learners that did not see each unit, if these predicted its rows; by
+        default the mean prediction.
 
     Returns
     -------
@@ -211,8 +210,8 @@ def row_influence(
     if G < 2:
         raise ValueError(
             "a standard error for the population needs rows of at least two units "
-            "(observations, or clusters) in every average; an average has rows of one "
-            "only. Join levels of `by`, or use se='sample'."
+            "(observations, or clusters) in every average; an average has rows of only "
+            "one. Join levels of `by`, or use se='sample'."
         )
     return np.asarray(influence * np.sqrt(G / (G - 1)))
 
@@ -230,7 +229,7 @@ class JointInfluence:
     shared : bool
         Whether units are the same.
     noise : RowNoise or None
-        What errors of the predictions add to the squares of `rows`.
+        Bias of the squares of `rows` from prediction errors.
     """
 
     learners: Floats
@@ -239,15 +238,15 @@ class JointInfluence:
     noise: RowNoise | None = None
 
     def added_variance(self, *, joint: bool = False) -> Floats:
-        """Add to the sampling variance (m,), or covariance (m, m), of the learners."""
-        covariance = self._of_rows()
+        """Compute what rows add to the sampling variance (m,), or covariance (m, m)."""
+        covariance = self._row_covariance()
         if self.shared:
             cross = self.learners.T @ self.rows
             covariance = covariance + cross + cross.T
         return covariance if joint else np.diag(covariance).copy()
 
-    def _of_rows(self) -> Floats:
-        """Covariance (m, m) through the rows; none where all of it is noise."""
+    def _row_covariance(self) -> Floats:
+        """Compute the covariance (m, m) through the rows; zero if it is all noise."""
         squares = self.rows.T @ self.rows
         if self.noise is None:
             return squares
@@ -257,14 +256,12 @@ class JointInfluence:
 
     def powers(self) -> tuple[Floats, Floats, Floats]:
         """Add up the second, third and fourth powers of the influences, each (m,)."""
-        left, whole = np.diag(self._of_rows()), (self.rows**2).sum(axis=0)
+        left, whole = np.diag(self._row_covariance()), (self.rows**2).sum(axis=0)
         share = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
         rows = np.sqrt(share) * self.rows
-        both = [self.learners, rows]
-        if self.shared:
-            both = [self.learners + rows]
+        parts = [self.learners + rows] if self.shared else [self.learners, rows]
         squares, cubes, fourths = (
-            np.sum([(influence**power).sum(axis=0) for influence in both], axis=0)
+            np.sum([(influence**power).sum(axis=0) for influence in parts], axis=0)
             for power in (2, 3, 4)
         )
         return squares, cubes, fourths
@@ -273,7 +270,7 @@ class JointInfluence:
 def joint_influence(
     design: SubsampleDesign, values: Floats, method: str, points: RowInfluence
 ) -> JointInfluence:
-    """Put the influences through learners and rows side by side.
+    """Compute the influences through the learners, and join those through the rows.
 
     Parameters
     ----------
@@ -334,7 +331,7 @@ def deletions(design: SubsampleDesign, values: Floats) -> tuple[Floats, int]:
 
 
 def population_estimates(
-    found: Estimates,
+    estimates: Estimates,
     design: SubsampleDesign,
     values: Floats,
     points: RowInfluence,
@@ -344,8 +341,8 @@ def population_estimates(
 
     Parameters
     ----------
-    found : Estimates
-        Estimates for the rows as they are.
+    estimates : Estimates
+        Estimates for the rows as a fixed sample.
     design : SubsampleDesign
         Which units each learner saw.
     values : ndarray of shape (B, m)
@@ -372,12 +369,11 @@ def population_estimates(
 
     .. math:: V + \sum_i g_i^2 + 2 \sum_i c_i g_i ,
 
-    with V as for the rows as they are, beyond the first order too: products of
-    :math:`c_i` and :math:`g_i` see the first order alone. The noise of finitely many
-    learners has no part in the products on average: over the learners without i, the
-    mean over i of what :math:`\hat f(x_i)` and the average have in common is what the
-    average has in common with itself. Estimators by counts differentiate: there
-    :math:`\hat f(x_i)` is the prediction by all learners, minus their average.
+    with V as for a fixed sample of rows; products of :math:`c_i` and :math:`g_i` are of
+    the first order only. The Monte Carlo noise does not bias the products: over the
+    learners without i, the mean over i of the covariance of :math:`\hat f(x_i)` and the
+    average is the variance of the average. For estimators by counts,
+    :math:`\hat f(x_i)` is the prediction by all learners.
 
     Rows of another sample are drawn independently of the learners, so that
 
@@ -387,8 +383,8 @@ def population_estimates(
         + \operatorname{Var}\Bigl(\sum_j w_j f(x_j)\Bigr) ,
         \qquad f = \operatorname{E} \hat f .
 
-    The spread of the predictions themselves, :math:`\sum_j g_j^2`, is larger than the
-    second part by their errors, of which V has its share already. So it is
+    :math:`\sum_j g_j^2` is larger than the second part by the prediction errors, which
+    are part of V. So the variance is
 
     .. math:: V + \sum_j g_j^2 - \sum_j \operatorname{Var}(g_j) ,
 
@@ -403,10 +399,11 @@ def population_estimates(
     Journal of the Royal Statistical Society B 54.
     doi:10.1111/j.2517-6161.1992.tb01866.x
     """
-    parts = found.scaled
-    scaled = values / found.unit
-    joined = joint_influence(design, scaled, parts.method, points.rescale(found.unit))
-    sampling = parts.sampling + joined.added_variance()
+    parts, unit = estimates.scaled, estimates.unit
+    influence = joint_influence(
+        design, values / unit, parts.method, points.rescale(unit)
+    )
+    sampling = parts.sampling + influence.added_variance()
     changed = replace(
         parts,
         sampling=sampling,
@@ -417,16 +414,17 @@ def population_estimates(
         raw = parts.noise if parts.orders is None else parts.noise / parts.orders.factor
         mc = noise_variance(sampling, parts.noise, parts.n)
         if parts.df is None:
-            squares, cubes, fourths = joined.powers()
+            squares, cubes, fourths = influence.powers()
             share = influence_concentration(squares, fourths, raw, parts.n)
             skew = influence_skew(squares, cubes, fourths, raw, parts.n)
             changed = replace(changed, concentration=share, skew=skew)
         changed = replace(changed, mc_se=np.sqrt(mc))
     widened = stabilise(
-        found.estimate,
+        estimates.estimate,
         changed,
-        found.n_learners,
-        unit=found.unit,
+        estimates.n_learners,
+        unit=unit,
         limit=np.inf if limit is None else limit,
     )
-    return replace(widened, null=found.null, support=found.support, tails=found.tails)
+    null, support, tails = estimates.null, estimates.support, estimates.tails
+    return replace(widened, null=null, support=support, tails=tails)

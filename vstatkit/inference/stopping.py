@@ -10,36 +10,36 @@ from vstatkit.kernels.base import AnyKernel, Predictive
 from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1
-"""Relative Monte Carlo error of a standard error that is small enough."""
+"""Default tolerance of the relative Monte Carlo error of a standard error."""
 
 SMALL = 0.02
-"""A standard error counts as small below this share of the response's scale.
+"""Share of the response's scale below which a standard error is small.
 
-Smaller ones need not be known more precisely: with the default `TOL`, to within
+Small ones may have the absolute error of the largest small one: with the default `TOL`,
 0.001 for probabilities, and 0.006 standard deviations of a normal response. The scale
-is half the range, or three robust standard deviations where these are less.
+is half the range, or three robust standard deviations if these are less.
 """
 
 WITHIN = 3.0
-"""Robust standard deviations that count as half the range."""
+"""Number of robust standard deviations that replace half the range."""
 
 MOST_SORTED = 200_000
-"""Most responses that quartiles are taken of."""
+"""Largest number of responses for which quartiles are computed."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Monte Carlo errors of standard errors that are small enough.
+    """Tolerance of the Monte Carlo errors of standard errors.
 
     Attributes
     ----------
     tol : float
         Largest error, relative to the standard error.
     atol : ndarray of shape (m,) or float
-        Error that never matters, in the unit of the estimates.
+        Largest error in the unit of the estimates, if `tol` allows less.
     pooled : bool
-        Whether the estimates are points that stand for many others, so that their
-        typical variance and error count (see `ErrorLaw`), not those of each.
+        Whether the tolerance is for the mean variance and error of all estimates,
+        which represent others, instead of for each; see `ErrorLaw`.
     """
 
     tol: float
@@ -49,36 +49,36 @@ class Tolerance:
     def tighten(self) -> "Tolerance":
         """Tighten the tolerance, because the variance is estimated too.
 
-        An ensemble that happens to overestimate its variance V looks precise early.
-        So the error s of V is compared with V - 2 s: `s / (2 (V - 2 s)) <= tol` is
-        `s / (2 V) <= tol / (1 + 4 tol)`. Means of many variances need no caution.
+        An ensemble that overestimates its variance V seems precise too early, so the
+        error s of V is compared with V - 2 s: `s / (2 (V - 2 s)) <= tol` is
+        `s / (2 V) <= tol / (1 + 4 tol)`. A mean of many variances is not tightened.
         """
         margin = 1.0 if self.pooled else 1 + 4 * self.tol
         return replace(self, tol=self.tol / margin, atol=self.atol / margin)
 
     def allowed_error(self, estimates: Estimates) -> Floats:
-        """Largest relative error allowed for every estimate, or for all as one."""
-        law = self._law(estimates)
+        """Compute the allowed relative error, for each estimate or their mean."""
+        law = self._error_law(estimates)
         deviation = np.sqrt(law.variance)
         absolute = np.broadcast_to(self.atol / law.unit, deviation.shape)
         return np.maximum(self.tol, ratio(absolute, deviation, zero=0.0))
 
     def excess(self, estimates: Estimates) -> float:
-        """Largest error over the allowed one; at most one if the tolerance is met."""
-        reached = self._law(estimates).relative_error(estimates.n_learners)
+        """Compute the largest ratio of error and allowed error; at most one if met."""
+        reached = self._error_law(estimates).relative_error(estimates.n_learners)
         return float(np.max(reached / self.allowed_error(estimates)))
 
     def learners_needed(self, estimates: Estimates) -> Floats:
-        """Learners that meet the tolerance: for every estimate, or for all as one.
+        """Forecast the learners that meet the tolerance, for each or their mean.
 
-        The forecast treats the variances as known. Where `excess` is one, it is the
-        current number of learners.
+        The variances are treated as known. If `excess` is one, it is the current number
+        of learners.
         """
-        law = self._law(estimates)
+        law = self._error_law(estimates)
         target = (2 * self.allowed_error(estimates) * law.variance) ** 2
         return learners_at(target, law.a, law.b)
 
-    def _law(self, estimates: Estimates) -> "ErrorLaw":
+    def _error_law(self, estimates: Estimates) -> "ErrorLaw":
         return (
             ErrorLaw.of_mean(estimates) if self.pooled else ErrorLaw.of_each(estimates)
         )
@@ -99,26 +99,26 @@ class Shrinkage(Tolerance):
         return self
 
     def excess(self, estimates: Estimates) -> float:
-        """Divide the reduction by more learners by the allowed one."""
+        """Compute the ratio of the possible reduction and the allowed one."""
         V, M, unit = self._parts(estimates)
-        room = self._room(estimates, V, unit)
+        allowed = self._allowed_gap(estimates, V, unit)
         gap = np.sqrt(V + M) - np.sqrt(V)
-        return float(ratio(np.array(gap), np.array(room)))
+        return float(ratio(np.array(gap), np.array(allowed)))
 
     def learners_needed(self, estimates: Estimates) -> Floats:
-        """Find the learners at which the excess over the limit is the allowed one."""
+        """Compute the learners at which the possible reduction is the allowed one."""
         V, M, unit = self._parts(estimates)
-        room = self._room(estimates, V, unit)
+        allowed = self._allowed_gap(estimates, V, unit)
         noise = np.array(M * estimates.n_learners)
-        wanted = ratio(noise, np.array(room**2 + 2 * room * np.sqrt(V)))
+        wanted = ratio(noise, np.array(allowed**2 + 2 * allowed * np.sqrt(V)))
         return np.full(estimates.unit.shape, wanted)
 
-    def _room(self, estimates: Estimates, V: float, unit: float) -> float:
+    def _allowed_gap(self, estimates: Estimates, V: float, unit: float) -> float:
         least = float(np.mean(np.broadcast_to(self.atol, estimates.unit.shape)))
         return max(self.tol * float(np.sqrt(V)), least / unit)
 
     def _parts(self, estimates: Estimates) -> tuple[float, float, float]:
-        """Mean sampling and Monte Carlo variance, in squares of the largest unit."""
+        """Compute the mean variances, in squares of the largest unit, and that unit."""
         unit = float(estimates.unit.max())
         square = (estimates.unit / unit) ** 2
         parts = estimates.scaled
@@ -128,7 +128,7 @@ class Shrinkage(Tolerance):
 
 @dataclass(frozen=True)
 class ErrorLaw:
-    """How the Monte Carlo error of standard errors falls as learners are added.
+    """The Monte Carlo error of standard errors as a function of B.
 
     Attributes
     ----------
@@ -147,16 +147,15 @@ class ErrorLaw:
 
     @classmethod
     def of_each(cls, estimates: Estimates) -> "ErrorLaw":
-        """Take every estimate by itself."""
+        """Describe each estimate."""
         return cls(estimates.likely_variance, *estimates.error_law, estimates.unit)
 
     @classmethod
     def of_mean(cls, estimates: Estimates) -> "ErrorLaw":
-        """Pool all estimates: means of the variances and of their squared errors.
+        """Describe the mean of the variances and of their squared errors.
 
-        Where no typical share of the variance is known, the mean of raw variances is
-        used. It has little noise, and no bias from making each positive: small
-        ensembles forecast better from it than from any one of them.
+        Unless a typical share of the variance is known, the raw variances are averaged:
+        their mean has little noise, and no bias from making each positive.
         """
         largest = estimates.unit.max(keepdims=True)
         square = (estimates.unit / largest) ** 2
@@ -171,13 +170,13 @@ class ErrorLaw:
         return cls(variance, a, b, largest)
 
     def relative_error(self, B: float) -> Floats:
-        """Error of the standard errors of B learners, relative to them."""
+        """Compute the relative error of the standard errors of B learners."""
         error = np.sqrt(self.a / B**2 + self.b / B)
         return ratio(error, 2 * self.variance, zero=0.0)
 
 
 def robust_share(y: Floats) -> float:
-    """Share of half the range of a response that three standard deviations are.
+    """Compute the ratio of three robust standard deviations and half the range.
 
     Parameters
     ----------
@@ -187,10 +186,9 @@ def robust_share(y: Floats) -> float:
     Returns
     -------
     float
-        At most one. The standard deviation is that of a normal distribution with the
-        same interquartile range; or, where that is zero because half of the responses
-        are equal, with the same mean distance from the median. A response of two values
-        has no tail: one.
+        At most one, and one for a response of two values. The standard deviation is
+        that of a normal distribution with the same interquartile range or, if that is
+        zero, with the same mean distance from the median.
 
     Examples
     --------
@@ -199,19 +197,19 @@ def robust_share(y: Floats) -> float:
     >>> round(robust_share(np.r_[np.zeros(85), np.arange(1.0, 16.0) ** 2]), 3)
     0.414
     """
-    some = np.asarray(y[:: -(-len(y) // MOST_SORTED)], dtype=np.float64)
+    sample = np.asarray(y[:: -(-len(y) // MOST_SORTED)], dtype=np.float64)
     half = (float(np.max(y)) - float(np.min(y))) / 2
-    if not 0 < half < np.inf or np.unique(some).size < 3:
+    if not 0 < half < np.inf or np.unique(sample).size < 3:
         return 1.0
-    low, middle, high = np.quantile(some / half, [0.25, 0.5, 0.75])
+    low, middle, high = np.quantile(sample / half, [0.25, 0.5, 0.75])
     deviation = (high - low) / 1.349
     if deviation <= 0:
-        deviation = np.sqrt(np.pi / 2) * np.mean(np.abs(some / half - middle))
+        deviation = np.sqrt(np.pi / 2) * np.mean(np.abs(sample / half - middle))
     return float(min(1.0, WITHIN * deviation)) if deviation > 0 else 1.0
 
 
 def scale_share(kernel: AnyKernel) -> float:
-    """Share of half the range that counts for tolerances, by the response."""
+    """Return the share of half the range that is the scale of the response."""
     if not isinstance(kernel, Predictive) or kernel.n_classes is not None:
         return 1.0
     y = getattr(kernel, "y", None)
@@ -226,7 +224,7 @@ def tolerance_of(
     share: float = 1.0,
     replicates: bool = False,
 ) -> Tolerance:
-    """Fill in defaults.
+    """Build a tolerance, with defaults for `tol` and `atol`.
 
     Parameters
     ----------
@@ -235,9 +233,9 @@ def tolerance_of(
     atol : float or None
         Absolute tolerance; None for `tol` times a `SMALL` standard error.
     limit : ndarray of shape (m,), float or None
-        Half the range of what learners predict; None where it is unknown.
+        Half the range of the predictions; None if it is unknown.
     share : float
-        Share of it that counts; see `robust_share`.
+        Share of `limit` that is the scale; see `robust_share`.
     replicates : bool
         Whether the variance is that of replicates, such as shards.
     """
@@ -249,7 +247,7 @@ def tolerance_of(
 
 
 def round_up(number: float) -> str:
-    """Write a forecast with two significant digits, rounded up.
+    """Format a forecast with two significant digits, rounded up.
 
     Examples
     --------

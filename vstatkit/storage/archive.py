@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import math
 import os
 import secrets
 import signal
@@ -33,18 +34,17 @@ def write_whole(
 ) -> None:
     """Write a file under another name, then move it into place.
 
-    If this is killed, interrupted or out of space, the old file stays as it was. A
-    symbolic link stays a link, and the file keeps its permissions.
+    If the process is killed or interrupted, or the disk is full, an old file is not
+    changed. A symbolic link stays a link, and the file keeps its permissions.
 
     Parameters
     ----------
     path : str or path
-        Where the file is to be.
+        Path of the file.
     write : callable
-        Is given the open file.
+        Called with the open file.
     temporary : Path, optional
-        Name while it is written, in the same directory; by default one that no
-        other file has.
+        Path while it is written, in the same directory; unique by default.
     """
     place = Path(os.path.realpath(path))
     if place.exists() and not place.is_file():  # a pipe or a device
@@ -52,23 +52,23 @@ def write_whole(
             write(file)
         return
     with postpone_interrupts():
-        beside = _own_name(place) if temporary is None else temporary
-        with removed_if_ended(beside):
+        draft = _own_name(place) if temporary is None else temporary
+        with removed_if_ended(draft):
             try:
-                with beside.open("wb") as file:
+                with draft.open("wb") as file:
                     if place.exists():
-                        beside.chmod(stat.S_IMODE(place.stat().st_mode))
+                        draft.chmod(stat.S_IMODE(place.stat().st_mode))
                     write(file)
                     file.flush()
                     os.fsync(file.fileno())
-                beside.replace(place)
+                draft.replace(place)
             finally:
-                beside.unlink(missing_ok=True)
+                draft.unlink(missing_ok=True)
         _sync_directory(place.parent)
 
 
 def write_text_whole(path: str | PathLike[str], text: str) -> None:
-    """Write a text, as UTF-8, whole or not at all."""
+    """Write a text as UTF-8, atomically; see `write_whole`."""
     write_whole(path, lambda file: file.write(text.encode()))
 
 
@@ -78,7 +78,7 @@ def _own_name(place: Path) -> Path:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the new name permanent, on systems that offer a way to do so."""
+    """Flush the directory to disk, on systems that allow it."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
         try:
@@ -89,10 +89,10 @@ def _sync_directory(directory: Path) -> None:
 
 @contextmanager
 def postpone_interrupts() -> Iterator[None]:
-    """Postpone Ctrl-C until a file is whole."""
+    """Postpone Ctrl-C until a file is complete."""
     before = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
-    if before is None or not main:  # the handler is not Python's, or not ours to set
+    if before is None or not main:  # the handler is not Python's, or cannot be set
         yield
         return
     pressed: list[tuple[int, FrameType | None]] = []
@@ -110,13 +110,13 @@ Arrays = dict[str, NDArray[Any]]
 DOCUMENT, CHECKSUM = "document", "checksum"
 
 MAX_EXPANSION = 20
-"""Factor by which a file may grow when read; what compresses better is stored raw."""
+"""Largest expansion of a file when read; arrays that compress more are stored raw."""
 
 FREE_BYTES = 2**24
-"""Bytes that any file may grow to."""
+"""Size up to which any file may expand."""
 
 MAX_HEADER = 4096
-"""Bytes of the description of one array."""
+"""Largest header of an array, in bytes."""
 
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -129,7 +129,7 @@ def write_archive(
     compress: bool = True,
     temporary: Path | None = None,
 ) -> None:
-    """Write a document and arrays, whole or not at all; see `write_whole`."""
+    """Write a document and arrays atomically; see `write_whole`."""
     text = json.dumps(document, default=pack).encode()
     members = {DOCUMENT: np.frombuffer(text, dtype=np.uint8), **arrays}
     parts = {name: _array_bytes(array) for name, array in members.items()}
@@ -151,10 +151,10 @@ def _array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def _compression(part: bytes) -> int:
-    """Store raw what would look like an attack on the reader's memory."""
+    """Choose the compression; parts that expand too much are stored raw."""
     if len(part) < 2**20:
         return zipfile.ZIP_DEFLATED
-    # The fastest compression is the weakest: the one used may do twice as well.
+    # The fastest compression is the weakest; the default may be twice as good.
     expands = len(part) > MAX_EXPANSION / 2 * len(zlib.compress(part, 1))
     return zipfile.ZIP_STORED if expands else zipfile.ZIP_DEFLATED
 
@@ -168,7 +168,7 @@ def _digest(parts: Mapping[str, bytes]) -> bytes:
 
 
 def read_archive(path: Path, known: Iterable[str]) -> tuple[Any, Arrays]:
-    """Read what `write_archive` wrote; members of other names are refused.
+    """Read a file of `write_archive`; raise an error for members that are not known.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def read_archive(path: Path, known: Iterable[str]) -> tuple[Any, Arrays]:
         )
     checksum = parts.pop(CHECKSUM, b"")
     if checksum != _array_bytes(np.frombuffer(_digest(parts), dtype=np.uint8)):
-        raise FileError("its checksum does not fit: the file is damaged.")
+        raise FileError("its checksum does not match: the file is damaged.")
     text = arrays.pop(DOCUMENT).tobytes()
     del arrays[CHECKSUM]
     return json.loads(text.decode()), arrays
@@ -197,25 +197,25 @@ def read_archive(path: Path, known: Iterable[str]) -> tuple[Any, Arrays]:
 def _members(
     archive: zipfile.ZipFile, known: set[str], size: int
 ) -> dict[str, zipfile.ZipInfo]:
-    """List the members, after checking names and what they say about their size."""
+    """List the members, after checks of their names and sizes."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
         if name not in known or name in members:
             raise FileError(
-                f"it does not hold saved results: {info.filename[:60]!r} is no part of "
-                "them, or there twice."
+                f"it does not hold saved results: {info.filename[:60]!r} is not part "
+                "of them, or occurs twice."
             )
         if info.compress_type not in COMPRESSIONS or info.flag_bits & 1:
-            raise FileError(f"{name!r} is packed in a way that is not used here.")
+            raise FileError(f"{name!r} has an unsupported compression.")
         members[name] = info
     if DOCUMENT not in members:
         raise FileError("it does not hold saved results.")
     total = sum(info.file_size for info in members.values())
     if total > FREE_BYTES + MAX_EXPANSION * size:
         raise FileError(
-            f"it would grow from {size:,} to {total:,} bytes, which saved results "
-            "never do."
+            f"it would expand from {size:,} to {total:,} bytes, more than saved "
+            "results do."
         )
     return members
 
@@ -224,21 +224,19 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     with archive.open(info) as member:
         part = member.read(info.file_size + 1)
     if len(part) != info.file_size:
-        raise FileError(f"{info.filename!r} is not as long as it says.")
+        raise FileError(f"{info.filename!r} does not have its stated length.")
     return part
 
 
 def _parse_array(name: str, part: bytes) -> NDArray[Any]:
-    """Read an array whose description fits its bytes; never a pickle."""
+    """Parse an array whose header matches its bytes; never a pickle."""
     file = io.BytesIO(part)
     if np.lib.format.read_magic(file) != (1, 0):
-        raise FileError(f"{name!r} is not an array as saved here.")
+        raise FileError(f"{name!r} is not an array of a supported format.")
     shape, fortran, kind = np.lib.format.read_array_header_1_0(file, MAX_HEADER)
     if kind.hasobject:
         raise FileError(f"{name!r} holds Python objects.")
-    count = 1
-    for length in shape:
-        count *= length
+    count = math.prod(shape)
     rest = part[file.tell() :]
     if min(shape, default=0) < 0 or count * kind.itemsize != len(rest):
         raise FileError(f"{name!r} has {len(rest)} bytes; its shape is {shape}.")

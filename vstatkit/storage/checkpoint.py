@@ -30,9 +30,6 @@ from vstatkit.storage.directory import (
     settle_settings,
 )
 
-LEARNERS = re.compile(r"learners-(\d{8,})-(\d+)\.npz")
-"""Name of a file of learners: the first of them, and the first that is not in it."""
-
 OOB = {f"oob_{field.name}": field.name for field in fields(OutOfBag)}
 """Arrays of the sums of out-of-bag predictions."""
 
@@ -41,14 +38,14 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Sums:
-    """How far consecutive learners count, and what they add up to.
+    """A range of complete learners, and the sums of their out-of-bag predictions.
 
     Attributes
     ----------
     start, stop : int
         Range of learners.
     asked : int
-        Where they were to end.
+        End of the range that the fit was to grow.
     oob : OutOfBag or None
         Sums of their out-of-bag predictions.
     """
@@ -59,18 +56,18 @@ class Sums:
     oob: OutOfBag | None
 
 
-def learner_files(directory: Path) -> dict[tuple[int, int], Path]:
-    """List the files of learners by their ranges, in order."""
+def range_files(directory: Path, kind: str) -> dict[tuple[int, int], Path]:
+    """List the files of learners or repetitions by their ranges [start, stop)."""
     files = {}
-    for path in directory.glob("learners-*.npz"):
-        match = LEARNERS.fullmatch(path.name)
+    for path in directory.glob(f"{kind}-*.npz"):
+        match = re.fullmatch(rf"{kind}-(\d{{8,}})-(\d+)\.npz", path.name)
         if match:
             files[int(match[1]), int(match[2])] = path
     return dict(sorted(files.items()))
 
 
 def sums_files(directory: Path) -> dict[int, Path]:
-    """List the files of sums by the first of their learners."""
+    """List the files of sums by their first learner."""
     return {
         int(path.stem.removeprefix("sums-")): path
         for path in directory.glob("sums-*.npz")
@@ -81,7 +78,7 @@ def sums_files(directory: Path) -> dict[int, Path]:
 def write_learners(
     directory: Path, task: Task, start: int, parts: list[Evaluation]
 ) -> None:
-    """Write consecutive learners from `start` on, if their kernel can be written."""
+    """Write consecutive learners from `start` on; values only without a codec."""
     values = np.concatenate([part.values for part in parts])
     learners = [learner for part in parts for learner in part.learners]
     stop = start + len(values)
@@ -96,9 +93,9 @@ def write_learners(
 
 
 def read_learners(path: Path, task: Task) -> Evaluation | None:
-    """Read a file of learners; None where it lacks learners that are to be kept.
+    """Read a file of learners; None if learners are to be kept and are not in it.
 
-    Learners that no file can hold are fitted again when they are needed.
+    Learners without a codec are refitted when they are needed.
     """
     codec = codec_of(task.kernel) if task.keep else None
     names = ("values", *(() if codec is None else codec.arrays))
@@ -112,8 +109,8 @@ def read_learners(path: Path, task: Task) -> Evaluation | None:
         if not task.keep:
             return Evaluation(values, [], None)
         if codec is None:
-            again = [LazyLearner(task, number) for number in range(start, stop)]
-            return Evaluation(values, again, None)
+            absent = [LazyLearner(task, number) for number in range(start, stop)]
+            return Evaluation(values, absent, None)
         if kind is None:
             return None
         check(kind == codec.name, "its learners are of another kind.")
@@ -123,11 +120,11 @@ def read_learners(path: Path, task: Task) -> Evaluation | None:
             values, codec.unpack(document, arrays, stop - start, p)[1], None
         )
 
-    return read_part(path, names, unpack, "its learners are then grown again")
+    return read_part(path, names, unpack, "its learners are then refitted")
 
 
 def write_sums(directory: Path, sums: Sums) -> None:
-    """Write how far learners count, in place of what was there."""
+    """Write the sums of a range of learners, and replace an old file."""
     document = {"start": sums.start, "stop": sums.stop, "asked": sums.asked}
     arrays = {
         name: getattr(sums.oob, field)
@@ -138,7 +135,7 @@ def write_sums(directory: Path, sums: Sums) -> None:
 
 
 def read_sums(path: Path) -> Sums:
-    """Read how far learners count."""
+    """Read the sums of a range of learners."""
 
     def unpack(document: Any, arrays: Arrays) -> Sums:
         only(document, ("start", "stop", "asked"), "the document")
@@ -150,13 +147,13 @@ def read_sums(path: Path) -> Sums:
         return Sums(start, stop, take_size(document, "asked", stop), oob)
 
     start = path.stem.removeprefix("sums-").lstrip("0") or "0"
-    what = f"the learners from number {start} on are then grown again"
-    return read_part(path, tuple(OOB), unpack, what)
+    loss = f"the learners from number {start} on are then refitted"
+    return read_part(path, tuple(OOB), unpack, loss)
 
 
 def write_part(path: Path, document: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a file of a checkpoint, whole or not at all."""
-    # Compression would take longer than the seconds between two files.
+    """Write a file of a checkpoint atomically."""
+    # Compression may take longer than the time between two files.
     write_archive(path, document, arrays, compress=False, temporary=own_name(path))
 
 
@@ -164,23 +161,23 @@ def read_part(
     path: Path,
     names: tuple[str, ...],
     unpack: Callable[[Any, Arrays], Read],
-    what: str,
+    loss: str,
 ) -> Read:
-    """Read a file of a checkpoint; `what` says what its removal costs."""
+    """Read a file of a checkpoint; `loss` is the effect of removing it."""
     try:
         return unpack(*read_archive(path, names))
     except Exception as error:
         raise CheckpointError(
-            f"the checkpoint {path} cannot be read: {error} Remove this file; {what}, "
-            "and the others kept."
+            f"the checkpoint {path} cannot be read: {error} Remove this file; {loss}, "
+            "and the others are kept."
         ) from error
 
 
 SAVE_SECONDS = 5.0
-"""Seconds between two files: finished work that a kill costs at most."""
+"""Seconds between two files, and so the most work that a kill loses."""
 
 SAME = 1e-8
-"""Relative difference between two machines that is allowed for the same values."""
+"""Relative difference of the same values that is allowed between machines."""
 
 TABLES = {
     "data": "the data",
@@ -190,19 +187,19 @@ TABLES = {
     "groups": "the groups",
     "points": "the query points",
 }
-"""What is hashed."""
+"""Settings that are hashes of tables, with their descriptions."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where the learners of a fit are kept, and what they depend on.
+    """The directory of a checkpoint, and the settings of its fit.
 
     Attributes
     ----------
     directory : Path
-        Holds files of one fit, and nothing else.
+        Contains the files of one fit only.
     settings : dict
-        All that the learners depend on; data as hashes.
+        Everything that the learners depend on; data as hashes.
     """
 
     directory: Path
@@ -216,16 +213,16 @@ class Checkpoint:
         settings: Mapping[str, Any],
         tables: Mapping[str, Any],
     ) -> "Checkpoint | None":
-        """Describe a fit, if its learners are to be kept.
+        """Describe a fit; return None without a directory.
 
         Parameters
         ----------
         directory : str, path or None
-            Where.
+            Directory of the checkpoint.
         task : Task
-            What is evaluated; its design is one of the settings.
+            Evaluation of the fit; its design is one of the settings.
         settings : mapping
-            What else was asked for.
+            Other settings of the fit.
         tables : mapping
             Data by the names in `TABLES`.
         """
@@ -240,7 +237,7 @@ class Checkpoint:
 
 
 def recorded_seed(directory: str | PathLike[str] | None, rng: Seed) -> Seed:
-    """Give the seed that a directory was begun with, where no other is asked for."""
+    """Return the recorded seed of a directory, unless another one is given."""
     if directory is None:
         return rng
     seed = recorded_settings(Path(directory)).get("seed")
@@ -249,7 +246,7 @@ def recorded_seed(directory: str | PathLike[str] | None, rng: Seed) -> Seed:
 
 @contextmanager
 def open_checkpoint(checkpoint: Checkpoint | None) -> Iterator["LearnerFiles | None"]:
-    """Open a directory for this process alone; None where nothing is to be kept."""
+    """Lock a directory and check its settings; yield None without a checkpoint."""
     if checkpoint is None:
         yield None
         return
@@ -259,29 +256,29 @@ def open_checkpoint(checkpoint: Checkpoint | None) -> Iterator["LearnerFiles | N
 
 
 class LearnerFiles:
-    """Learners of one ensemble in a directory; see `Keeper` of the evaluation.
+    """Files of the learners of an ensemble; see `Keeper` of the evaluation.
 
     Parameters
     ----------
     directory : Path
-        Locked, and with the settings of this fit. Learners that do not count, because
-        a process was killed before it could say so, are removed.
+        A locked directory with the settings of this fit. Learners whose sums were not
+        written, because the process was killed, are removed.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         counted = [read_sums(path).stop for path in sums_files(directory).values()]
-        for (_, stop), path in learner_files(directory).items():
+        for (_, stop), path in range_files(directory, "learners").items():
             if stop > max(counted, default=0):
                 path.unlink()
 
     def stream_learners(
         self, task: Task, start: int, stop: int, grow: Callable[[int], Batches]
     ) -> Batches:
-        """Yield learners `start` to `stop`: those kept, then those that are missing."""
-        known = self._known(task, start, stop)
+        """Yield learners `start` to `stop`: stored ones, then new ones."""
+        known = self._stored_range(task, start, stop)
         m = 0
-        for part in self._kept(task, start, known.stop):
+        for part in self._read_stored(task, start, known.stop):
             if start == m == 0:
                 self._check_first(task, part.values[0])
             m = part.values.shape[1]
@@ -289,43 +286,39 @@ class LearnerFiles:
         if known.oob is not None:
             yield Evaluation(np.empty((0, m)), [], known.oob)
         if known.stop < stop:
-            yield from self._saved(task, known, grow)
+            yield from self._store_new(task, known, grow)
 
-    def _known(self, task: Task, start: int, stop: int) -> Sums:
-        """Find how far the learners from `start` on are there.
-
-        An ensemble that was grown in several steps continues over all of them.
-        """
+    def _stored_range(self, task: Task, start: int, stop: int) -> Sums:
+        """Find the stored learners from `start` on, over all steps of growth."""
         files, known = sums_files(self._directory), Sums(start, start, stop, None)
         while known.stop < stop and known.stop in files:
             sums = read_sums(files[known.stop])
             self._check_range(task, sums, stop)
-            known = replace(known, stop=sums.stop, oob=_added(known.oob, sums.oob))
+            known = replace(known, stop=sums.stop, oob=_add_oob(known.oob, sums.oob))
         return known
 
-    def _check_range(self, task: Task, found: Sums, stop: int) -> None:
-        if found.stop > stop:
+    def _check_range(self, task: Task, sums: Sums, stop: int) -> None:
+        if sums.stop > stop:
             raise CheckpointError(
-                f"the checkpoints in {self._directory} hold learners {found.start} to "
-                f"{found.stop}, with sums that cannot be taken apart, and this fit "
-                f"asks for learners up to {stop} only. Ask for {found.stop} or more, "
-                "or choose another directory."
+                f"the checkpoints in {self._directory} hold learners {sums.start} to "
+                f"{sums.stop}, whose sums cannot be split, and this fit needs learners "
+                f"up to {stop} only. Ask for {sums.stop} or more, or choose another "
+                "directory."
             )
-        # The last learners of some designs depend on how many there are to be.
-        changed = None
-        if found.asked != stop:
-            changed = task.design.obstacle(found.stop, stop)
-        if changed is not None:
+        # The last learners of some designs depend on the number of learners.
+        same = sums.asked == stop
+        obstacle = None if same else task.design.obstacle(sums.stop, stop)
+        if obstacle is not None:
             raise CheckpointError(
-                f"the checkpoints in {self._directory} cannot be used: {changed} "
+                f"the checkpoints in {self._directory} cannot be used: {obstacle} "
                 "Choose another directory."
             )
 
-    def _kept(self, task: Task, start: int, stop: int) -> Iterator[Evaluation]:
-        """Read learners, file after file; grow those again whose file was removed."""
-        files = learner_files(self._directory)
+    def _read_stored(self, task: Task, start: int, stop: int) -> Iterator[Evaluation]:
+        """Read learners from their files; refit those whose file was removed."""
+        files = range_files(self._directory, "learners")
         while start < stop:
-            later = [edges for edges in files if start <= edges[0] < stop]
+            later = [ends for ends in files if start <= ends[0] < stop]
             first, last = min(later, default=(stop, stop))
             if first > start:
                 last = first
@@ -339,23 +332,14 @@ class LearnerFiles:
             start = last
 
     def _check_first(self, task: Task, values: Floats) -> None:
-        """Compare a learner with what the kernel gives now: names do not tell."""
+        """Compare the first learner with a refit: settings do not show its code."""
         now = evaluate(task, 0, 1, progress=False).values[0]
-        if now.shape == values.shape:
-            unit = np.abs(values).max()
-            if np.abs(now - values).max() <= SAME * unit:
-                return
-        raise CheckpointError(
-            f"the checkpoints in {self._directory} cannot be used: the first learner "
-            "now has other values. Its code, or a package that it uses, has changed, "
-            "or it draws random numbers of its own. Choose another directory, or "
-            "remove this one to start again."
-        )
+        check_unchanged(self._directory, "learner", values, now)
 
-    def _saved(
+    def _store_new(
         self, task: Task, known: Sums, grow: Callable[[int], Batches]
     ) -> Batches:
-        """Pass fresh batches on, and write them every few seconds and at the end."""
+        """Yield new batches, and write them every few seconds and at the end."""
         fresh: list[Evaluation] = []
         sums, written = known, time.monotonic()
 
@@ -370,7 +354,7 @@ class LearnerFiles:
                 for part in batches:
                     fresh.append(part)
                     end = sums.stop + len(part.values)
-                    sums = replace(sums, stop=end, oob=_added(sums.oob, part.oob))
+                    sums = replace(sums, stop=end, oob=_add_oob(sums.oob, part.oob))
                     if time.monotonic() - written > SAVE_SECONDS:
                         write()
                         written = time.monotonic()
@@ -383,14 +367,25 @@ def _length(parts: list[Evaluation]) -> int:
     return sum(len(part.values) for part in parts)
 
 
-def _added(sums: OutOfBag | None, more: OutOfBag | None) -> OutOfBag | None:
+def _add_oob(sums: OutOfBag | None, more: OutOfBag | None) -> OutOfBag | None:
     if sums is None or more is None:
         return sums or more
     return sums + more
 
 
-REPETITIONS = re.compile(r"repetitions-(\d{8,})-(\d+)\.npz")
-"""Name of a file of repetitions: the first, and the first that is not in it."""
+def check_unchanged(directory: Path, what: str, then: Floats, now: Floats) -> None:
+    """Raise an error if the first learner, or repetition, now has other values."""
+    if now.shape == then.shape and (
+        np.abs(now - then).max() <= SAME * np.abs(then).max()
+    ):
+        return
+    raise CheckpointError(
+        f"the checkpoints in {directory} cannot be used: the first {what} now has "
+        "other values. The code of the kernel, or a package that it uses, has changed, "
+        "or it draws its own random numbers. Choose another directory, or remove this "
+        "one to start again."
+    )
+
 
 HASHED = {
     "data": "the training data",
@@ -398,29 +393,29 @@ HASHED = {
     "points": "the query points",
     "learners": "the learners of the fit",
 }
-"""What is hashed, each with what it was taken of."""
+"""Settings that are hashes, with their descriptions."""
 
 
 @contextmanager
 def open_repetitions(
     directory: str | PathLike[str] | None, repeating: RepeatedFit, values: Floats
 ) -> Iterator["RepetitionFiles | None"]:
-    """Open a directory for this process alone; None where nothing is to be kept.
+    """Lock a directory and check its settings; yield None without a directory.
 
     Parameters
     ----------
     directory : str, path or None
-        Where; made if it does not exist.
+        Directory of the checkpoint; created if it does not exist.
     repeating : RepeatedFit
-        What is repeated. Its settings are recorded, and others refused.
+        The bootstrap, whose settings are recorded.
     values : ndarray of shape (B, m)
-        Learners of the fit: they depend on all that was asked for.
+        Learners of the fit, which depend on all of its settings.
     """
     if directory is None:
         yield None
         return
-    where, task = Path(directory), repeating.task
-    with lock_directory(where):
+    place, task = Path(directory), repeating.task
+    with lock_directory(place):
         settings = {
             "repeats": "bootstrap",
             "seed": repeating.seed,
@@ -435,12 +430,12 @@ def open_repetitions(
             "points": None if task.at is None else hash_table(task.at),
             "learners": hash_arrays([values]),
         }
-        settle_settings(where, settings, hashed=HASHED)
-        yield RepetitionFiles(where, repeating.n_values)
+        settle_settings(place, settings, hashed=HASHED)
+        yield RepetitionFiles(place, repeating.n_values)
 
 
 def _hash_data(kernel: Any) -> list[str]:
-    """Fingerprint the observations that a kernel holds."""
+    """Hash the observations of a kernel."""
     values: list[Any] = []
     if is_dataclass(kernel):
         for field in fields(kernel):
@@ -451,23 +446,23 @@ def _hash_data(kernel: Any) -> list[str]:
 
 
 class RepetitionFiles:
-    """Repetitions in a directory; see `RepetitionKeeper` of the bootstrap.
+    """Files of the repetitions of a bootstrap; see `RepetitionKeeper`.
 
     Parameters
     ----------
     directory : Path
-        Locked, and with the settings of this bootstrap.
+        A locked directory with the settings of this bootstrap.
     n_values : int
-        Estimates of every repetition.
+        Number of estimates of every repetition.
     """
 
     def __init__(self, directory: Path, n_values: int) -> None:
         self._directory, self._n_values = directory, n_values
 
     def known(self, R: int) -> Floats:
-        """Read the repetitions up to R that follow each other from the first on."""
+        """Read consecutive repetitions from the first on, at most R."""
         parts, stop = [np.empty((0, self._n_values))], 0
-        for (first, last), path in self._files():
+        for (first, last), path in range_files(self._directory, "repetitions").items():
             if first == stop:
                 parts.append(self._read(path, first, last))
                 stop = last
@@ -480,24 +475,8 @@ class RepetitionFiles:
         write_part(path, {"first": first, "last": last}, {"estimates": estimates})
 
     def check_first(self, then: Floats, now: Floats) -> None:
-        """Compare a repetition with what it gives now: names do not tell."""
-        if np.abs(now - then).max() <= SAME * np.abs(then).max():
-            return
-        raise CheckpointError(
-            f"the checkpoints in {self._directory} cannot be used: the first "
-            "repetition now has other values. The kernel's code, or a package that it "
-            "uses, has changed, or it draws random numbers of its own. Choose another "
-            "directory, or remove this one to start again."
-        )
-
-    def _files(self) -> list[tuple[tuple[int, int], Path]]:
-        """List the files in order."""
-        files = {}
-        for path in self._directory.glob("repetitions-*.npz"):
-            match = REPETITIONS.fullmatch(path.name)
-            if match:
-                files[int(match[1]), int(match[2])] = path
-        return sorted(files.items())
+        """Compare the first repetition with a refit."""
+        check_unchanged(self._directory, "repetition", then, now)
 
     def _read(self, path: Path, first: int, last: int) -> Floats:
         def unpack(document: Any, arrays: Arrays) -> Floats:
@@ -509,5 +488,5 @@ class RepetitionFiles:
             check(estimates.shape == shape, "repetitions and estimates differ.")
             return estimates
 
-        what = f"the repetitions from number {first} on are then made again"
-        return read_part(path, ("estimates",), unpack, what)
+        loss = f"the repetitions from number {first} on are then repeated"
+        return read_part(path, ("estimates",), unpack, loss)

@@ -1,4 +1,4 @@
-"""Directories of checkpoints: locks, fingerprints of settings, complete files."""
+"""Directories of checkpoints: locks, and hashes of settings and data."""
 
 import dataclasses
 import errno
@@ -26,36 +26,36 @@ from vstatkit.scratch import is_alive
 from vstatkit.storage.archive import write_whole
 
 LOCK = "lock"
-"""File that is locked. It stays there: only the system's lock counts."""
+"""File that is locked. It is not removed: only the system's lock matters."""
 
 TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
-"""What systems say of a lock that somebody else holds."""
+"""Error numbers of a lock that another process holds."""
 
 LOCKED_BYTE = 2**30
-"""Byte that is locked where locks are of bytes, beyond the text that others read."""
+"""Byte that is locked on Windows, beyond the text that other processes read."""
 
-_HELD: set[int] = set()
+_HANDLES: set[int] = set()
 
 
 @contextmanager
 def lock_directory(directory: Path) -> Iterator[None]:
-    """Keep other processes, and other calls in this one, out of a directory.
+    """Lock a directory against other processes, and other calls in this process.
 
-    The lock is the operating system's: it ends with the process, however that ends,
-    and a file that a dead process has left behind keeps nobody out.
+    The lock is the operating system's. It ends with the process, even if that is
+    killed, and a file that was left behind does not lock the directory.
 
     Parameters
     ----------
     directory : Path
-        Made if it does not exist.
+        Created if it does not exist.
 
     Raises
     ------
     CheckpointError
-        When the directory is in use; the message names the process.
+        If the directory is in use; the message names the process.
     """
     handle = _open(directory)
-    _HELD.add(handle)
+    _HANDLES.add(handle)
     try:
         try:
             _acquire(handle)
@@ -64,7 +64,7 @@ def lock_directory(directory: Path) -> Iterator[None]:
                 raise CheckpointError(_in_use(directory, handle)) from None
             warnings.warn(
                 f"{directory} cannot be locked ({error.strerror}): its file system "
-                "has no locks. Let only one process use it at a time.",
+                "has no locks. Use it from one process at a time.",
                 VstatkitWarning,
                 stacklevel=3,
             )
@@ -72,8 +72,8 @@ def lock_directory(directory: Path) -> Iterator[None]:
         os.write(handle, f"{os.getpid()} {socket.gethostname()}\n".encode())
         yield
     finally:
-        if handle in _HELD:  # a forked process has closed it
-            _HELD.discard(handle)
+        if handle in _HANDLES:  # unless a forked process has closed it
+            _HANDLES.discard(handle)
             _release(handle)
             os.close(handle)
 
@@ -109,7 +109,7 @@ if sys.platform == "win32":
             os.lseek(handle, 0, os.SEEK_SET)
 
     def _release(handle: int) -> None:
-        """Leave it to the system, which releases what is closed."""
+        """Do nothing: the system releases the lock when the file is closed."""
 else:
     import fcntl
 
@@ -117,15 +117,15 @@ else:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _release(handle: int) -> None:
-        """Release it at once, even if a process that is being forked has a copy."""
-        with suppress(OSError):  # there was no lock to be had
+        """Release the lock now, even if a process that is being forked has a copy."""
+        with suppress(OSError):  # the file system has no locks
             fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _close_copies() -> None:
-    """Close what a forked process has inherited: it would hold the lock as well."""
-    while _HELD:
-        os.close(_HELD.pop())
+    """Close the handles that a forked process has inherited with their locks."""
+    while _HANDLES:
+        os.close(_HANDLES.pop())
 
 
 if hasattr(os, "register_at_fork"):
@@ -133,44 +133,42 @@ if hasattr(os, "register_at_fork"):
 
 
 PRECISION = 2.0**40
-"""Inverse of the relative change that fingerprints see; machines differ by less."""
+"""Inverse of the relative precision of hashes; machines differ by less."""
 
 
 def describe(thing: Any) -> str:
-    """Name a function, or show a value, without addresses in memory."""
+    """Describe a function or a value without memory addresses."""
     if isinstance(thing, str):
         return thing
     if isinstance(thing, BaseEstimator):
         parameters = sorted(thing.get_params(deep=False).items())
-        shown = ", ".join(
-            f"{name}={_describe_inner(value)}" for name, value in parameters
-        )
-        return f"{type(thing).__qualname__}({shown})"
+        pairs = [f"{name}={_describe_inner(value)}" for name, value in parameters]
+        return f"{type(thing).__qualname__}({', '.join(pairs)})"
     if callable(thing) and not dataclasses.is_dataclass(thing):
         return str(getattr(thing, "__qualname__", type(thing).__qualname__))
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))
 
 
 def _describe_inner(value: Any) -> str:
-    """Describe a parameter: an estimator, or steps of some, or anything."""
+    """Describe a parameter, which may be an estimator or a list of steps."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_describe_inner(item) for item in value)}]"
     return repr(value) if isinstance(value, str) else describe(value)
 
 
 def hash_arrays(arrays: Sequence[Floats]) -> str:
-    """Fingerprint numbers and shapes, to the digits that machines agree on."""
+    """Hash numbers, rounded to `PRECISION`, and shapes."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(repr(array.shape).encode())
-        digest.update(_rounded(array).tobytes())
+        digest.update(_round_digits(array).tobytes())
     return digest.hexdigest()[:16]
 
 
 def hash_frame(frame: pd.DataFrame, *, exactly: bool = False) -> str:
-    """Fingerprint names, kinds and values of columns, and levels that do not occur.
+    """Hash names, dtypes, categories and values of columns.
 
-    Numbers to the digits that machines agree on, or exactly.
+    Floats are rounded to `PRECISION`, unless `exactly`.
     """
     digest = hashlib.sha256()
     for name, column in frame.items():
@@ -179,21 +177,21 @@ def hash_frame(frame: pd.DataFrame, *, exactly: bool = False) -> str:
         digest.update(repr((name, str(kind), list(map(str, levels)))).encode())
         if pd.api.types.is_float_dtype(kind):
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            digest.update((values if exactly else _rounded(values)).tobytes())
+            digest.update((values if exactly else _round_digits(values)).tobytes())
         else:
             rows = pd.util.hash_pandas_object(column, index=False, categorize=False)
             digest.update(rows.to_numpy().tobytes())
     return digest.hexdigest()[:16]
 
 
-def _rounded(array: Floats) -> Floats:
+def _round_digits(array: Floats) -> Floats:
     mantissa, exponent = np.frexp(array)
     with np.errstate(over="ignore"):  # the largest double may round to infinity
         return np.ldexp(np.round(mantissa * PRECISION), exponent) + 0.0
 
 
 def hash_exactly(array: NDArray[Any]) -> str:
-    """Fingerprint every bit of an array, in the order that it has in memory."""
+    """Hash an array exactly, in its memory order."""
     digest = hashlib.sha256(repr((array.shape, str(array.dtype))).encode())
     columns = array.ndim > 1 and not array.flags.c_contiguous
     digest.update(np.ascontiguousarray(array.T if columns else array).data)
@@ -201,7 +199,7 @@ def hash_exactly(array: NDArray[Any]) -> str:
 
 
 def hash_table(table: Any) -> str:
-    """Fingerprint observations in rows: a frame, a Series or an array."""
+    """Hash observations exactly: a frame, a Series or an array."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
         return hash_exactly(table)
     return hash_frame(pd.DataFrame(table), exactly=True)
@@ -211,7 +209,7 @@ MANIFEST = "settings.json"
 TEMPORARY = re.compile(
     r"(?:settings\.json|(?:[a-z]+-)?\d{6,}(?:-\d+)?\.npz)\.(\d+)\.tmp"
 )
-"""Name of an unfinished file; it holds the number of the process that writes it."""
+"""Name of an unfinished file; it contains the id of the process that writes it."""
 
 SHOWN = 60
 """Number of characters of a setting that a message shows."""
@@ -224,29 +222,29 @@ def settle_settings(
     hashed: Mapping[str, str],
     note: str = "",
 ) -> None:
-    """Record settings in a directory, or refuse those that are not the recorded ones.
+    """Record settings in a directory, or check that they equal the recorded ones.
 
     Parameters
     ----------
     directory : Path
-        Made if it does not exist. What killed runs were writing there is removed.
+        Created if it does not exist. Unfinished files of killed runs are removed.
     settings : mapping
-        All that the numbers depend on; the version of vstatkit is added.
+        Everything that the numbers depend on; the version of vstatkit is added.
     hashed : mapping
-        What each setting that is a fingerprint was taken of. Each one depends on those
-        before it, and all of them on the other settings.
+        Descriptions of the settings that are hashes. Each one depends on those before
+        it, and all of them on the other settings.
     note : str
-        What to add where a fingerprint differs.
+        Added to the message if a hash differs.
     """
     directory.mkdir(parents=True, exist_ok=True)
     remove_unfinished(directory)
     full = {"vstatkit": metadata.version("vstatkit"), **settings}
-    wanted = json.loads(json.dumps(full, default=_plain))
+    current = json.loads(json.dumps(full, default=_to_json))
     if not (directory / MANIFEST).exists():
-        text = json.dumps(wanted, indent=1)
+        text = json.dumps(current, indent=1)
         write_file(directory / MANIFEST, lambda file: file.write(text.encode()))
         return
-    changed = _changes(recorded_settings(directory), wanted, hashed, note)
+    changed = _changes(recorded_settings(directory), current, hashed, note)
     if changed:
         raise CheckpointError(
             f"the checkpoints in {directory} were made with other settings: "
@@ -256,7 +254,7 @@ def settle_settings(
 
 
 def recorded_settings(directory: Path) -> dict[str, Any]:
-    """Read the settings in a directory; none where nothing is recorded yet."""
+    """Read the settings of a directory; empty if none are recorded."""
     path = directory / MANIFEST
     if not path.exists():
         return {}
@@ -271,74 +269,76 @@ def recorded_settings(directory: Path) -> dict[str, Any]:
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write under a name that is this process's own, then move into place."""
+    """Write a file under a name of this process, then move it into place."""
     write_whole(path, write, temporary=own_name(path))
 
 
 def own_name(path: Path) -> Path:
-    """Name of a file while this process writes it."""
+    """Return the name of a file while this process writes it."""
     return path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove what killed runs were writing; keep the files of live ones."""
+    """Remove unfinished files of killed runs; keep those of live ones."""
     for path in directory.glob("*.tmp"):
         match = TEMPORARY.fullmatch(path.name)
         if match and not is_alive(int(match[1])):
-            with suppress(OSError):  # another run was faster, or has it open
+            with suppress(OSError):  # another run has removed it, or has it open
                 path.unlink()
 
 
 def _changes(
-    found: Mapping[str, Any],
-    wanted: Mapping[str, Any],
+    recorded: Mapping[str, Any],
+    current: Mapping[str, Any],
     hashed: Mapping[str, str],
     note: str,
 ) -> list[str]:
-    """Say what differs, the seed first, and nothing that follows from the rest."""
-    keys = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
+    """Describe changed settings, without those that follow from other changes."""
+    keys = [
+        key for key in {**current, **recorded} if recorded.get(key) != current.get(key)
+    ]
     if "seed" in keys:
         # Query points may be drawn from the seed.
         keys = ["seed", *(key for key in keys if key not in ("seed", "at"))]
     plain = [key for key in keys if key not in hashed]
     if plain:
-        return [_other_setting(key, found, wanted) for key in plain]
+        return [_describe_change(key, recorded, current) for key in plain]
     first = [key for key in hashed if key in keys][:1]
     return [
         f"{hashed[key]} are not the same as then{note}"
-        if key in found
+        if key in recorded
         else f"{hashed[key]} were not recorded"
         for key in first
     ]
 
 
-def _other_setting(
-    key: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
+def _describe_change(
+    key: str, recorded: Mapping[str, Any], current: Mapping[str, Any]
 ) -> str:
     was, now = (
         repr(settings[key]) if key in settings else "not recorded"
-        for settings in (found, wanted)
+        for settings in (recorded, current)
     )
     pairs = enumerate(zip(was, now, strict=False))
     same = next((i for i, (a, b) in pairs if a != b), min(len(was), len(now)))
-    return f"{key} (was {_shown(was, same)}, now {_shown(now, same)})"
+    return f"{key} (was {_excerpt(was, same)}, now {_excerpt(now, same)})"
 
 
-def _shown(text: str, same: int) -> str:
-    """Shorten a long text to the part that tells it from another."""
+def _excerpt(text: str, same: int) -> str:
+    """Shorten a long text to the part around its first difference from another."""
     start = max(0, min(same - SHOWN // 2, len(text) - SHOWN))
     part = text[start : start + SHOWN]
     return f"{'...' * (start > 0)}{part}{'...' * (start + SHOWN < len(text))}"
 
 
-def _plain(value: Any) -> Any:
-    """Convert a value to what JSON can hold."""
+def _to_json(value: Any) -> Any:
+    """Convert a value to a JSON type."""
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _unreadable_manifest(path: Path, why: str) -> str:
     return (
-        f"the settings of the checkpoints, {path}, cannot be read: {why}. What the "
-        "files beside it were made with is not known: choose another directory, or "
-        "remove this one to start again."
+        f"the settings of the checkpoints, {path}, cannot be read: {why}. The other "
+        "files in this directory cannot be used without them: choose another "
+        "directory, or remove this one to start again."
     )

@@ -24,7 +24,7 @@ from vstatkit.inference.intervals import (
     prediction_support,
     prediction_tails,
 )
-from vstatkit.kernels.base import KernelKind
+from vstatkit.kernels.base import KernelCodec, KernelKind
 from vstatkit.kernels.registry import CODECS, codec_of
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
@@ -56,19 +56,16 @@ from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import resolved
 
 PREFIX = "spread_"
-"""What the names of the arrays of these trees begin with."""
+"""Prefix of the arrays of the trees that estimate the residual scale."""
 
 ERROR_ARRAYS = ("errors", *(PREFIX + name for name in TREE_CODEC.arrays))
-"""Arrays of errors in a file."""
+"""Arrays of out-of-bag errors."""
 
 SPREAD_FIELDS = ("n_trees", "least", *TREE_CODEC.fields)
 
 
 def pack_errors(results: EnsembleResults, arrays: Arrays) -> dict[str, Any] | None:
-    """Write errors: sizes, units, masses, and classes or expected sizes, in rows.
-
-    Of no use without learners, for which limits of new observations would be.
-    """
+    """Pack out-of-bag errors: sizes, units, masses, and classes or expected sizes."""
     errors = results.out_of_bag_errors
     if errors is None or (errors.codes is None and errors.spread is None):
         return None
@@ -81,14 +78,14 @@ def pack_errors(results: EnsembleResults, arrays: Arrays) -> dict[str, Any] | No
     trees: dict[str, Any] = {name: None for name in TREE_CODEC.fields}
     if spread.trees:
         trees, stacked = TREE_CODEC.pack(spread.kernel, spread.trees)
-        arrays.update({PREFIX + name: one for name, one in stacked.items()})
+        arrays.update({PREFIX + name: array for name, array in stacked.items()})
     return {"spread": {"n_trees": len(spread.trees), "least": spread.least, **trees}}
 
 
 def unpack_errors(
     packed: Any, arrays: Arrays, n: int, predictor: Predictor | None
 ) -> OutOfBagErrors | None:
-    """Read what `pack_errors` wrote, for a design of n units."""
+    """Unpack out-of-bag errors for a design of n units."""
     if packed is None:
         return None
     only(packed, ("spread",), "`errors`")
@@ -119,10 +116,16 @@ def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> ResidualScale:
     if T == 0:
         return ResidualScale(StoredTreeKernel(p, None, 0.0, 1.0), [], least)
     check(packed["n_classes"] is None, "expected errors are no classes.")
-    own = {name: arrays.pop(PREFIX + name, None) for name in TREE_CODEC.arrays}
-    found = {name: array for name, array in own.items() if array is not None}
-    kernel, trees = TREE_CODEC.unpack(packed, found, T, p)
+    kernel, trees = TREE_CODEC.unpack(
+        packed, _pop_arrays(arrays, PREFIX, TREE_CODEC), T, p
+    )
     return ResidualScale(cast("StoredTreeKernel", kernel), trees, least)
+
+
+def _pop_arrays(arrays: Arrays, prefix: str, codec: KernelCodec) -> Arrays:
+    """Remove the arrays of a codec that have a prefix, and return them without it."""
+    names = [name for name in codec.arrays if prefix + name in arrays]
+    return {name: arrays.pop(prefix + name) for name in names}
 
 
 FORMAT = 9
@@ -135,13 +138,13 @@ no notes on the data, 8 no type of the table."""
 TABLES: dict[str, type[EstimateTable]] = {
     kind.__name__: kind for kind in (EnsembleResults, ContrastResults, EstimateTable)
 }
-"""Kinds of tables that can be saved, by the name that files have for them."""
+"""Types of tables that can be saved, by name."""
 
 ORDERS_FORMAT = 8
-"""Layout from which on corrections beyond the first order are complete."""
+"""First layout with complete corrections beyond the first order."""
 
 CENTRE = "centre_"
-"""What the names of the arrays of these other learners begin with."""
+"""Prefix of the arrays of other learners that the estimates come from."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
@@ -149,22 +152,23 @@ DESIGN_FIELDS = ("n", "k", "replace", "seed")
 def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
     """Save results to a file that `load` reads.
 
-    Learners are saved where they are trees or coefficients, with the columns
-    that the formula reads; other learners are left out, with a warning. If this is
-    killed or out of space, an old file of the same name stays as it was.
+    Learners are saved if they are trees or coefficients, with the columns that the
+    formula uses; other learners are left out with a warning. The file is written
+    atomically: an old file is replaced only when the new one is complete.
     """
     check_directory(path)
     if type(results) not in TABLES.values():
         raise ValueError(
-            f"{type(results).__name__} cannot be saved: files have no place for its "
-            "settings. Save the fit, or the table by `summary_frame().to_csv(...)`. "
-            "Averages and curves have `results`, their estimates alone, to save."
+            f"{type(results).__name__} cannot be saved: its settings are not part of "
+            "the file format. Save the fit, or the table by "
+            "`summary_frame().to_csv(...)`; the estimates of averages and curves are "
+            "in `results`, which can be saved."
         )
     if results.points is not None:
         raise ValueError(
-            "standard errors for a population rest on the rows that were averaged, "
-            "which files of results do not hold. Save the table (`frame.to_csv(...)`) "
-            "or the results that were averaged."
+            "standard errors for a population depend on the rows that were averaged, "
+            "which files of results do not contain. Save the table "
+            "(`frame.to_csv(...)`) or the results that were averaged."
         )
     arrays: Arrays = {"values": results.values}
     if isinstance(results, ContrastResults):
@@ -173,13 +177,16 @@ def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
     if results.limit is not None:
         arrays["limit"] = np.atleast_1d(np.asarray(results.limit, dtype=np.float64))
     if results.support is not None:
-        known = results.support
-        arrays["support"] = _rows(known.low, known.high, known.nobs, known.average)
+        support = results.support
+        ends = (support.low, support.high)
+        arrays["support"] = _rows(*ends, support.nobs, support.average)
     if results.tails is not None:
         tails = results.tails
-        # Files hold no infinite numbers: where there is no end it is missing.
-        ends = [np.where(np.isinf(end), np.nan, end) for end in (tails.low, tails.high)]
-        arrays["tails"] = _rows(tails.error, tails.skew, *ends)
+        # Files contain no infinite numbers; an infinite end is missing.
+        low, high = (
+            np.where(np.isinf(end), np.nan, end) for end in (tails.low, tails.high)
+        )
+        arrays["tails"] = _rows(tails.error, tails.skew, low, high)
     if results.orders is not None:
         arrays["orders"] = np.array(dataclasses.astuple(results.orders))
     document = {
@@ -197,10 +204,10 @@ def save_results(results: EstimateTable, path: str | PathLike[str]) -> None:
 
 
 def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
-    """Pack what a fit has besides its estimates; other tables have none of it."""
+    """Pack the learners, effects, scores and errors of a fit; None for other tables."""
     if not isinstance(results, EnsembleResults):
         return dict.fromkeys(("effects", "scores", "predictor", "errors"))
-    if isinstance(results.reference, np.ndarray):  # frames belong to trees in R
+    if isinstance(results.reference, np.ndarray):  # a frame is for trees in R
         arrays["reference"] = results.reference
     predictor = _pack_predictor(complete_predictor(results), arrays)
     return {
@@ -212,13 +219,13 @@ def _pack_learners(results: EstimateTable, arrays: Arrays) -> dict[str, Any]:
 
 
 def _rows(*numbers: Any) -> Floats:
-    """Put numbers for all estimates, or for each, into rows of the same length."""
-    rows = np.broadcast_arrays(*(np.atleast_1d(one) for one in numbers))
+    """Stack numbers for all estimates, or for each, as rows of the same length."""
+    rows = np.broadcast_arrays(*map(np.atleast_1d, numbers))
     return np.array(rows, dtype=np.float64)
 
 
 def complete_predictor(results: EnsembleResults) -> Predictor | None:
-    """Return what predicts; None where learners were not kept."""
+    """Return the predictor; None if not all learners were kept."""
     predictor = results.predictor
     whole = predictor is not None and predictor.n_kept == results.B
     return predictor if whole else None
@@ -297,7 +304,7 @@ def _pack_predictor(
         "missing": recipe.missing,
         "classes": None
         if predictor.classes is None
-        else [pack(one) for one in predictor.classes],
+        else [pack(label) for label in predictor.classes],
     }
     codec = codec_of(predictor.kernel)
     if codec is None:
@@ -313,7 +320,7 @@ def _pack_centre(centre: Predictor | None, arrays: Arrays) -> dict[str, Any] | N
     if centre is None:
         return None
     fields, learners = STAGED_CODEC.pack(centre.kernel, centre.learners)
-    arrays.update({CENTRE + name: one for name, one in learners.items()})
+    arrays.update({CENTRE + name: array for name, array in learners.items()})
     return {"kind": STAGED_CODEC.name, **fields}
 
 
@@ -327,17 +334,17 @@ def _warn_left_out(reason: str) -> None:
 
 
 MAX_DRAWN = 10**8
-"""Units in one subsample."""
+"""Largest number of units in a subsample."""
 
 MAX_CHOSEN = 20
-"""Choices in a complete design: with more there are over a million subsamples."""
+"""Largest number of choices in a complete design of at most a million subsamples."""
 
 MAX_DENSE = 2**28
-"""Entries of a table of counts that is written out."""
+"""Largest number of entries of a dense table of counts."""
 
 
 def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
-    """Read a design that fits B learners."""
+    """Unpack the design of B learners."""
     name = take(packed, "name", str)
     if name == GivenDesign.name:
         return _unpack_given(packed, arrays, B)
@@ -345,9 +352,9 @@ def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
     check(name in kinds, "its design is not known.")
     only(packed, ("name", "fields"), "`design`")
     fields = packed["fields"]
-    options = [one.name for one in dataclasses.fields(kinds[name])]
-    only(fields, options, "`design`")
-    kept = {o: take_size(fields, o, 1) for o in options if o not in DESIGN_FIELDS}
+    names = [field.name for field in dataclasses.fields(kinds[name])]
+    only(fields, names, "`design`")
+    options = {o: take_size(fields, o, 1) for o in names if o not in DESIGN_FIELDS}
     common = _common_fields(fields)
     if name == CompleteDesign.name:
         n, k, replace = common["n"], common["k"], common["replace"]
@@ -356,7 +363,7 @@ def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
         complete = CompleteDesign(**common)
         check(complete.n_subsamples == B, "the design has more learners, or fewer.")
         return complete
-    design: SubsampleDesign = kinds[name](**common, **kept)
+    design: SubsampleDesign = kinds[name](**common, **options)
     check(design.with_size(B) == design, "the design has more learners, or fewer.")
     return design
 
@@ -390,7 +397,7 @@ def _unpack_given(packed: Any, arrays: Arrays, B: int) -> GivenDesign:
 
 
 def _unpack_counts(arrays: Arrays, B: int, n: int) -> Counts:
-    """Read sparse counts; compiled code trusts their structure."""
+    """Unpack sparse counts, and check their structure for the compiled code."""
     names = ("counts_data", "counts_indices", "counts_indptr")
     for name in names:
         check(name in arrays, f"the array {name!r} is missing.")
@@ -416,10 +423,10 @@ ARRAYS = (
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
     *ERROR_ARRAYS,
 )
-"""Arrays that any file may hold; those of the learners are their codecs'."""
+"""Arrays that any file may contain, besides those of the learners' codecs."""
 
 OLDEST = 2
-"""Oldest file layout that is read."""
+"""Oldest file layout that can be read."""
 
 FIELDS = (
     *("format", "type", "variance", "kind", "labels", "units", "info", "design"),
@@ -433,24 +440,23 @@ def load(path: str | PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path
-        A file; it holds arrays and JSON, and nothing in it is executed. Its
-        formula may only use columns, patsy's built-ins and numpy's elementwise
-        functions, within bounds.
+        A file of arrays and JSON; nothing in it is executed. Its formula may only use
+        columns, patsy's built-ins and numpy's elementwise functions, within limits.
 
     Returns
     -------
     EnsembleResults, ContrastResults or EstimateTable
-        The kind of table that was saved.
+        A table of the type that was saved.
 
     Raises
     ------
     FileError
-        When the file does not hold results, is damaged, or contradicts itself.
+        If the file does not contain results, is damaged, or is inconsistent.
     """
     place = Path(path)
     if not place.exists():
         raise FileNotFoundError(f"there is no file {path}.")
-    with place.open("rb"):  # says what is wrong with the path, not with the file
+    with place.open("rb"):  # raise the error of a path that cannot be opened
         pass
     try:
         return _unpack_results(*read_archive(place, known_arrays()))
@@ -464,7 +470,7 @@ def load(path: str | PathLike[str]) -> Any:
 
 
 def known_arrays() -> tuple[str, ...]:
-    """List the arrays that a file may hold, those of learners included."""
+    """List the arrays that a file may contain, including those of learners."""
     learners = [name for codec in CODECS.values() for name in codec.arrays]
     return (*ARRAYS, *learners, *(CENTRE + name for name in STAGED_CODEC.arrays))
 
@@ -481,7 +487,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
     check(B >= 2 and m >= 1, "an ensemble needs two learners and an estimate.")
     design = unpack_design(document["design"], arrays, B)
     variance = take(document, "variance", str)
-    # Earlier versions saved estimates for any k, so k is not checked here.
+    # Earlier versions saved estimates for any k, so k is not checked.
     settled = resolved(variance, design, KernelKind.SMOOTH)
     check(settled == variance, "its variance is not settled.")
     kind = take(document, "type", str)
@@ -493,7 +499,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
     clusters = info.units == "clusters"
     check(clusters or info.nobs == design.n, "observations and units differ.")
     predictor = _unpack_predictor(document["predictor"], arrays, B)
-    # Files of layout 7 hold no more of probabilities than the ends of their range.
+    # Files of layout 7 contain the range of probabilities only.
     ends = arrays.get("support", np.empty((0, 0)))
     older = "tails" not in arrays and ends.shape[:1] != (4,)
     results = EnsembleResults(
@@ -525,14 +531,14 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
 
 
 def _unpack_null(arrays: Arrays, m: int) -> Floats:
-    """Take the hypothesised values of tests."""
+    """Unpack the hypothesised values of tests."""
     null = take_floats(arrays, "null", 1)
     check(len(null) == m, "tests and estimates differ in number.")
     return null
 
 
 def _bring_up_to_date(document: Any, arrays: Arrays) -> None:
-    """Fill in what older layouts did not say."""
+    """Fill in the fields that older layouts lack."""
     document.setdefault("kind", KernelKind.UNKNOWN.name)
     document.setdefault("errors", None)
     tested = "null" in arrays
@@ -564,7 +570,7 @@ def _unpack_kind(document: Any) -> KernelKind:
 
 
 def _unpack_reference(arrays: Arrays, predictor: Predictor | None) -> Floats | None:
-    """Take the rows on which learners are compared; of no use without learners."""
+    """Unpack the reference rows; None without learners."""
     if "reference" not in arrays:
         return None
     rows = take_floats(arrays, "reference", 2, missing=True)
@@ -581,20 +587,20 @@ def _unpack_orders(arrays: Arrays, *, earlier: bool) -> HigherOrders | None:
         return None
     numbers = take_floats(arrays, "orders", 1, missing=True)
     names = [field.name for field in dataclasses.fields(HigherOrders)]
-    # Files of earlier layouts are without the last, `share`.
-    said = len(numbers) in (len(names) - earlier, len(names))
-    check(said, "it does not say what is beyond first order.")
-    found = dict(zip(names, numbers.tolist(), strict=False))
+    # Files of earlier layouts lack the last field, `share`.
+    complete = len(numbers) in (len(names) - earlier, len(names))
+    check(complete, "it does not say what is beyond first order.")
+    fields = dict(zip(names, numbers.tolist(), strict=False))
     measured = {"measured", "measured_error", "share"}
-    known = [value for name, value in found.items() if name not in measured]
+    known = [value for name, value in fields.items() if name not in measured]
     check(bool(np.min(known) >= 0), "what is beyond first order is negative.")
     for name in ("n_learners", "n_reference"):
-        found[name] = int(found[name])
-    return HigherOrders(**found)
+        fields[name] = int(fields[name])
+    return HigherOrders(**fields)
 
 
 def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
-    """Take the largest deviations that estimates can have: one for all, or one each."""
+    """Unpack the largest standard deviation of all estimates, or of each."""
     if "limit" not in arrays:
         return None
     limit = take_floats(arrays, "limit", 1)
@@ -606,12 +612,11 @@ def _unpack_limit(arrays: Arrays, m: int) -> Floats | float | None:
 def _unpack_support(
     arrays: Arrays, m: int, info: ModelInfo, predictor: Predictor | None, units: int
 ) -> Support | None:
-    """Take the ends of the range of values: one pair for all, or one pair each.
+    """Unpack the range of all estimates, or of each.
 
-    Older files say neither how many observations a probability stands for nor what is
-    an average.
+    Older files lack the effective number of observations and the mark of averages.
     """
-    if "support" not in arrays:  # older files, where the learners tell
+    if "support" not in arrays:  # older files: the range follows from the learners
         if predictor is None or info.coefficients:
             return None
         return prediction_support(predictor.kernel, units)
@@ -643,12 +648,12 @@ def _unpack_tails(arrays: Arrays, m: int) -> Tails | None:
     high = np.where(np.isnan(high), np.inf, high)
     check(bool((low <= high).all()), "an end of the values is beyond the other.")
     if rows.shape[1] == 1:
-        return Tails(*(float(one[0]) for one in (error, skew, low, high)))
+        return Tails(*(float(row[0]) for row in (error, skew, low, high)))
     return Tails(error, skew, low, high)
 
 
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
-    if isinstance(packed, dict):  # early files of layout 8 do not have it
+    if isinstance(packed, dict):  # early files of layout 8 lack it
         packed.setdefault("weights_in_column", packed.get("weights") != "given")
     only(packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`")
     typical = packed["typical"]
@@ -660,7 +665,7 @@ def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
     check(units in ("observations", "clusters"), "its units are of no known kind.")
     aim = _unpack_aim(packed["aim"])
     derived = take(packed, "coefficients", bool)
-    if aim is not None and derived:  # early files hold the biases of other estimates
+    if aim is not None and derived:  # early files contain the biases of other estimates
         aim = aim.without_bias
     return ModelInfo(
         title=take(packed, "title", str),
@@ -696,8 +701,8 @@ def _unpack_aim(packed: Any) -> Aim | None:
     only(packed, [field.name for field in dataclasses.fields(Aim)], "`aim`")
     errors = take(packed, "errors", dict)
     numbers = {name: take(packed, name, list) for name in ("bias", "bias_error")}
-    for one in (*errors.values(), *numbers["bias"], *numbers["bias_error"]):
-        check(type(one) is float and np.isfinite(one), "a number of its aim is none.")
+    for number in (*errors.values(), *numbers["bias"], *numbers["bias_error"]):
+        check(_is_finite(number), "a bias or error of its aim is not finite.")
     check(len(numbers["bias"]) == len(numbers["bias_error"]), "its biases differ.")
     return Aim(
         take(packed, "learner", str),
@@ -737,8 +742,8 @@ def _unpack_effects(packed: Any, arrays: Arrays, B: int) -> EffectValues | None:
     count = values.shape[1]
     index = unpack_index(packed["index"], count)
     sides = {side: take(packed, side, list) for side in ("from", "to")}
-    check(all(len(one) == count for one in sides.values()), "settings are missing.")
-    settings = {side: [unpack(one) for one in ends] for side, ends in sides.items()}
+    check(all(len(ends) == count for ends in sides.values()), "settings are missing.")
+    settings = {side: [unpack(end) for end in ends] for side, ends in sides.items()}
     return EffectValues(
         values,
         pd.DataFrame(settings, index, dtype=object),
@@ -755,9 +760,12 @@ def _unpack_scores(packed: Any, arrays: Arrays, nobs: int) -> Scores | None:
     n_scored = take_size(packed, "n_scored", 0, nobs)
     check(residuals.size in (0, n_scored), "residuals are missing.")
     table = take(packed, "table", dict)
-    numbers = all(type(one) is float and np.isfinite(one) for one in table.values())
-    check(numbers, "its scores are not numbers.")
+    check(all(map(_is_finite, table.values())), "its scores are not numbers.")
     return Scores(table, residuals, n_scored)
+
+
+def _is_finite(number: Any) -> bool:
+    return type(number) is float and bool(np.isfinite(number))
 
 
 PREDICTOR = (
@@ -778,23 +786,22 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     classes = _unpack_classes(take(packed, "classes", list, type(None)))
     kernel, learners = codec.unpack(packed, arrays, B, parsed.X.shape[1])
     _check_classes(parsed, classes, kernel.n_classes)
-    made = Predictor(kernel, learners, parsed.coding, classes, None)
-    return dataclasses.replace(made, centre=_unpack_centre(packed, arrays, made))
+    predictor = Predictor(kernel, learners, parsed.coding, classes, None)
+    centre = _unpack_centre(packed, arrays, predictor)
+    return dataclasses.replace(predictor, centre=centre)
 
 
 def _unpack_centre(packed: Any, arrays: Arrays, own: Predictor) -> Predictor | None:
-    """Read the other learners that estimates come from, if there are any."""
+    """Unpack the other learners that the estimates come from, if there are any."""
     fields = packed["centred_at"]
     if fields is None:
         return None
     kind = take(fields, "kind", str)
     check(kind == STAGED_CODEC.name, "estimates come from learners of no known kind.")
-    codec = STAGED_CODEC
-    only(fields, ("kind", *codec.fields), "`centred_at`")
-    names = [name for name in codec.arrays if CENTRE + name in arrays]
-    found = {name: arrays.pop(CENTRE + name) for name in names}
+    only(fields, ("kind", *STAGED_CODEC.fields), "`centred_at`")
     B, p = len(own.learners), own.kernel.n_features
-    kernel, learners = codec.unpack(fields, found, B, p)
+    stacked = _pop_arrays(arrays, CENTRE, STAGED_CODEC)
+    kernel, learners = STAGED_CODEC.unpack(fields, stacked, B, p)
     check(own.kernel.n_classes is None, "classes have one kind of learners.")
     return dataclasses.replace(own, kernel=kernel, learners=learners, coding=None)
 
@@ -805,13 +812,13 @@ _CLASSES = "learners and response differ in their classes."
 def _check_classes(
     parsed: ParsedFormula, classes: tuple[Any, ...] | None, n_classes: int | None
 ) -> None:
-    """Hold the classes of the learners against the names and the response."""
+    """Check that the classes of learners, names and response agree."""
     if classes is None:
-        # A response of zeros and ones has two classes that have no names.
+        # A response of zeros and ones has two classes without names.
         unnamed = parsed.classes is None and _are_codes(parsed.y, 2)
         check(n_classes is None or (unnamed and n_classes == 2), _CLASSES)
         return
-    # Forests name their classes themselves, and the response holds the codes.
+    # Forests have their own class names, and the response contains codes.
     known = parsed.classes is not None or _are_codes(parsed.y, len(classes))
     check(known and n_classes == len(classes), _CLASSES)
 
@@ -838,13 +845,13 @@ def _unpack_formula(packed: Any, numbers: Floats) -> ParsedFormula:
 def _unpack_columns(packed: list[Any] | None) -> tuple[int, ...] | None:
     if packed is None:
         return None
-    check(all(type(one) is int for one in packed), "its columns are not numbers.")
+    check(all(type(place) is int for place in packed), "its columns are no numbers.")
     return tuple(packed)
 
 
 def _unpack_classes(packed: list[Any] | None) -> tuple[Any, ...] | None:
     if packed is None:
         return None
-    classes = tuple(unpack(one) for one in packed)
+    classes = tuple(unpack(label) for label in packed)
     check(len(classes) >= 2 and len(set(classes)) == len(classes), _CLASSES)
     return classes
