@@ -42,7 +42,13 @@ from vstatkit.formula.parse import (
 from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.formula.streaming.encode import parse_source
 from vstatkit.inference.stopping import TOL
-from vstatkit.kernels.base import AnyKernel, KernelKind, Predictive, Training, kind_of
+from vstatkit.kernels.base import (
+    AnyKernel,
+    KernelKind,
+    PredictiveModel,
+    Training,
+    kind_of,
+)
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.registry import (
     build_kernel,
@@ -365,7 +371,7 @@ def _fit_task(
 ) -> tuple[Task, Query]:
     """Say what is evaluated, and where; `held` are fields of the task."""
     query = build_query(kernel, observed.parsed, at)
-    keep = isinstance(kernel, Predictive)
+    keep = isinstance(kernel, PredictiveModel)
     task = Task(kernel, design, query.rows, observed.members, keep, **held)
     return probe(task, kernel) if isinstance(kernel, FunctionKernel) else (task, query)
 

@@ -134,7 +134,7 @@ def test_two_terms_close_the_series_of_nearest_neighbours(presence):
     # Rows beyond the thirteenth are missed, with a chance below 2e-4.
     assert_allclose(q_1 / (1 + q_2 / q_1), V, rtol=1e-3)
     assert_allclose(q_2 / q_1, presence / (2 - presence), rtol=1e-2)
-    kind = KernelKind.TREES.expected(presence)
+    kind = KernelKind.TREES.expected_rho(presence)
     assert_allclose(kind, np.array([0.55, 0.35]) * presence / (2 - presence))
 
 
@@ -565,7 +565,7 @@ def test_clusters_are_compared_as_units():
     data = MARS.assign(site=np.repeat(np.arange(30), 4))
     res = vs.fit("y ~ x1 + x2", data, groups="site", B=400, rng=1)
     chances = pair_chances(30, res.k, replace=True)
-    expected = KernelKind.TREES.expected(chances.one)
+    expected = KernelKind.TREES.expected_rho(chances.one)
     found = (res.orders.expected, res.orders.expected_error)
     assert_allclose(found, expected)
     assert expected_orders(res.design, res.kind).rho == pytest.approx(expected[0])

@@ -19,9 +19,9 @@ from vstatkit.kernels.staged_tree import (
     STAGE_OPTIONS,
     StagedTree,
     Stages,
-    alike,
-    restaged,
-    stored,
+    as_staged,
+    replace_stages,
+    stored_kernel,
 )
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_options import LOSSES
@@ -74,7 +74,7 @@ class Candidate(NamedTuple):
             "max_features": self.max_features,
         }
         options = {**kernel.options, **chosen}
-        return restaged(replace(kernel, options=options), STAGES[self.name])
+        return replace_stages(replace(kernel, options=options), STAGES[self.name])
 
     def text(self, n_features: int) -> str:
         """Say in words what the learner is."""
@@ -260,7 +260,7 @@ def centred(
     )
     budget = np.inf if task.keep_bytes is None else task.keep_bytes
     complete = complete and learner_bytes(other.learners) <= budget
-    learners = alike(other.learners, mix[0][0].n_features) if complete else []
+    learners = as_staged(other.learners, mix[0][0].n_features) if complete else []
     return Centred(moved, learners, Centre(mix, shift, evaluation.oob))
 
 
@@ -276,7 +276,7 @@ def centred_predictor(
     predictor: Predictor, mix: Mix, learners: list[StagedTree]
 ) -> Predictor:
     """Let a predictor be centred, too, by the learners of a mix."""
-    kernel = stored(restaged(mix[0][0], Stages(boost=True)))
+    kernel = stored_kernel(replace_stages(mix[0][0], Stages(boost=True)))
     other = replace(predictor, kernel=kernel, learners=learners, coding=None)
     return replace(predictor, centre=replace(other, centre=None))
 

@@ -29,9 +29,9 @@ from vstatkit.inference.estimates import (
     join_estimates,
     weighted_mean,
 )
-from vstatkit.kernels.base import AnyKernel, Evaluation, Predictive
+from vstatkit.kernels.base import AnyKernel, Evaluation, PredictiveModel
 from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.kernels.tree_prediction import Grid, dependence, summed
+from vstatkit.kernels.tree_prediction import Grid, compute_dependence, sum_predictions
 from vstatkit.sampling.design import SubsampleDesign, dense
 from vstatkit.text import short_repr
 from vstatkit.workers import go_on, in_parallel
@@ -103,7 +103,7 @@ class Kept:
 class Reading:
     """What tasks that predict have in common; the coding of new data stays behind."""
 
-    kernel: Predictive
+    kernel: PredictiveModel
     kept: Kept
     X: Floats
     weights: Floats | None = None
@@ -132,7 +132,7 @@ def block_sum(reading: Reading, first: int, origin: Floats) -> Floats:
     """Add up what some learners predict, about an origin."""
     learners = [at_hand(learner) for learner in reading.block(first)]
     go_on()
-    return summed(reading.kernel, learners, reading.X, origin, reading.predict)
+    return sum_predictions(reading.kernel, learners, reading.X, origin, reading.predict)
 
 
 def block_shares(
@@ -167,7 +167,7 @@ def block_dependence(reading: Reading, grid: Grid, first: int) -> Floats:
     """Walk some trees with all rows and the whole grid."""
     learners = [at_hand(learner) for learner in reading.block(first)]
     go_on()
-    return dependence(cast("StoredTreeKernel", reading.kernel), learners, grid)
+    return compute_dependence(cast("StoredTreeKernel", reading.kernel), learners, grid)
 
 
 def piece_mean(reading: Reading, start: int, stop: int) -> Floats:
@@ -230,7 +230,7 @@ class Predictor:
 
     Attributes
     ----------
-    kernel : Predictive
+    kernel : PredictiveModel
         Knows how its learners predict.
     learners : list
         Fitted learners, in the order of the design.
@@ -250,7 +250,7 @@ class Predictor:
         Whether to show a progress bar while learners are fitted again.
     """
 
-    kernel: Predictive
+    kernel: PredictiveModel
     learners: list[Any]
     coding: Coding | None
     classes: tuple[Any, ...] | None
@@ -512,6 +512,6 @@ def build_predictor(
     kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula, n_jobs: int | None
 ) -> Predictor | None:
     """Keep what predicts new data, where the kernel can."""
-    if not isinstance(kernel, Predictive):
+    if not isinstance(kernel, PredictiveModel):
         return None
     return Predictor(kernel, evaluation.learners, parsed.coding, parsed.classes, n_jobs)

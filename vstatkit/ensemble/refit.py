@@ -13,7 +13,7 @@ from vstatkit.ensemble.evaluation import Task, at_hand, evaluate
 from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.inference.estimates import ensemble_mean
-from vstatkit.kernels.base import Predictive
+from vstatkit.kernels.base import PredictiveModel
 from vstatkit.sampling.design import dense
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
@@ -92,7 +92,7 @@ class _Reading:
 
 def _block(reading: _Reading, first: int) -> tuple[Floats, Floats]:
     task, stacked = reading.task, reading.stacked
-    assert isinstance(task.kernel, Predictive)
+    assert isinstance(task.kernel, PredictiveModel)
     learners = reading.learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
     units = reading.rows if task.rows is None else task.rows[reading.rows]

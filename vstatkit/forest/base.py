@@ -42,7 +42,7 @@ from vstatkit.inference.intervals import (
 )
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag
-from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored, with_stages
+from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored_kernel, with_stages
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.bias import aim_of
@@ -594,13 +594,13 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         check_response(y, numeric=numeric)
         with telling_of_text(X):
             rows, response = validate_data(
-                *(self, self._factors.coded(X), y),
+                *(self, self._factors.encode(X), y),
                 dtype=np.float64,
                 y_numeric=numeric,
                 ensure_all_finite="allow-nan",
                 copy=True,  # results are made later, and X may change until then
             )
-        self._observed = self._factors.observed(rows)
+        self._observed = self._factors.observed_codes(rows)
         return np.asarray(rows), np.array(response)
 
     def _fit(
@@ -637,7 +637,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         self.n_estimators_ = len(grown.learners)
         self._told = False
         self._told_of_large_k = False
-        self._kernel = stored(kernel)
+        self._kernel = stored_kernel(kernel)
         index, response = self.__dict__.pop("_labels")
         units = pd.RangeIndex(len(y)) if index is None else index
         # A copy of the kernel is without the ranks that it was grown by.
@@ -800,7 +800,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         check_distinct_names(X)
         with telling_of_text(X):
             rows = validate_data(
-                *(self, self._factors.coded(X)),
+                *(self, self._factors.encode(X)),
                 reset=False,
                 dtype=np.float64,
                 ensure_all_finite="allow-nan",

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.kernels.base import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, PredictiveModel
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.validation import check_alpha
 
@@ -453,19 +453,19 @@ def value_limit(kernel: AnyKernel) -> float | None:
     Half the range of what a learner can predict: probabilities lie between zero
     and one, means of responses between the smallest and the largest.
     """
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return getattr(kernel, "limit", None) if kernel.n_classes is None else 0.5
 
 
 def prediction_support(
-    kernel: Predictive, nobs: float, *, average: bool = False
+    kernel: PredictiveModel, nobs: float, *, average: bool = False
 ) -> Support | None:
     """Range of the predictions, or their averages, where they are probabilities."""
     return None if kernel.n_classes is None else Support(0.0, 1.0, nobs, average)
 
 
-def prediction_tails(kernel: Predictive) -> Tails | None:
+def prediction_tails(kernel: PredictiveModel) -> Tails | None:
     """Tails of predictions, before they are known from reference rows."""
     if kernel.n_classes is not None:
         return None
@@ -475,14 +475,14 @@ def prediction_tails(kernel: Predictive) -> Tails | None:
 
 def value_tails(kernel: AnyKernel) -> Tails | None:
     """Tails of the kernel's values, where they are predictions."""
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return prediction_tails(kernel)
 
 
 def value_support(kernel: AnyKernel, nobs: float) -> Support | None:
     """Range of the kernel's values, where they are probabilities."""
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return prediction_support(kernel, nobs)
 

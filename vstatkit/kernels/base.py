@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.formula.parse import ParsedFormula
-from vstatkit.kernels.subsample_rows import Drawn, RowDraw
+from vstatkit.kernels.subsample_rows import RowDraw, UnitDraw
 
 
 class KernelKind(Enum):
@@ -26,7 +26,7 @@ class KernelKind(Enum):
     TREES = (0.55, 0.35)
     UNKNOWN = (0.5, 0.5)
 
-    def expected(self, presence: float) -> tuple[float, float]:
+    def expected_rho(self, presence: float) -> tuple[float, float]:
         """Return the expected rho and its uncertainty for a chance of presence."""
         neighbours = presence / (2 - presence)
         mean, spread = self.value
@@ -86,7 +86,7 @@ class OutOfBag:
         """Take what was observed, shape (n,), at the rows of the sums."""
         return observed if self.rows is None else observed[self.rows]
 
-    def only(self, rows: Ints) -> "OutOfBag":
+    def select_rows(self, rows: Ints) -> "OutOfBag":
         """Leave all rows out but some, where there are all."""
         return OutOfBag(self.total[rows], self.times[rows], rows)
 
@@ -221,7 +221,7 @@ def fit_drawn(kernel: Kernel, drawn: RowDraw, rng: np.random.Generator) -> Any:
 
 
 @runtime_checkable
-class Predictive(Protocol):
+class PredictiveModel(Protocol):
     """Something whose learners predict at rows of the design matrix.
 
     Attributes
@@ -255,7 +255,7 @@ class Predictive(Protocol):
 
 
 @runtime_checkable
-class PredictiveKernel(Kernel, Predictive, Protocol):
+class PredictiveKernel(Kernel, PredictiveModel, Protocol):
     """A kernel that fits one learner at a time, and whose learners predict."""
 
     @property
@@ -264,7 +264,7 @@ class PredictiveKernel(Kernel, Predictive, Protocol):
 
 
 @runtime_checkable
-class BatchKernel(Predictive, Protocol):
+class BatchKernel(PredictiveModel, Protocol):
     """A predictive kernel that evaluates many subsamples in one compiled call."""
 
     @property
@@ -289,7 +289,7 @@ class DrawnKernel(BatchKernel, Protocol):
 
     def grow_drawn(
         self,
-        drawn: Drawn,
+        drawn: UnitDraw,
         keys: NDArray[np.uint64],
         at: Floats,
         *,
@@ -393,5 +393,5 @@ class KernelCodec:
     arrays: tuple[str, ...]
     pack: Callable[[Any, list[Any]], tuple[Fields, Arrays]]
     unpack: Callable[
-        [Mapping[str, Any], Arrays, int, int], tuple[Predictive, list[Any]]
+        [Mapping[str, Any], Arrays, int, int], tuple[PredictiveModel, list[Any]]
     ]

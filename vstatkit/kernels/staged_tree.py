@@ -182,46 +182,21 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
         """Numbers of the linear trend."""
         return 2 * self.n_features + 1 if self.stages.trend else 0
 
-    def _call(
-        self,
-        keys: NDArray[np.uint64],
-        at: Floats,
-        rows: Ints | None,
-        keep: bool,
-        units: Ints | None,
-    ) -> tuple[Any, TreeOutput]:
-        L, p = len(keys), self.n_features
-        points, oob = self._points(at, rows)
-        lines = np.zeros((L, 2 * p + 1))
-        out = TreeOutput(np.empty((L, len(at))), np.zeros((L, p)), oob, lines)
-        call = StageGrower(
-            self.y,
-            keys,
-            np.asfortranarray(points, dtype=np.float64),
-            len(at),
-            out.values,
-            out.gains,
-            oob,
-            dict(self.options),
-            keep,
-            current_stop(),
-            self._grower_levels,
-            lines=lines,
-            trend=self.stages.trend,
-            boost=self.stages.boost,
-            unit_of_row=None
-            if units is None
-            else np.ascontiguousarray(units, dtype=np.int32),
+    def _make_grower(
+        self, arguments: tuple[Any, ...], lines: Floats, unit_of_row: Ints | None
+    ) -> Any:
+        if unit_of_row is not None:
+            unit_of_row = np.ascontiguousarray(unit_of_row, dtype=np.int32)
+        return StageGrower(
+            *arguments, lines=lines, unit_of_row=unit_of_row, **self.stages._asdict()
         )
-        return call, out
 
     def _learners(self, out: TreeOutput, kept: Sequence[Any]) -> list[Any]:
-        lines = np.empty((len(kept), 0)) if out.lines is None else out.lines
-        if not self.stages.trend:
-            lines = lines[:, :0]
         return [
             StagedTree(nodes, sizes, line, gain)
-            for (nodes, sizes), line, gain in zip(kept, lines, out.gains, strict=True)
+            for (nodes, sizes), line, gain in zip(
+                kept, out.lines, out.gains, strict=True
+            )
         ]
 
 
@@ -248,10 +223,10 @@ def with_stages(kernel: TreeKernel, options: Mapping[str, Any]) -> TreeKernel:
             "`trend` needs columns of numbers; leave `categorical_splits=True` out, so "
             "that factors become indicator columns."
         )
-    return restaged(kernel, stages)
+    return replace_stages(kernel, stages)
 
 
-def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
+def replace_stages(kernel: TreeKernel, stages: Stages) -> TreeKernel:
     """Grow learners of other stages with the options of a kernel of trees."""
     if not any(stages):
         return kernel
@@ -259,12 +234,19 @@ def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
     return StagedKernel(**same, stages=stages)
 
 
-def alike(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
-    """Write learners of any stages as those of all of them, for p columns.
+def as_staged(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
+    """Convert learners to the same stages, for p columns.
 
-    One tree is a stage, and a line of zeros a trend: they predict what they did.
+    One tree is a stage, and a line of zeros a trend: predictions do not change.
     """
-    staged = [_as_staged(learner) for learner in learners]
+    staged = [
+        learner
+        if isinstance(learner, StagedTree)
+        else StagedTree(
+            learner.nodes, np.array([learner.nodes.size]), _NO_SHARES, learner.gains
+        )
+        for learner in learners
+    ]
     if not any(learner.line.size for learner in staged):
         return staged
     flat = np.zeros(2 * p + 1)
@@ -274,14 +256,7 @@ def alike(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
     ]
 
 
-def _as_staged(learner: Tree | StagedTree) -> StagedTree:
-    if isinstance(learner, StagedTree):
-        return learner
-    sizes = np.array([learner.nodes.size])
-    return StagedTree(learner.nodes, sizes, _NO_SHARES, learner.gains)
-
-
-def stored(kernel: TreeKernel) -> StoredTreeKernel:
+def stored_kernel(kernel: TreeKernel) -> StoredTreeKernel:
     """Predict with the learners of a kernel, without its data."""
     kind = StoredStagedKernel if isinstance(kernel, StagedKernel) else StoredTreeKernel
     return kind(

@@ -25,7 +25,7 @@ class UnitRows:
     rows: NDArray[np.int32]
 
     @classmethod
-    def of(cls, codes: Ints, n_units: int) -> "UnitRows":
+    def of(cls, unit_of_row: Ints, n_units: int) -> "UnitRows":
         """Sort rows by their unit.
 
         Examples
@@ -34,8 +34,8 @@ class UnitRows:
         array([1, 0, 2], dtype=int32)
         """
         bounds = np.zeros(n_units + 1, dtype=np.int64)
-        np.cumsum(np.bincount(codes, minlength=n_units), out=bounds[1:])
-        return cls(bounds, np.argsort(codes, kind="stable").astype(np.int32))
+        np.cumsum(np.bincount(unit_of_row, minlength=n_units), out=bounds[1:])
+        return cls(bounds, np.argsort(unit_of_row, kind="stable").astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class RowDraw:
         return counts
 
     @property
-    def repeated(self) -> Ints:
+    def repeated_rows(self) -> Ints:
         """Rows, each as often as it was drawn."""
         return np.repeat(self.rows, self.times)
 
@@ -73,29 +73,31 @@ class RowDraw:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class UnitDraw:
     """Units that consecutive learners drew.
 
     Attributes
     ----------
     counts : ndarray or csr_array of shape (L, n_units)
         Times each unit was drawn by each learner.
-    codes : ndarray of shape (n_rows,) or None
+    unit_of_row : ndarray of shape (n_rows,) or None
         Unit of every row where units are clusters.
     index : UnitRows or None
         The rows of every unit there.
     """
 
     counts: Counts
-    codes: Ints | None = None
+    unit_of_row: Ints | None = None
     index: UnitRows | None = None
 
     @property
-    def dense(self) -> Floats:
+    def row_counts(self) -> Floats:
         """Times each row is in each subsample, shape (L, n_rows)."""
         counts = self.counts
         units = counts.toarray() if sparse.issparse(counts) else counts
-        return np.asarray(units if self.codes is None else units[:, self.codes])
+        return np.asarray(
+            units if self.unit_of_row is None else units[:, self.unit_of_row]
+        )
 
     def rows(self, learner: int) -> tuple[Ints, Ints]:
         """List the rows of one learner, ascending, and how often each is drawn."""

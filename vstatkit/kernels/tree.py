@@ -14,11 +14,11 @@ from sklearn.utils import check_array
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag, output_columns
-from vstatkit.kernels.subsample_rows import Drawn
+from vstatkit.kernels.subsample_rows import UnitDraw
 from vstatkit.kernels.tree_options import (
     LOSSES,
     check_counts,
-    checked_levels,
+    check_levels,
     grower_options,
     loss_of,
 )
@@ -132,7 +132,7 @@ class RankedTable:
         )
 
 
-def standardised(y: Floats) -> tuple[Floats, float, float]:
+def standardise(y: Floats) -> tuple[Floats, float, float]:
     """Centre y and scale it by a power of two near its spread, which is exact.
 
     Returns
@@ -149,7 +149,7 @@ def standardised(y: Floats) -> tuple[Floats, float, float]:
 
     Examples
     --------
-    >>> standardised(np.array([2e200, 4e200, 6e200]))[1] == 4e200
+    >>> standardise(np.array([2e200, 4e200, 6e200]))[1] == 4e200
     True
     """
     largest = float(np.abs(y).max())
@@ -331,7 +331,7 @@ class TreeKernel(StoredTreeKernel):
         refuse_beyond("rows", len(X), MOST_ROWS)
         refuse_beyond("features", X.shape[1], LEVELS_FLAG - 1)
         codes = np.ascontiguousarray(y, dtype=np.float64)
-        scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardised(codes)
+        scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardise(codes)
         if options.get("loss") == LOSSES["poisson"]:
             centre, scaled = 0.0, codes / scale  # zero stays zero
         return cls(
@@ -343,7 +343,7 @@ class TreeKernel(StoredTreeKernel):
             y=scaled,
             options={"loss": 0, **options, "n_classes": n_classes or 0},
             weights=weights,
-            levels=checked_levels(levels, X),
+            levels=check_levels(levels, X),
         )
 
     @property
@@ -387,7 +387,7 @@ class TreeKernel(StoredTreeKernel):
         oob: bool = False,
         keep: bool = False,
         oob_rows: Ints | None = None,
-        units: Ints | None = None,
+        unit_of_row: Ints | None = None,
     ) -> Evaluation:
         """Grow a tree on each subsample and evaluate it at the query points.
 
@@ -406,7 +406,7 @@ class TreeKernel(StoredTreeKernel):
             nodes on the paths of the query points are grown.
         oob_rows : ndarray, optional
             Observations to predict, in ascending order; all by default.
-        units : ndarray of shape (n,), optional
+        unit_of_row : ndarray of shape (n,), optional
             Unit of every row where units are clusters; for learners that divide them.
         """
         rows = None
@@ -418,14 +418,14 @@ class TreeKernel(StoredTreeKernel):
             weights = weights * self.weights
         if self.balanced:
             weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
-        call, out = self._call(keys, at, rows, keep, units)
+        grower, out = self._prepare(keys, at, rows, keep, unit_of_row)
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
-        return self._evaluation(out, call.grow_on_counts(*ranks, weights))
+        return self._evaluation(out, grower.grow_on_counts(*ranks, weights))
 
     def grow_drawn(
         self,
-        drawn: Drawn,
+        drawn: UnitDraw,
         keys: NDArray[np.uint64],
         at: Floats,
         *,
@@ -439,7 +439,7 @@ class TreeKernel(StoredTreeKernel):
 
         Parameters
         ----------
-        drawn : Drawn
+        drawn : UnitDraw
             Units that each subsample holds.
         keys, at, keep
             See `grow`.
@@ -447,24 +447,24 @@ class TreeKernel(StoredTreeKernel):
             Observations, in ascending order, to predict by the trees whose subsample
             leaves them out.
         """
-        if not self._few(drawn):
+        if not self._ranks_own_rows(drawn):
             return self.grow(
-                drawn.dense,
+                drawn.row_counts,
                 keys,
                 at,
                 oob=oob_rows is not None,
                 keep=keep,
                 oob_rows=oob_rows,
-                units=drawn.codes,
+                unit_of_row=drawn.unit_of_row,
             )
-        call, out = self._call(keys, at, oob_rows, keep, drawn.codes)
+        grower, out = self._prepare(keys, at, oob_rows, keep, drawn.unit_of_row)
         counts = sparse.csr_array(drawn.counts)
         times = np.asarray(counts.data, dtype=np.float64)
         if self.balanced:
             learner = np.repeat(np.arange(len(keys)), np.diff(counts.indptr))
             codes = self.y[counts.indices].astype(np.int64)
             times = times * balance(counts, self.y)[learner, codes]
-        trees = call.grow_on_rows(
+        trees = grower.grow_on_rows(
             self.X,
             np.asarray(counts.indptr, dtype=np.int64),
             np.asarray(counts.indices, dtype=np.int32),
@@ -474,7 +474,7 @@ class TreeKernel(StoredTreeKernel):
         )
         return self._evaluation(out, trees)
 
-    def _few(self, drawn: Drawn) -> bool:
+    def _ranks_own_rows(self, drawn: UnitDraw) -> bool:
         """Whether subsamples are so small that they are better ranked themselves.
 
         A table on disk may not fit into memory, and its ranks less so.
@@ -488,35 +488,28 @@ class TreeKernel(StoredTreeKernel):
         few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
         return few or n_rows >= NEVER_RANKED_FROM
 
-    def _points(
-        self, at: Floats, rows: Ints | None
-    ) -> tuple[Floats, tuple[NDArray[np.int32], Floats, Floats] | None]:
-        """Put query points and rows to predict together; and room for their sums."""
-        if rows is None:
-            return at, None
-        refuse_beyond("query points and rows to predict", len(at) + len(rows))
-        total, times = np.zeros((len(rows), self.n_outputs)), np.zeros(len(rows))
-        oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
-        return np.concatenate([at, self.X[rows]]), oob
-
-    @property
-    def _grower_levels(self) -> NDArray[np.int32] | None:
-        return None if self.levels is None else np.array(self.levels, dtype=np.int32)
-
-    def _call(
+    def _prepare(
         self,
         keys: NDArray[np.uint64],
         at: Floats,
         rows: Ints | None,
         keep: bool,
-        units: Ints | None,
+        unit_of_row: Ints | None,
     ) -> tuple[Any, "TreeOutput"]:
-        """Prepare a call of the grower, and the arrays that it fills."""
-        L = len(keys)
-        points, oob = self._points(at, rows)
-        values = np.empty((L, len(at) * self.n_outputs))
-        out = TreeOutput(values, np.zeros((L, self.n_features)), oob)
-        call = TreeGrower(
+        """Prepare a grower, and the arrays that it fills."""
+        L, points, oob = len(keys), at, None
+        if rows is not None:
+            refuse_beyond("query points and rows to predict", len(at) + len(rows))
+            total, times = np.zeros((len(rows), self.n_outputs)), np.zeros(len(rows))
+            oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
+            points = np.concatenate([at, self.X[rows]])
+        out = TreeOutput(
+            values=np.empty((L, len(at) * self.n_outputs)),
+            gains=np.zeros((L, self.n_features)),
+            lines=np.zeros((L, self.n_line)),
+            oob=oob,
+        )
+        arguments = (
             self.y,
             keys,
             np.asfortranarray(points, dtype=np.float64),
@@ -527,12 +520,16 @@ class TreeKernel(StoredTreeKernel):
             dict(self.options),
             keep,
             current_stop(),
-            self._grower_levels,
+            None if self.levels is None else np.array(self.levels, dtype=np.int32),
         )
-        return call, out
+        return self._make_grower(arguments, out.lines, unit_of_row), out
+
+    def _make_grower(
+        self, arguments: tuple[Any, ...], lines: Floats, unit_of_row: Ints | None
+    ) -> Any:
+        return TreeGrower(*arguments)
 
     def _learners(self, out: "TreeOutput", kept: Sequence[Any]) -> list[Any]:
-        """Put trees together."""
         pairs = zip(kept, out.gains, strict=True)
         return [Tree(nodes, shares, gain) for (nodes, shares), gain in pairs]
 
@@ -576,8 +573,8 @@ class TreeOutput(NamedTuple):
 
     values: Floats
     gains: Floats
+    lines: Floats
     oob: tuple[NDArray[np.int32], Floats, Floats] | None
-    lines: Floats | None = None
 
 
 def tree_kernel(

@@ -49,7 +49,7 @@ class Factors:
                 )
         return cls(places, categories)
 
-    def coded(self, X: Any) -> Any:
+    def encode(self, X: Any) -> Any:
         """Replace categories by their codes; those that are not known are missing."""
         if not self.categories or not isinstance(X, pd.DataFrame):
             return X
@@ -65,7 +65,7 @@ class Factors:
         for place in self.places:
             check_codes(X[:, place], MOST_LEVELS, f"column {place}")
 
-    def observed(self, X: Floats) -> dict[int, Floats]:
+    def observed_codes(self, X: Floats) -> dict[int, Floats]:
         """Find the codes of every factor that some row of the coded table has."""
         return {
             place: np.unique(X[~np.isnan(X[:, place]), place]) for place in self.places
@@ -112,7 +112,7 @@ def named_places(X: Any, given: Any) -> tuple[int, ...]:
     return tuple(places)
 
 
-def checked_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] | None:
+def check_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] | None:
     """Check the levels of every column, and that factors hold their codes.
 
     Returns

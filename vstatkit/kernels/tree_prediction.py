@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.kernels.base import Predictive
+from vstatkit.kernels.base import PredictiveModel
 from vstatkit.kernels.staged_tree import StagedTree, StoredStagedKernel
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.native._engine import add_dependence, add_trees_at, refuse_beyond
 from vstatkit.workers import current_stop
 
 
-def summed(
-    kernel: Predictive,
+def sum_predictions(
+    kernel: PredictiveModel,
     learners: Sequence[Any],
     X: Floats,
     origin: Floats,
@@ -25,7 +25,7 @@ def summed(
 
     Parameters
     ----------
-    kernel : Predictive
+    kernel : PredictiveModel
         Knows how its learners predict.
     learners : sequence
         Learners, at hand.
@@ -117,12 +117,14 @@ class Grid:
         return len(self.rows) if self.weights is None else float(self.weights.sum())
 
 
-def walks(kernel: Predictive) -> bool:
+def is_walkable(kernel: PredictiveModel) -> bool:
     """Whether the learners of a kernel are trees that can be walked with a grid."""
     return isinstance(kernel, StoredTreeKernel)
 
 
-def dependence(kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid) -> Floats:
+def compute_dependence(
+    kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid
+) -> Floats:
     """Average what trees predict over rows, with columns set to each point of a grid.
 
     Returns

@@ -383,7 +383,7 @@ def expected_orders(design: SubsampleDesign, kind: KernelKind) -> HigherOrders:
     """Say what is expected of a kernel, before its learners are compared."""
     chances = pair_chances(design.n, design.k, replace=design.replace)
     typical = typical_share(design, kind)
-    return combine(np.nan, np.nan, kind.expected(chances.one), share=typical)
+    return combine(np.nan, np.nan, kind.expected_rho(chances.one), share=typical)
 
 
 def most_compared(n: int) -> int:
@@ -447,7 +447,7 @@ def measure_orders(
     """
     n = design.n
     chances = pair_chances(n, design.k, replace=design.replace)
-    prior = kind.expected(chances.one)
+    prior = kind.expected_rho(chances.one)
     most = min(B, most_compared(n))
     if prior[1] == 0 or n < 4 or most < 3 or min(chances) <= 0:
         return combine(np.nan, np.nan, prior, share=typical_share(design, kind))
@@ -504,5 +504,5 @@ def _complete_orders(
         presence = _indicators(count_members(members[drawn], design.n))
         sums = sum_pairs(presence, values[drawn], chances)
         error = sums.error
-    prior = KernelKind.UNKNOWN.expected(chances.one)
+    prior = KernelKind.UNKNOWN.expected_rho(chances.one)
     return combine(sums.rho, error, prior, n_learners=L, n_reference=values.shape[1])
