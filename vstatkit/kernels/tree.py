@@ -33,7 +33,7 @@ from vstatkit.workers import current_stop
 
 
 def row_weights(sample_weight: Any, n: int) -> Floats | None:
-    """Check the weights of n rows; one number is for all of them."""
+    """Check the weights of n rows; a single number applies to all of them."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
@@ -117,8 +117,8 @@ class RankedTable:
     def of(cls, X: Floats) -> "RankedTable":
         """Rank the columns of a matrix."""
         rows = np.asfortranarray(X, dtype=np.float64)
-        # NaN sorts last. The order of equal values decides on roundings: it must not
-        # depend on the other rows, which a tree's own table does not hold.
+        # NaN sorts last. The order of equal values affects rounding, so it must not
+        # depend on the other rows, which are not in a tree's own table.
         order = np.argsort(rows.T, axis=1, kind="stable")
         rank = np.empty(order.shape, dtype=np.int32)
         np.put_along_axis(
@@ -144,8 +144,8 @@ def standardise(y: Floats) -> tuple[Floats, float, float]:
 
     Notes
     -----
-    A power of two near the largest number is taken out first: squares of huge
-    and of tiny numbers would leave the range of floating point.
+    Numbers are first divided by a power of two near the largest one, since squares of
+    huge and of tiny numbers would leave the range of floating point.
 
     Examples
     --------
@@ -164,19 +164,19 @@ def standardise(y: Floats) -> tuple[Floats, float, float]:
 
 
 MOST_ROWS = 2**29
-"""Rows of a design: a full tree has nearly twice as many nodes, numbered in 30 bits."""
+"""Most rows: a full tree has nearly twice as many nodes, numbered in 30 bits."""
 
 OWN_ROWS_BELOW = 1 / 30
 """Share of the units in a subsample below which a tree is grown from its own rows."""
 
 OWN_ROWS_FROM = 20_000
-"""Rows from which that is considered: ranks of fewer are cheap, and fit the cache."""
+"""Fewest rows for that: ranks of fewer are cheap, and fit the cache."""
 
 NEVER_RANKED_FROM = 300_000
-"""Rows from which it is done wherever counts are sparse: ranking would take seconds."""
+"""Rows from which it is done for all sparse counts: ranking would take seconds."""
 
 _RANKING = threading.Lock()
-"""Held while a design is ranked: workers that need the ranks wait for the first."""
+"""Lock for ranking a design, so that only one worker ranks it."""
 
 NODE_BYTES = 16
 """Size of a stored node: feature, right child, threshold or value."""
@@ -195,7 +195,7 @@ class Tree:
     shares : ndarray
         Class shares of mixed leaves, for three or more classes.
     gains : ndarray of shape (p,)
-        What the splits of each feature gained: the fall in the weighted criterion
+        Gain of the splits of each feature: the reduction of the weighted criterion
         (squared or absolute error, half the Poisson deviance, Gini impurity) of the
         standardised response.
     """
@@ -236,7 +236,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class StoredTreeKernel:
-    """Trees that predict; they are not grown again.
+    """A kernel that predicts with trees, without the data they were grown on.
 
     Attributes
     ----------
@@ -245,10 +245,10 @@ class StoredTreeKernel:
     n_classes : int or None
         None for regression.
     centre, scale : float
-        What the response was standardised by.
+        Centre and scale of the response before it was standardised.
     levels : tuple of int or None
         Levels of every column that is an unordered factor, zero for the others; None
-        where all columns are numbers.
+        if all columns are numbers.
     """
 
     n_features: int
@@ -339,7 +339,7 @@ class TreeKernel(StoredTreeKernel):
             n_classes=n_classes,
             centre=centre,
             scale=scale,
-            X=np.asanyarray(X, dtype=np.float64),  # what is on disk stays there
+            X=np.asanyarray(X, dtype=np.float64),  # may stay on disk
             y=scaled,
             options={"loss": 0, **options, "n_classes": n_classes or 0},
             weights=weights,
@@ -350,25 +350,25 @@ class TreeKernel(StoredTreeKernel):
     def table(self) -> RankedTable:
         """The design in ranked form, for subsamples that hold a good part of it."""
         with _RANKING:
-            known: RankedTable | None = self.__dict__.get("_table")
-            if known is None:
-                known = RankedTable.of(self.X)
-                object.__setattr__(self, "_table", known)
-            return known
+            table: RankedTable | None = self.__dict__.get("_table")
+            if table is None:
+                table = RankedTable.of(self.X)
+                object.__setattr__(self, "_table", table)
+            return table
 
     @property
     def n_whole_trees(self) -> int:
-        """Trees of a learner, in units of one that is grown on the whole subsample."""
+        """Number of trees of a learner, relative to one on the whole subsample."""
         return 1
 
     @property
     def n_line(self) -> int:
-        """Numbers of a learner beside its trees."""
+        """Length of a learner's linear trend."""
         return 0
 
     @property
     def limit(self) -> float | None:
-        """Half the range of the response, which no leaf leaves."""
+        """Half the range of the response, which bounds the leaves."""
         return self.scale * float(np.ptp(self.y)) / 2
 
     @property
@@ -407,7 +407,7 @@ class TreeKernel(StoredTreeKernel):
         oob_rows : ndarray, optional
             Observations to predict, in ascending order; all by default.
         unit_of_row : ndarray of shape (n,), optional
-            Unit of every row where units are clusters; for learners that divide them.
+            Unit of every row, if units are clusters.
         """
         rows = None
         if oob:
@@ -432,10 +432,10 @@ class TreeKernel(StoredTreeKernel):
         oob_rows: Ints | None = None,
         keep: bool = False,
     ) -> Evaluation:
-        """Do as `grow` does, by the cheaper of two ways that give the same trees.
+        """Grow the same trees as `grow`, by the cheaper of two methods.
 
-        Small subsamples of large tables are grown from their own rows: neither the
-        table as a whole nor its ranks are touched.
+        Trees on small subsamples of large tables are grown from their own rows, without
+        the ranks of the whole table.
 
         Parameters
         ----------
@@ -475,12 +475,9 @@ class TreeKernel(StoredTreeKernel):
         return self._evaluation(out, trees)
 
     def _ranks_own_rows(self, drawn: UnitDraw) -> bool:
-        """Whether subsamples are so small that they are better ranked themselves.
-
-        A table on disk may not fit into memory, and its ranks less so.
-        """
+        """Return whether every subsample ranks its own rows."""
         counts, n_rows = drawn.counts, len(self.y)
-        if isinstance(self.X, np.memmap):
+        if isinstance(self.X, np.memmap):  # the table may not fit into memory
             return True
         if not sparse.issparse(counts):
             return False
@@ -534,23 +531,23 @@ class TreeKernel(StoredTreeKernel):
         return [Tree(nodes, shares, gain) for (nodes, shares), gain in pairs]
 
     def _evaluation(self, out: "TreeOutput", kept: list[Any] | None) -> Evaluation:
-        """Put trees together, in the unit of the response."""
+        """Collect trees and predictions, in the unit of the response."""
         trees = [] if kept is None else self._learners(out, kept)
-        whole = bool(self.n_classes)
-        values = out.values if whole else self.centre + self.scale * out.values
+        classes = bool(self.n_classes)
+        values = out.values if classes else self.centre + self.scale * out.values
         if out.oob is None:
             return Evaluation(values, trees, None)
         rows, total, times = out.oob
-        if not whole:
+        if not classes:
             total = self.scale * total + self.centre * times[:, None]
-        some = None if len(rows) == len(self.y) else rows.astype(np.int64)
-        return Evaluation(values, trees, OutOfBag(total, times, some))
+        subset = None if len(rows) == len(self.y) else rows.astype(np.int64)
+        return Evaluation(values, trees, OutOfBag(total, times, subset))
 
 
 def response_bounds(y: Floats) -> tuple[float, float]:
-    """Bound means of responses: of one sign by zero, of zeros and ones by both.
+    """Bound means of responses: by zero for one sign, by 0 and 1 for zeros and ones.
 
-    Other bounds are not known: the next response may exceed the largest.
+    There are no other bounds: the next response may exceed the largest.
 
     Examples
     --------
@@ -559,7 +556,7 @@ def response_bounds(y: Floats) -> tuple[float, float]:
     >>> response_bounds(np.array([0.0, 1.0, 1.0]))
     (0.0, 1.0)
     """
-    slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # what scaling has rounded
+    slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # rounding by scaling
     is_zero, is_one = np.abs(y) <= slack, np.abs(y - 1) <= slack
     if is_zero.any() and is_one.any() and (is_zero | is_one).all():
         return 0.0, 1.0
