@@ -39,7 +39,7 @@ from vstatkit.sampling.registry import build_design, ensemble_size
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.storage.checkpoint import Checkpoint, kept_learners
-from vstatkit.variance.registry import large_k_warning, resolved
+from vstatkit.variance.registry import large_k_warning, resolve_for_design
 
 
 class Scheme(NamedTuple):
@@ -112,7 +112,7 @@ def settle(
         size = whole_shards(design, B) if isinstance(B, int) else B
     if drawing.aims and drawing.k is None:
         design = larger(design)
-    method = resolved(drawing.variance, design, kind)
+    method = resolve_for_design(drawing.variance, design, kind)
     warning = large_k_warning(method, design, kind)
     if warning:
         warnings.warn(warning, VstatkitWarning, stacklevel=3)

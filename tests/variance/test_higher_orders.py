@@ -40,7 +40,7 @@ from vstatkit.variance.registry import (
     estimate_components,
     estimate_covariance,
     known_orders,
-    resolved,
+    resolve_for_design,
 )
 
 MARS = vs.datasets.mars(120, rng=3)
@@ -461,7 +461,7 @@ def test_kinds_have_names():
 
 
 def automatic(design, kind=KernelKind.TREES):
-    return resolved("auto", design, kind)
+    return resolve_for_design("auto", design, kind)
 
 
 def test_auto_is_what_holds_for_kernel_design_and_size():

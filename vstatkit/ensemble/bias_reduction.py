@@ -29,7 +29,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 from vstatkit.text import short_repr
-from vstatkit.variance.registry import resolved
+from vstatkit.variance.registry import resolve_for_design
 from vstatkit.workers.progress import progress_bar
 
 STAGES = {
@@ -637,4 +637,4 @@ def bias_left(
         n_jobs=n_jobs,
         progress=False,
     ).values
-    return estimate(drawn, values, resolved("auto", drawn, kind_of(smoother)))
+    return estimate(drawn, values, resolve_for_design("auto", drawn, kind_of(smoother)))

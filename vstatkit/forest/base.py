@@ -22,7 +22,6 @@ from vstatkit.ensemble.growth import (
     grow_forest,
     importances,
     tell_of_error,
-    tree_variance,
     why_no_errors,
 )
 from vstatkit.ensemble.oob_scores import Scores, score
@@ -58,7 +57,11 @@ from vstatkit.sampling.design import check_size
 from vstatkit.sampling.iid import IidDesign
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
-from vstatkit.variance.registry import ESTIMATORS, large_k_warning
+from vstatkit.variance.registry import (
+    ESTIMATORS,
+    large_k_warning,
+    resolve_for_design,
+)
 
 
 class Trees(list[Any]):
@@ -437,7 +440,7 @@ def results_of(
         query,
         info=info,
         units=trained.units,
-        method=tree_variance(variance, design),
+        method=resolve_for_design(variance, design, KernelKind.TREES),
         n_jobs=n_jobs,
         progress=False,
         parsed=parsed,
@@ -868,7 +871,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
     def _tell_of_large_k(self) -> None:
         """Warn, once, of an estimator that is too low for so many rows a tree."""
-        method = tree_variance(self.variance, self.design_)
+        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
         words = large_k_warning(method, self.design_, KernelKind.TREES)
         if words and not getattr(self, "_told_of_large_k", False):
             self._told_of_large_k = True
@@ -885,7 +888,7 @@ class Forest(Dependence, BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
     def _estimation(self, *, of_averages: bool = False) -> Estimation:
         """Settle how trees become standard errors, of predictions or of averages."""
-        method = tree_variance(self.variance, self.design_)
+        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
         orders = self._known_orders() if ESTIMATORS[method].beyond else None
         if of_averages and orders is not None:
             orders = average_orders(orders)

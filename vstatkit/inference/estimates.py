@@ -24,7 +24,7 @@ from vstatkit.text import short_repr
 from vstatkit.validation import check_alpha
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.hoeffding import HigherOrders
-from vstatkit.variance.large_moments import HeldDesign, is_wide
+from vstatkit.variance.large_moments import CachedDesign, is_wide
 from vstatkit.variance.moment_estimators import MomentEstimator, PresenceEstimator
 from vstatkit.variance.noise import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
@@ -515,7 +515,7 @@ class Estimation:
     def without_table(self) -> bool:
         """Whether few values cost, each, as little as many do."""
         groups = ESTIMATORS[self.method].source == "groups"
-        return groups or isinstance(self.design, HeldDesign)
+        return groups or isinstance(self.design, CachedDesign)
 
     def table_rows(self, B: int, n_values: int) -> int:
         """Count the rows of the table that is made; see `table_rows`."""
@@ -555,7 +555,7 @@ def held(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDesign:
         return design
     table = design.sparse_counts(0, B)  # as many values need them
     drawn = design.n, design.k, design.replace, design.seed
-    return HeldDesign(*drawn, table, n_values=n_values)
+    return CachedDesign(*drawn, table, n_values=n_values)
 
 
 def _estimate_chunk(

@@ -21,7 +21,7 @@ from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.noise import noise_variance
 
 
-def checked_groups(
+def check_groups(
     name: str,
     design: SubsampleDesign,
     B: int,
@@ -160,7 +160,7 @@ class GroupEstimator(VarianceEstimator):
 
     def labels(self, design: SubsampleDesign, B: int) -> Ints:
         """Return the groups of the learners, checked for the estimator."""
-        return checked_groups(
+        return check_groups(
             self.name, design, B, least_size=self.least_size, paired=self.paired
         )
 
@@ -318,7 +318,7 @@ class ShardEstimator(VarianceEstimator):
         return shards.between / shards.n_shards - monte_carlo, monte_carlo
 
     def _labels(self, design: SubsampleDesign, B: int) -> Ints:
-        labels = checked_groups(self.name, design, B, least_size=2)
+        labels = check_groups(self.name, design, B, least_size=2)
         if design.name == "given":
             _check_disjoint(design, labels)
         return labels

@@ -386,7 +386,7 @@ def expected_orders(design: SubsampleDesign, kind: KernelKind) -> HigherOrders:
     return combine(np.nan, np.nan, kind.expected_rho(chances.one), share=typical)
 
 
-def most_compared(n: int) -> int:
+def most_learners_compared(n: int) -> int:
     """Count the learners of n observations that are compared at most."""
     return min(MOST_LEARNERS, int(np.sqrt(MOST_PRODUCTS / n)))
 
@@ -448,7 +448,7 @@ def measure_orders(
     n = design.n
     chances = pair_chances(n, design.k, replace=design.replace)
     prior = kind.expected_rho(chances.one)
-    most = min(B, most_compared(n))
+    most = min(B, most_learners_compared(n))
     if prior[1] == 0 or n < 4 or most < 3 or min(chances) <= 0:
         return combine(np.nan, np.nan, prior, share=typical_share(design, kind))
     if design.complete:

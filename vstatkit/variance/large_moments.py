@@ -26,7 +26,7 @@ WIDE_FROM = 2_000_000
 """Entries of the table of units times values from which it is not made."""
 
 
-HELD_DRAWS = 16_000_000
+MOST_DRAWS = 16_000_000
 """Most draws held at a time, of all learners for a part of the units."""
 
 
@@ -51,13 +51,13 @@ def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
 
     Counts are held where these values are a part of many.
     """
-    if isinstance(design, HeldDesign):
+    if isinstance(design, CachedDesign):
         return True
     return design.n * m > WIDE_FROM and design.weights(0, B) is None
 
 
 @dataclass(frozen=True, eq=False)
-class HeldDesign(GivenDesign):
+class CachedDesign(GivenDesign):
     """A design whose counts are held, as they are multiplied with many values.
 
     Attributes
@@ -69,12 +69,12 @@ class HeldDesign(GivenDesign):
     n_values: int = 0
 
     @cached_property
-    def counted(self) -> "DrawnUnits":
+    def unit_counts(self) -> "DrawnUnits":
         """Learners that drew each unit, and how often."""
         return DrawnUnits.of(self.table.tocsc(), presence=False)
 
     @cached_property
-    def present(self) -> "DrawnUnits":
+    def unit_presence(self) -> "DrawnUnits":
         """Learners that drew each unit at all."""
         return DrawnUnits.of(self.table.tocsc(), presence=True)
 
@@ -137,7 +137,7 @@ class Powers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PoweredSums:
+class PowerSums:
     """What one pass over learners and units gives.
 
     Attributes
@@ -172,7 +172,7 @@ Weighting = Callable[[Floats], Weights]
 """Weights of units, from the number of times they appear."""
 
 
-def plain(appearances: Floats) -> Weights:
+def equal_weights(appearances: Floats) -> Weights:
     """Weigh all units alike."""
     ones = np.ones_like(appearances)
     return ones, ones
@@ -180,7 +180,7 @@ def plain(appearances: Floats) -> Weights:
 
 def sum_powers(
     design: SubsampleDesign, values: Floats, weighting: Weighting, *, presence: bool
-) -> PoweredSums:
+) -> PowerSums:
     """Sum powers of `scale_i * sum_b N[b, i] (h_b - hbar)` over the units.
 
     Parameters
@@ -195,7 +195,7 @@ def sum_powers(
         Whether to count a unit once, however often it was drawn.
     """
     B, m = values.shape
-    n_values = max(m, design.n_values) if isinstance(design, HeldDesign) else m
+    n_values = max(m, design.n_values) if isinstance(design, CachedDesign) else m
     values = np.ascontiguousarray(values)
     origin, squares = _mean_and_squares(values)
     sizes = np.zeros(B)
@@ -208,7 +208,7 @@ def sum_powers(
         single = float(units.learners.size) * n_values >= SINGLE_FROM
         weights = weighting(units.appearances)
         _add(units, weights, values, origin, table, single=single)
-    return PoweredSums(
+    return PowerSums(
         powers=Powers(*table),
         origin=origin,
         appearances=np.concatenate(appearances),
@@ -241,11 +241,11 @@ def _mean_and_squares(values: Floats) -> tuple[Floats, Floats]:
 
 def _parts(design: SubsampleDesign, B: int, presence: bool) -> Iterator[DrawnUnits]:
     """Draw the learners of some units after others."""
-    if isinstance(design, HeldDesign) and design.table.shape[0] == B:
-        yield design.present if presence else design.counted
+    if isinstance(design, CachedDesign) and design.table.shape[0] == B:
+        yield design.unit_presence if presence else design.unit_counts
         return
     draws = B * min(design.n, design.k)
-    edges = np.linspace(0, design.n, -(-draws // HELD_DRAWS) + 1).astype(np.int64)
+    edges = np.linspace(0, design.n, -(-draws // MOST_DRAWS) + 1).astype(np.int64)
     step = max(1, DRAWN_AT_ONCE // design.k)
     for first, last in itertools.pairwise(edges):
         rows = [

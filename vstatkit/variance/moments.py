@@ -256,12 +256,12 @@ def sum_ensemble(
         begin, end = start + first, start + first + len(block)
         counts = design.counts(begin, end, buffer)
         if presence:
-            counts = present(counts)
+            counts = mark_presence(counts)
         running.add(counts, block, design.weights(begin, end))
     return running.freeze()
 
 
-def present(counts: Counts) -> Counts:
+def mark_presence(counts: Counts) -> Counts:
     """Mark the counts that are above zero, with ones and zeros."""
     if not sparse.issparse(counts):
         return (counts > 0).astype(np.float64)
