@@ -36,7 +36,7 @@ from vstatkit.variance.hoeffding import (
 )
 from vstatkit.variance.moments import presence_moments, sum_ensemble
 from vstatkit.variance.registry import (
-    components_from_sums,
+    ESTIMATORS,
     estimate_components,
     estimate_covariance,
     known_orders,
@@ -590,7 +590,7 @@ def test_growing_expects_rho_before_it_is_measured():
     h = np.random.default_rng(0).normal(size=(50, 2))
     sums = sum_ensemble(design, h, presence=True)
     expected = expected_orders(design, KernelKind.TREES)
-    parts = components_from_sums("hoeffding", design, sums, expected)
+    parts = ESTIMATORS["hoeffding"].from_sums(design, sums, expected)
     assert parts.rho == expected.rho > 0
     assert_allclose(
         parts.sampling,

@@ -10,7 +10,6 @@ from vstatkit._typing import Floats
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.estimator import (
-    SumEstimator,
     VarianceComponents,
     VarianceEstimator,
 )
@@ -32,7 +31,7 @@ from vstatkit.variance.moment_estimators import (
     JACKKNIFE,
     MomentEstimator,
 )
-from vstatkit.variance.moments import EnsembleMoments, EnsembleSums
+from vstatkit.variance.moments import EnsembleMoments
 
 LEAST_ABSENT = 4
 LEAST_ABSENT_SHARE = 0.1
@@ -324,22 +323,6 @@ def known_orders(
         return orders
     columns = spread_columns(values.shape[1])
     return measure_orders(design, len(values), lambda L: values[:L, columns], kind)
-
-
-def components_from_sums(
-    method: str,
-    design: SubsampleDesign,
-    sums: EnsembleSums,
-    orders: HigherOrders | None,
-) -> VarianceComponents:
-    """Estimate the components from sums over learners.
-
-    `sums` have indicators in place of counts for estimators that use presence.
-    """
-    estimator = ESTIMATORS[method]
-    if isinstance(estimator, SumEstimator):
-        return estimator.from_sums(design, sums, orders)
-    raise ValueError(f"{method!r} is not computed from sums over learners.")
 
 
 def moment_components(
