@@ -12,7 +12,7 @@ import numpy as np
 
 from vstatkit.ensemble.bias_reduction import STAGES
 from vstatkit.ensemble.evaluation import Task, evaluate
-from vstatkit.kernels.staged_tree import restaged
+from vstatkit.kernels.staged_tree import replace_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.studies import dgps as parts
@@ -31,7 +31,7 @@ def tasks(p: int) -> dict[str, Task]:
     drawn = IidDesign(N, K, True, 1)
     nowhere = np.empty((0, p))
     return {
-        name: Task(restaged(trees, stages), drawn, nowhere, None, keep=False)
+        name: Task(replace_stages(trees, stages), drawn, nowhere, None, keep=False)
         for name, stages in STAGES.items()
     }
 

@@ -43,7 +43,7 @@ from vstatkit.formula.parse import (
 )
 from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.inference.stopping import TOL
-from vstatkit.kernels.base import KernelKind, Predictive, Training, kind_of
+from vstatkit.kernels.base import KernelKind, PredictiveModel, Training, kind_of
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.registry import (
     build_kernel,
@@ -264,7 +264,7 @@ def fit(
         plan.design,
         query.rows,
         observed.unit_of_row,
-        keep=isinstance(built, Predictive),
+        keep=isinstance(built, PredictiveModel),
         oob=oob,
         keep_bytes=keep_budget(keep_learners, limit),
     )

@@ -131,7 +131,7 @@ def test_influences_have_the_row_names_of_r():
 def test_rows_that_were_not_scored_are_missing():
     """Of many observations only some are scored."""
     _, res = few()
-    some = replace(res.recipe, oob=res.recipe.oob.only(np.array([3, 5])))
+    some = replace(res.recipe, oob=res.recipe.oob.select_rows(np.array([3, 5])))
     fitted = np.array(r_package.out_of_bag(replace(res, recipe=some))["fitted"][0])
     assert np.flatnonzero(np.isfinite(fitted)).tolist() == [3, 5]
     assert_allclose(fitted[[3, 5]], res.recipe.oob.mean[[3, 5], 0])

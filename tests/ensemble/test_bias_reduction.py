@@ -20,7 +20,7 @@ from vstatkit.ensemble.bias_reduction import (
 from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.stacking import stacking_weights
 from vstatkit.exceptions import FileError
-from vstatkit.kernels.staged_tree import StagedKernel, Stages, restaged
+from vstatkit.kernels.staged_tree import StagedKernel, Stages, replace_stages
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import build_design
@@ -74,7 +74,7 @@ def literal_errors(kernel, design, units=None):
             "min_samples_leaf": one.min_samples_leaf,
             "max_features": one.max_features,
         }
-        staged = restaged(replace(kernel, options=options), STAGES[one.name])
+        staged = replace_stages(replace(kernel, options=options), STAGES[one.name])
         counts = design.counts(0, 200)[:, rows]
         none = np.empty((0, 3))
         task = Task(staged, design, none, units, keep=True, oob=False)
@@ -384,7 +384,7 @@ def test_bias_left_of_clusters_and_of_some_rows(data):
     )
     assert np.isfinite(res.bias_left().to_numpy()).all()
     task, oob = res.recipe.task, res.recipe.oob
-    some = oob.only(np.arange(0, 150, 2))
+    some = oob.select_rows(np.arange(0, 150, 2))
     assert np.isfinite(smooth_bias(task, some, task.kernel.X[:2]).estimate).all()
 
 

@@ -15,7 +15,7 @@ from vstatkit.kernels.staged_tree import Stages
 from vstatkit.results.summary_notes import number_text
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
-from vstatkit.variance.hoeffding import most_compared
+from vstatkit.variance.hoeffding import most_learners_compared
 
 FORMULA = "y ~ a + b + c"
 FIT = {"B": 200, "rng": 4, "n_jobs": 1}
@@ -326,7 +326,7 @@ def test_learners_of_classes_have_no_others_beside_them(res, data, tmp_path):
 
 
 def test_results_that_keep_too_few_learners_do_not_predict(data, new):
-    B = most_compared(120) + 10  # so many are kept in any case
+    B = most_learners_compared(120) + 10  # so many are kept in any case
     few = {**FIT, "target": "truth", "keep_learners": False, "B": B}
     res = vs.fit(FORMULA, data, at=data.iloc[:4], **few)
     assert res.recipe.centre is not None
@@ -345,7 +345,7 @@ def test_all_of_the_other_learners_are_kept_or_none(data, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:of 2,010 learners only:vstatkit.VstatkitWarning")
 def test_small_learners_are_not_kept_without_the_large_ones(data, monkeypatch):
-    B = most_compared(120) + 10
+    B = most_learners_compared(120) + 10
     monkeypatch.setattr("vstatkit.ensemble.retention.KEEP_SHARE", 0.0)
     fits = []
     for size in (400 * B, 2**30):

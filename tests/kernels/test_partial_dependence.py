@@ -11,7 +11,7 @@ from sklearn.inspection import PartialDependenceDisplay, partial_dependence
 import vstatkit as vs
 from vstatkit.ensemble import marginal_averages
 from vstatkit.kernels.tree_options import check_codes
-from vstatkit.kernels.tree_prediction import Axis, Grid, dependence
+from vstatkit.kernels.tree_prediction import Axis, Grid, compute_dependence
 from vstatkit.results.marginal_effects import averager_of, sample_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
@@ -81,7 +81,7 @@ def test_walks_are_predictions_of_all_copies(table, name, weighted, missing):
     for axes in cells:
         grid = Grid(X, axes, weights)
         wanted = brute(kernel, trees, grid)
-        found = dependence(kernel, trees, grid)
+        found = compute_dependence(kernel, trees, grid)
         assert np.ptp(wanted, axis=1).max() > 0.01  # the axes do something
         assert_allclose(found, wanted, rtol=1e-13, atol=1e-13)
 
@@ -95,7 +95,7 @@ def test_walks_of_classes(table, n_classes):
         kernel, trees = grown(X, labels, **options)
         for axes in ((axis_of(0),), (axis_of(1), axis_of(0, points=3))):
             grid = Grid(X, axes)
-            found = dependence(kernel, trees, grid)
+            found = compute_dependence(kernel, trees, grid)
             assert found.shape == (9, grid.n_points * kernel.n_outputs)
             assert_allclose(found, brute(kernel, trees, grid), rtol=1e-13, atol=1e-14)
             if n_classes > 2:
@@ -112,14 +112,14 @@ def test_points_on_splits_go_where_predictions_go(table):
     for order in (points, points[::-1]):
         grid = Grid(np.round(X, 1), (Axis((0,), order[:, None]),))
         wanted = brute(kernel, trees, grid)
-        assert_allclose(dependence(kernel, trees, grid), wanted, rtol=1e-13)
+        assert_allclose(compute_dependence(kernel, trees, grid), wanted, rtol=1e-13)
 
 
 def test_grids_that_no_split_divides_are_exactly_flat(table):
     X, y = table
     kernel, trees = grown(X, y)
     grid = Grid(X, (Axis((0,), np.array([[0.5], [0.5 + 1e-12], [0.5]])),))
-    found = dependence(kernel, trees, grid)
+    found = compute_dependence(kernel, trees, grid)
     assert_array_equal(found, np.repeat(found[:, :1], 3, axis=1))
 
 

@@ -13,7 +13,7 @@ from vstatkit.ensemble import memory
 from vstatkit.ensemble.retention import spill_to_disk
 from vstatkit.exceptions import FileError
 from vstatkit.kernels.staged_tree import Stages, with_stages
-from vstatkit.kernels.subsample_rows import Drawn, UnitRows
+from vstatkit.kernels.subsample_rows import UnitDraw, UnitRows
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.streams import learner_keys
 from vstatkit.storage.archive import read_archive, write_archive
@@ -88,9 +88,9 @@ def test_own_rows_give_the_learners_of_the_ranked_table(rng, options, monkeypatc
     keys = learner_keys(5, 0, len(counts))
     kernel = staged(X, y, **options)
     rows = np.array([1, 7, 20, 39])
-    ranked = kernel.grow_drawn(Drawn(counts), keys, X[:9], oob_rows=rows, keep=True)
-    monkeypatch.setattr(type(kernel), "_few", lambda self, drawn: True)
-    own = kernel.grow_drawn(Drawn(counts), keys, X[:9], oob_rows=rows, keep=True)
+    ranked = kernel.grow_drawn(UnitDraw(counts), keys, X[:9], oob_rows=rows, keep=True)
+    monkeypatch.setattr(type(kernel), "_ranks_own_rows", lambda self, drawn: True)
+    own = kernel.grow_drawn(UnitDraw(counts), keys, X[:9], oob_rows=rows, keep=True)
     assert_array_equal(own.values, ranked.values)
     assert_array_equal(own.oob.total, ranked.oob.total)
     for one, other in zip(own.learners, ranked.learners, strict=True):
@@ -105,8 +105,8 @@ def test_halves_hold_whole_clusters(rng, few, monkeypatch):
     counts = rng.multinomial(7, np.full(10, 1 / 10), size=3).astype(np.float64)
     keys = learner_keys(6, 0, 3)
     kernel = staged(X, y, boost=1)
-    monkeypatch.setattr(type(kernel), "_few", lambda self, drawn: few)
-    drawn = Drawn(counts, codes, UnitRows.of(codes, 10))
+    monkeypatch.setattr(type(kernel), "_ranks_own_rows", lambda self, drawn: few)
+    drawn = UnitDraw(counts, codes, UnitRows.of(codes, 10))
     found = kernel.grow_drawn(drawn, keys, X, oob_rows=None, keep=False)
     options = {"boost": 1}
     expected = literal(X, y, counts[:, codes], keys, X, options, units=codes)

@@ -15,7 +15,7 @@ from vstatkit.kernels import tree
 from vstatkit.kernels.base import fit_drawn
 from vstatkit.kernels.linear import linear_kernel
 from vstatkit.kernels.sklearn_estimator import EstimatorKernel
-from vstatkit.kernels.subsample_rows import Drawn, RowDraw, UnitRows
+from vstatkit.kernels.subsample_rows import RowDraw, UnitDraw, UnitRows
 from vstatkit.kernels.tree import tree_kernel
 from vstatkit.sampling.registry import make_design
 from vstatkit.sampling.streams import learner_keys
@@ -52,7 +52,7 @@ def both_ways(kernel, drawn, monkeypatch, **how):
     for share in (0.0, 1.0):
         monkeypatch.setattr(tree, "OWN_ROWS_FROM", 0)
         monkeypatch.setattr(tree, "OWN_ROWS_BELOW", share)
-        assert kernel._few(drawn) == (share > 0)
+        assert kernel._ranks_own_rows(drawn) == (share > 0)
         grown.append(kernel.grow_drawn(drawn, keys, **how))
     return grown
 
@@ -109,7 +109,7 @@ def test_own_rows_give_the_same_trees(
         for keep, oob_rows in [(True, rows), (False, None)]:
             assert_same(
                 *both_ways(
-                    *(kernel, Drawn(design.counts(0, 6)), monkeypatch),
+                    *(kernel, UnitDraw(design.counts(0, 6)), monkeypatch),
                     **{"at": X[:20], "oob_rows": oob_rows, "keep": keep},
                 )
             )
@@ -122,7 +122,7 @@ def test_own_rows_of_clusters(monkeypatch):
         "forest", X, rng.normal(size=N), n_classes=None, weights=None, options={}
     )
     design = make_design("iid", 60, 5, replace=True, seed=1)
-    drawn = Drawn(design.counts(0, 8), codes, UnitRows.of(codes, 60))
+    drawn = UnitDraw(design.counts(0, 8), codes, UnitRows.of(codes, 60))
     rows = np.arange(N)
     dense, own = both_ways(
         *(kernel, drawn, monkeypatch), at=X[:9], oob_rows=rows, keep=True
@@ -130,7 +130,7 @@ def test_own_rows_of_clusters(monkeypatch):
     assert_same(dense, own)
     for learner in range(8):
         found, times = drawn.rows(learner)
-        expected = drawn.dense[learner]
+        expected = drawn.row_counts[learner]
         assert_array_equal(found, np.flatnonzero(expected))
         assert_array_equal(times, expected[found])
 
@@ -150,7 +150,7 @@ def test_own_rows_on_disk_and_in_steps(monkeypatch, tmp_path):
             "forest", table, y, n_classes=None, weights=None, options={}
         )
         assert np.shares_memory(kernel.X, table)  # no copy is made
-        drawn = Drawn(design.counts(0, 4))
+        drawn = UnitDraw(design.counts(0, 4))
         found.append(kernel.grow_drawn(drawn, learner_keys(1, 0, 4), X[:5], keep=True))
         assert "_table" not in vars(kernel)  # nor is it ranked
     assert_same(found[0], found[1])
@@ -169,7 +169,7 @@ def test_a_table_on_disk_is_never_ranked(tmp_path):
             "forest", table, y, n_classes=None, weights=None, options={}
         )
         keys = learner_keys(1, 0, 4)
-        found.append(kernel.grow_drawn(Drawn(counts), keys, X[:5], keep=True))
+        found.append(kernel.grow_drawn(UnitDraw(counts), keys, X[:5], keep=True))
     assert_same(*found)
     assert "_table" not in vars(kernel)
 
@@ -187,7 +187,7 @@ def test_values_that_differ_in_their_last_bits_are_ranked(monkeypatch):
     )
     design = make_design("iid", N, 40, replace=False, seed=1)
     assert_same(
-        *both_ways(kernel, Drawn(design.counts(0, 5)), monkeypatch, at=X, keep=True)
+        *both_ways(kernel, UnitDraw(design.counts(0, 5)), monkeypatch, at=X, keep=True)
     )
 
 
@@ -199,7 +199,7 @@ def test_subsamples_without_weight_are_refused(monkeypatch):
     counts = sparse.csr_array(([3.0], [0], [0, 1]), shape=(1, N))
     monkeypatch.setattr(tree, "OWN_ROWS_FROM", 0)
     with pytest.raises(ValueError, match="no row of positive weight"):
-        kernel.grow_drawn(Drawn(counts), learner_keys(1, 0, 1), X[:1])
+        kernel.grow_drawn(UnitDraw(counts), learner_keys(1, 0, 1), X[:1])
 
 
 @pytest.mark.parametrize("groups", [False, True])
@@ -210,7 +210,7 @@ def test_kernels_by_rows_equal_kernels_by_counts(groups):
     n = 20 if groups else 60
     design = make_design("iid", n, 12, replace=True, seed=4)
     index = None if codes is None else UnitRows.of(codes, n)
-    drawn = Drawn(design.counts(0, 4), codes, index)
+    drawn = UnitDraw(design.counts(0, 4), codes, index)
     kernels = [
         linear_kernel("ols", X, y, classes=None, weights=rng.random(60)),
         EstimatorKernel(LinearRegression(), X, y, None, None),
@@ -219,10 +219,10 @@ def test_kernels_by_rows_equal_kernels_by_counts(groups):
         one = RowDraw(*drawn.rows(learner), 60)
         by_rows = fit_drawn(kernel, one, np.random.default_rng(1))
         by_counts = kernel.fit(
-            drawn.dense[learner].astype(int), np.random.default_rng(1)
+            drawn.row_counts[learner].astype(int), np.random.default_rng(1)
         )
         assert_array_equal(kernel.predict(by_rows, X), kernel.predict(by_counts, X))
-        assert_array_equal(one.counts, drawn.dense[learner])
+        assert_array_equal(one.counts, drawn.row_counts[learner])
         assert_array_equal(one.holds(np.arange(60)), one.counts > 0)
 
 

@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.kernels.staged_tree import with_stages
-from vstatkit.kernels.subsample_rows import Drawn
+from vstatkit.kernels.subsample_rows import UnitDraw
 from vstatkit.kernels.tree import TreeKernel, balance, tree_kernel
 from vstatkit.kernels.tree_options import grower_options
 from vstatkit.sampling.streams import learner_keys
@@ -278,8 +278,8 @@ def test_balanced_trees_do_not_depend_on_how_counts_are_held(rng, monkeypatch):
     object.__setattr__(kernel, "balanced", True)
     keys = learner_keys(1, 0, 9)
     plain = kernel.grow(counts, keys, X)
-    monkeypatch.setattr(TreeKernel, "_few", lambda kernel, drawn: True)
-    drawn = Drawn(sparse.csr_array(counts), None, None)
+    monkeypatch.setattr(TreeKernel, "_ranks_own_rows", lambda kernel, drawn: True)
+    drawn = UnitDraw(sparse.csr_array(counts), None, None)
     assert_array_equal(kernel.grow_drawn(drawn, keys, X).values, plain.values)
 
 

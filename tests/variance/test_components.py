@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from tests.oracles.ensembles import (
     unseen_ensemble,
     with_columns,
 )
+from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
@@ -29,10 +31,9 @@ from vstatkit.variance.registry import (
     GROUPED_DESIGNS,
     estimate_components,
     estimate_covariance,
-    learner_groups,
     moment_components,
     moment_sampling,
-    resolve_method,
+    resolve_for_design,
 )
 
 PLAIN = [
@@ -362,8 +363,10 @@ def test_the_registry_says_what_each_estimator_is(name, facts):
     assert found == facts
 
 
-def resolve(method="corrected", *, replace=True, design="iid", k=3, n=9, **options):
-    return resolve_method(method, replace=replace, design=design, k=k, n=n, **options)
+def resolve(method="corrected", *, kind=KernelKind.UNKNOWN, design="iid", **options):
+    facts = dict(replace=True, k=3, n=9, complete=False, grouped=False, n_absent=0.0)
+    given = SimpleNamespace(name=design, **(facts | options))
+    return resolve_for_design(method, given, kind)
 
 
 @pytest.mark.parametrize(
@@ -443,7 +446,7 @@ def labelled(labels):
 )
 def test_groups_that_do_not_fit_say_why(method, labels, message):
     with pytest.raises(ValueError, match=message):
-        learner_groups(method, labelled(labels), 12)
+        ESTIMATORS[method].labels(labelled(labels), 12)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +461,7 @@ def test_groups_that_do_not_fit_say_why(method, labels, message):
 )
 def test_groups_that_fit_are_handed_on(method, labels):
     np.testing.assert_array_equal(
-        learner_groups(method, labelled(labels), 12), np.asarray(labels)
+        ESTIMATORS[method].labels(labelled(labels), 12), np.asarray(labels)
     )
 
 

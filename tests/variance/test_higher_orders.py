@@ -36,11 +36,11 @@ from vstatkit.variance.hoeffding import (
 )
 from vstatkit.variance.moments import presence_moments, sum_ensemble
 from vstatkit.variance.registry import (
-    components_from_sums,
+    ESTIMATORS,
     estimate_components,
     estimate_covariance,
     known_orders,
-    resolved,
+    resolve_for_design,
 )
 
 MARS = vs.datasets.mars(120, rng=3)
@@ -134,7 +134,7 @@ def test_two_terms_close_the_series_of_nearest_neighbours(presence):
     # Rows beyond the thirteenth are missed, with a chance below 2e-4.
     assert_allclose(q_1 / (1 + q_2 / q_1), V, rtol=1e-3)
     assert_allclose(q_2 / q_1, presence / (2 - presence), rtol=1e-2)
-    kind = KernelKind.TREES.expected(presence)
+    kind = KernelKind.TREES.expected_rho(presence)
     assert_allclose(kind, np.array([0.55, 0.35]) * presence / (2 - presence))
 
 
@@ -461,7 +461,7 @@ def test_kinds_have_names():
 
 
 def automatic(design, kind=KernelKind.TREES):
-    return resolved("auto", design, kind)
+    return resolve_for_design("auto", design, kind)
 
 
 def test_auto_is_what_holds_for_kernel_design_and_size():
@@ -565,7 +565,7 @@ def test_clusters_are_compared_as_units():
     data = MARS.assign(site=np.repeat(np.arange(30), 4))
     res = vs.fit("y ~ x1 + x2", data, groups="site", B=400, rng=1)
     chances = pair_chances(30, res.k, replace=True)
-    expected = KernelKind.TREES.expected(chances.one)
+    expected = KernelKind.TREES.expected_rho(chances.one)
     found = (res.orders.expected, res.orders.expected_error)
     assert_allclose(found, expected)
     assert expected_orders(res.design, res.kind).rho == pytest.approx(expected[0])
@@ -590,7 +590,7 @@ def test_growing_expects_rho_before_it_is_measured():
     h = np.random.default_rng(0).normal(size=(50, 2))
     sums = sum_ensemble(design, h, presence=True)
     expected = expected_orders(design, KernelKind.TREES)
-    parts = components_from_sums("hoeffding", design, sums, expected)
+    parts = ESTIMATORS["hoeffding"].from_sums(design, sums, expected)
     assert parts.rho == expected.rho > 0
     assert_allclose(
         parts.sampling,

@@ -64,13 +64,13 @@ def test_units_in_parts_and_units_never_drawn(k, monkeypatch):
     """Three draws of four by few learners leave units out; parts add up."""
     design = make_design("iid", 90, k, replace=False, seed=2)
     values = np.random.default_rng(1).normal(size=(9, 5))
-    whole = sum_powers(design, values, large_moments.plain, presence=False)
+    whole = sum_powers(design, values, large_moments.equal_weights, presence=False)
     assert (whole.appearances == 0).any() == (k == 3)
-    monkeypatch.setattr(large_moments, "HELD_DRAWS", 10)
+    monkeypatch.setattr(large_moments, "MOST_DRAWS", 10)
     monkeypatch.setattr(large_moments, "DRAWN_AT_ONCE", 2 * k)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
     monkeypatch.setattr(large_moments, "COLUMNS_PER_CALL", 2)
-    parts = sum_powers(design, values, large_moments.plain, presence=False)
+    parts = sum_powers(design, values, large_moments.equal_weights, presence=False)
     assert_array_equal(whole.appearances, parts.appearances)
     assert whole.count_squares == parts.count_squares
     assert_allclose(
@@ -96,7 +96,7 @@ def test_every_estimator_gives_the_same(replace, monkeypatch):
         table = estimating.estimate(design, values, name, orders=given)
         without_table(monkeypatch)
         none = estimating.estimate(design, values, name, orders=given)
-        held = large_moments.HeldDesign(
+        held = large_moments.CachedDesign(
             50, 20, replace, 5, sparse.csr_array(design.counts(0, 80))
         )
         again = estimating.estimate(held, values, name, orders=given)

@@ -19,16 +19,16 @@ from vstatkit.kernels.staged_tree import (
     STAGE_OPTIONS,
     StagedTree,
     Stages,
-    alike,
-    restaged,
-    stored,
+    as_staged,
+    replace_stages,
+    stored_kernel,
 )
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.kernels.tree_options import LOSSES
 from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 from vstatkit.text import short_repr
-from vstatkit.variance.registry import resolved
+from vstatkit.variance.registry import resolve_for_design
 from vstatkit.workers.progress import progress_bar
 
 STAGES = {
@@ -68,12 +68,12 @@ class Candidate(NamedTuple):
 
     def kernel(self, kernel: TreeKernel) -> TreeKernel:
         """Grow such learners with the other options of a kernel of trees."""
-        choose_if_truth = {
+        chosen = {
             "min_samples_leaf": self.min_samples_leaf,
             "max_features": self.max_features,
         }
-        options = {**kernel.options, **choose_if_truth}
-        return restaged(replace(kernel, options=options), STAGES[self.name])
+        options = {**kernel.options, **chosen}
+        return replace_stages(replace(kernel, options=options), STAGES[self.name])
 
     def text(self, n_features: int) -> str:
         """Describe the learner."""
@@ -261,7 +261,7 @@ def centre_values(
     )
     budget = np.inf if task.keep_bytes is None else task.keep_bytes
     complete = complete and learner_bytes(other.learners) <= budget
-    learners = alike(other.learners, stack[0][0].n_features) if complete else []
+    learners = as_staged(other.learners, stack[0][0].n_features) if complete else []
     return CentredEvaluation(moved, learners, Centre(stack, shift, evaluation.oob))
 
 
@@ -277,7 +277,7 @@ def centre_predictor(
     predictor: Predictor, stack: Stack, learners: list[StagedTree]
 ) -> Predictor:
     """Centre the predictions of a predictor at those of a stacked ensemble."""
-    kernel = stored(restaged(stack[0][0], Stages(boost=True)))
+    kernel = stored_kernel(replace_stages(stack[0][0], Stages(boost=True)))
     other = replace(predictor, kernel=kernel, learners=learners, coding=None)
     return replace(predictor, centre=replace(other, centre=None))
 
@@ -642,4 +642,4 @@ def smooth_bias(
         n_jobs=n_jobs,
         progress=False,
     ).values
-    return estimate(drawn, values, resolved("auto", drawn, kind_of(smoother)))
+    return estimate(drawn, values, resolve_for_design("auto", drawn, kind_of(smoother)))

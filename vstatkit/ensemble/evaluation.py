@@ -25,7 +25,7 @@ from vstatkit.kernels.base import (
     PredictiveKernel,
     fit_drawn,
 )
-from vstatkit.kernels.subsample_rows import Drawn, RowDraw, UnitRows
+from vstatkit.kernels.subsample_rows import RowDraw, UnitDraw, UnitRows
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel
@@ -213,7 +213,7 @@ def _batch_size(task: Task, n_learners: int) -> int:
 
 def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evaluation:
     design = task.design
-    drawn = Drawn(design.counts(start, stop), task.unit_of_row, task.index)
+    drawn = UnitDraw(design.counts(start, stop), task.unit_of_row, task.index)
     keys = learner_keys(design.seed, start, stop)
     weights = design.weights(start, stop)
     if weights is None:
@@ -230,7 +230,7 @@ def _grow_batch(task: Task, kernel: BatchKernel, start: int, stop: int) -> Evalu
 
 
 def _grow_drawn(
-    task: Task, kernel: BatchKernel, drawn: Drawn, keys: NDArray[np.uint64]
+    task: Task, kernel: BatchKernel, drawn: UnitDraw, keys: NDArray[np.uint64]
 ) -> Evaluation:
     at = np.empty((0, 0)) if task.at is None else task.at
     n = len(kernel.X)
@@ -238,10 +238,10 @@ def _grow_drawn(
     if isinstance(kernel, DrawnKernel):
         rows = np.arange(n) if task.oob and some is None else some
         return kernel.grow_drawn(drawn, keys, at, oob_rows=rows, keep=task.keep)
-    grown = kernel.grow(drawn.dense, keys, at, oob=task.oob, keep=task.keep)
+    grown = kernel.grow(drawn.row_counts, keys, at, oob=task.oob, keep=task.keep)
     if grown.oob is None or some is None:
         return grown
-    return replace(grown, oob=grown.oob.only(some))
+    return replace(grown, oob=grown.oob.select_rows(some))
 
 
 def _evaluate_arrays(
@@ -252,7 +252,9 @@ def _evaluate_arrays(
     else:
         # Clusters differ in size, and so do subsamples of them.
         draws = _row_draws(task, start, stop)
-        values = np.concatenate([kernel.values(draw.repeated[None]) for draw in draws])
+        values = np.concatenate(
+            [kernel.values(draw.repeated_rows[None]) for draw in draws]
+        )
     for b, value in enumerate(values, start):
         _check_value(b, value)
     return Evaluation(values, [], None)
@@ -309,7 +311,7 @@ def _empty_oob(task: Task) -> OutOfBag | None:
 
 
 def _row_draws(task: Task, start: int, stop: int) -> Iterator[RowDraw]:
-    drawn = Drawn(task.design.counts(start, stop), task.unit_of_row, task.index)
+    drawn = UnitDraw(task.design.counts(start, stop), task.unit_of_row, task.index)
     n_rows = task.design.n if task.unit_of_row is None else task.unit_of_row.size
     for learner in range(stop - start):
         yield RowDraw(*drawn.rows(learner), n_rows)

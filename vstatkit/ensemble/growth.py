@@ -29,7 +29,7 @@ from vstatkit.variance.estimator import SumEstimator, VarianceComponents
 from vstatkit.variance.hoeffding import HigherOrders, expected_orders
 from vstatkit.variance.large_moments import is_wide
 from vstatkit.variance.moments import EnsembleSums, sum_ensemble
-from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_method
+from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_for_design
 
 FIRST_B = 256
 """Learners grown before the Monte Carlo error is first estimated."""
@@ -384,7 +384,7 @@ def grow_forest(
         return start
     nodes = sum(tree.nodes.size for tree in start.learners) / AUTO_FIRST
     most = int(np.clip(AUTO_NODES / nodes, AUTO_FIRST, AUTO_MOST))
-    method = tree_variance(variance, task.design)
+    method = resolve_for_design(variance, task.design, KernelKind.TREES)
     tolerance = pooled_tolerance(TOL, limit, share)
     rule = StoppingRule(method, tolerance, most, kind=KernelKind.TREES)
     return grow_enough(run, task.design, rule, limit, start)[0]
@@ -407,19 +407,6 @@ def why_no_errors(design: SubsampleDesign, variance: str) -> str | None:
         )
     problem = large_k_problem(variance, design.k, design.n, replace=design.replace)
     return problem or None
-
-
-def tree_variance(variance: str, design: SubsampleDesign) -> str:
-    """Settle the variance estimator of trees."""
-    return resolve_method(
-        variance,
-        replace=design.replace,
-        design=design.name,
-        k=design.k,
-        n=design.n,
-        n_absent=design.n_absent,
-        kind=KernelKind.TREES,
-    )
 
 
 def pooled_tolerance(tol: float, limit: float | None, share: float) -> Tolerance:

@@ -23,7 +23,7 @@ from vstatkit.inference.population import (
     row_influence,
     row_noise,
 )
-from vstatkit.kernels.tree_prediction import Axis, Grid, walks
+from vstatkit.kernels.tree_prediction import Axis, Grid, is_walkable
 from vstatkit.sampling.design import SubsampleDesign
 
 MAX_LEVELS = 50
@@ -559,7 +559,7 @@ def build_grid(averager: Averager, axes: Mapping[str, list[Any]]) -> Grid | None
     sample, kernel = averager.sample, averager.predictor.kernel
     columns = [own for own in (_own_columns(averager, name) for name in axes) if own]
     centre = averager.predictor.centre
-    walked = walks(kernel) and (centre is None or walks(centre.kernel))
+    walked = is_walkable(kernel) and (centre is None or is_walkable(centre.kernel))
     if not walked or len(columns) < len(axes):
         return None
     rows = averager.code_rows(sample.at({name: axes[name][0] for name in axes}))

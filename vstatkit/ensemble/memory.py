@@ -15,7 +15,7 @@ import joblib
 from vstatkit.ensemble.evaluation import BATCH_ENTRIES, Task
 from vstatkit.ensemble.retention import RESIDENT_BYTES, available_memory
 from vstatkit.exceptions import MemoryLimitError
-from vstatkit.kernels.base import Predictive
+from vstatkit.kernels.base import PredictiveModel
 from vstatkit.kernels.function import FunctionKernel
 from vstatkit.kernels.tree import (
     NEVER_RANKED_FROM,
@@ -173,7 +173,7 @@ def plan_memory(
     kernel, design = task.kernel, task.design
     n = design.n if task.unit_of_row is None else len(task.unit_of_row)
     p, outputs = 0, 1
-    if isinstance(kernel, Predictive):
+    if isinstance(kernel, PredictiveModel):
         p, outputs = kernel.n_features, kernel.n_outputs
     trees = isinstance(kernel, TreeKernel)
     many = _all_ranked(design, n)
@@ -221,7 +221,7 @@ def learner_bytes(kernel: Any, design: SubsampleDesign, n_rows: int) -> float:
         leaves = _leaves(kernel, design.k * per_unit, distinct) * kernel.n_whole_trees
         numbers = kernel.n_features + kernel.n_line
         return 2 * leaves * NODE_BYTES + FLOAT * numbers + OBJECT_BYTES
-    if isinstance(kernel, Predictive) and kernel.coefficients:
+    if isinstance(kernel, PredictiveModel) and kernel.coefficients:
         return float(FLOAT * kernel.n_features + OBJECT_BYTES / 4)
     return 0.0
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.formula.parse import ParsedFormula
-from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, Predictive
+from vstatkit.kernels.base import AnyKernel, Evaluation, OutOfBag, PredictiveModel
 from vstatkit.text import short_repr
 
 
@@ -147,12 +147,12 @@ def out_of_bag_scores(
     kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula
 ) -> Scores | None:
     """Score the out-of-bag predictions, where the kernel predicts."""
-    if not isinstance(kernel, Predictive) or evaluation.oob is None:
+    if not isinstance(kernel, PredictiveModel) or evaluation.oob is None:
         return None
     return score_rows(parsed.y, evaluation.oob, kernel)
 
 
-def score_rows(y: Floats, oob: OutOfBag, kernel: Predictive) -> Scores:
+def score_rows(y: Floats, oob: OutOfBag, kernel: PredictiveModel) -> Scores:
     """Score the observations that out-of-bag predictions were made for."""
     row_weights = getattr(kernel, "weights", None)
     weights = oob.of(row_weights) if isinstance(row_weights, np.ndarray) else None

@@ -29,9 +29,9 @@ from vstatkit.inference.estimates import (
     join_estimates,
     weighted_mean,
 )
-from vstatkit.kernels.base import AnyKernel, Evaluation, Predictive
+from vstatkit.kernels.base import AnyKernel, Evaluation, PredictiveModel
 from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.kernels.tree_prediction import Grid, dependence, summed
+from vstatkit.kernels.tree_prediction import Grid, compute_dependence, sum_predictions
 from vstatkit.sampling.design import SubsampleDesign, to_dense
 from vstatkit.text import short_repr
 from vstatkit.workers import go_on, in_parallel
@@ -103,7 +103,7 @@ class LearnerList:
 class PredictionTask:
     """The arguments that all prediction tasks share."""
 
-    kernel: Predictive
+    kernel: PredictiveModel
     kept: LearnerList
     X: Floats
     weights: Floats | None = None
@@ -132,7 +132,7 @@ def sum_block(task: PredictionTask, first: int, origin: Floats) -> Floats:
     """Add up the predictions of some learners minus an origin."""
     learners = [materialise(learner) for learner in task.block(first)]
     go_on()
-    return summed(task.kernel, learners, task.X, origin, task.predict)
+    return sum_predictions(task.kernel, learners, task.X, origin, task.predict)
 
 
 def average_block(
@@ -167,7 +167,7 @@ def walk_block(task: PredictionTask, grid: Grid, first: int) -> Floats:
     """Walk some trees with all rows and the whole grid."""
     learners = [materialise(learner) for learner in task.block(first)]
     go_on()
-    return dependence(cast("StoredTreeKernel", task.kernel), learners, grid)
+    return compute_dependence(cast("StoredTreeKernel", task.kernel), learners, grid)
 
 
 def mean_of_rows(task: PredictionTask, start: int, stop: int) -> Floats:
@@ -230,7 +230,7 @@ class Predictor:
 
     Attributes
     ----------
-    kernel : Predictive
+    kernel : PredictiveModel
         Predicts with its learners.
     learners : list
         Fitted learners, in the order of the design.
@@ -250,7 +250,7 @@ class Predictor:
         Whether to show a progress bar while learners are refitted.
     """
 
-    kernel: Predictive
+    kernel: PredictiveModel
     learners: list[Any]
     coding: Coding | None
     classes: tuple[Any, ...] | None
@@ -516,6 +516,6 @@ def build_predictor(
     kernel: AnyKernel, evaluation: Evaluation, parsed: ParsedFormula, n_jobs: int | None
 ) -> Predictor | None:
     """Return the predictor for new data; None if the kernel does not predict."""
-    if not isinstance(kernel, Predictive):
+    if not isinstance(kernel, PredictiveModel):
         return None
     return Predictor(kernel, evaluation.learners, parsed.coding, parsed.classes, n_jobs)

@@ -16,7 +16,7 @@ from vstatkit.exceptions import FormulaError
 from vstatkit.formula.coding import Coding, Variables, as_variables
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.formula.parse import ParsedFormula
-from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, Predictive
+from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, PredictiveModel
 from vstatkit.kernels.function import FunctionKernel, name_values
 from vstatkit.kernels.registry import kernel_name
 from vstatkit.pickling import pickled_plainly
@@ -205,7 +205,7 @@ class Query:
 
 def build_query(kernel: AnyKernel, parsed: ParsedFormula, at: DataLike | None) -> Query:
     """Code the query points, and the settings of the effects after them."""
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         if at is not None:
             raise ValueError(
                 "`at` is for kernels that predict; the estimates of this kernel are "
@@ -239,7 +239,7 @@ def build_reference(
     kernel: AnyKernel, parsed: ParsedFormula, seed: int
 ) -> Floats | None:
     """Draw the rows on which the Hoeffding correction compares learners."""
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return reference_rows(parsed.X, seed, kernel.n_outputs)
 

@@ -13,7 +13,7 @@ from vstatkit.ensemble.evaluation import Task, evaluate, materialise
 from vstatkit.ensemble.memory import FLOAT, PREDICTIONS, check_memory
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.inference.estimates import ensemble_mean
-from vstatkit.kernels.base import Predictive
+from vstatkit.kernels.base import PredictiveModel
 from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.streams import Purpose, stream
@@ -94,7 +94,7 @@ class _OutOfBagTask:
 
 def _block(shared: _OutOfBagTask, first: int) -> tuple[Floats, Floats]:
     task, stacked = shared.task, shared.stacked
-    assert isinstance(task.kernel, Predictive)
+    assert isinstance(task.kernel, PredictiveModel)
     learners = shared.learners[first : first + LEARNERS_PER_TASK]
     last = first + len(learners)
     units = shared.rows if task.unit_of_row is None else task.unit_of_row[shared.rows]

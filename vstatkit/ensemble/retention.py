@@ -19,7 +19,7 @@ from vstatkit.kernels.staged_tree import StagedTree
 from vstatkit.kernels.tree import Tree
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sources.disk_arrays import GrowingArray, check_space
-from vstatkit.variance.hoeffding import most_compared
+from vstatkit.variance.hoeffding import most_learners_compared
 
 ROOT = Path("/")
 """Root of the file system."""
@@ -170,7 +170,7 @@ def needed_learners(design: SubsampleDesign) -> int | None:
     """
     if design.has_groups:
         return 0
-    return None if design.complete else most_compared(design.n)
+    return None if design.complete else most_learners_compared(design.n)
 
 
 class Collector:

@@ -15,7 +15,7 @@ from vstatkit.sampling.design import IidDesign, SubsampleDesign
 from vstatkit.sampling.registry import build_design, ensemble_size, subsample_size
 from vstatkit.sampling.shards import N_SHARDS, ShardsDesign
 from vstatkit.sampling.streams import resolve_seed
-from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolved
+from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 
 AUTO = "auto"
 """Name of the design that `choose_design` chooses."""
@@ -131,7 +131,7 @@ def plan_sampling(
         planned = _round_to_shards(drawn, size) if isinstance(size, int) else size
     if larger_k and k is None:
         drawn = with_larger_k(drawn)
-    method = resolved(variance, drawn, kind)
+    method = resolve_for_design(variance, drawn, kind)
     warning = large_k_warning(method, drawn, kind)
     if warning:
         warnings.warn(warning, VstatkitWarning, stacklevel=3)

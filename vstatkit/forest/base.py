@@ -21,7 +21,6 @@ from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.ensemble.growth import (
     grow_forest,
     mean_importances,
-    tree_variance,
     warn_if_imprecise,
     why_no_errors,
 )
@@ -47,7 +46,7 @@ from vstatkit.inference.intervals import (
 )
 from vstatkit.inference.stopping import scale_share
 from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag
-from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored, with_stages
+from vstatkit.kernels.staged_tree import STAGE_OPTIONS, stored_kernel, with_stages
 from vstatkit.kernels.tree import TreeKernel, row_weights, tree_kernel
 from vstatkit.kernels.tree_options import TREE_OPTIONS, Factors
 from vstatkit.results.bias import aim_of
@@ -63,7 +62,11 @@ from vstatkit.sampling.design import IidDesign, check_size
 from vstatkit.sampling.registry import subsample_size
 from vstatkit.validation import check_workers, is_whole
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, reference_rows
-from vstatkit.variance.registry import ESTIMATORS, large_k_warning
+from vstatkit.variance.registry import (
+    ESTIMATORS,
+    large_k_warning,
+    resolve_for_design,
+)
 
 
 class Trees(list[Any]):
@@ -417,7 +420,7 @@ def build_results(
         query,
         info=info,
         units=trained.units,
-        method=tree_variance(variance, design),
+        method=resolve_for_design(variance, design, KernelKind.TREES),
         n_jobs=n_jobs,
         progress=False,
         parsed=parsed,
@@ -577,13 +580,13 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         check_response(y, numeric=numeric)
         with explain_text_errors(X):
             rows, response = validate_data(
-                *(self, self._factors.coded(X), y),
+                *(self, self._factors.encode(X), y),
                 dtype=np.float64,
                 y_numeric=numeric,
                 ensure_all_finite="allow-nan",
                 copy=True,  # results are computed later, and X may change until then
             )
-        self._observed = self._factors.observed(rows)
+        self._observed = self._factors.observed_codes(rows)
         weights = row_weights(sample_weight, len(rows))
         return np.asarray(rows), np.array(response), weights
 
@@ -620,7 +623,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.estimators_ = Trees(grown.learners)
         self.n_estimators_ = len(grown.learners)
         self._warned_of_error = self._warned_of_large_k = False
-        self._kernel = stored(kernel)
+        self._kernel = stored_kernel(kernel)
         index, response = self.__dict__.pop("_labels")
         units = pd.RangeIndex(len(y)) if index is None else index
         # A copy of the kernel does not have the ranks of the features.
@@ -856,7 +859,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         check_distinct_names(X)
         with explain_text_errors(X):
             rows = validate_data(
-                *(self, self._factors.coded(X)),
+                *(self, self._factors.encode(X)),
                 reset=False,
                 dtype=np.float64,
                 ensure_all_finite="allow-nan",
@@ -924,7 +927,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _warn_of_large_k(self) -> None:
         """Warn, once, if the estimator is biased for so many rows per tree."""
-        method = tree_variance(self.variance, self.design_)
+        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
         words = large_k_warning(method, self.design_, KernelKind.TREES)
         if words and not self._warned_of_large_k:
             self._warned_of_large_k = True
@@ -940,7 +943,7 @@ class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _estimation(self, *, of_averages: bool = False) -> Estimation:
         """Choose the variance estimation, for predictions or averages."""
-        method = tree_variance(self.variance, self.design_)
+        method = resolve_for_design(self.variance, self.design_, KernelKind.TREES)
         orders = self._known_orders() if ESTIMATORS[method].beyond else None
         if of_averages and orders is not None:
             orders = average_orders(orders)

@@ -25,7 +25,7 @@ from vstatkit.text import short_repr
 from vstatkit.validation import check_alpha
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.hoeffding import HigherOrders
-from vstatkit.variance.large_moments import HeldDesign, is_wide
+from vstatkit.variance.large_moments import CachedDesign, is_wide
 from vstatkit.variance.moment_estimators import MomentEstimator, PresenceEstimator
 from vstatkit.variance.noise import noise_variance, positive_mean
 from vstatkit.variance.registry import ESTIMATORS, estimate_components, known_orders
@@ -463,7 +463,7 @@ def estimate(
     values : ndarray of shape (B, m)
         Kernel values.
     method : str
-        A resolved name of an estimator.
+        A resolve_for_design name of an estimator.
     limit : ndarray of shape (m,) or float, optional
         Largest standard deviation that a value can have, if it is known.
     orders : HigherOrders, optional
@@ -505,7 +505,7 @@ class Estimation:
     def without_table(self) -> bool:
         """Whether the cost per value is the same for few values as for many."""
         groups = ESTIMATORS[self.method].source == "groups"
-        return groups or isinstance(self.design, HeldDesign)
+        return groups or isinstance(self.design, CachedDesign)
 
     def table_rows(self, B: int, n_values: int) -> int:
         """Count the rows of the table of units times values; see `table_rows`."""
@@ -544,7 +544,7 @@ def cache_counts(design: SubsampleDesign, B: int, n_values: int) -> SubsampleDes
     if not plain or entries > CACHED_ENTRIES:
         return design
     fields = design.n, design.k, design.replace, design.seed
-    return HeldDesign(*fields, design.sparse_counts(0, B), n_values=n_values)
+    return CachedDesign(*fields, design.sparse_counts(0, B), n_values=n_values)
 
 
 def _estimate_chunk(

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from vstatkit._typing import Bools, Floats
-from vstatkit.kernels.base import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, PredictiveModel
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.validation import check_alpha
 
@@ -437,19 +437,19 @@ def value_limit(kernel: AnyKernel) -> float | None:
 
     It is half the range of the predictions: [0, 1], or the range of the responses.
     """
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return getattr(kernel, "limit", None) if kernel.n_classes is None else 0.5
 
 
 def prediction_support(
-    kernel: Predictive, nobs: float, *, average: bool = False
+    kernel: PredictiveModel, nobs: float, *, average: bool = False
 ) -> Support | None:
     """Return the range of predictions that are probabilities; None for others."""
     return None if kernel.n_classes is None else Support(0.0, 1.0, nobs, average)
 
 
-def prediction_tails(kernel: Predictive) -> Tails | None:
+def prediction_tails(kernel: PredictiveModel) -> Tails | None:
     """Return the range of predictions as tails; None for probabilities."""
     if kernel.n_classes is not None:
         return None
@@ -459,14 +459,14 @@ def prediction_tails(kernel: Predictive) -> Tails | None:
 
 def value_tails(kernel: AnyKernel) -> Tails | None:
     """Return the tails of the kernel's values if they are predictions."""
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return prediction_tails(kernel)
 
 
 def value_support(kernel: AnyKernel, nobs: float) -> Support | None:
     """Return the range of the kernel's values if they are probabilities."""
-    if not isinstance(kernel, Predictive) or kernel.coefficients:
+    if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
         return None
     return prediction_support(kernel, nobs)
 

@@ -12,7 +12,7 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.group_estimators import shard_influence
 from vstatkit.variance.influence import InfluencePowers, largest_share
-from vstatkit.variance.large_moments import is_wide, plain, sum_powers
+from vstatkit.variance.large_moments import equal_weights, is_wide, sum_powers
 from vstatkit.variance.moments import influence_values, moments_from_sums, sum_ensemble
 
 MIN_OBSERVATIONS = 8
@@ -284,7 +284,7 @@ def influence_normality(design: SubsampleDesign, values: Floats) -> pd.DataFrame
     if is_wide(design, *values.shape):
         # Influences add up to zero: their powers are moments about the mean.
         unit = value_units(values)
-        powers = sum_powers(design, values / unit, plain, presence=False).powers
+        powers = sum_powers(design, values / unit, equal_weights, presence=False).powers
         return moment_tests(design.n, powers.squares, powers.cubes, powers.fourths)
     tables = [normality_tests(block) for block in influence_blocks(design, values)]
     return pd.concat(tables, ignore_index=True)

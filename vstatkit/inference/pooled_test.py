@@ -194,7 +194,7 @@ def pooled_test(
     values : ndarray of shape (B, m)
         Kernel values, in one unit.
     method : str
-        A resolved name of a variance estimator.
+        A resolve_for_design name of a variance estimator.
     orders : HigherOrders, optional
         Correction beyond the first order, for estimators that use it.
 

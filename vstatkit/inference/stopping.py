@@ -6,7 +6,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 from vstatkit.inference.estimates import Estimates, learners_at, ratio
-from vstatkit.kernels.base import AnyKernel, Predictive
+from vstatkit.kernels.base import AnyKernel, PredictiveModel
 from vstatkit.variance.noise import positive_mean
 
 TOL = 0.1
@@ -210,7 +210,7 @@ def robust_share(y: Floats) -> float:
 
 def scale_share(kernel: AnyKernel) -> float:
     """Return the share of half the range that is the scale of the response."""
-    if not isinstance(kernel, Predictive) or kernel.n_classes is not None:
+    if not isinstance(kernel, PredictiveModel) or kernel.n_classes is not None:
         return 1.0
     y = getattr(kernel, "y", None)
     return 1.0 if y is None or np.ndim(y) != 1 else robust_share(y)

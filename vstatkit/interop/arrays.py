@@ -16,7 +16,7 @@ from vstatkit.variance.registry import (
     compares_groups,
     estimate_components,
     moment_components,
-    resolved,
+    resolve_for_design,
 )
 
 
@@ -93,7 +93,7 @@ def from_arrays(
         design=design,
         values=h,
         labels=index_of_length(names, h.shape[1], "labels"),
-        variance=resolved(variance, design, sort),
+        variance=resolve_for_design(variance, design, sort),
         info=info,
         units=pd.RangeIndex(design.n)
         if units is None
@@ -148,7 +148,7 @@ def variance_components(
         groups=groups,
         compares_groups=compares_groups(method),
     )
-    method = resolved(method, design)
+    method = resolve_for_design(method, design)
     unit = value_units(h)
     uses_moments = ESTIMATORS[method].source == "moments"
     if uses_moments and gram_is_cheaper(design.n, *h.shape):

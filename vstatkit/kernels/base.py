@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.formula.parse import ParsedFormula
-from vstatkit.kernels.subsample_rows import Drawn, RowDraw
+from vstatkit.kernels.subsample_rows import RowDraw, UnitDraw
 
 
 class KernelKind(Enum):
@@ -26,7 +26,7 @@ class KernelKind(Enum):
     TREES = (0.55, 0.35)
     UNKNOWN = (0.5, 0.5)
 
-    def expected(self, presence: float) -> tuple[float, float]:
+    def expected_rho(self, presence: float) -> tuple[float, float]:
         """Return the expected rho and its uncertainty for a chance of presence."""
         neighbours = presence / (2 - presence)
         mean, spread = self.value
@@ -34,16 +34,16 @@ class KernelKind(Enum):
 
     @property
     def typical_ratio(self) -> float:
-        """What is typical of `zeta_k / (k zeta_1)`, which is one at least.
+        """Typical value of `zeta_k / (k zeta_1)`, which is at least one.
 
-        Means and regressions attain one; 6 to 47 was measured for forests, 4 to 20 for
-        single trees.
+        It is one for means and regressions; measurements gave 6 to 47 for forests and
+        4 to 20 for single trees.
         """
         return {KernelKind.SMOOTH: 1.0, KernelKind.UNKNOWN: 3.0}.get(self, 10.0)
 
 
 def kernel_kind(name: str) -> KernelKind:
-    """Find a kind by its name, in small letters.
+    """Return the kind of this name, in lower case.
 
     Examples
     --------
@@ -83,11 +83,11 @@ class OutOfBag:
         return OutOfBag(weight * self.total, weight * self.times, self.rows)
 
     def of(self, observed: Floats) -> Floats:
-        """Take what was observed, shape (n,), at the rows of the sums."""
+        """Select observed values, shape (n,), at the rows of the sums."""
         return observed if self.rows is None else observed[self.rows]
 
-    def only(self, rows: Ints) -> "OutOfBag":
-        """Leave all rows out but some, where there are all."""
+    def select_rows(self, rows: Ints) -> "OutOfBag":
+        """Keep some rows of sums over all rows."""
         return OutOfBag(self.total[rows], self.times[rows], rows)
 
     @property
@@ -116,9 +116,9 @@ class Evaluation:
     oob: OutOfBag | None
 
     def with_moves(self, n_query: int | None) -> "Evaluation":
-        """Take differences of the values beyond the first `n_query`.
+        """Replace the values beyond the first `n_query` by differences.
 
-        These are the values before the moves of the effects, and after them.
+        They are the values before the moves of the effects, then those after them.
         """
         if n_query is None or self.values.shape[1] == n_query:
             return self
@@ -131,9 +131,9 @@ class Evaluation:
         if oob is not None and other.oob is not None:
             oob = oob + other.oob
         values = np.concatenate([self.values, other.values])
-        # The first learners are kept: once one is missing, none follows.
-        whole = len(self.learners) == len(self.values)
-        learners = self.learners + other.learners if whole else self.learners
+        # Only leading learners are kept: once one is missing, none follows.
+        complete = len(self.learners) == len(self.values)
+        learners = self.learners + other.learners if complete else self.learners
         return Evaluation(values, learners, oob)
 
 
@@ -157,7 +157,7 @@ class Training:
         All columns of the data, the same rows.
     levels : tuple of int or None
         Number of levels of every column that holds the codes of an unordered
-        factor, 0 for numbers; None where all are numbers.
+        factor, 0 for numbers; None if all are numbers.
     """
 
     X: Floats
@@ -170,7 +170,7 @@ class Training:
 
     @classmethod
     def of(cls, parsed: ParsedFormula, weights: Floats | None = None) -> "Training":
-        """Take what a formula gave."""
+        """Collect the training data of a parsed formula."""
         return cls(
             X=parsed.X,
             y=parsed.y,
@@ -188,7 +188,7 @@ class Training:
 
     @property
     def response(self) -> NDArray[Any]:
-        """The response as it was given: numbers, or levels."""
+        """The response in its original form: numbers, or levels."""
         if self.classes is None:
             return self.y
         return np.asarray(np.asarray(self.classes)[self.y.astype(int)])
@@ -196,7 +196,7 @@ class Training:
 
 @runtime_checkable
 class Kernel(Protocol):
-    """What is evaluated on each subsample."""
+    """A statistic or learner that is evaluated on each subsample."""
 
     def fit(self, counts: Ints, rng: np.random.Generator) -> Any:
         """Fit a learner to the observations, each repeated `counts` times."""
@@ -210,7 +210,7 @@ class RowKernel(Kernel, Protocol):
     """A kernel that takes rows of a subsample: counts would be mostly zero."""
 
     def fit_rows(self, rows: Ints, times: Ints, rng: np.random.Generator) -> Any:
-        """Fit a learner to distinct rows, in ascending order, each `times` over."""
+        """Fit a learner to distinct rows, in ascending order, each repeated `times`."""
 
 
 def fit_drawn(kernel: Kernel, drawn: RowDraw, rng: np.random.Generator) -> Any:
@@ -221,8 +221,8 @@ def fit_drawn(kernel: Kernel, drawn: RowDraw, rng: np.random.Generator) -> Any:
 
 
 @runtime_checkable
-class Predictive(Protocol):
-    """Something whose learners predict at rows of the design matrix.
+class PredictiveModel(Protocol):
+    """A kernel, fitted or not, whose learners predict at rows of the design matrix.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class Predictive(Protocol):
 
 
 @runtime_checkable
-class PredictiveKernel(Kernel, Predictive, Protocol):
+class PredictiveKernel(Kernel, PredictiveModel, Protocol):
     """A kernel that fits one learner at a time, and whose learners predict."""
 
     @property
@@ -264,7 +264,7 @@ class PredictiveKernel(Kernel, Predictive, Protocol):
 
 
 @runtime_checkable
-class BatchKernel(Predictive, Protocol):
+class BatchKernel(PredictiveModel, Protocol):
     """A predictive kernel that evaluates many subsamples in one compiled call."""
 
     @property
@@ -285,11 +285,11 @@ class BatchKernel(Predictive, Protocol):
 
 @runtime_checkable
 class DrawnKernel(BatchKernel, Protocol):
-    """A batch kernel that knows how to use small subsamples of large data."""
+    """A batch kernel with a faster method for small subsamples of large data."""
 
     def grow_drawn(
         self,
-        drawn: Drawn,
+        drawn: UnitDraw,
         keys: NDArray[np.uint64],
         at: Floats,
         *,
@@ -303,7 +303,7 @@ AnyKernel: TypeAlias = "Kernel | BatchKernel | ArrayKernel"
 
 
 def learner_seed(rng: np.random.Generator) -> int:
-    """Draw a seed for a library that wants a legacy 32-bit one."""
+    """Draw a seed for libraries that take 32-bit seeds."""
     return int(rng.integers(2**31 - 1))
 
 
@@ -320,12 +320,12 @@ def class_columns(share: Floats, classes: Ints, n_classes: int) -> Floats:
 
 
 def kind_of(kernel: Any) -> KernelKind:
-    """Say how a kernel depends on its observations, as far as it is known."""
+    """Return how a kernel depends on its observations, as far as it is known."""
     return getattr(kernel, "kind", KernelKind.UNKNOWN)
 
 
 def require_points(at: Floats | None) -> Floats:
-    """Refuse to predict at no points."""
+    """Raise an error if there are no query points."""
     if at is None:
         raise ValueError("this kernel predicts, so it needs query points.")
     return at
@@ -369,12 +369,12 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class KernelCodec:
-    """Learners as plain fields and arrays, there and back.
+    """Conversion of learners to plain fields and arrays, and back.
 
     Attributes
     ----------
     name : str
-        What a file calls such learners.
+        Name of such learners in files.
     kernel : type
         Class of the kernels whose learners it writes.
     fields, arrays : tuple of str
@@ -383,8 +383,8 @@ class KernelCodec:
         `(kernel, learners) -> (fields, arrays)`; fields hold what JSON can.
     unpack : callable
         `(fields, arrays, B, p) -> (kernel, learners)` of B learners that predict
-        from p columns. What a file says is checked (`vstatkit.packing.check`): it
-        may be damaged, or made to do harm.
+        from p columns. The content of a file is checked (`vstatkit.packing.check`),
+        since it may be damaged or malicious.
     """
 
     name: str
@@ -393,5 +393,5 @@ class KernelCodec:
     arrays: tuple[str, ...]
     pack: Callable[[Any, list[Any]], tuple[Fields, Arrays]]
     unpack: Callable[
-        [Mapping[str, Any], Arrays, int, int], tuple[Predictive, list[Any]]
+        [Mapping[str, Any], Arrays, int, int], tuple[PredictiveModel, list[Any]]
     ]

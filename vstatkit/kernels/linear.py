@@ -84,7 +84,7 @@ class LinearKernel:
 def fit_ols(X: Floats, y: Floats, weight: Floats) -> tuple[Floats, int]:
     """Weighted least squares, and the rank of the design.
 
-    The solution has minimum norm where columns are collinear.
+    The solution has minimum norm if columns are collinear.
     """
     root = np.sqrt(weight)
     answer = np.linalg.lstsq(X * root[:, None], y * root, rcond=None)
@@ -101,8 +101,8 @@ LOGIT_STEPS = 50
 def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:
     """Weighted logistic regression by Newton's method with step halving.
 
-    A few lines of our own instead of statsmodels' GLM, which reports separation by
-    warnings, and those cannot be caught safely in threads.
+    It replaces statsmodels' GLM, which reports separation by warnings, since these
+    cannot be caught safely in threads.
     """
     used = weight > 0
     X, y, weight = X[used], y[used], weight[used]
@@ -164,8 +164,8 @@ def linear_kernel(
 def rank_of(X: Floats) -> int:
     """Count the independent columns, as numpy's `matrix_rank` does.
 
-    In blocks of rows, since the data may not fit into memory: the triangular factor of
-    some rows stands for them beside the next ones.
+    Rows are read in blocks, since the data may not fit into memory: the triangular
+    factor of the rows so far replaces them.
 
     Examples
     --------

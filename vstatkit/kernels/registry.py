@@ -23,12 +23,12 @@ from vstatkit.validation import check_options
 
 @dataclass(frozen=True)
 class NamedKernel:
-    """A kernel that has a name.
+    """A kernel with a name.
 
     Attributes
     ----------
     name : str
-        What `kernel=` calls it.
+        Its name in `kernel=`.
     build : callable
         `(training, options) -> kernel`: something that follows the protocol
         `Kernel` of vstatkit.kernels.base, and `PredictiveKernel` if its
@@ -42,9 +42,9 @@ class NamedKernel:
     takes_missing : bool
         Whether predictors may be missing.
     coefficients : bool
-        Whether its values are coefficients, so that there are no query points.
+        Whether its values are coefficients, without query points.
     codec : KernelCodec or None
-        How its learners are saved; without it results are saved without them.
+        How its learners are saved; without it, results are saved without learners.
     """
 
     name: str
@@ -64,17 +64,16 @@ KERNELS: dict[str, NamedKernel] = {}
 """Kernels by the name that `kernel=` takes."""
 
 CODECS: dict[str, KernelCodec] = {}
-"""Ways to save learners, by the name that files have for them."""
+"""Codecs of learners, by their name in files."""
 
 
 def register_kernel(kernel: NamedKernel) -> None:
-    """Make a kernel known by its name.
+    """Register a kernel under its name.
 
     Parameters
     ----------
     kernel : NamedKernel
-        `kernel=name` means it from then on, in `fit`, in summaries, in files and
-        on the command line.
+        `kernel=name` then selects it in `fit`, in files and on the command line.
     """
     if not isinstance(kernel, NamedKernel):
         raise TypeError(
@@ -94,7 +93,7 @@ def register_kernel(kernel: NamedKernel) -> None:
     KERNELS[kernel.name] = kernel
 
 
-def _trees(name: str, title: str) -> NamedKernel:
+def _tree_kernel(name: str, title: str) -> NamedKernel:
     def build(training: Training, options: Mapping[str, Any]) -> AnyKernel:
         trees = tree_kernel(
             name,
@@ -117,7 +116,7 @@ def _trees(name: str, title: str) -> NamedKernel:
     )
 
 
-def _regression(name: str, title: str) -> NamedKernel:
+def _linear_kernel(name: str, title: str) -> NamedKernel:
     def build(training: Training, options: Mapping[str, Any]) -> AnyKernel:
         return linear_kernel(
             name,
@@ -133,29 +132,29 @@ def _regression(name: str, title: str) -> NamedKernel:
 
 
 for _kernel in (
-    _trees("forest", "Forest Results"),
-    _trees("tree", "Bagged Tree Results"),
-    _regression("ols", "Bagged OLS Results"),
-    _regression("logit", "Bagged Logit Results"),
+    _tree_kernel("forest", "Forest Results"),
+    _tree_kernel("tree", "Bagged Tree Results"),
+    _linear_kernel("ols", "Bagged OLS Results"),
+    _linear_kernel("logit", "Bagged Logit Results"),
 ):
     register_kernel(_kernel)
 CODECS[STAGED_CODEC.name] = STAGED_CODEC
 
 
 def codec_of(kernel: Any) -> KernelCodec | None:
-    """Find what writes the learners of a kernel to a file."""
-    fitting = [codec for codec in CODECS.values() if isinstance(kernel, codec.kernel)]
-    # A class below another one has learners of its own kind.
-    return max(fitting, key=lambda codec: len(codec.kernel.__mro__), default=None)
+    """Find the codec that writes the learners of a kernel to a file."""
+    codecs = [codec for codec in CODECS.values() if isinstance(kernel, codec.kernel)]
+    # A subclass has learners of its own kind.
+    return max(codecs, key=lambda codec: len(codec.kernel.__mro__), default=None)
 
 
 def is_function(kernel: KernelLike) -> bool:
-    """Tell a user's function from a name or a scikit-learn estimator."""
+    """Return whether a kernel is a user's function."""
     return not isinstance(kernel, str | BaseEstimator) and callable(kernel)
 
 
 def keeps_intercept(kernel: KernelLike) -> bool:
-    """Tell whether the kernel wants the formula's intercept column."""
+    """Return whether the kernel uses the formula's intercept column."""
     if isinstance(kernel, str):
         return kernel in KERNELS and KERNELS[kernel].intercept
     return is_function(kernel)
@@ -167,8 +166,7 @@ def factor_coding(
     """Choose how the factors of a formula are coded for a kernel.
 
     Kernels with an intercept have a reference level. Others have columns that treat
-    all levels alike; those of a linear trend, which `target="truth"` tries, are
-    indicators.
+    all levels alike; a linear trend, which `target="truth"` tries, has indicators.
     """
     choice = options.get(CATEGORICAL_SPLITS)
     if choice is not None and not isinstance(choice, bool | np.bool_):
@@ -202,9 +200,9 @@ def kernel_title(kernel: KernelLike) -> str:
 def build_kernel(
     kernel: KernelLike, training: Training, options: Mapping[str, Any]
 ) -> AnyKernel:
-    """Build the kernel that `kernel=` asks for, after checking its options."""
+    """Build the kernel that `kernel=` specifies, after checking its options."""
     if isinstance(kernel, str):
-        return _named(kernel, training, options)
+        return _build_named(kernel, training, options)
     check_options(options, (), f"kernel {kernel_name(kernel)!r}")
     if isinstance(kernel, type):
         raise TypeError(
@@ -223,10 +221,12 @@ def build_kernel(
             "`kernel` must be a name, a scikit-learn estimator or a function; got "
             f"{type(kernel).__name__}."
         )
-    return _function(kernel, training)
+    return _build_function(kernel, training)
 
 
-def _named(name: str, training: Training, options: Mapping[str, Any]) -> AnyKernel:
+def _build_named(
+    name: str, training: Training, options: Mapping[str, Any]
+) -> AnyKernel:
     known = KERNELS.get(name)
     check_options(options, () if known is None else known.options, f"kernel {name!r}")
     if known is None:
@@ -242,7 +242,7 @@ def _named(name: str, training: Training, options: Mapping[str, Any]) -> AnyKern
     return known.build(training, options)
 
 
-def _function(function: Callable[..., Any], training: Training) -> FunctionKernel:
+def _build_function(function: Callable[..., Any], training: Training) -> FunctionKernel:
     if np.isnan(training.X).any():
         raise ValueError("`missing='pass'` is not for functions as kernels.")
     if training.weights is not None:

@@ -17,7 +17,7 @@ STAGE_OPTIONS = ("trend", "boost")
 """Options of the kernels "forest" and "tree" that reduce the bias of a learner."""
 
 TRENDS = ("linear",)
-"""What `trend` may be, besides None."""
+"""Values of `trend`, besides None."""
 
 _NO_SHARES = np.empty(0)
 
@@ -28,7 +28,7 @@ class Stages(NamedTuple):
     Attributes
     ----------
     trend : bool
-        A ridge regression first; trees see what it leaves.
+        A ridge regression first; trees are grown on its residuals.
     boost : bool
         A second tree on residuals that the first did not see.
     """
@@ -54,7 +54,7 @@ class Stages(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What the learner is, in words."""
+        """Description of the learner."""
         parts = ["a linear trend"] * self.trend + ["a tree"]
         parts += ["a second tree on what the first leaves"] * self.boost
         *first, last = parts
@@ -74,7 +74,7 @@ class StagedTree:
     line : ndarray of shape (2 p + 1,) or (0,)
         Intercept, centres and slopes of the linear trend, of the standardised response.
     gains : ndarray of shape (p,)
-        What the splits of each feature gained, in all trees.
+        Gain of the splits of each feature, in all trees.
     """
 
     nodes: NDArray[Any]
@@ -104,7 +104,7 @@ class StagedTree:
 
 @dataclass(frozen=True)
 class StoredStagedKernel(StoredTreeKernel):
-    """Learners of several stages that predict; they are not grown again."""
+    """A kernel that predicts with learners of several stages, without their data."""
 
     def predict(self, learner: StagedTree, X: Floats) -> Floats:  # type: ignore[override]
         """Add up the stages."""
@@ -123,7 +123,7 @@ class StoredStagedKernel(StoredTreeKernel):
         return self.centre + self.scale * out
 
     def leaves(self, learner: StagedTree, X: Floats) -> NDArray[np.int32]:  # type: ignore[override]
-        """Find the leaf of every row, where there is one tree."""
+        """Find the leaf of every row, if there is only one tree."""
         if len(learner.sizes) > 1:
             raise ValueError(
                 f"a learner with boost=1 has {len(learner.sizes)} trees, and a row a "
@@ -139,14 +139,14 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
     Attributes
     ----------
     stages : Stages
-        Which there are.
+        The stages of every learner.
 
     Notes
     -----
     With a trend, the subsample's columns are standardised, and the penalty of a ridge
     regression is the one of `native/ridge.hpp` whose generalised cross-validation
     `RSS / m / (1 - df / m)**2` is smallest, m being the distinct rows; trees are grown
-    on its residuals. With a boost, the distinct rows (or clusters) are dealt to two
+    on its residuals. With a boost, the distinct rows (or clusters) are divided into two
     halves; a tree on each predicts the other half, and a further tree is grown on these
     errors of all rows. The learner is the mean of the two trees plus the further one:
     Ghosal and Hooker's one-step boosted forest with both steps inside the subsample, so
@@ -163,70 +163,45 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
 
     @property
     def limit(self) -> float | None:
-        """Half the range of what it predicts; a line has no bounds."""
+        """Half the range of predictions; a line has no bounds."""
         # Leaves of the second tree hold differences of two responses.
         return None if self.stages.trend else 3 * self.scale * float(np.ptp(self.y)) / 2
 
     @property
     def bounds(self) -> None:
-        """None: stages add up to values that no response has."""
+        """None: sums of stages are not bounded by the responses."""
         return None
 
     @property
     def n_whole_trees(self) -> int:
-        """Trees of a learner; two on halves of the subsample count as one."""
+        """Number of trees of a learner; two on halves of the subsample count as one."""
         return 2 if self.stages.boost else 1
 
     @property
     def n_line(self) -> int:
-        """Numbers of the linear trend."""
+        """Length of the linear trend."""
         return 2 * self.n_features + 1 if self.stages.trend else 0
 
-    def _call(
-        self,
-        keys: NDArray[np.uint64],
-        at: Floats,
-        rows: Ints | None,
-        keep: bool,
-        unit_of_row: Ints | None,
-    ) -> tuple[Any, TreeOutput]:
-        L, p = len(keys), self.n_features
-        points, oob = self._points(at, rows)
-        lines = np.zeros((L, 2 * p + 1))
-        out = TreeOutput(np.empty((L, len(at))), np.zeros((L, p)), oob, lines)
-        call = StageGrower(
-            self.y,
-            keys,
-            np.asfortranarray(points, dtype=np.float64),
-            len(at),
-            out.values,
-            out.gains,
-            oob,
-            dict(self.options),
-            keep,
-            current_stop(),
-            self._grower_levels,
-            lines=lines,
-            trend=self.stages.trend,
-            boost=self.stages.boost,
-            unit_of_row=None
-            if unit_of_row is None
-            else np.ascontiguousarray(unit_of_row, dtype=np.int32),
+    def _make_grower(
+        self, arguments: tuple[Any, ...], lines: Floats, unit_of_row: Ints | None
+    ) -> Any:
+        if unit_of_row is not None:
+            unit_of_row = np.ascontiguousarray(unit_of_row, dtype=np.int32)
+        return StageGrower(
+            *arguments, lines=lines, unit_of_row=unit_of_row, **self.stages._asdict()
         )
-        return call, out
 
     def _learners(self, out: TreeOutput, kept: Sequence[Any]) -> list[Any]:
-        lines = np.empty((len(kept), 0)) if out.lines is None else out.lines
-        if not self.stages.trend:
-            lines = lines[:, :0]
         return [
             StagedTree(nodes, sizes, line, gain)
-            for (nodes, sizes), line, gain in zip(kept, lines, out.gains, strict=True)
+            for (nodes, sizes), line, gain in zip(
+                kept, out.lines, out.gains, strict=True
+            )
         ]
 
 
 def with_stages(kernel: TreeKernel, options: Mapping[str, Any]) -> TreeKernel:
-    """Give the trees of a kernel the stages that options ask for, if any."""
+    """Add the stages in `options`, if any, to a kernel of trees."""
     stages = Stages.of(options)
     if not any(stages):
         return kernel
@@ -248,23 +223,30 @@ def with_stages(kernel: TreeKernel, options: Mapping[str, Any]) -> TreeKernel:
             "`trend` needs columns of numbers; leave `categorical_splits=True` out, so "
             "that factors become indicator columns."
         )
-    return restaged(kernel, stages)
+    return replace_stages(kernel, stages)
 
 
-def restaged(kernel: TreeKernel, stages: Stages) -> TreeKernel:
-    """Grow learners of other stages with the options of a kernel of trees."""
+def replace_stages(kernel: TreeKernel, stages: Stages) -> TreeKernel:
+    """Return a kernel with other stages and the options of a kernel of trees."""
     if not any(stages):
         return kernel
-    same = {field.name: getattr(kernel, field.name) for field in fields(TreeKernel)}
-    return StagedKernel(**same, stages=stages)
+    common = {field.name: getattr(kernel, field.name) for field in fields(TreeKernel)}
+    return StagedKernel(**common, stages=stages)
 
 
-def alike(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
-    """Write learners of any stages as those of all of them, for p columns.
+def as_staged(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
+    """Convert learners to the same stages, for p columns.
 
-    One tree is a stage, and a line of zeros a trend: they predict what they did.
+    One tree is a stage, and a line of zeros a trend: predictions do not change.
     """
-    staged = [_as_staged(learner) for learner in learners]
+    staged = [
+        learner
+        if isinstance(learner, StagedTree)
+        else StagedTree(
+            learner.nodes, np.array([learner.nodes.size]), _NO_SHARES, learner.gains
+        )
+        for learner in learners
+    ]
     if not any(learner.line.size for learner in staged):
         return staged
     flat = np.zeros(2 * p + 1)
@@ -274,15 +256,8 @@ def alike(learners: Sequence[Tree | StagedTree], p: int) -> list[StagedTree]:
     ]
 
 
-def _as_staged(learner: Tree | StagedTree) -> StagedTree:
-    if isinstance(learner, StagedTree):
-        return learner
-    sizes = np.array([learner.nodes.size])
-    return StagedTree(learner.nodes, sizes, _NO_SHARES, learner.gains)
-
-
-def stored(kernel: TreeKernel) -> StoredTreeKernel:
-    """Predict with the learners of a kernel, without its data."""
+def stored_kernel(kernel: TreeKernel) -> StoredTreeKernel:
+    """Return a kernel that predicts with the same learners, without the data."""
     kind = StoredStagedKernel if isinstance(kernel, StagedKernel) else StoredTreeKernel
     return kind(
         *(kernel.n_features, kernel.n_classes, kernel.centre, kernel.scale),

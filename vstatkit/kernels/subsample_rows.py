@@ -11,7 +11,7 @@ from vstatkit._typing import Counts, Floats, Ints
 
 @dataclass(frozen=True)
 class UnitRows:
-    """The rows of every unit, where units are clusters.
+    """The rows of every unit, if units are clusters.
 
     Attributes
     ----------
@@ -62,28 +62,28 @@ class RowDraw:
         return counts
 
     @property
-    def repeated(self) -> Ints:
+    def repeated_rows(self) -> Ints:
         """Rows, each as often as it was drawn."""
         return np.repeat(self.rows, self.times)
 
     def holds(self, rows: Ints) -> NDArray[np.bool_]:
-        """Whether rows were drawn."""
+        """Return whether rows were drawn."""
         places = np.minimum(np.searchsorted(self.rows, rows), self.rows.size - 1)
         return np.asarray(self.rows[places] == rows)
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Units that consecutive learners drew.
+class UnitDraw:
+    """Units that consecutive learners drew, and their rows.
 
     Attributes
     ----------
     counts : ndarray or csr_array of shape (L, n_units)
         Times each unit was drawn by each learner.
     unit_of_row : ndarray of shape (n_rows,) or None
-        Unit of every row where units are clusters.
+        Unit of every row, if units are clusters.
     index : UnitRows or None
-        The rows of every unit there.
+        The rows of every unit, if units are clusters.
     """
 
     counts: Counts
@@ -91,7 +91,7 @@ class Drawn:
     index: UnitRows | None = None
 
     @property
-    def dense(self) -> Floats:
+    def row_counts(self) -> Floats:
         """Times each row is in each subsample, shape (L, n_rows)."""
         counts = self.counts
         units = counts.toarray() if sparse.issparse(counts) else counts

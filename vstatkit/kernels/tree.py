@@ -14,11 +14,11 @@ from sklearn.utils import check_array
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.kernels.base import Evaluation, KernelKind, OutOfBag, output_columns
-from vstatkit.kernels.subsample_rows import Drawn
+from vstatkit.kernels.subsample_rows import UnitDraw
 from vstatkit.kernels.tree_options import (
     LOSSES,
     check_counts,
-    checked_levels,
+    check_levels,
     grower_options,
     loss_of,
 )
@@ -33,7 +33,7 @@ from vstatkit.workers import current_stop
 
 
 def row_weights(sample_weight: Any, n: int) -> Floats | None:
-    """Check the weights of n rows; one number is for all of them."""
+    """Check the weights of n rows; a single number applies to all of them."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
@@ -117,8 +117,8 @@ class RankedTable:
     def of(cls, X: Floats) -> "RankedTable":
         """Rank the columns of a matrix."""
         rows = np.asfortranarray(X, dtype=np.float64)
-        # NaN sorts last. The order of equal values decides on roundings: it must not
-        # depend on the other rows, which a tree's own table does not hold.
+        # NaN sorts last. The order of equal values affects rounding, so it must not
+        # depend on the other rows, which are not in a tree's own table.
         order = np.argsort(rows.T, axis=1, kind="stable")
         rank = np.empty(order.shape, dtype=np.int32)
         np.put_along_axis(
@@ -132,7 +132,7 @@ class RankedTable:
         )
 
 
-def standardised(y: Floats) -> tuple[Floats, float, float]:
+def standardise(y: Floats) -> tuple[Floats, float, float]:
     """Centre y and scale it by a power of two near its spread, which is exact.
 
     Returns
@@ -144,12 +144,12 @@ def standardised(y: Floats) -> tuple[Floats, float, float]:
 
     Notes
     -----
-    A power of two near the largest number is taken out first: squares of huge
-    and of tiny numbers would leave the range of floating point.
+    Numbers are first divided by a power of two near the largest one, since squares of
+    huge and of tiny numbers would leave the range of floating point.
 
     Examples
     --------
-    >>> standardised(np.array([2e200, 4e200, 6e200]))[1] == 4e200
+    >>> standardise(np.array([2e200, 4e200, 6e200]))[1] == 4e200
     True
     """
     largest = float(np.abs(y).max())
@@ -164,19 +164,19 @@ def standardised(y: Floats) -> tuple[Floats, float, float]:
 
 
 MOST_ROWS = 2**29
-"""Rows of a design: a full tree has nearly twice as many nodes, numbered in 30 bits."""
+"""Most rows: a full tree has nearly twice as many nodes, numbered in 30 bits."""
 
 OWN_ROWS_BELOW = 1 / 30
 """Share of the units in a subsample below which a tree is grown from its own rows."""
 
 OWN_ROWS_FROM = 20_000
-"""Rows from which that is considered: ranks of fewer are cheap, and fit the cache."""
+"""Fewest rows for that: ranks of fewer are cheap, and fit the cache."""
 
 NEVER_RANKED_FROM = 300_000
-"""Rows from which it is done wherever counts are sparse: ranking would take seconds."""
+"""Rows from which it is done for all sparse counts: ranking would take seconds."""
 
 _RANKING = threading.Lock()
-"""Held while a design is ranked: workers that need the ranks wait for the first."""
+"""Lock for ranking a design, so that only one worker ranks it."""
 
 NODE_BYTES = 16
 """Size of a stored node: feature, right child, threshold or value."""
@@ -195,7 +195,7 @@ class Tree:
     shares : ndarray
         Class shares of mixed leaves, for three or more classes.
     gains : ndarray of shape (p,)
-        What the splits of each feature gained: the fall in the weighted criterion
+        Gain of the splits of each feature: the reduction of the weighted criterion
         (squared or absolute error, half the Poisson deviance, Gini impurity) of the
         standardised response.
     """
@@ -236,7 +236,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class StoredTreeKernel:
-    """Trees that predict; they are not grown again.
+    """A kernel that predicts with trees, without the data they were grown on.
 
     Attributes
     ----------
@@ -245,10 +245,10 @@ class StoredTreeKernel:
     n_classes : int or None
         None for regression.
     centre, scale : float
-        What the response was standardised by.
+        Centre and scale of the response before it was standardised.
     levels : tuple of int or None
         Levels of every column that is an unordered factor, zero for the others; None
-        where all columns are numbers.
+        if all columns are numbers.
     """
 
     n_features: int
@@ -331,7 +331,7 @@ class TreeKernel(StoredTreeKernel):
         refuse_beyond("rows", len(X), MOST_ROWS)
         refuse_beyond("features", X.shape[1], LEVELS_FLAG - 1)
         codes = np.ascontiguousarray(y, dtype=np.float64)
-        scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardised(codes)
+        scaled, centre, scale = (codes, 0.0, 1.0) if n_classes else standardise(codes)
         if options.get("loss") == LOSSES["poisson"]:
             centre, scaled = 0.0, codes / scale  # zero stays zero
         return cls(
@@ -339,36 +339,36 @@ class TreeKernel(StoredTreeKernel):
             n_classes=n_classes,
             centre=centre,
             scale=scale,
-            X=np.asanyarray(X, dtype=np.float64),  # what is on disk stays there
+            X=np.asanyarray(X, dtype=np.float64),  # may stay on disk
             y=scaled,
             options={"loss": 0, **options, "n_classes": n_classes or 0},
             weights=weights,
-            levels=checked_levels(levels, X),
+            levels=check_levels(levels, X),
         )
 
     @property
     def table(self) -> RankedTable:
         """The design in ranked form, for subsamples that hold a good part of it."""
         with _RANKING:
-            known: RankedTable | None = self.__dict__.get("_table")
-            if known is None:
-                known = RankedTable.of(self.X)
-                object.__setattr__(self, "_table", known)
-            return known
+            table: RankedTable | None = self.__dict__.get("_table")
+            if table is None:
+                table = RankedTable.of(self.X)
+                object.__setattr__(self, "_table", table)
+            return table
 
     @property
     def n_whole_trees(self) -> int:
-        """Trees of a learner, in units of one that is grown on the whole subsample."""
+        """Number of trees of a learner, relative to one on the whole subsample."""
         return 1
 
     @property
     def n_line(self) -> int:
-        """Numbers of a learner beside its trees."""
+        """Length of a learner's linear trend."""
         return 0
 
     @property
     def limit(self) -> float | None:
-        """Half the range of the response, which no leaf leaves."""
+        """Half the range of the response, which bounds the leaves."""
         return self.scale * float(np.ptp(self.y)) / 2
 
     @property
@@ -407,7 +407,7 @@ class TreeKernel(StoredTreeKernel):
         oob_rows : ndarray, optional
             Observations to predict, in ascending order; all by default.
         unit_of_row : ndarray of shape (n,), optional
-            Unit of every row where units are clusters; for learners that divide them.
+            Unit of every row, if units are clusters.
         """
         rows = None
         if oob:
@@ -418,28 +418,28 @@ class TreeKernel(StoredTreeKernel):
             weights = weights * self.weights
         if self.balanced:
             weights = weights * balance(counts, self.y)[:, self.y.astype(np.int64)]
-        call, out = self._call(keys, at, rows, keep, unit_of_row)
+        grower, out = self._prepare(keys, at, rows, keep, unit_of_row)
         table = self.table
         ranks = (table.values, table.order, table.rank, table.n_known)
-        return self._evaluation(out, call.grow_on_counts(*ranks, weights))
+        return self._evaluation(out, grower.grow_on_counts(*ranks, weights))
 
     def grow_drawn(
         self,
-        drawn: Drawn,
+        drawn: UnitDraw,
         keys: NDArray[np.uint64],
         at: Floats,
         *,
         oob_rows: Ints | None = None,
         keep: bool = False,
     ) -> Evaluation:
-        """Do as `grow` does, by the cheaper of two ways that give the same trees.
+        """Grow the same trees as `grow`, by the cheaper of two methods.
 
-        Small subsamples of large tables are grown from their own rows: neither the
-        table as a whole nor its ranks are touched.
+        Trees on small subsamples of large tables are grown from their own rows, without
+        the ranks of the whole table.
 
         Parameters
         ----------
-        drawn : Drawn
+        drawn : UnitDraw
             Units that each subsample holds.
         keys, at, keep
             See `grow`.
@@ -447,9 +447,9 @@ class TreeKernel(StoredTreeKernel):
             Observations, in ascending order, to predict by the trees whose subsample
             leaves them out.
         """
-        if not self._few(drawn):
+        if not self._ranks_own_rows(drawn):
             return self.grow(
-                drawn.dense,
+                drawn.row_counts,
                 keys,
                 at,
                 oob=oob_rows is not None,
@@ -457,14 +457,14 @@ class TreeKernel(StoredTreeKernel):
                 oob_rows=oob_rows,
                 unit_of_row=drawn.unit_of_row,
             )
-        call, out = self._call(keys, at, oob_rows, keep, drawn.unit_of_row)
+        grower, out = self._prepare(keys, at, oob_rows, keep, drawn.unit_of_row)
         counts = sparse.csr_array(drawn.counts)
         times = np.asarray(counts.data, dtype=np.float64)
         if self.balanced:
             learner = np.repeat(np.arange(len(keys)), np.diff(counts.indptr))
             codes = self.y[counts.indices].astype(np.int64)
             times = times * balance(counts, self.y)[learner, codes]
-        trees = call.grow_on_rows(
+        trees = grower.grow_on_rows(
             self.X,
             np.asarray(counts.indptr, dtype=np.int64),
             np.asarray(counts.indices, dtype=np.int32),
@@ -474,13 +474,10 @@ class TreeKernel(StoredTreeKernel):
         )
         return self._evaluation(out, trees)
 
-    def _few(self, drawn: Drawn) -> bool:
-        """Whether subsamples are so small that they are better ranked themselves.
-
-        A table on disk may not fit into memory, and its ranks less so.
-        """
+    def _ranks_own_rows(self, drawn: UnitDraw) -> bool:
+        """Return whether every subsample ranks its own rows."""
         counts, n_rows = drawn.counts, len(self.y)
-        if isinstance(self.X, np.memmap):
+        if isinstance(self.X, np.memmap):  # the table may not fit into memory
             return True
         if not sparse.issparse(counts):
             return False
@@ -488,22 +485,7 @@ class TreeKernel(StoredTreeKernel):
         few = n_rows >= OWN_ROWS_FROM and share < OWN_ROWS_BELOW
         return few or n_rows >= NEVER_RANKED_FROM
 
-    def _points(
-        self, at: Floats, rows: Ints | None
-    ) -> tuple[Floats, tuple[NDArray[np.int32], Floats, Floats] | None]:
-        """Put query points and rows to predict together; and room for their sums."""
-        if rows is None:
-            return at, None
-        refuse_beyond("query points and rows to predict", len(at) + len(rows))
-        total, times = np.zeros((len(rows), self.n_outputs)), np.zeros(len(rows))
-        oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
-        return np.concatenate([at, self.X[rows]]), oob
-
-    @property
-    def _grower_levels(self) -> NDArray[np.int32] | None:
-        return None if self.levels is None else np.array(self.levels, dtype=np.int32)
-
-    def _call(
+    def _prepare(
         self,
         keys: NDArray[np.uint64],
         at: Floats,
@@ -511,12 +493,20 @@ class TreeKernel(StoredTreeKernel):
         keep: bool,
         unit_of_row: Ints | None,
     ) -> tuple[Any, "TreeOutput"]:
-        """Prepare a call of the grower, and the arrays that it fills."""
-        L = len(keys)
-        points, oob = self._points(at, rows)
-        values = np.empty((L, len(at) * self.n_outputs))
-        out = TreeOutput(values, np.zeros((L, self.n_features)), oob)
-        call = TreeGrower(
+        """Prepare a grower, and the arrays that it fills."""
+        L, points, oob = len(keys), at, None
+        if rows is not None:
+            refuse_beyond("query points and rows to predict", len(at) + len(rows))
+            total, times = np.zeros((len(rows), self.n_outputs)), np.zeros(len(rows))
+            oob = (np.ascontiguousarray(rows, dtype=np.int32), total, times)
+            points = np.concatenate([at, self.X[rows]])
+        out = TreeOutput(
+            values=np.empty((L, len(at) * self.n_outputs)),
+            gains=np.zeros((L, self.n_features)),
+            lines=np.zeros((L, self.n_line)),
+            oob=oob,
+        )
+        arguments = (
             self.y,
             keys,
             np.asfortranarray(points, dtype=np.float64),
@@ -527,33 +517,37 @@ class TreeKernel(StoredTreeKernel):
             dict(self.options),
             keep,
             current_stop(),
-            self._grower_levels,
+            None if self.levels is None else np.array(self.levels, dtype=np.int32),
         )
-        return call, out
+        return self._make_grower(arguments, out.lines, unit_of_row), out
+
+    def _make_grower(
+        self, arguments: tuple[Any, ...], lines: Floats, unit_of_row: Ints | None
+    ) -> Any:
+        return TreeGrower(*arguments)
 
     def _learners(self, out: "TreeOutput", kept: Sequence[Any]) -> list[Any]:
-        """Put trees together."""
         pairs = zip(kept, out.gains, strict=True)
         return [Tree(nodes, shares, gain) for (nodes, shares), gain in pairs]
 
     def _evaluation(self, out: "TreeOutput", kept: list[Any] | None) -> Evaluation:
-        """Put trees together, in the unit of the response."""
+        """Collect trees and predictions, in the unit of the response."""
         trees = [] if kept is None else self._learners(out, kept)
-        whole = bool(self.n_classes)
-        values = out.values if whole else self.centre + self.scale * out.values
+        classes = bool(self.n_classes)
+        values = out.values if classes else self.centre + self.scale * out.values
         if out.oob is None:
             return Evaluation(values, trees, None)
         rows, total, times = out.oob
-        if not whole:
+        if not classes:
             total = self.scale * total + self.centre * times[:, None]
-        some = None if len(rows) == len(self.y) else rows.astype(np.int64)
-        return Evaluation(values, trees, OutOfBag(total, times, some))
+        subset = None if len(rows) == len(self.y) else rows.astype(np.int64)
+        return Evaluation(values, trees, OutOfBag(total, times, subset))
 
 
 def response_bounds(y: Floats) -> tuple[float, float]:
-    """Bound means of responses: of one sign by zero, of zeros and ones by both.
+    """Bound means of responses: by zero for one sign, by 0 and 1 for zeros and ones.
 
-    Other bounds are not known: the next response may exceed the largest.
+    There are no other bounds: the next response may exceed the largest.
 
     Examples
     --------
@@ -562,7 +556,7 @@ def response_bounds(y: Floats) -> tuple[float, float]:
     >>> response_bounds(np.array([0.0, 1.0, 1.0]))
     (0.0, 1.0)
     """
-    slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # what scaling has rounded
+    slack = 1e-12 * float(np.abs(y).max(initial=0.0))  # rounding by scaling
     is_zero, is_one = np.abs(y) <= slack, np.abs(y - 1) <= slack
     if is_zero.any() and is_one.any() and (is_zero | is_one).all():
         return 0.0, 1.0
@@ -576,8 +570,8 @@ class TreeOutput(NamedTuple):
 
     values: Floats
     gains: Floats
+    lines: Floats
     oob: tuple[NDArray[np.int32], Floats, Floats] | None
-    lines: Floats | None = None
 
 
 def tree_kernel(

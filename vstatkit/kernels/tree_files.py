@@ -1,7 +1,8 @@
 """Trees in files: how they are written, and checked when they are read."""
 
+import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,10 @@ from vstatkit.kernels.tree import StoredTreeKernel, Tree
 from vstatkit.native._engine import LEVELS_FLAG, MOST_LEVELS, NODE
 from vstatkit.packing import check, take, take_floats, take_size
 
+AnyStored = TypeVar("AnyStored", bound=StoredTreeKernel)
+
 PURE, MIXED = -2, -3
-"""Features of leaves of several classes: of one class, and of a row of shares."""
+"""Features of leaves of several classes: with one class, and with a row of shares."""
 
 
 def unpack_levels(packed: list[Any] | None, p: int) -> tuple[int, ...] | None:
@@ -39,7 +42,7 @@ def check_trees(
     B : int
         Trees.
     kernel : StoredTreeKernel
-        Predicts with them; its own fields must have been checked.
+        Kernel of the trees, whose fields have been checked.
     """
     expected = {
         "tree_nodes": (NODE, 1),
@@ -71,7 +74,7 @@ def check_trees(
 
 def _check_sizes(sizes: Ints, B: int, total: int, *, least: int) -> None:
     check(len(sizes) == B, "trees and learners differ in number.")
-    # Each by itself first: a sum of huge numbers could wrap round to the right one.
+    # Every size first: a sum of huge numbers could overflow to the right total.
     within = (sizes >= least) & (sizes <= total)
     check(within.all(), "a tree has a size that cannot be.")
     check(sizes.sum() == total, "the sizes of the trees do not add up.")
@@ -84,8 +87,8 @@ def _check_splits(splits: NDArray[Any], p: int, levels: tuple[int, ...] | None) 
     check((feature < p).all(), "a split is at no column.")
     factors = np.zeros(p, dtype=bool) if levels is None else np.array(levels) > 0
     check((by_levels == factors[feature]).all(), "a split does not fit its column.")
-    # A split of missing values from all known ones has an infinite threshold; any 64
-    # bits say which levels go left.
+    # A split of missing from known values has an infinite threshold; any 64 bits are a
+    # set of levels.
     thresholds = splits["value"][~by_levels]
     check(not np.isnan(thresholds).any(), "a threshold is no number.")
 
@@ -117,6 +120,11 @@ def _check_leaves(leaves: NDArray[Any], rows: Ints, n_classes: int | None) -> No
     check(((at >= 0) & (at < bound)).all(), "a leaf is of no class.")
 
 
+FIELDS = ("n_classes", "centre", "scale", "levels")
+
+ARRAYS = ("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains")
+
+
 def _pack_trees(
     kernel: StoredTreeKernel, learners: list[Tree]
 ) -> tuple[Fields, Arrays]:
@@ -124,24 +132,31 @@ def _pack_trees(
     return fields, Tree.stack(learners)
 
 
-def _unpack_trees(
-    fields: Mapping[str, Any], arrays: Arrays, B: int, p: int
-) -> tuple[StoredTreeKernel, list[Tree]]:
-    several = fields["n_classes"] is not None
+def _unpack_kernel(
+    kind: type[AnyStored], fields: Mapping[str, Any], p: int
+) -> AnyStored:
+    """Check the fields of a kernel, and build it."""
     centre, scale = take(fields, "centre", float), take(fields, "scale", float)
     check(np.isfinite(centre), "its centre is not finite.")
     check(0 < scale < np.inf, "its scale is not positive.")
+    several = fields["n_classes"] is not None
     n_classes = take_size(fields, "n_classes", 2) if several else None
     levels = unpack_levels(take(fields, "levels", list, type(None)), p)
-    kernel = StoredTreeKernel(p, n_classes, centre, scale, levels=levels)
-    parts = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
-    check_trees(parts, B, kernel)
-    return kernel, Tree.unstack(parts)
+    return kind(p, n_classes, centre, scale, levels=levels)
 
 
-FIELDS = ("n_classes", "centre", "scale", "levels")
+def _take_trees(arrays: Arrays, B: int, kernel: StoredTreeKernel) -> list[Tree]:
+    stacked = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
+    check_trees(stacked, B, kernel)
+    return Tree.unstack(stacked)
 
-ARRAYS = ("tree_nodes", "tree_sizes", "tree_shares", "tree_share_sizes", "tree_gains")
+
+def _unpack_trees(
+    fields: Mapping[str, Any], arrays: Arrays, B: int, p: int
+) -> tuple[StoredTreeKernel, list[Tree]]:
+    kernel = _unpack_kernel(StoredTreeKernel, fields, p)
+    return kernel, _take_trees(arrays, B, kernel)
+
 
 TREE_CODEC = KernelCodec(
     "trees", StoredTreeKernel, FIELDS, ARRAYS, _pack_trees, _unpack_trees
@@ -166,30 +181,21 @@ def _unpack_stages(
     fields: Mapping[str, Any], arrays: Arrays, B: int, p: int
 ) -> tuple[StoredStagedKernel, list[StagedTree]]:
     check(fields["n_classes"] is None, "stages are for a numeric response.")
-    centre, scale = take(fields, "centre", float), take(fields, "scale", float)
-    check(np.isfinite(centre), "its centre is not finite.")
-    check(0 < scale < np.inf, "its scale is not positive.")
-    levels = unpack_levels(take(fields, "levels", list, type(None)), p)
-    kernel = StoredStagedKernel(p, None, centre, scale, levels=levels)
+    kernel = _unpack_kernel(StoredStagedKernel, fields, p)
     lines = take_floats(arrays, "stage_lines", 2)
     check(lines.shape in ((B, 0), (B, 2 * p + 1)), "trends and columns differ.")
     counts = arrays.pop("stage_trees", np.empty(0))
     whole = counts.dtype == np.int64 and counts.shape == (B,)
     check(whole, "the numbers of trees are missing or another kind.")
     check(((counts >= 1) & (counts <= MOST_TREES)).all(), "a learner has no trees.")
-    parts = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
-    check_trees(parts, int(counts.sum()), kernel)
-    trees = Tree.unstack(parts)
-    ends = np.cumsum(counts)
-    groups = [trees[end - n : end] for n, end in zip(counts, ends, strict=True)]
-    pairs = zip(groups, lines, strict=True)
-    return kernel, [_joined(group, line) for group, line in pairs]
-
-
-def _joined(trees: list[Tree], line: Any) -> StagedTree:
-    nodes = np.concatenate([tree.nodes for tree in trees])
-    sizes = np.array([tree.nodes.size for tree in trees])
-    return StagedTree(nodes, sizes, line, trees[0].gains)
+    trees = iter(_take_trees(arrays, int(counts.sum()), kernel))
+    learners = []
+    for count, line in zip(counts, lines, strict=True):
+        first, *others = itertools.islice(trees, int(count))
+        nodes = [tree.nodes for tree in (first, *others)]
+        sizes = np.array([part.size for part in nodes])
+        learners.append(StagedTree(np.concatenate(nodes), sizes, line, first.gains))
+    return kernel, learners
 
 
 STAGED_CODEC = KernelCodec(

@@ -20,9 +20,9 @@ class Factors:
     Attributes
     ----------
     places : tuple of int
-        Which columns they are.
+        Places of the columns.
     categories : mapping of int to Index
-        Categories of those that hold no codes.
+        Categories of the columns that do not hold codes.
     """
 
     places: tuple[int, ...]
@@ -39,7 +39,8 @@ class Factors:
             for place, kind in enumerate(kinds)
             if isinstance(kind, pd.CategoricalDtype)
         }
-        places = tuple(by_dtype) if _is_from_dtype(given) else named_places(X, given)
+        from_dtype = isinstance(given, str) and given == "from_dtype"
+        places = tuple(by_dtype) if from_dtype else named_places(X, given)
         categories = {place: by_dtype[place] for place in places if place in by_dtype}
         for place, levels in categories.items():
             if len(levels) > MOST_LEVELS:
@@ -49,8 +50,8 @@ class Factors:
                 )
         return cls(places, categories)
 
-    def coded(self, X: Any) -> Any:
-        """Replace categories by their codes; those that are not known are missing."""
+    def encode(self, X: Any) -> Any:
+        """Replace categories by their codes; unknown categories are missing."""
         if not self.categories or not isinstance(X, pd.DataFrame):
             return X
         columns = [X.iloc[:, place] for place in range(X.shape[1])]
@@ -61,18 +62,18 @@ class Factors:
         return pd.concat(columns, axis=1)
 
     def check(self, X: Floats) -> None:
-        """Refuse factors that hold no codes."""
+        """Raise an error if a factor does not hold codes."""
         for place in self.places:
             check_codes(X[:, place], MOST_LEVELS, f"column {place}")
 
-    def observed(self, X: Floats) -> dict[int, Floats]:
-        """Find the codes of every factor that some row of the coded table has."""
+    def observed_codes(self, X: Floats) -> dict[int, Floats]:
+        """Find the codes of every factor that occur in the encoded table."""
         return {
             place: np.unique(X[~np.isnan(X[:, place]), place]) for place in self.places
         }
 
     def levels(self, X: Floats) -> list[int] | None:
-        """Count the levels of every column of the coded table."""
+        """Count the levels of every column of the encoded table."""
         if not self.places:
             return None
         self.check(X)
@@ -81,10 +82,6 @@ class Factors:
             known = X[~np.isnan(X[:, place]), place]
             n_levels[place] = 1 + int(known.max(initial=0))
         return n_levels
-
-
-def _is_from_dtype(features: Any) -> bool:
-    return isinstance(features, str) and features == "from_dtype"
 
 
 def named_places(X: Any, given: Any) -> tuple[int, ...]:
@@ -112,13 +109,13 @@ def named_places(X: Any, given: Any) -> tuple[int, ...]:
     return tuple(places)
 
 
-def checked_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] | None:
+def check_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] | None:
     """Check the levels of every column, and that factors hold their codes.
 
     Returns
     -------
     tuple of int or None
-        None where all columns are numbers.
+        None if all columns are numbers.
     """
     if levels is None:
         return None
@@ -135,7 +132,7 @@ def checked_levels(levels: Sequence[int] | None, X: Floats) -> tuple[int, ...] |
 
 
 def check_codes(column: Floats, n_levels: int, name: str) -> None:
-    """Refuse what is neither a code below `n_levels` nor missing."""
+    """Raise an error if a value is neither a code below `n_levels` nor missing."""
     known = column[~np.isnan(column)]
     wrong = known[(known < 0) | (known >= n_levels) | (known != np.floor(known))]
     if wrong.size:
@@ -166,10 +163,10 @@ LOSSES = {"squared_error": 0, "poisson": 1, "absolute_error": 2}
 """Criteria of regression, as the grower numbers them."""
 
 CLASS_LOSSES = {"gini": 0, "entropy": 3, "log_loss": 3}
-"""Criteria of classes; the last two are two names of one."""
+"""Criteria of classification; entropy and log loss are the same."""
 
 SPLITTERS = ("best", "random")
-"""All thresholds of a feature are tried, or one at random."""
+"""Try all thresholds of a feature, or one at random."""
 
 
 def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, float]:
@@ -206,7 +203,7 @@ def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, flo
 
 
 def leaf_weight(options: Mapping[str, Any]) -> float:
-    """Read the least share of a tree's weight that a leaf must hold."""
+    """Read the smallest share of a tree's weight in a leaf."""
     share = options.get("min_weight_fraction_leaf", 0.0)
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not (number and 0 <= share <= 0.5):
@@ -217,7 +214,7 @@ def leaf_weight(options: Mapping[str, Any]) -> float:
 
 
 def loss_of(criterion: Any, n_classes: int | None) -> int:
-    """Find the grower's number of a criterion; None is the default.
+    """Return the grower's code of a criterion; None is the default.
 
     Examples
     --------
@@ -237,7 +234,7 @@ def loss_of(criterion: Any, n_classes: int | None) -> int:
 
 
 def check_counts(y: Floats) -> None:
-    """Refuse responses that no Poisson mean can have."""
+    """Raise an error for responses that are impossible for a Poisson mean."""
     if float(np.min(y)) < 0 or not float(np.max(y)) > 0:
         raise ValueError(
             "criterion='poisson' needs a response that is never negative and not "

@@ -7,34 +7,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vstatkit._typing import Floats
-from vstatkit.kernels.base import Predictive
+from vstatkit.kernels.base import PredictiveModel
 from vstatkit.kernels.staged_tree import StagedTree, StoredStagedKernel
 from vstatkit.kernels.tree import StoredTreeKernel
 from vstatkit.native._engine import add_dependence, add_trees_at, refuse_beyond
 from vstatkit.workers import current_stop
 
 
-def summed(
-    kernel: Predictive,
+def sum_predictions(
+    kernel: PredictiveModel,
     learners: Sequence[Any],
     X: Floats,
     origin: Floats,
     predict: Callable[[Any], Floats],
 ) -> Floats:
-    """Add up predictions less an origin.
+    """Sum predictions minus an origin.
 
     Parameters
     ----------
-    kernel : Predictive
-        Knows how its learners predict.
+    kernel : PredictiveModel
+        Kernel of the learners.
     learners : sequence
-        Learners, at hand.
+        Learners, in memory.
     X : ndarray of shape (rows, p)
         Coded rows, row-major.
     origin : ndarray of shape (rows * outputs,)
-        What is taken off every prediction, so that an offset costs no digits.
+        Subtracted from every prediction, so that an offset costs no digits.
     predict : callable
-        Predicts with one learner, where there is no compiled sum.
+        Predicts with one learner, if there is no compiled sum.
     """
     total = np.zeros(len(X) * kernel.n_outputs)
     if not isinstance(kernel, StoredTreeKernel) or isinstance(
@@ -44,13 +44,13 @@ def summed(
             total += predict(learner) - origin
         return total
     refuse_beyond("query points", len(X))
-    whole = bool(kernel.n_classes)
+    classes = bool(kernel.n_classes)
     add_trees_at(
         [(tree.nodes, tree.shares) for tree in learners],
         kernel.n_classes or 0,
         np.ascontiguousarray(X, dtype=np.float64),
-        0.0 if whole else kernel.centre,
-        1.0 if whole else kernel.scale,
+        0.0 if classes else kernel.centre,
+        1.0 if classes else kernel.scale,
         origin,
         total,
         current_stop(),
@@ -60,7 +60,7 @@ def summed(
 
 
 MOST_AXES = 2
-"""Axes that compiled code knows."""
+"""Most axes of a grid."""
 
 
 class Axis(NamedTuple):
@@ -69,9 +69,9 @@ class Axis(NamedTuple):
     Attributes
     ----------
     columns : tuple of int
-        Which they are.
+        Their places.
     values : ndarray of shape (points, columns)
-        What they are set to.
+        Their values.
     """
 
     columns: tuple[int, ...]
@@ -87,9 +87,9 @@ class Grid:
     rows : ndarray of shape (n, p)
         Rows of the design matrix; columns of the axes are not read.
     axes : tuple of Axis
-        What is set; no column is in two of them.
+        Columns that are set; no column is in two axes.
     weights : ndarray of shape (n,) or None
-        Weights of the rows; None for the same of all.
+        Weights of the rows; None for equal weights.
     """
 
     rows: Floats
@@ -117,13 +117,15 @@ class Grid:
         return len(self.rows) if self.weights is None else float(self.weights.sum())
 
 
-def walks(kernel: Predictive) -> bool:
-    """Whether the learners of a kernel are trees that can be walked with a grid."""
+def is_walkable(kernel: PredictiveModel) -> bool:
+    """Return whether `compute_dependence` can walk the learners of a kernel."""
     return isinstance(kernel, StoredTreeKernel)
 
 
-def dependence(kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid) -> Floats:
-    """Average what trees predict over rows, with columns set to each point of a grid.
+def compute_dependence(
+    kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid
+) -> Floats:
+    """Average predictions of trees over rows, with columns set to each point of a grid.
 
     Returns
     -------
@@ -132,15 +134,18 @@ def dependence(kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid) ->
 
     Notes
     -----
-    The average of what a tree predicts for copies of the rows, one copy for each
-    point: the brute-force partial dependence, and not the weighted walk of Friedman's
-    recursion, which takes the rows that the tree was grown on.
+    This is the brute-force partial dependence: the average prediction for copies of the
+    rows, one copy for each point. Friedman's recursion would use the rows that the tree
+    was grown on instead.
     """
     refuse_beyond("rows", len(grid.rows))
     sums = np.zeros((len(learners), grid.n_points, kernel.n_outputs))
-    trees = [_trees(learner) for learner in learners]
+    trees = [
+        learner.trees if isinstance(learner, StagedTree) else [learner]
+        for learner in learners
+    ]
     add_dependence(
-        [[(tree.nodes, tree.shares) for tree in some] for some in trees],
+        [[(tree.nodes, tree.shares) for tree in learner] for learner in trees],
         np.asfortranarray(grid.rows, dtype=np.float64),
         None if grid.weights is None else np.ascontiguousarray(grid.weights),
         *_free_columns(grid, kernel.n_features),
@@ -152,12 +157,8 @@ def dependence(kernel: StoredTreeKernel, learners: Sequence[Any], grid: Grid) ->
     averages = (sums / grid.total).reshape(len(learners), -1)
     if kernel.n_classes:
         return averages
-    lines = [_line(learner, grid) for learner in learners]
+    lines = [_average_trend(learner, grid) for learner in learners]
     return np.asarray(kernel.centre + kernel.scale * (averages + np.stack(lines)))
-
-
-def _trees(learner: Any) -> list[Any]:
-    return learner.trees if isinstance(learner, StagedTree) else [learner]
 
 
 def _free_columns(grid: Grid, p: int) -> tuple[Any, Any, Floats]:
@@ -174,22 +175,23 @@ def _free_columns(grid: Grid, p: int) -> tuple[Any, Any, Floats]:
     return place, np.array(numbers, dtype=np.int32), np.stack(values)
 
 
-def _line(learner: Any, grid: Grid) -> Floats:
+def _average_trend(learner: Any, grid: Grid) -> Floats:
     """Average the linear trend of a learner, shape (points,); zero without one."""
     trend = np.zeros(grid.sizes)
     line = learner.line if isinstance(learner, StagedTree) else np.empty(0)
     if not line.size:
         return trend.ravel()
     intercept, (centres, slopes) = line[0], line[1:].reshape(2, -1)
-    steps = grid.mean(_known(slopes * (grid.rows - centres)))
+    steps = grid.mean(_zero_missing(slopes * (grid.rows - centres)))
     for j, axis in enumerate(grid.axes[::-1]):
         columns = list(axis.columns)
         steps[columns] = 0.0
-        along = _known(slopes[columns] * (axis.values - centres[columns])).sum(axis=1)
+        moves = _zero_missing(slopes[columns] * (axis.values - centres[columns]))
+        along = moves.sum(axis=1)
         trend += along[None, :] if j == 0 else along[:, None]
     return np.asarray(trend.ravel() + intercept + steps.sum())
 
 
-def _known(steps: Floats) -> Floats:
-    """Take no step where a value is missing, as trends do."""
+def _zero_missing(steps: Floats) -> Floats:
+    """Count missing values as centres, as trends do."""
     return np.where(np.isnan(steps), 0.0, steps)

@@ -19,7 +19,7 @@ from vstatkit.ensemble.growth import MAX_B, grow
 from vstatkit.ensemble.oob_scores import score_rows
 from vstatkit.ensemble.retention import trim_to_budget
 from vstatkit.inference.stopping import TOL
-from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
+from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel
 from vstatkit.results.bias import measure_remaining_bias
 from vstatkit.results.model_info import Growth
 from vstatkit.sampling.design import SubsampleDesign
@@ -147,7 +147,7 @@ def rebuild_results(
     if predictor is not None:
         predictor = replace(predictor, learners=evaluation.learners)
     kernel, oob = recipe.task.kernel, evaluation.oob
-    if isinstance(kernel, Predictive) and oob is not None and recipe.y is not None:
+    if isinstance(kernel, PredictiveModel) and oob is not None and recipe.y is not None:
         scores = score_rows(recipe.y, oob, kernel)
     grown = replace(
         results,

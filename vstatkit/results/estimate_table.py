@@ -54,7 +54,7 @@ from vstatkit.text import shown_estimates
 from vstatkit.validation import with_advice
 from vstatkit.variance.estimator import VarianceComponents
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
-from vstatkit.variance.registry import ESTIMATORS, resolved
+from vstatkit.variance.registry import ESTIMATORS, resolve_for_design
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -449,7 +449,7 @@ class EstimateTable(TabularModel):
 
     def with_variance(self, name: str) -> Self:
         """Switch the variance estimator; nothing is fitted again."""
-        method = resolved(name, self.design, self.kind)
+        method = resolve_for_design(name, self.design, self.kind)
         orders = self.orders
         if ESTIMATORS[method].beyond and orders is None:
             orders = self._measure_orders()

@@ -110,7 +110,7 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
     unit = estimates.unit
     powers = influence_powers(design, results.values / unit)
     if shards or design.complete:
-        noise = InfluenceNoise.none(len(unit))
+        noise = InfluenceNoise.zero(len(unit))
     else:
         noise = InfluenceNoise.of(
             results.values / unit, design.k, design.n, replace=design.replace

@@ -16,7 +16,7 @@ from vstatkit._typing import Floats, Seed
 from vstatkit.ensemble.evaluation import Batches, LazyLearner, Task, evaluate
 from vstatkit.ensemble.refit import RepeatedFit
 from vstatkit.exceptions import CheckpointError
-from vstatkit.kernels.base import Evaluation, OutOfBag, Predictive
+from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel
 from vstatkit.kernels.registry import codec_of
 from vstatkit.packing import check, only, take, take_floats, take_size
 from vstatkit.sampling.streams import resolve_seed
@@ -115,7 +115,7 @@ def read_learners(path: Path, task: Task) -> Evaluation | None:
             return None
         check(kind == codec.name, "its learners are of another kind.")
         only(document, ("start", "stop", "kind", *codec.fields), "the document")
-        p = task.kernel.n_features if isinstance(task.kernel, Predictive) else 0
+        p = task.kernel.n_features if isinstance(task.kernel, PredictiveModel) else 0
         return Evaluation(
             values, codec.unpack(document, arrays, stop - start, p)[1], None
         )

@@ -53,7 +53,7 @@ from vstatkit.sampling.registry import DESIGNS
 from vstatkit.sources.disk_arrays import check_directory
 from vstatkit.storage.archive import Arrays, read_archive, write_archive
 from vstatkit.variance.hoeffding import HigherOrders
-from vstatkit.variance.registry import resolved
+from vstatkit.variance.registry import resolve_for_design
 
 PREFIX = "spread_"
 """Prefix of the arrays of the trees that estimate the residual scale."""
@@ -488,7 +488,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
     design = unpack_design(document["design"], arrays, B)
     variance = take(document, "variance", str)
     # Earlier versions saved estimates for any k, so k is not checked.
-    settled = resolved(variance, design, KernelKind.SMOOTH)
+    settled = resolve_for_design(variance, design, KernelKind.SMOOTH)
     check(settled == variance, "its variance is not settled.")
     kind = take(document, "type", str)
     check(kind in TABLES, f"there is no kind {kind!r} of tables.")

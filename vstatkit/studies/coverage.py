@@ -29,7 +29,7 @@ from vstatkit.studies.measures import Interval, Intervals, Method
 from vstatkit.studies.metrics import interval_frame
 from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simulation
 from vstatkit.validation import check_alpha, split_options
-from vstatkit.variance.registry import resolved
+from vstatkit.variance.registry import resolve_for_design
 
 LEARNERS = 1000
 """Number of learners where `B` is not given."""
@@ -232,7 +232,7 @@ def _estimators(names: list[str], first: FirstData) -> list[str]:
     """Name the estimators meant; all must differ."""
     meant: dict[str, str] = {}
     for name in names:
-        method = resolved(name, first.design, first.kind)
+        method = resolve_for_design(name, first.design, first.kind)
         if method in meant:
             raise ValueError(
                 f"`variance` must name different estimators; {meant[method]!r} and "

@@ -21,8 +21,8 @@ from vstatkit.kernels.base import (
     AnyKernel,
     BatchKernel,
     KernelKind,
-    Predictive,
     PredictiveKernel,
+    PredictiveModel,
     Training,
     kind_of,
 )
@@ -273,7 +273,7 @@ class Simulation:
         ]
 
     def _rows(self, kernel: AnyKernel, parsed: ParsedFormula) -> Floats | None:
-        if not isinstance(kernel, Predictive) or kernel.coefficients:
+        if not isinstance(kernel, PredictiveModel) or kernel.coefficients:
             return build_query(kernel, parsed, self.at).rows
         if self.at is None:
             columns = ", ".join(parsed.coding.variables)
@@ -296,7 +296,7 @@ def _meaning(kernel: AnyKernel, parsed: ParsedFormula) -> Meaning:
     if isinstance(kernel, FunctionKernel):
         return {"values": tuple(map(str, kernel.names or ()))}
     found: Meaning = {}
-    if isinstance(kernel, Predictive) and kernel.coefficients:
+    if isinstance(kernel, PredictiveModel) and kernel.coefficients:
         # Names of coefficients do not tell which level is the one left out.
         for code, levels in parsed.coding.info.levels.items():
             if levels is not None:

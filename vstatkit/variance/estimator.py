@@ -17,7 +17,7 @@ from vstatkit.variance.moments import EnsembleSums, sum_ensemble
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """An estimated variance, split into its parts; nothing is clipped.
+    """An estimated variance and its components; nothing is clipped.
 
     Attributes
     ----------
@@ -28,32 +28,32 @@ class VarianceComponents:
     zeta_k : ndarray of shape (m,)
         Variance of a single learner.
     sampling : ndarray of shape (m,)
-        `k**2/n * zeta_1`: what remains with infinitely many learners. Negative
-        when noise of a small ensemble exceeds it.
+        `k**2/n * zeta_1`: the variance with infinitely many learners. Negative if
+        the noise of a small ensemble exceeds it.
     monte_carlo : ndarray of shape (m,)
-        `zeta_k / B`: what growing more learners removes.
+        `zeta_k / B`: the part that more learners remove.
     total : ndarray of shape (m,)
         The sum `sampling + monte_carlo`.
     mc_se : ndarray of shape (m,)
         Monte Carlo standard error of `total`.
     noise : ndarray of shape (m,) or None
-        Monte Carlo variance of one observation's influence, where the estimator
-        is a sum of squared influences.
+        Monte Carlo variance of one observation's influence, if the estimator is a
+        sum of squared influences.
     n : int
         Number of independent units.
     ceiling : ndarray of shape (m,)
-        Largest possible sampling variance, given how much single learners
-        vary; infinite where nothing is known.
+        Largest possible sampling variance, given the variance of single learners;
+        infinite if unknown.
     concentration : ndarray of shape (m,) or None
         `sum c**4 / (sum c**2)**2` of the influences c, without their noise: one over
-        the number of units that matter. It has no unit and no scale.
+        the number of influential units. It is scale-free.
     skew : ndarray of shape (m,) or None
-        Skewness `sum c**3 / (sum c**2)**1.5` of the estimate, from the same influences;
-        their noise is in no sum on average, and it has no unit and no scale.
+        Skewness `sum c**3 / (sum c**2)**1.5` of the estimate, from the same influences
+        without their noise. It is scale-free.
     orders : HigherOrders or None
-        What is known beyond the first order, where the estimator uses it.
+        The correction beyond the first order, if the estimator uses it.
     df : float or None
-        Degrees of freedom of `total`, where it is a variance of replicates.
+        Degrees of freedom of `total`, if it is a variance of replicates.
     """
 
     method: str
@@ -75,7 +75,7 @@ class VarianceComponents:
 
     @property
     def rho(self) -> float | None:
-        """`Q_2 / Q_1`, where the estimator goes beyond the first order."""
+        """`Q_2 / Q_1`, if the estimator goes beyond the first order."""
         return None if self.orders is None else self.orders.rho
 
     @property
@@ -113,7 +113,7 @@ class VarianceComponents:
     def in_units(self, unit: Floats) -> "VarianceComponents":
         """Scale the components of values that were divided by `unit`, shape (m,).
 
-        What is beyond the range of floating point becomes infinite or zero.
+        Values beyond the range of floating point become infinite or zero.
         """
         with np.errstate(over="ignore", under="ignore"):
             scaled: dict[str, Any] = {
@@ -145,18 +145,18 @@ Source = Literal["moments", "presence", "groups"]
 
 @dataclass(frozen=True)
 class VarianceEstimator(ABC):
-    """A variance estimator: what it is called, when it applies, what it computes.
+    """A variance estimator: its name, when it applies, and its computation.
 
     Attributes
     ----------
     name : str
-        What `variance=` calls it.
+        Its name in `variance=`.
     label : str
         Name in printed tables.
     source : {"moments", "presence", "groups"}
-        What it is computed from.
+        The input of the estimator.
     nonnegative : bool
-        Whether it cannot be negative, so that it needs no stabilising.
+        Whether it cannot be negative.
     replace : bool or None
         The sampling it is valid for; None for both.
     design : str or None
@@ -192,9 +192,9 @@ class VarianceEstimator(ABC):
 
 @dataclass(frozen=True)
 class SumEstimator(VarianceEstimator):
-    """An estimator that sees additive sums over the learners and nothing else.
+    """An estimator that uses only additive sums over the learners.
 
-    Such sums can be extended by more learners, and added up over workers.
+    Such sums can be extended by more learners, and added over workers.
     """
 
     def components(
@@ -206,7 +206,7 @@ class SumEstimator(VarianceEstimator):
     def sums(
         self, design: SubsampleDesign, values: Floats, *, joint: bool = False
     ) -> EnsembleSums:
-        """Add up what the estimator needs, with indicators where it sees presence."""
+        """Compute the sums, with indicators in place of counts for presence."""
         presence = self.source == "presence"
         return sum_ensemble(design, values, joint=joint, presence=presence)
 

@@ -21,7 +21,7 @@ from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.noise import noise_variance
 
 
-def checked_groups(
+def check_groups(
     name: str,
     design: SubsampleDesign,
     B: int,
@@ -29,7 +29,7 @@ def checked_groups(
     least_size: int = 1,
     paired: bool = False,
 ) -> Ints:
-    """Return the groups of B learners, checked for the estimator `name`.
+    """Return the groups of B learners after checking them for the estimator `name`.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Groups(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupEstimator(VarianceEstimator):
-    """An estimator made for a design that draws learners in groups.
+    """An estimator for a design that draws learners in groups.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class GroupEstimator(VarianceEstimator):
     error : callable
         `groups -> mc_se` of the variances, shape (m,).
     ceiling : callable
-        `groups -> ` the most that the variances can be, shape (m,).
+        `groups -> ` upper bounds of the variances, shape (m,).
     least_size : int
         Learners that a group needs.
     paired : bool
@@ -131,8 +131,7 @@ class GroupEstimator(VarianceEstimator):
         groups : Groups
             Learners and their groups.
         redrawn_share : float
-            Share of the variance between groups that another draw of them would
-            show.
+            Share of the variance between groups that is due to their draw.
         """
         sampling = self.sampling(groups, False)
         monte_carlo = grouped_monte_carlo(groups.values, groups.labels, redrawn_share)
@@ -159,8 +158,8 @@ class GroupEstimator(VarianceEstimator):
         return sampling, grouped_monte_carlo(values, labels, share, joint=True)
 
     def labels(self, design: SubsampleDesign, B: int) -> Ints:
-        """Return the groups of the learners, checked for the estimator."""
-        return checked_groups(
+        """Return the groups of the learners after checking them."""
+        return check_groups(
             self.name, design, B, least_size=self.least_size, paired=self.paired
         )
 
@@ -212,7 +211,7 @@ MATCHED = GroupEstimator(
 
 
 class ShardMoments(NamedTuple):
-    """What the learners of disjoint shards say; q is m, or (m, m) for covariances.
+    """Variances of learners on disjoint shards; q is m, or (m, m) for covariances.
 
     Attributes
     ----------
@@ -272,7 +271,7 @@ def _products(a: Floats, joint: bool) -> Floats:
 
 
 def shard_influence(values: Floats, groups: Ints) -> Floats:
-    """Influence of every shard, shape (G, m): squares add up to `S**2 / G`."""
+    """Compute the influence of shards, shape (G, m); squares add up to `S**2 / G`."""
     means = group_means(values - values.mean(axis=0), groups)
     G = len(means)
     return np.asarray(means / np.sqrt(G * (G - 1)))
@@ -292,8 +291,8 @@ class ShardEstimator(VarianceEstimator):
         G, L = shards.n_shards, shards.per_shard
         monte_carlo = shards.within / (G * L)
         sampling = shards.between / G - monte_carlo
-        # The variance is a sum of G squares, each with the noise of L learners; what is
-        # seen in the squares is all of the noise at most.
+        # The variance is a sum of G squares, each with the noise of L learners, which
+        # cannot exceed the squares.
         noise = np.minimum(monte_carlo, shards.between / G) / (G - 1)
         return VarianceComponents(
             method=self.name,
@@ -318,14 +317,14 @@ class ShardEstimator(VarianceEstimator):
         return shards.between / shards.n_shards - monte_carlo, monte_carlo
 
     def _labels(self, design: SubsampleDesign, B: int) -> Ints:
-        labels = checked_groups(self.name, design, B, least_size=2)
+        labels = check_groups(self.name, design, B, least_size=2)
         if design.name == "given":
             _check_disjoint(design, labels)
         return labels
 
 
 def _check_disjoint(design: SubsampleDesign, labels: Ints) -> None:
-    """Refuse groups drawn elsewhere that are no shards."""
+    """Raise an error if groups of a given design are not disjoint."""
     counts = to_dense(design.counts(0, len(labels)))
     holders = sum(
         (counts[labels == g] > 0).any(axis=0).astype(int) for g in np.unique(labels)

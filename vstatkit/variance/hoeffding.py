@@ -1,7 +1,7 @@
 """Variance beyond the first order of Hoeffding's decomposition.
 
 The decomposition splits the variance of an ensemble into orders, `V = V_1 + V_2 + ...`:
-the part of single observations, what pairs add, and so on. The jackknife counts the
+the part of single observations, the part of pairs, and so on. The jackknife counts the
 c-th order c times, `Q_1 = sum c V_c`; pairs of observations give
 `Q_2 = sum c (c - 1) / 2 V_c`. If orders decrease geometrically,
 `V = Q_1 / (1 + rho)` with `rho = Q_2 / Q_1`, which is estimated here.
@@ -22,7 +22,7 @@ from vstatkit.text import short_repr
 from vstatkit.variance.noise import positive_mean
 
 BLOCK = 256
-"""Learners that are compared with all others at a time."""
+"""Learners in a block that is compared with all others."""
 
 
 class PairChances(NamedTuple):
@@ -38,7 +38,7 @@ class PairChances(NamedTuple):
 
 
 def pair_chances(n: int, k: int, *, replace: bool) -> PairChances:
-    """Chances that given observations are in a subsample of k out of n.
+    """Compute the chances that observations are in a subsample of k out of n.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def pair_chances(n: int, k: int, *, replace: bool) -> PairChances:
 def pair_weights(
     overlap: Floats, size: Floats, other: Floats, n: int, chances: PairChances
 ) -> tuple[Floats, Floats]:
-    """Weights of products of two learners' values in `Q_1` and `Q_2`.
+    """Compute weights of products of two learners' values in `Q_1` and `Q_2`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _tilt(n: int, chances: PairChances) -> float:
 
 
 class PairSums(NamedTuple):
-    """`Q_1` and `Q_2`, pooled, and what tells the error of their ratio.
+    """`Q_1` and `Q_2`, pooled, and the terms of the error of their ratio.
 
     `rows` are the parts of the two from each learner; `squares` the mean squares of the
     terms of `Q_1`, of the products of the terms of both, and of those of `Q_2`.
@@ -128,7 +128,7 @@ class PairSums(NamedTuple):
 
     @property
     def rho(self) -> float:
-        """Ratio of the second to the first; NaN where there is none."""
+        """Ratio of the second to the first; NaN if the first is not positive."""
         return self.q_2 / self.q_1 if self.q_1 > 0 else np.nan
 
     @property
@@ -153,7 +153,7 @@ class PairSums(NamedTuple):
 
     @property
     def outlook(self) -> float:
-        """Error that falls with the number of learners, also where no `Q_1` shows."""
+        """Error that falls with the number of learners, for any sign of `Q_1`."""
         L = self.rows.shape[1]
         first, _, second = np.sqrt(2 * np.abs(self.squares) / (L * (L - 1)))
         return float(second / max(self.q_1, first)) if first > 0 else np.inf
@@ -177,7 +177,7 @@ def sum_pairs(
     chances : PairChances
         Of the design.
     weights : ndarray of shape (L,), optional
-        Of the learners of a complete design. There a learner is compared with
+        Of the learners of a complete design, in which a learner is compared with
         itself too: a mean over all subsamples has no Monte Carlo bias.
     """
     L, n = presence.shape
@@ -212,7 +212,7 @@ def _products(first: Floats, second: Floats) -> Floats:
 
 
 def _standardise(values: Floats, share: Floats) -> Floats:
-    """Centre and scale the columns that vary, so that no unit counts more."""
+    """Centre and scale the columns that vary."""
     centred = values - values[0]
     centred = centred - np.average(centred, axis=0, weights=share)
     spread = np.abs(centred).max(axis=0, initial=0.0)
@@ -224,7 +224,7 @@ def _standardise(values: Floats, share: Floats) -> Floats:
 
 
 MOST_REFERENCES = 300
-"""Most reference values that are pooled."""
+"""Most reference values."""
 
 
 def spread_columns(m: int) -> Ints:
@@ -233,10 +233,10 @@ def spread_columns(m: int) -> Ints:
 
 
 def reference_rows(X: Floats, seed: int, n_outputs: int = 1) -> Floats:
-    """Draw rows that are like those of the data, but not in it, from the seed alone.
+    """Draw rows that resemble the data but are not in it, from the seed alone.
 
-    A learner that holds a row fits it, but what counts is how it predicts others. Each
-    reference row takes every feature from one or the other of two rows.
+    Each reference row takes every feature from one of two rows, since a learner fits
+    the rows in its subsample.
     """
     rows = reference_places(len(X), X.shape[1], seed, n_outputs)
     return np.asarray(np.take_along_axis(X, rows, axis=0))
@@ -251,7 +251,7 @@ def reference_places(n: int, p: int, seed: int, n_outputs: int = 1) -> Ints:
 
 
 PILOT = 256
-"""Learners compared in a first look, which tells how many are needed."""
+"""Learners in the first comparison, which determines how many are needed."""
 
 
 MOST_LEARNERS = 2000
@@ -263,42 +263,41 @@ MOST_PRODUCTS = 4_000_000_000
 
 
 DENSE_ENTRIES = 32_000_000
-"""Most indicators of presence that are held as they are."""
+"""Most indicators of presence in a dense array."""
 
 
 ENOUGH = 0.75
-"""Error of a measured rho, relative to that of the expected one, that is enough."""
+"""Sufficient error of a measured rho, relative to that of the expected one."""
 
 
 HOPELESS = 2.0
-"""Error of a measured rho, relative to that of the expected one, that says too
-little for its cost."""
+"""Relative error of a measured rho above which measuring is not worth its cost."""
 
 
 @dataclass(frozen=True)
 class HigherOrders:
-    """What is known of `rho`, the ratio of `Q_2` to `Q_1`.
+    """An estimate of `rho`, the ratio of `Q_2` to `Q_1`.
 
     Attributes
     ----------
     rho : float
-        The value in use: what was measured and what was expected, weighted by
-        their precisions.
+        The value in use: the measured and the expected one, weighted by their
+        precisions.
     error : float
-        Standard deviation of what remains unknown about it.
+        Its standard error.
     mc_error : float
-        The part of it that other learners would change.
+        The Monte Carlo part of the error.
     measured, measured_error : float
         `Q_2 / Q_1` from pairs of learners, pooled over reference values, and its
-        Monte Carlo error; NaN where nothing could be measured.
+        Monte Carlo error; NaN if nothing was measured.
     expected, expected_error : float
-        What is expected of such kernels.
+        The value that is expected for such kernels, and its uncertainty.
     n_learners, n_reference : int
         Learners compared, and values of each that were pooled.
     share : float
-        `Q_1` over the variance `zeta_k` of a single learner, what was measured and what
-        is typical weighted alike; NaN where it is not known. It says how many learners
-        are needed, before a single variance is known at all.
+        `Q_1` over the variance `zeta_k` of a single learner, measured and typical
+        value weighted in the same way; NaN if unknown. It determines how many learners
+        are needed before a variance is known.
     """
 
     rho: float
@@ -316,7 +315,7 @@ class HigherOrders:
 
     @property
     def factor(self) -> float:
-        """`V / Q_1`, what the jackknife variance is multiplied by."""
+        """`V / Q_1`, the factor of the jackknife variance."""
         return 1 / (1 + self.rho)
 
     @property
@@ -339,9 +338,9 @@ def combine(
     n_reference: int = 0,
     share: float = np.nan,
 ) -> HigherOrders:
-    """Average what was measured and what was expected, weighted by their precisions.
+    """Average measured and expected value, weighted by their precisions.
 
-    A negative `rho`, which no sequence of orders has, counts as zero.
+    A negative `rho`, which is impossible, counts as zero.
     """
     expected, spread = prior
     if np.isfinite(measured_error) and spread + measured_error > 0:
@@ -364,30 +363,30 @@ def combine(
 
 
 def typical_share(design: SubsampleDesign, kind: KernelKind) -> float:
-    """Share of a learner's variance that is typical of the ensemble's."""
+    """Return the typical variance of an ensemble, relative to that of a learner."""
     return min(design.k / design.n, 1.0) / kind.typical_ratio
 
 
-def likely_share(found: PairSums, typical: float) -> float:
-    """Weigh a measured share, `q_1` of standardised values, and the typical one.
+def likely_share(sums: PairSums, typical: float) -> float:
+    """Average the measured share, `q_1` of standardised values, and the typical one.
 
-    The typical share is uncertain by itself; the answer is positive.
+    The standard error of the typical share is the share itself.
     """
-    error = found.q_1_error
+    error = sums.q_1_error
     weight = typical**2 / (typical**2 + error**2)
-    mean = weight * found.q_1 + (1 - weight) * typical
+    mean = weight * sums.q_1 + (1 - weight) * typical
     return float(positive_mean(np.array(mean), np.array(np.sqrt(weight) * error)))
 
 
 def expected_orders(design: SubsampleDesign, kind: KernelKind) -> HigherOrders:
-    """Say what is expected of a kernel, before its learners are compared."""
+    """Return the expected orders of a kernel, before its learners are compared."""
     chances = pair_chances(design.n, design.k, replace=design.replace)
     typical = typical_share(design, kind)
-    return combine(np.nan, np.nan, kind.expected(chances.one), share=typical)
+    return combine(np.nan, np.nan, kind.expected_rho(chances.one), share=typical)
 
 
-def most_compared(n: int) -> int:
-    """Count the learners of n observations that are compared at most."""
+def most_learners_compared(n: int) -> int:
+    """Return the most learners on n observations that are compared."""
     return min(MOST_LEARNERS, int(np.sqrt(MOST_PRODUCTS / n)))
 
 
@@ -434,8 +433,8 @@ def measure_orders(
     :math:`s_0^2 / (s_0^2 + s^2)` and :math:`s^2 / (s_0^2 + s^2)`; see `combine`. In a
     complete design a learner is compared with itself too.
 
-    The error falls with the number of learners compared, so a first look at a few of
-    them tells how many are needed, or that even all of them would say nothing.
+    The error falls with the number of learners compared, so a first comparison of a few
+    determines how many are needed, or that even all of them are too few.
 
     References
     ----------
@@ -447,19 +446,19 @@ def measure_orders(
     """
     n = design.n
     chances = pair_chances(n, design.k, replace=design.replace)
-    prior = kind.expected(chances.one)
-    most = min(B, most_compared(n))
+    prior = kind.expected_rho(chances.one)
+    most = min(B, most_learners_compared(n))
     if prior[1] == 0 or n < 4 or most < 3 or min(chances) <= 0:
         return combine(np.nan, np.nan, prior, share=typical_share(design, kind))
     if design.complete:
         return _complete_orders(design, B, values(B), chances)
     L = min(PILOT, most)
     first = values(L)
-    sums = _compare(design, L, first, chances)
+    sums = sum_pairs(_indicators(design.counts(0, L)), first, chances)
     if most > L and sums.outlook * L / most <= HOPELESS * prior[1]:
         needed = L * sums.outlook / (ENOUGH * prior[1])
         L = int(np.clip(np.ceil(needed / PILOT) * PILOT, L, most))
-        sums = _compare(design, L, values(L), chances)
+        sums = sum_pairs(_indicators(design.counts(0, L)), values(L), chances)
     return combine(
         sums.rho,
         sums.error,
@@ -470,15 +469,8 @@ def measure_orders(
     )
 
 
-def _compare(
-    design: SubsampleDesign, L: int, values: Floats, chances: PairChances
-) -> PairSums:
-    presence = _indicators(design.counts(0, L))
-    return sum_pairs(presence, values, chances)
-
-
 def _indicators(counts: Counts) -> Any:
-    """Mark what is present; sparse counts of many observations stay sparse."""
+    """Convert counts to indicators; large sparse counts stay sparse."""
     if sparse.issparse(counts) and counts.shape[0] * counts.shape[1] > DENSE_ENTRIES:
         return (counts > 0).astype(np.float32)
     return (to_dense(counts) > 0).astype(np.float32)
@@ -487,7 +479,7 @@ def _indicators(counts: Counts) -> Any:
 def _complete_orders(
     design: SubsampleDesign, B: int, values: Floats, chances: PairChances
 ) -> HigherOrders:
-    """Compare all subsamples, or a draw of them where there are too many."""
+    """Compare all subsamples, or a random sample of them if there are too many."""
     weights = design.weights(0, B)
     weights = np.ones(B) if weights is None else weights
     members = design.members(0, B)
@@ -504,5 +496,5 @@ def _complete_orders(
         presence = _indicators(count_members(members[drawn], design.n))
         sums = sum_pairs(presence, values[drawn], chances)
         error = sums.error
-    prior = KernelKind.UNKNOWN.expected(chances.one)
+    prior = KernelKind.UNKNOWN.expected_rho(chances.one)
     return combine(sums.rho, error, prior, n_learners=L, n_reference=values.shape[1])

@@ -12,7 +12,7 @@ from vstatkit.variance.noise import noise_variance, positive_mean
 def influence_concentration(
     squares: Floats, fourth: Floats, noise: Floats, n: int
 ) -> Floats:
-    """Say how much the squared influences depend on few units, from 1/n to 1.
+    """Measure how much the squared influences depend on few units, from 1/n to 1.
 
     Parameters
     ----------
@@ -26,20 +26,20 @@ def influence_concentration(
     Returns
     -------
     ndarray of shape (m,)
-        `sum c**4 / (sum c**2)**2` with the noise taken out of both sums; 1/n where
-        all units matter alike, one where a single unit matters.
+        `sum c**4 / (sum c**2)**2` with the noise subtracted from both sums; 1/n if
+        all units are equally influential, one if only a single unit is.
 
     Notes
     -----
     Noise of variance s2 in every c adds `6 s2 sum c**2 + 3 n s2**2` to the fourth
-    powers and `n s2` to the squares. These may be negative then, and are made
-    positive as variances are.
+    powers and `n s2` to the squares. After subtraction they are made positive like
+    variances.
     """
     known = squares - n * noise
     powers = fourth - 6 * noise * known - 3 * n * noise**2
     positive = _positive_squares(known, noise, n)
-    alike = np.full_like(positive, 1 / n)
-    share = np.divide(powers, positive**2, out=alike, where=positive > 0)
+    equal = np.full_like(positive, 1 / n)
+    share = np.divide(powers, positive**2, out=equal, where=positive > 0)
     return np.clip(share, 1 / n, 1.0)
 
 
@@ -129,7 +129,7 @@ class InfluencePowers:
 
     @classmethod
     def join(cls, parts: Sequence["InfluencePowers"]) -> "InfluencePowers":
-        """Join the sums of some estimates and of others."""
+        """Concatenate the sums of several sets of estimates."""
         return cls(
             np.concatenate([part.squares for part in parts]),
             np.concatenate([part.cubes for part in parts]),
@@ -153,7 +153,7 @@ class InfluenceNoise:
 
     @classmethod
     def of(cls, values: Floats, k: int, n: int, *, replace: bool) -> "InfluenceNoise":
-        """Find the noise of averages over independent learners.
+        """Compute the noise of averages over independent learners.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class InfluenceNoise:
         -----
         An influence is the mean over learners of a centred count times a centred
         value. Counts are binomial (k draws of probability 1/n; or one of k/n), and
-        hardly depend on the value, so that the mean has the variance
+        nearly independent of the value, so that the mean has the variance
         `var(N) var(h) / B` and the third moment `mu_3(N) mu_3(h) / B**2`.
         """
         B = len(values)
@@ -180,8 +180,8 @@ class InfluenceNoise:
         return cls(spread * second / B, spread * (1 - 2 * p) * third / B**2)
 
     @classmethod
-    def none(cls, m: int) -> "InfluenceNoise":
-        """Describe influences of a complete ensemble, or of shards."""
+    def zero(cls, m: int) -> "InfluenceNoise":
+        """Return no noise, for a complete ensemble or shards."""
         return cls(np.zeros(m), np.zeros(m))
 
 
@@ -203,19 +203,19 @@ class Cumulants:
 
 
 def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
-    r"""Find skewness and kurtosis of sums of independent influences.
+    r"""Compute skewness and kurtosis of sums of independent influences.
 
     Parameters
     ----------
     powers : InfluencePowers
         Sums over units.
     noise : InfluenceNoise
-        What they owe to the choice of subsamples.
+        Their Monte Carlo noise.
 
     Returns
     -------
     Cumulants
-        Zero where no unit has an influence.
+        Zero if no unit has an influence.
 
     Notes
     -----
@@ -231,7 +231,7 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
     """
     n, s2 = powers.n, noise.variance
     known = powers.squares - n * s2
-    V = positive_mean(known, np.sqrt(noise_variance(known, s2, n)))
+    V = _positive_squares(known, s2, n)
     cubes = powers.cubes - n * noise.third
     fourths = powers.fourths - 6 * s2 * known - 3 * n * s2**2
     spread = 9 * s2 * np.maximum(fourths, V**2 / n) + 36 * s2**2 * V + 15 * n * s2**3
@@ -248,7 +248,7 @@ def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:
 def influence_skew(
     squares: Floats, cubes: Floats, fourths: Floats, noise: Floats, n: int
 ) -> Floats:
-    """Find the skewness of estimates from sums over units of powers of influences.
+    """Compute the skewness of estimates from sums over units of powers of influences.
 
     Parameters
     ----------

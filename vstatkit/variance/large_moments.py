@@ -23,19 +23,19 @@ from vstatkit.sampling.given import GivenDesign
 from vstatkit.workers import others_at_work
 
 WIDE_FROM = 2_000_000
-"""Entries of the table of units times values from which it is not made."""
+"""Entries from which the table of units by values is not made."""
 
 
-HELD_DRAWS = 16_000_000
-"""Most draws held at a time, of all learners for a part of the units."""
+MOST_DRAWS = 16_000_000
+"""Most draws in memory, of all learners for a part of the units."""
 
 
 DRAWN_AT_ONCE = 1_000_000
-"""Draws that are counted at a time."""
+"""Draws that are counted in one call."""
 
 
 SINGLE_FROM = 1e9
-"""Products from which learners are added up in single precision.
+"""Products from which learners are summed in single precision.
 
 Chosen for speed. Over 4,000 points (n = 5,000, B = 1,000) standard errors differed from
 those of double precision by 2e-7 typically and 2.5e-6 at most, relative to them, and
@@ -43,22 +43,22 @@ degrees of freedom by 9e-6 at most."""
 
 
 COLUMNS_PER_CALL = 256
-"""Values that one thread takes at a time."""
+"""Values in one task of a thread."""
 
 
 def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
-    """Whether the table of units times values is large, and need not be made.
+    """Return whether the table of units by values is too large to be made.
 
-    Counts are held where these values are a part of many.
+    It is if counts are cached, since these values are then a part of many.
     """
-    if isinstance(design, HeldDesign):
+    if isinstance(design, CachedDesign):
         return True
     return design.n * m > WIDE_FROM and design.weights(0, B) is None
 
 
 @dataclass(frozen=True, eq=False)
-class HeldDesign(GivenDesign):
-    """A design whose counts are held, as they are multiplied with many values.
+class CachedDesign(GivenDesign):
+    """A design with cached counts, which are multiplied with many values.
 
     Attributes
     ----------
@@ -69,18 +69,18 @@ class HeldDesign(GivenDesign):
     n_values: int = 0
 
     @cached_property
-    def counted(self) -> "DrawnUnits":
+    def unit_counts(self) -> "DrawnUnits":
         """Learners that drew each unit, and how often."""
         return DrawnUnits.of(self.table.tocsc(), presence=False)
 
     @cached_property
-    def present(self) -> "DrawnUnits":
-        """Learners that drew each unit at all."""
+    def unit_presence(self) -> "DrawnUnits":
+        """Learners that drew each unit, without counts."""
         return DrawnUnits.of(self.table.tocsc(), presence=True)
 
 
 class DrawnUnits(NamedTuple):
-    """Learners that drew each unit, as the compiled code takes them.
+    """Learners that drew each unit, in the form of the compiled code.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class DrawnUnits(NamedTuple):
     learners : ndarray
         Learners, unit after unit.
     counts : ndarray or None
-        How often they drew it; None where once is enough.
+        How often they drew it; None for indicators.
     appearances : ndarray of shape (n,)
         Sum of the counts of a unit.
     count_squares : float
@@ -104,7 +104,7 @@ class DrawnUnits(NamedTuple):
 
     @classmethod
     def of(cls, columns: Any, *, presence: bool) -> "DrawnUnits":
-        """Read sparse counts whose columns are units."""
+        """Convert sparse counts whose columns are units."""
         bounds, learners = (
             np.asarray(array, dtype=np.int32)
             for array in (columns.indptr, columns.indices)
@@ -112,12 +112,11 @@ class DrawnUnits(NamedTuple):
         if presence:
             seen = np.diff(bounds).astype(np.float64)
             return cls(bounds, learners, None, seen, float(learners.size))
-        # Sums of single precision would lose units that are drawn very often.
+        # Sums in single precision would lose units that are drawn very often.
         counts = columns.data.astype(np.float64)
         seen = np.add.reduceat(np.r_[counts, 0.0], bounds[:-1])
         seen[np.diff(bounds) == 0] = 0.0
         squares = float(np.vdot(counts, counts))
-        # Whole numbers need few digits.
         return cls(bounds, learners, counts.astype(np.float32), seen, squares)
 
 
@@ -137,15 +136,15 @@ class Powers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PoweredSums:
-    """What one pass over learners and units gives.
+class PowerSums:
+    """Sums of one pass over learners and units.
 
     Attributes
     ----------
     powers : Powers
         Sums over units.
     origin : ndarray of shape (m,)
-        Mean of the values, which they are centred by.
+        Mean of the values.
     appearances : ndarray of shape (n,)
         Times each unit was drawn (or the number of learners that drew it).
     count_squares : float
@@ -165,37 +164,37 @@ class PoweredSums:
 
 
 Weights = tuple[Floats, Floats | None]
-"""Scale and second weight of units; without it, only plain powers are summed."""
+"""Scale and second weight of units; None for unweighted powers only."""
 
 
 Weighting = Callable[[Floats], Weights]
-"""Weights of units, from the number of times they appear."""
+"""Function from the appearances of units to their weights."""
 
 
-def plain(appearances: Floats) -> Weights:
-    """Weigh all units alike."""
+def equal_weights(appearances: Floats) -> Weights:
+    """Weight all units equally."""
     ones = np.ones_like(appearances)
     return ones, ones
 
 
 def sum_powers(
     design: SubsampleDesign, values: Floats, weighting: Weighting, *, presence: bool
-) -> PoweredSums:
+) -> PowerSums:
     """Sum powers of `scale_i * sum_b N[b, i] (h_b - hbar)` over the units.
 
     Parameters
     ----------
     design : SubsampleDesign
-        Draws the counts again; its learners must have no weights.
+        Draws the counts; its learners must have no weights.
     values : ndarray of shape (B, m)
         Kernel values.
     weighting : callable
-        Gives scale and second weight of units that appear so often.
+        Returns the scale and the second weight of units from their appearances.
     presence : bool
         Whether to count a unit once, however often it was drawn.
     """
     B, m = values.shape
-    n_values = max(m, design.n_values) if isinstance(design, HeldDesign) else m
+    n_values = max(m, design.n_values) if isinstance(design, CachedDesign) else m
     values = np.ascontiguousarray(values)
     origin, squares = _mean_and_squares(values)
     sizes = np.zeros(B)
@@ -208,7 +207,7 @@ def sum_powers(
         single = float(units.learners.size) * n_values >= SINGLE_FROM
         weights = weighting(units.appearances)
         _add(units, weights, values, origin, table, single=single)
-    return PoweredSums(
+    return PowerSums(
         powers=Powers(*table),
         origin=origin,
         appearances=np.concatenate(appearances),
@@ -219,7 +218,7 @@ def sum_powers(
 
 
 def _sized_squares(values: Floats, mean: Floats, sizes: Floats) -> Floats:
-    """Sum squares about the mean, weighted by sizes, without a copy of all."""
+    """Sum squares about the mean, weighted by sizes, row by row."""
     squares = np.zeros_like(mean)
     for row, size in zip(values, sizes, strict=True):
         centred = row - mean
@@ -228,39 +227,33 @@ def _sized_squares(values: Floats, mean: Floats, sizes: Floats) -> Floats:
 
 
 def _mean_and_squares(values: Floats) -> tuple[Floats, Floats]:
-    """Mean over learners, and the sum of squares about it, without a copy of all."""
+    """Compute the mean over learners and the squares about it, row by row."""
     mean = values.mean(axis=0)
     total, squares = np.zeros_like(mean), np.zeros_like(mean)
     for row in values:
         centred = row - mean
         total += centred
         squares += np.square(centred, out=centred)
-    rest = total / len(values)  # what rounding left
+    rest = total / len(values)  # rounding error of the mean
     return mean + rest, squares - rest * total
 
 
 def _parts(design: SubsampleDesign, B: int, presence: bool) -> Iterator[DrawnUnits]:
-    """Draw the learners of some units after others."""
-    if isinstance(design, HeldDesign) and design.table.shape[0] == B:
-        yield design.present if presence else design.counted
+    """Draw the learners of the units, part after part."""
+    if isinstance(design, CachedDesign) and design.table.shape[0] == B:
+        yield design.unit_presence if presence else design.unit_counts
         return
     draws = B * min(design.n, design.k)
-    edges = np.linspace(0, design.n, -(-draws // HELD_DRAWS) + 1).astype(np.int64)
+    edges = np.linspace(0, design.n, -(-draws // MOST_DRAWS) + 1).astype(np.int64)
     step = max(1, DRAWN_AT_ONCE // design.k)
-    for first, last in itertools.pairwise(edges):
+    for first, last in itertools.pairwise(edges.tolist()):
         rows = [
-            _draw_range(design, b, min(b + step, B), int(first), int(last))
+            counts if last - first == design.n else counts[:, first:last]
             for b in range(0, B, step)
+            for counts in [design.sparse_counts(b, min(b + step, B))]
         ]
         columns = sparse.vstack(rows, format="csr").tocsc()
         yield DrawnUnits.of(columns, presence=presence)
-
-
-def _draw_range(
-    design: SubsampleDesign, start: int, stop: int, first: int, last: int
-) -> Any:
-    counts = design.sparse_counts(start, stop)
-    return counts if last - first == design.n else counts[:, first:last]
 
 
 def _add(
@@ -272,7 +265,7 @@ def _add(
     *,
     single: bool,
 ) -> None:
-    """Add the powers of some units, columns side by side in threads."""
+    """Add the powers of some units, in parallel over columns."""
     m = values.shape[1]
     drawn = units.bounds, units.learners, units.counts
 
@@ -292,10 +285,7 @@ def _add(
 
 
 def threads_allowed() -> int:
-    """Count the threads that a product of matrices would take.
-
-    One in a call among others: these have the other cores.
-    """
+    """Return the number of threads of a matrix product; one in parallel calls."""
     if others_at_work():
         return 1
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):

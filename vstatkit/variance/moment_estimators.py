@@ -102,7 +102,7 @@ class MomentEstimator(SumEstimator):
 
 
 def moment_concentration(moments: EnsembleMoments) -> Floats | None:
-    """Say how much the covariances with the counts depend on few units."""
+    """Measure how much the covariances with the counts depend on few units."""
     if moments.quartic is None:
         return None
     n, noise = moments.n, moments.count_variance * moments.monte_carlo
@@ -111,7 +111,7 @@ def moment_concentration(moments: EnsembleMoments) -> Floats | None:
 
 
 def moment_skew(moments: EnsembleMoments) -> Floats | None:
-    """Find the skewness of the estimate from the covariances with the counts."""
+    """Compute the skewness of the estimate from the covariances with the counts."""
     if moments.cubic is None or moments.quartic is None:
         return None
     noise = moments.count_variance * moments.monte_carlo
@@ -155,7 +155,7 @@ CORRECTED_U = MomentEstimator(
 
 @dataclass(frozen=True)
 class PresenceEstimator(SumEstimator):
-    """The jackknife after bootstrap, as it is or beyond the first order."""
+    """The jackknife after bootstrap, with or without a correction."""
 
     source: ClassVar[Source] = "presence"
 
@@ -168,7 +168,7 @@ class PresenceEstimator(SumEstimator):
     def from_sums(
         self, design: SubsampleDesign, sums: EnsembleSums, orders: HigherOrders | None
     ) -> VarianceComponents:
-        """Estimate the components from sums that were taken with indicators."""
+        """Estimate the components from sums with indicators in place of counts."""
         presence = presence_moments(sums, design.chance_absent)
         return self._from_presence(design, presence, orders)
 
@@ -182,11 +182,10 @@ class PresenceEstimator(SumEstimator):
         B, odds = presence.n_learners, presence.odds
         sampling, monte_carlo = _parts(presence, design.complete, orders)
         zeta_k = presence.squares / (B - 1)
-        # What the learners without an observation differ by is one influence.
         influence_noise = odds * monte_carlo
         noise = influence_noise if orders is None else orders.factor * influence_noise
         ceiling = influence_ceiling(noise, B, n, complete=design.complete)
-        if not design.complete:  # nor does a mean vary more than what it is a mean of
+        if not design.complete:  # a mean varies at most as much as one learner
             ceiling = np.minimum(ceiling, zeta_k - monte_carlo)
         parts = VarianceComponents(
             method=self.name,

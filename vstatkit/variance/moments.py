@@ -6,7 +6,9 @@ fields, so that fields of shape (m,) give variances and fields of shape (m, m) g
 covariances by the same code.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,10 +17,10 @@ from vstatkit._typing import Counts, Floats
 from vstatkit.native._engine import add_product
 from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign, to_dense
 from vstatkit.text import short_repr
-from vstatkit.variance.large_moments import Weights, is_wide, sum_powers
+from vstatkit.variance.large_moments import is_wide, sum_powers
 
 BATCH_ENTRIES = 2_000_000
-"""Counts held in memory at a time while summing over learners."""
+"""Most counts in memory while summing over learners."""
 
 
 SPARSE_BATCH_ENTRIES = 250_000
@@ -26,7 +28,7 @@ SPARSE_BATCH_ENTRIES = 250_000
 
 
 ROW_BLOCK = 128
-"""Observations reduced at a time, so that the working block stays in cache."""
+"""Observations in a block, so that it stays in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +79,10 @@ class EnsembleSums:
         weights: Floats | None = None,
         joint: bool = False,
     ) -> "EnsembleSums":
-        """Sum over one batch of learners.
+        """Sum over one batch of L learners, with `counts` of shape (L, n).
 
-        Parameters
-        ----------
-        counts : ndarray or csr_array of shape (L, n)
-            Counts of each observation in each subsample.
-        values : ndarray of shape (L, m)
-            Kernel values.
-        size : int
-            Subsample size k.
-        origin : ndarray of shape (m,)
-            Any value near the mean.
-        weights : ndarray of shape (L,), optional
-            Weight of each learner; one by default.
-        joint : bool
-            Whether to keep outer products, for covariances.
+        `origin` is any value near the mean, `weights` are those of the learners, and
+        `joint` keeps outer products, for covariances.
         """
         running = _RunningSums.start(counts.shape[1], size, origin, joint=joint)
         running.add(counts, values, weights)
@@ -122,7 +112,7 @@ def _count_squares(N: Counts, weights: Floats | None) -> float:
 
 @dataclass
 class _RunningSums:
-    """Sums to which batches are added in place: nothing of size n x m is copied.
+    """Sums that are updated in place, so that nothing of size n x m is copied.
 
     Attributes
     ----------
@@ -153,7 +143,7 @@ class _RunningSums:
     def add(self, counts: Counts, values: Floats, weights: Floats | None) -> None:
         """Add one batch of learners."""
         m = values.shape[1]
-        # A column of ones rides along, so that the product gives N_i as well.
+        # With a column of ones the product gives N_i as well.
         extended = np.ones((len(values), m + 1))
         h = np.subtract(values, self.origin, out=extended[:, :m])
         weighted = extended if weights is None else extended * weights[:, None]
@@ -161,7 +151,13 @@ class _RunningSums:
         if sparse.issparse(counts):
             # Squares and sums of short integers would overflow.
             N = counts.astype(np.float64, copy=False)
-            _add_sparse_product(N, weighted, self.table)
+            add_product(
+                np.asarray(N.indptr, dtype=np.int64),
+                np.asarray(N.indices, dtype=np.int32),
+                np.asarray(N.data, dtype=np.float64),
+                np.ascontiguousarray(weighted),
+                self.table,
+            )
         else:
             N = np.ascontiguousarray(counts, dtype=np.float64)
             self._add_product(N, weighted)
@@ -177,11 +173,11 @@ class _RunningSums:
             self.sized_squares += self._squares(h, wh * sizes[:, None])
 
     def _squares(self, h: Floats, weighted: Floats) -> Floats:
-        """Sum squares of values, or outer products, that were weighted."""
+        """Sum weighted squares of values, or outer products."""
         return h.T @ weighted if self.joint else np.einsum("bj,bj->j", h, weighted)
 
     def _add_product(self, N: Floats, weighted: Floats) -> None:
-        """Add `N.T @ weighted`; fresh pages would cost more than the product."""
+        """Add `N.T @ weighted`; new memory would cost more than the product."""
         if self.n_learners == 0:
             np.matmul(N.T, weighted, out=self.table)
             return
@@ -205,17 +201,6 @@ class _RunningSums:
         )
 
 
-def _add_sparse_product(N: Counts, weighted: Floats, table: Floats) -> None:
-    """Add `N.T @ weighted` to the table in place."""
-    add_product(
-        np.asarray(N.indptr, dtype=np.int64),
-        np.asarray(N.indices, dtype=np.int32),
-        np.asarray(N.data, dtype=np.float64),
-        np.ascontiguousarray(weighted),
-        table,
-    )
-
-
 def sum_ensemble(
     design: SubsampleDesign,
     values: Floats,
@@ -230,7 +215,7 @@ def sum_ensemble(
     Parameters
     ----------
     design : SubsampleDesign
-        Draws the counts again.
+        Draws the counts.
     values : ndarray of shape (L, m)
         Kernel values of learners `start` to `start + L`.
     start : int
@@ -256,17 +241,17 @@ def sum_ensemble(
         begin, end = start + first, start + first + len(block)
         counts = design.counts(begin, end, buffer)
         if presence:
-            counts = present(counts)
+            counts = mark_presence(counts)
         running.add(counts, block, design.weights(begin, end))
     return running.freeze()
 
 
-def present(counts: Counts) -> Counts:
+def mark_presence(counts: Counts) -> Counts:
     """Mark the counts that are above zero, with ones and zeros."""
     if not sparse.issparse(counts):
         return (counts > 0).astype(np.float64)
-    # A comparison of sparse arrays would cost several times the sums. Designs have
-    # one entry a place.
+    # Comparing sparse arrays would cost several times as much as the sums. Designs have
+    # no duplicate entries.
     entries = (counts.data > 0).astype(np.float64)
     return sparse.csr_array(
         (entries, counts.indices, counts.indptr), shape=counts.shape
@@ -275,7 +260,7 @@ def present(counts: Counts) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleMoments:
-    """What the variance estimators see; q is m, or (m, m) for covariances.
+    """Input of the variance estimators; q is m, or (m, m) for covariances.
 
     Attributes
     ----------
@@ -334,89 +319,89 @@ class EnsembleMoments:
 
 
 def influence_values(sums: EnsembleSums) -> Floats:
-    """Influence of every observation, `cov_b(N[b, i], h_b)`, shape (n, m)."""
+    """Compute the influences `cov_b(N[b, i], h_b)` of observations, shape (n, m)."""
     shift = sums.total / sums.n_learners
     centred = sums.weighted - np.multiply.outer(sums.appearances, shift)
     return centred / sums.n_learners
 
 
-def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> EnsembleMoments:
-    """Reduce the sums to moments.
+def _centred_blocks(
+    sums: EnsembleSums, shift: Floats
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield blocks of `D_i = sum_b N[b, i] (h_b - hbar)`, and their rows."""
+    for start in range(0, sums.appearances.size, ROW_BLOCK):
+        rows = slice(start, start + ROW_BLOCK)
+        D = np.multiply.outer(sums.appearances[rows], shift)
+        np.subtract(sums.weighted[rows], D, out=D)
+        yield rows, D
 
-    The N-weighted mean of the `m_i` is `hbar` whenever every subsample has size
-    k, so `m_i - m_w = D_i / N_i` with `D_i = sum_b N[b, i] (h_b - hbar)`.
+
+def _invert(N: Floats) -> Floats:
+    """Compute 1 / N, zero for N = 0."""
+    return np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
+
+
+def moments_from_sums(sums: EnsembleSums, *, complete: bool = False) -> EnsembleMoments:
+    """Compute the moments from sums.
+
+    The N-weighted mean of the `m_i` is `hbar` if every subsample has size k, so that
+    `m_i - m_w = D_i / N_i` with `D_i = sum_b N[b, i] (h_b - hbar)`.
     """
     N, B = sums.appearances, sums.n_learners
     shift = sums.total / B
     joint = sums.squares.ndim == 2
-    inverse = np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
+    inverse = _invert(N)
     powers = np.stack([np.ones_like(N), inverse**2, inverse])
     forms = np.zeros((3, *sums.squares.shape))
     first = np.zeros_like(shift)
     third, fourth = np.zeros_like(shift), np.zeros_like(shift)
     ones = np.ones(ROW_BLOCK)
-    for start in range(0, N.size, ROW_BLOCK):
-        rows = slice(start, start + ROW_BLOCK)
-        D = np.multiply.outer(N[rows], shift)
-        np.subtract(sums.weighted[rows], D, out=D)
+    for rows, D in _centred_blocks(sums, shift):
         first += inverse[rows] @ D
         if joint:
-            forms += _outer(D, powers[:, rows])
+            forms += np.stack([(D.T * w) @ D for w in powers[:, rows]])
         square = D * D
         if not joint:
             forms += powers[:, rows] @ square
-        D *= square
-        third += ones[: len(D)] @ D
+        third += ones[: len(D)] @ np.multiply(D, square, out=D)
         square *= square
         fourth += ones[: len(D)] @ square
-    squares = sums.squares - _times(sums.total, shift, joint)
-    moments = moments_of_powers(
-        *(sums, shift),
-        squares=squares,
+    return moments_of_powers(
+        size=sums.size,
+        n_learners=B,
+        mean=sums.origin + shift,
+        appearances=N,
+        count_squares=sums.count_squares,
+        squares=sums.squares - _times(sums.total, shift, joint),
         forms=forms,
         first=first,
         cubic=third / B**3,
         quartic=fourth / B**4,
+        complete=complete,
     )
-    return replace(moments, complete=complete)
 
 
 def moments_of(design: SubsampleDesign, values: Floats) -> EnsembleMoments:
-    """Moments of an ensemble; of many units or values without a table of both."""
+    """Compute the moments of an ensemble, without a large table of units by values."""
     if not is_wide(design, *values.shape):
         return moments_from_sums(sum_ensemble(design, values), complete=design.complete)
-    unit_powers = sum_powers(design, values, _by_appearances, presence=False)
-    B, powers = len(values), unit_powers.powers
-    sums = EnsembleSums(
-        size=design.k,
-        origin=unit_powers.origin,
-        n_learners=float(B),
-        appearances=unit_powers.appearances,
-        count_squares=unit_powers.count_squares,
-        weighted=np.empty((0, 0)),
-        total=np.zeros_like(unit_powers.origin),
-        squares=unit_powers.squares,
-        sized_squares=unit_powers.sized_squares,
+    sums = sum_powers(
+        design, values, lambda N: (np.ones_like(N), _invert(N)), presence=False
     )
-    moments = moments_of_powers(
-        sums,
-        sums.total,
-        squares=unit_powers.squares,
+    B, powers = len(values), sums.powers
+    return moments_of_powers(
+        size=design.k,
+        n_learners=float(B),
+        mean=sums.origin,
+        appearances=sums.appearances,
+        count_squares=sums.count_squares,
+        squares=sums.squares,
         forms=np.stack([powers.squares, powers.tilted_squares, powers.mixed]),
         first=powers.tilted,
         cubic=powers.cubes / B**3,
         quartic=powers.fourths / B**4,
+        complete=design.complete,
     )
-    return replace(moments, complete=design.complete)
-
-
-def _by_appearances(N: Floats) -> Weights:
-    inverse = np.divide(1.0, N, out=np.zeros_like(N), where=N > 0)
-    return np.ones_like(N), inverse
-
-
-def _outer(D: Floats, powers: Floats) -> Floats:
-    return np.stack([(D.T * w) @ D for w in powers])
 
 
 def _times(a: Floats, b: Floats, joint: bool) -> Floats:
@@ -424,38 +409,35 @@ def _times(a: Floats, b: Floats, joint: bool) -> Floats:
 
 
 def moments_of_powers(
-    sums: EnsembleSums,
-    shift: Floats,
     *,
+    n_learners: float,
+    appearances: Floats,
+    count_squares: float,
     squares: Floats,
     forms: Floats,
     first: Floats,
-    cubic: Floats | None,
-    quartic: Floats | None,
+    **fields: Any,
 ) -> EnsembleMoments:
-    """Name the quadratic forms `sum_i w_i D_i**2` for w = 1, 1/N**2, 1/N."""
-    N, B, n = sums.appearances, sums.n_learners, sums.appearances.size
+    """Compute moments from the forms `sum_i w_i D_i**2` for w = 1, 1/N**2, 1/N."""
+    N, B, n = appearances, n_learners, appearances.size
     n_seen = int(np.count_nonzero(N))
     return EnsembleMoments(
         n=n,
-        size=sums.size,
         n_learners=B,
         n_seen=n_seen,
-        mean=sums.origin + shift,
         appearances=N,
-        count_variance=float(sums.count_squares / B - N @ N / B**2) / n,
+        count_variance=float(count_squares / B - N @ N / B**2) / n,
         squares=squares,
         jackknife=forms[0] / B**2,
         between=forms[1] - _times(first, first / n_seen, squares.ndim == 2),
         between_weighted=forms[2],
-        cubic=cubic,
-        quartic=quartic,
+        **fields,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PresenceMoments:
-    """What the jackknife sees; q is m, or (m, m) for covariances.
+    """Input of the jackknife; q is m, or (m, m) for covariances.
 
     Attributes
     ----------
@@ -493,7 +475,7 @@ class PresenceMoments:
 
 @dataclass(frozen=True)
 class Absence:
-    """How often each observation is left out, as the jackknife takes it.
+    """How often each observation is absent, for the jackknife.
 
     Attributes
     ----------
@@ -508,7 +490,7 @@ class Absence:
     chance: float | None
 
     def inverse(self, appearances: Floats) -> Floats:
-        """Minus one over the learners without each observation; zero for none."""
+        """Return -1 over the learners without each observation; zero for none."""
         if self.chance is not None:
             return np.full_like(appearances, -1 / (self.n_learners * self.chance))
         without = self.n_learners - appearances
@@ -525,7 +507,7 @@ class Absence:
         squares: Floats,
         sized_squares: Floats,
     ) -> PresenceMoments:
-        """Name the sums, and find the part of products of learners with themselves.
+        """Collect the sums, and compute the products of learners with themselves.
 
         With a known chance q = 1 - p, learner b has the part
         `(h - hbar)**2 sum_i (Z_bi - p)**2 / (B q)**2`, and the sum over i is
@@ -567,15 +549,10 @@ class Absence:
 def presence_moments(
     sums: EnsembleSums, chance: float | None = None
 ) -> PresenceMoments:
-    """Reduce sums that were taken with indicators for counts.
+    """Compute the moments of presence from sums with indicators in place of counts.
 
-    Parameters
-    ----------
-    sums : EnsembleSums
-        Sums over learners.
-    chance : float, optional
-        Chance that a subsample leaves an observation out; by default the numbers of
-        learners that left each out are used.
+    `chance` is that of an observation to be absent; by default the numbers of learners
+    without each observation are used.
     """
     B, joint = sums.n_learners, sums.squares.ndim == 2
     absence = Absence(B, chance)
@@ -584,11 +561,8 @@ def presence_moments(
     left_out = np.zeros_like(sums.squares)
     third, fourth = np.zeros_like(shift), np.zeros_like(shift)
     ones = np.ones(ROW_BLOCK)
-    for start in range(0, inverse.size, ROW_BLOCK):
-        rows = slice(start, start + ROW_BLOCK)
-        T = np.multiply.outer(sums.appearances[rows], shift)
-        np.subtract(sums.weighted[rows], T, out=T)
-        T *= inverse[rows, None]
+    for rows, D in _centred_blocks(sums, shift):
+        T = np.multiply(D, inverse[rows, None], out=D)
         if joint:
             left_out += T.T @ T
         square = T * T
@@ -598,42 +572,36 @@ def presence_moments(
         third -= ones[: len(T)] @ T
         square *= square
         fourth += ones[: len(T)] @ square
+    sized = sums.weighted.sum(axis=0)
+    moved = _times(sized, shift, joint) + _times(shift, sized, joint)
+    draws = float(sums.appearances.sum())
+    sized_squares = sums.sized_squares - moved + draws * _times(shift, shift, joint)
     return absence.moments(
         sums.appearances,
         left_out=left_out,
         cubic=third,
         quartic=fourth,
         squares=sums.squares - _times(sums.total, shift, joint),
-        sized_squares=_centred_sized_squares(sums, shift, joint),
+        sized_squares=sized_squares,
     )
 
 
-def _centred_sized_squares(sums: EnsembleSums, shift: Floats, joint: bool) -> Floats:
-    """Move `sized_squares` to the mean of the values."""
-    sized = sums.weighted.sum(axis=0)
-    moved = _times(sized, shift, joint) + _times(shift, sized, joint)
-    draws = float(sums.appearances.sum())
-    return sums.sized_squares - moved + draws * _times(shift, shift, joint)
-
-
 def presence_of(design: SubsampleDesign, values: Floats) -> PresenceMoments:
-    """Find what the jackknife sees; of many units or values without a table of both."""
+    """Compute the moments of presence, without a large table of units by values."""
     chance = design.chance_absent
     if not is_wide(design, *values.shape):
         return presence_moments(sum_ensemble(design, values, presence=True), chance)
     absence = Absence(float(len(values)), chance)
-
-    def mean_without(appearances: Floats) -> Weights:
-        return absence.inverse(appearances), None
-
-    unit_powers = sum_powers(design, values, mean_without, presence=True)
+    sums = sum_powers(
+        design, values, lambda N: (absence.inverse(N), None), presence=True
+    )
     return absence.moments(
-        unit_powers.appearances,
-        left_out=unit_powers.powers.squares,
-        cubic=-unit_powers.powers.cubes,
-        quartic=unit_powers.powers.fourths,
-        squares=unit_powers.squares,
-        sized_squares=unit_powers.sized_squares,
+        sums.appearances,
+        left_out=sums.powers.squares,
+        cubic=-sums.powers.cubes,
+        quartic=sums.powers.fourths,
+        squares=sums.squares,
+        sized_squares=sums.sized_squares,
     )
 
 
@@ -643,48 +611,28 @@ def gram_is_cheaper(n: int, B: int, m: int) -> bool:
 
 
 def moments_by_gram(counts: Counts, values: Floats, *, size: int) -> EnsembleMoments:
-    """Compute the moments without ever forming the n x m product.
+    """Compute the moments from `counts` (B, n) without the n x m product.
 
     `sum_i w_i D_i**2 = h' (N diag(w) N') h` for centred values h: three B x B
-    matrices serve any number of query points. The cubic and the quartic
-    moment are not available in this form.
-
-    Parameters
-    ----------
-    counts : ndarray or csr_array of shape (B, n)
-        Counts of each observation in each subsample.
-    values : ndarray of shape (B, m)
-        Kernel values.
-    size : int
-        Subsample size k.
+    matrices serve any number of query points. The cubic and the quartic moment are not
+    available in this form.
     """
-    B = len(values)
     origin = values.mean(axis=0)
     h = values - origin
     N = to_dense(counts).astype(np.float64)
-    sums = EnsembleSums(
-        size=size,
-        origin=origin,
-        n_learners=float(B),
-        appearances=N.sum(axis=0),
-        count_squares=float(np.einsum("bi,bi->", N, N)),
-        weighted=np.empty((0, 0)),
-        total=np.zeros(h.shape[1]),
-        squares=np.einsum("bj,bj->j", h, h),
-        sized_squares=N.sum(axis=1) @ h**2,
-    )
-    appearances = sums.appearances
-    inverse = np.divide(
-        1.0, appearances, out=np.zeros_like(appearances), where=appearances > 0
-    )
+    appearances = N.sum(axis=0)
+    inverse = _invert(appearances)
     forms = []
     for root in (np.ones_like(inverse), inverse, np.sqrt(inverse)):
         half = N * root
         forms.append(np.einsum("bj,bj->j", h, (half @ half.T) @ h))
     return moments_of_powers(
-        sums,
-        sums.total,
-        squares=sums.squares,
+        size=size,
+        n_learners=float(len(values)),
+        mean=origin,
+        appearances=appearances,
+        count_squares=float(np.einsum("bi,bi->", N, N)),
+        squares=np.einsum("bj,bj->j", h, h),
         forms=np.stack(forms),
         first=(N @ inverse) @ h,
         cubic=None,

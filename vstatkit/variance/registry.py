@@ -6,11 +6,10 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from vstatkit._typing import Floats, Ints
+from vstatkit._typing import Floats
 from vstatkit.kernels.base import KernelKind
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.variance.estimator import (
-    SumEstimator,
     VarianceComponents,
     VarianceEstimator,
 )
@@ -19,8 +18,6 @@ from vstatkit.variance.group_estimators import (
     LITTLE_BAGS,
     MATCHED,
     SHARDS,
-    GroupEstimator,
-    Groups,
 )
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_columns
 from vstatkit.variance.moment_estimators import (
@@ -34,27 +31,27 @@ from vstatkit.variance.moment_estimators import (
     JACKKNIFE,
     MomentEstimator,
 )
-from vstatkit.variance.moments import EnsembleMoments, EnsembleSums
+from vstatkit.variance.moments import EnsembleMoments
 
 LEAST_ABSENT = 4
 LEAST_ABSENT_SHARE = 0.1
-"""Least number, and share, of units left out for presence to say enough."""
+"""Least number, and share, of absent units for estimators that use presence."""
 
 ESTIMATORS: dict[str, VarianceEstimator] = {}
 """Estimators by name."""
 
 GROUPED_DESIGNS: dict[str, str] = {}
-"""The estimator made for a design with groups."""
+"""The default estimator of every design with groups."""
 
 
 def register_variance(estimator: VarianceEstimator) -> None:
-    """Make a variance estimator known by its name.
+    """Register a variance estimator under its name.
 
     Parameters
     ----------
     estimator : VarianceEstimator
-        From then on `variance=estimator.name` means it, everywhere. One that names
-        a `design` becomes the default of that design, unless it has one.
+        `variance=estimator.name` then selects it. An estimator with a `design` becomes
+        the default of that design, unless it has one.
     """
     if not isinstance(estimator, VarianceEstimator):
         raise TypeError(
@@ -82,12 +79,12 @@ ROBUST = re.compile(r"HC[0-4]|HAC|cluster|robust|sandwich|nonrobust", re.IGNOREC
 """Covariances of regressions, by statsmodels' and R's names."""
 
 
-def meant_estimator(method: str, known: Sequence[str]) -> str:
-    """Suggest the estimator that was probably meant, or say what is not needed.
+def suggest_estimator(method: str, known: Sequence[str]) -> str:
+    """Suggest an estimator for an unknown name, as the end of a message.
 
     Examples
     --------
-    >>> meant_estimator("jacknife", ["jackknife", "ij"])
+    >>> suggest_estimator("jacknife", ["jackknife", "ij"])
     "; did you mean 'jackknife'?"
     """
     close = get_close_matches(method.lower(), known, n=1)
@@ -102,12 +99,12 @@ def meant_estimator(method: str, known: Sequence[str]) -> str:
 
 
 def compares_groups(method: str) -> bool:
-    """Tell whether a name, possibly unknown, means an estimator of groups."""
+    """Return whether a name, possibly unknown, is an estimator for groups."""
     return method in ESTIMATORS and ESTIMATORS[method].source == "groups"
 
 
 def least_absent(n: int) -> float:
-    """Units that a subsample must leave out, on average, for presence to say enough.
+    """Return how many units subsamples must leave out, on average, to use presence.
 
     Examples
     --------
@@ -118,10 +115,10 @@ def least_absent(n: int) -> float:
 
 
 def largest_k(n: int, *, replace: bool = True) -> int:
-    """Largest subsample that leaves out enough units.
+    """Return the size of the largest subsamples that leave out enough units.
 
-    With replacement it is n at least. Without it the share that is left out is the
-    same, and at least one unit.
+    It is at least n with replacement. Without replacement the absent share is the same,
+    and at least one unit.
 
     Examples
     --------
@@ -136,15 +133,15 @@ def largest_k(n: int, *, replace: bool = True) -> int:
 
 
 def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
-    """Say why subsamples that hold nearly every unit have no standard errors.
+    """Explain why subsamples that hold nearly every unit have no standard errors.
 
-    Empty where they have: with fewer draws, or by estimators that do not see presence.
-    Subsamples of all units without replacement are another matter: they are all alike.
+    Empty if they have, with fewer draws or by estimators that do not use presence.
+    Subsamples of all units without replacement are not covered: they are identical.
     """
     known = ESTIMATORS.get(method)
     presence = method == "auto" or (known is not None and known.source == "presence")
-    alike = not replace and k >= n
-    if not presence or alike or k <= largest_k(n, replace=replace):
+    identical = not replace and k >= n
+    if not presence or identical or k <= largest_k(n, replace=replace):
         return ""
     way = "with" if replace else "without"
     problem = (
@@ -162,11 +159,11 @@ _COMPUTED = {
     False: "variance='corrected_u' does compute a number, but for trees it has been "
     "measured to be 1.7 to 2.6 times the true variance at k = 0.95 n.",
 }
-"""What the estimators do that compute a number for any k, by `replace`."""
+"""Accuracy of the estimators that compute a number for any k, by `replace`."""
 
 
 def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> str:
-    """Say what is wrong with estimators by counts of large k; empty if nothing is."""
+    """Warn of estimators by counts for large k; empty if there is no problem."""
     counts = ESTIMATORS[method].source == "moments" and kind != KernelKind.SMOOTH
     if not counts or design.complete or (not design.replace and design.k >= design.n):
         return ""
@@ -189,110 +186,75 @@ def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> s
     )
 
 
-def resolve_method(
-    method: str,
-    *,
-    replace: bool,
-    design: str,
-    k: int,
-    n: int,
-    complete: bool = False,
-    grouped: bool = False,
-    n_absent: float = 0.0,
-    kind: KernelKind = KernelKind.UNKNOWN,
+def resolve_for_design(
+    method: str, design: SubsampleDesign, kind: KernelKind = KernelKind.UNKNOWN
 ) -> str:
-    """Name the estimator meant, or say why it does not apply.
+    """Return the name of the estimator to use, or raise an error if it is not valid.
 
     Parameters
     ----------
     method : str
-        A key of `ESTIMATORS`; "auto": what holds for the kernel, the design and k;
+        A key of `ESTIMATORS`; "auto": the choice for the kernel, the design and k;
         or "corrected": the paper's estimator that fits the sampling, or the one
-        made for a design with groups.
-    replace : bool
-        Sampling with replacement.
-    design : str
-        Name of the subsample design; "given" may carry any groups.
-    k, n : int
-        Subsample size and number of units.
-    complete : bool
-        Whether all subsamples were evaluated.
-    grouped : bool
-        Whether learners were drawn in groups, so that they depend on each other.
-    n_absent : float
-        Units that a subsample leaves out, on average.
+        for a design with groups.
+    design : SubsampleDesign
+        The design of the learners; "given" may carry any groups.
     kind : KernelKind
         How the kernel depends on its observations.
     """
-    alone = not complete and not grouped and design not in GROUPED_DESIGNS
+    n, replace = design.n, design.replace
+    alone = not (design.complete or design.has_groups or design.name in GROUPED_DESIGNS)
     if kind != KernelKind.SMOOTH and alone:
-        problem = large_k_problem(method, k, n, replace=replace)
+        problem = large_k_problem(method, design.k, n, replace=replace)
         if problem:
             raise ValueError(problem)
     if method == "auto":
-        beyond = n_absent >= least_absent(n) and kind != KernelKind.SMOOTH
+        beyond = design.n_absent >= least_absent(n) and kind != KernelKind.SMOOTH
         method = "hoeffding" if beyond and alone else "corrected"
     if method == "corrected":
-        plain = "corrected_v" if replace else "corrected_u"
-        method = GROUPED_DESIGNS.get(design, plain)
+        default = "corrected_v" if replace else "corrected_u"
+        method = GROUPED_DESIGNS.get(design.name, default)
     if method not in ESTIMATORS:
-        known = ["auto", "corrected", *ESTIMATORS]
+        names = ["auto", "corrected", *ESTIMATORS]
         raise ValueError(
-            f"`variance` must be one of {', '.join(map(repr, known))}; got "
-            f"{method!r}{meant_estimator(str(method), known)}"
+            f"`variance` must be one of {', '.join(map(repr, names))}; got "
+            f"{method!r}{suggest_estimator(str(method), names)}"
         )
-    reason = _inapplicable(
-        ESTIMATORS[method],
-        replace=replace,
-        design=design,
-        k=k,
-        n=n,
-        complete=complete,
-        grouped=grouped,
-    )
-    if reason is not None:
-        raise ValueError(reason)
+    problem = _find_problem(ESTIMATORS[method], design)
+    if problem:
+        raise ValueError(problem)
     return method
 
 
-def _inapplicable(
-    estimator: VarianceEstimator,
-    *,
-    replace: bool,
-    design: str,
-    k: int,
-    n: int,
-    complete: bool,
-    grouped: bool,
-) -> str | None:
-    """Explain why an estimator does not apply to a design; None if it does."""
-    method = estimator.name
+def _find_problem(estimator: VarianceEstimator, design: SubsampleDesign) -> str:
+    """Explain why an estimator does not apply to a design; empty if it does."""
+    method, replace = estimator.name, design.replace
     if estimator.replace is not None and estimator.replace != replace:
-        fitting = "corrected_v" if replace else "corrected_u"
+        alternative = "corrected_v" if replace else "corrected_u"
         way = "with" if estimator.replace else "without"
         return (
             f"`variance={method!r}` assumes sampling {way} replacement; this design "
-            f"has `replace={replace}`. Use {fitting!r}."
+            f"has `replace={replace}`. Use {alternative!r}."
         )
-    if estimator.design is not None and design not in (estimator.design, "given"):
+    if estimator.design is not None and design.name not in (estimator.design, "given"):
         return (
-            f"`variance={method!r}` needs `design={estimator.design!r}`; "
-            f"this design is {design!r}. Refit with that design, or use 'corrected'."
+            f"`variance={method!r}` needs `design={estimator.design!r}`; this design "
+            f"is {design.name!r}. Refit with that design, or use 'corrected'."
         )
-    if grouped and estimator.source != "groups":
-        return _not_for_groups(method, design)
-    if estimator.inflated and not replace and k >= n:
+    if design.has_groups and estimator.source != "groups":
+        return _explain_groups(method, design.name)
+    if estimator.inflated and not replace and design.k >= design.n:
         return (
             f"`variance={method!r}` needs k < n without replacement, where subsamples "
-            f"differ; got k = n = {n}. Use a smaller `k`, or `replace=True`."
+            f"differ; got k = n = {design.n}. Use a smaller `k`, or `replace=True`."
         )
-    if complete and estimator.source == "groups":
+    if design.complete and estimator.source == "groups":
         return f"`variance={method!r}` does not apply to `B='complete'`."
-    return None
+    return ""
 
 
-def _not_for_groups(method: str, design: str) -> str:
-    """Say which estimator fits learners that were drawn in groups."""
+def _explain_groups(method: str, design: str) -> str:
+    """Name the estimators for learners that were drawn in groups."""
     assumes = (
         f"`variance={method!r}` assumes learners drawn independently of each other; "
         "here they come in groups, which would bias it."
@@ -303,23 +265,6 @@ def _not_for_groups(method: str, design: str) -> str:
     return (
         f"{assumes} Use the one of {names} that the groups were drawn for, or give "
         "one learner of each group, without `groups`."
-    )
-
-
-def resolved(
-    name: str, design: SubsampleDesign, kind: KernelKind = KernelKind.UNKNOWN
-) -> str:
-    """Name the variance estimator meant for a design and a kind of kernel."""
-    return resolve_method(
-        name,
-        replace=design.replace,
-        design=design.name,
-        k=design.k,
-        n=design.n,
-        complete=design.complete,
-        grouped=design.has_groups,
-        n_absent=design.n_absent,
-        kind=kind,
     )
 
 
@@ -336,12 +281,12 @@ def estimate_components(
     method : str
         Name of the estimator.
     design : SubsampleDesign
-        Which units each learner saw.
+        The units of each learner.
     values : ndarray of shape (B, m)
         Kernel values.
     orders : HigherOrders, optional
-        Beyond the first order, for the estimators that use it; by default measured
-        on the values.
+        The correction beyond the first order, for estimators that use it; by default
+        measured on the values.
     """
     orders = known_orders(method, design, values, orders)
     return ESTIMATORS[method].components(design, values, orders)
@@ -355,7 +300,7 @@ def estimate_covariance(
 ) -> tuple[Floats, Floats]:
     """Estimate the sampling and the Monte Carlo covariance, each (m, m).
 
-    Nothing is repaired: with few learners the sampling part may be indefinite.
+    With few learners the sampling part may be indefinite.
     """
     orders = known_orders(method, design, values, orders)
     return ESTIMATORS[method].covariance(design, values, orders)
@@ -368,10 +313,9 @@ def known_orders(
     orders: HigherOrders | None,
     kind: KernelKind = KernelKind.UNKNOWN,
 ) -> HigherOrders | None:
-    """Find what an estimator has to know beyond the first order.
+    """Return the correction beyond the first order that an estimator uses.
 
-    Measured on the values themselves where it is not given; None for estimators
-    that do not use it.
+    It is measured on the values if it is not given; None for estimators without it.
     """
     if not ESTIMATORS[method].beyond:
         return None
@@ -381,55 +325,20 @@ def known_orders(
     return measure_orders(design, len(values), lambda L: values[:L, columns], kind)
 
 
-def components_from_sums(
-    method: str,
-    design: SubsampleDesign,
-    sums: EnsembleSums,
-    orders: HigherOrders | None,
-) -> VarianceComponents:
-    """Estimate the components from sums over learners.
-
-    `sums` are taken with indicators for the estimators that see presence.
-    """
-    estimator = ESTIMATORS[method]
-    if isinstance(estimator, SumEstimator):
-        return estimator.from_sums(design, sums, orders)
-    raise ValueError(f"{method!r} is not computed from sums over learners.")
-
-
 def moment_components(
     method: str, moments: EnsembleMoments, *, replace: bool
 ) -> VarianceComponents:
     """Estimate the components from moments, by a moment-based estimator."""
-    return _by_moments(method).from_moments(moments, replace=replace)
+    return _moment_estimator(method).from_moments(moments, replace=replace)
 
 
 def moment_sampling(method: str, moments: EnsembleMoments, *, replace: bool) -> Floats:
     """Estimate the sampling variance (m,), or covariance of joint moments."""
-    return _by_moments(method).sampling(moments, replace=replace)
+    return _moment_estimator(method).sampling(moments, replace=replace)
 
 
-def _by_moments(method: str) -> MomentEstimator:
+def _moment_estimator(method: str) -> MomentEstimator:
     estimator = ESTIMATORS[method]
     if isinstance(estimator, MomentEstimator):
         return estimator
     raise ValueError(f"{method!r} is not computed from moments.")
-
-
-def group_components(
-    method: str, values: Floats, groups: Ints, *, k: int, n: int
-) -> VarianceComponents:
-    """Estimate the components from groups of learners of unknown origin."""
-    return _by_groups(method).from_groups(Groups(values, groups, k, n))
-
-
-def learner_groups(method: str, design: SubsampleDesign, B: int) -> Ints:
-    """Return the groups of the learners, checked for the estimator."""
-    return _by_groups(method).labels(design, B)
-
-
-def _by_groups(method: str) -> GroupEstimator:
-    estimator = ESTIMATORS[method]
-    if isinstance(estimator, GroupEstimator):
-        return estimator
-    raise ValueError(f"{method!r} does not compare groups of learners.")
