@@ -375,6 +375,24 @@ def test_the_empirical_variance_is_taken_over_groups():
     assert figures.tabulate_components(record, study)["error"].isna().all()
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3, 38])
+def test_quick_components_do_not_depend_on_luck(seed):
+    """The smallest ensembles may draw no row twice: corrected-V is then NaN."""
+    study = figures.transition_simulation(QUICK)
+    record = run_experiment(study, 3, seed=seed)
+    undefined = np.isnan(record["V/sampling"][:, :, 0, 0])
+    assert undefined[:, 0].any() == (seed != 1)
+    assert not undefined[:, 2:].any()
+    assert figures.tabulate_components(record, study)["total"].notna().all()
+
+
+def test_quick_figures_with_three_data_sets(tmp_path, capsys):
+    arguments = ["reproduce", "figures", "--quick", "--iterations", "3", "--seed", "2"]
+    assert main([*arguments, "--n-jobs", "1", "--out", str(tmp_path)]) == 0
+    assert "# variance-components" in capsys.readouterr().out
+    assert (tmp_path / "quick" / "variance-components.png").exists()
+
+
 def test_tables_are_markdown():
     frame = pd.DataFrame({"name": ["a", "bb"], "value": [1.5, 10.0]})
     lines = markdown_table(frame).splitlines()

@@ -357,13 +357,24 @@ class Components:
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
         n, k = prefix.design.n, prefix.design.k
-        sampling = np.stack([sampling_variance(name, prefix) for name in self.methods])
+        sampling = np.stack([_estimate_or_nan(name, prefix) for name in self.methods])
         return {
             "mean": prefix.mean,
             "sampling": sampling,
             "zeta_1": n / k**2 * sampling,
             "zeta_k": learner_variance(prefix),
         }
+
+
+def _estimate_or_nan(method: str, prefix: Prefix) -> Floats:
+    """Estimate the sampling variance; NaN if corrected-V needs more learners.
+
+    Corrected-V is not defined before some observation has been drawn twice, as happens
+    with the smallest ensembles of quick studies.
+    """
+    if method == "corrected_v" and prefix.moments.appearances.max() <= 1:
+        return np.full(prefix.origin.size, np.nan)
+    return sampling_variance(method, prefix)
 
 
 def learner_variance(prefix: Prefix) -> Floats:
