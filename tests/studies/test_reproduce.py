@@ -277,7 +277,7 @@ def test_print_is_held_against_split_deviations():
     assert table["deviations"].iloc[1] == pytest.approx(
         0.03 / np.std([-2, 0, 1, 1], ddof=1) * 100
     )
-    report = table1.report({"MARS": record}, {})
+    report = table1.report(({"MARS": record}, {}))
     assert "in 9 of 10 cells; not in MARS U 0.2." in report.markdown
 
 
@@ -303,7 +303,7 @@ def test_flags_mark_what_is_beyond_its_bound():
     beyond = (known["measured"] - known["printed"]).abs() > known["bound"]
     assert_allclose(known["difference"], known["measured"] - known["printed"])
     assert (known["beyond"] == beyond).all()
-    text = table2.report(record, study).markdown
+    text = table2.report((record, study)).markdown
     flagged = known[known["beyond"] & (known["quantity"] == "ratio")].iloc[0]
     assert f"{flagged['measured']:.2f} ± {flagged['bound']:.2f}*" in text
 

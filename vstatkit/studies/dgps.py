@@ -234,26 +234,15 @@ def level_mean(X: pd.DataFrame) -> Floats:
     return np.asarray(LEVEL_MEANS[codes] + 2 * X["x1"].to_numpy())
 
 
-def binary_probabilities(
-    logit: Callable[[pd.DataFrame], Floats],
-) -> Callable[[pd.DataFrame], Floats]:
+def binary_probabilities(intercept: float) -> Callable[[pd.DataFrame], Floats]:
     """Return a function that computes the probabilities of no and yes."""
 
     def probabilities(X: pd.DataFrame) -> Floats:
-        p = 1 / (1 + np.exp(-logit(X)))
+        logit = np.asarray(intercept + 3 * (X["x1"] - 0.5) + 2 * (X["x2"] - 0.5))
+        p = 1 / (1 + np.exp(-logit))
         return np.column_stack([1 - p, p])
 
     return probabilities
-
-
-def balanced_logit(X: pd.DataFrame) -> Floats:
-    """Compute the logit of two equally common classes."""
-    return np.asarray(3 * (X["x1"] - 0.5) + 2 * (X["x2"] - 0.5))
-
-
-def rare_logit(X: pd.DataFrame) -> Floats:
-    """Compute the logit of two classes, one of them in 5 % of the rows."""
-    return np.asarray(-3.35 + 3 * (X["x1"] - 0.5) + 2 * (X["x2"] - 0.5))
 
 
 def three_class_probabilities(X: pd.DataFrame) -> Floats:
@@ -351,10 +340,7 @@ DGPS: dict[str, DGP] = {
         DGP(
             "mars",
             "Friedman's function of five uniform predictors, all at work",
-            uniform_predictors(5),
-            friedman_mean,
-            add_normal_noise,
-            query_points(5),
+            *(uniform_predictors(5), friedman_mean, add_normal_noise, query_points(5)),
             n=250,
         ),
         DGP(
@@ -369,10 +355,7 @@ DGPS: dict[str, DGP] = {
         DGP(
             "noise",
             "five predictors, none of which does anything",
-            uniform_predictors(5),
-            zero_mean,
-            add_normal_noise,
-            query_points(5),
+            *(uniform_predictors(5), zero_mean, add_normal_noise, query_points(5)),
             null=("x1", "x2", "x3", "x4", "x5"),
         ),
         DGP(
@@ -387,10 +370,7 @@ DGPS: dict[str, DGP] = {
         DGP(
             "heavy",
             "a line and a wave, errors by Student's t with 3 degrees of freedom",
-            uniform_predictors(4),
-            wave_mean,
-            add_t_noise,
-            query_points(4),
+            *(uniform_predictors(4), wave_mean, add_t_noise, query_points(4)),
             null=("x3", "x4"),
         ),
         DGP(
@@ -405,20 +385,14 @@ DGPS: dict[str, DGP] = {
         DGP(
             "correlated",
             "a chain of five normal predictors correlated at 0.9, two of them at work",
-            draw_chain,
-            chain_mean,
-            add_normal_noise,
-            chain_points(),
+            *(draw_chain, chain_mean, add_normal_noise, chain_points()),
             null=("x6", "x7"),
             proxies=("x2", "x3", "x5"),
         ),
         DGP(
             "levels",
             "a factor of twelve levels and a slope; a factor of four does nothing",
-            draw_factors,
-            level_mean,
-            add_normal_noise,
-            factor_points(),
+            *(draw_factors, level_mean, add_normal_noise, factor_points()),
             n=240,
             null=("h", "x2"),
         ),
@@ -426,7 +400,7 @@ DGPS: dict[str, DGP] = {
             "binary",
             "two classes in balance",
             uniform_predictors(4),
-            binary_probabilities(balanced_logit),
+            binary_probabilities(0.0),
             draw_classes,
             query_points(4),
             null=("x3", "x4"),
@@ -436,7 +410,7 @@ DGPS: dict[str, DGP] = {
             "rare",
             "two classes, one of them in 5 % of the rows",
             uniform_predictors(4),
-            binary_probabilities(rare_logit),
+            binary_probabilities(-3.35),
             draw_classes,
             query_points(4),
             n=300,
@@ -457,10 +431,7 @@ DGPS: dict[str, DGP] = {
         DGP(
             "clusters",
             "forty clusters of six rows, random effects as large as the noise",
-            draw_clusters,
-            slope_mean,
-            add_random_effects,
-            query_points(4),
+            *(draw_clusters, slope_mean, add_random_effects, query_points(4)),
             n=240,
             null=("x3", "x4"),
             groups="cluster",
@@ -478,40 +449,28 @@ DGPS: dict[str, DGP] = {
         DGP(
             "jumps",
             "steps in three predictors",
-            uniform_predictors(5),
-            step_mean,
-            add_normal_noise,
-            off_step_points(5),
+            *(uniform_predictors(5), step_mean, add_normal_noise, off_step_points(5)),
             null=("x4", "x5"),
             held_out=True,
         ),
         DGP(
             "counts",
             "Poisson counts with a mean of 1.3 to 8",
-            uniform_predictors(4),
-            poisson_mean,
-            draw_counts,
-            query_points(4),
+            *(uniform_predictors(4), poisson_mean, draw_counts, query_points(4)),
             null=("x3", "x4"),
             held_out=True,
         ),
         DGP(
             "exclusive",
             "the exclusive or of two predictors, neither of which acts alone",
-            uniform_predictors(4),
-            xor_mean,
-            add_normal_noise,
-            off_step_points(4),
+            *(uniform_predictors(4), xor_mean, add_normal_noise, off_step_points(4)),
             null=("x3", "x4"),
             held_out=True,
         ),
         DGP(
             "lognormal",
             "a positive, skewed response",
-            uniform_predictors(4),
-            lognormal_mean,
-            draw_lognormal,
-            query_points(4),
+            *(uniform_predictors(4), lognormal_mean, draw_lognormal, query_points(4)),
             null=("x3", "x4"),
             held_out=True,
         ),

@@ -63,19 +63,7 @@ class Draw(IntEnum):
 def iteration_stream(
     seed: int, name: str, iteration: int, draw: Draw
 ) -> np.random.Generator:
-    """Create the random stream of one iteration of an experiment.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the whole study.
-    name : str
-        Name of the experiment.
-    iteration : int
-        Iteration, from zero.
-    draw : Draw
-        Purpose of the stream.
-    """
+    """Create the random stream of one iteration of the experiment `name`."""
     key = zlib.crc32(name.encode())
     sequence = np.random.SeedSequence([check_seed(seed), key, iteration, int(draw)])
     return np.random.default_rng(sequence)
@@ -83,11 +71,15 @@ def iteration_stream(
 
 def check_seed(seed: Any) -> int:
     """Return the seed as an int; raise if it is not a whole number from zero on."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise TypeError(f"`seed` must be a whole number; got {seed!r}.")
+    _check_whole("seed", seed)
     if seed < 0:
         raise ValueError(f"`seed` must be zero or more; got {seed}.")
     return int(seed)
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
 
 
 NOTE = (
@@ -240,8 +232,7 @@ def _run(
 
 def check_iterations(iterations: Any) -> int:
     """Return the number of iterations as an int; raise unless it is at least 2."""
-    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer):
-        raise TypeError(f"`iterations` must be a whole number; got {iterations!r}.")
+    _check_whole("iterations", iterations)
     if iterations < 2:
         raise ValueError(
             f"`iterations` must be at least 2, to estimate variances; got {iterations}."

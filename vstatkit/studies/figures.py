@@ -21,7 +21,7 @@ from vstatkit.studies.report import (
     make_panels,
     markdown_table,
 )
-from vstatkit.studies.simulation import FULL, QUICK, Arm, Scale, Simulation
+from vstatkit.studies.simulation import FULL, QUICK, Arm, Findings, Scale, Simulation
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -118,7 +118,7 @@ def bias_simulation(scale: Scale = FULL) -> Simulation:
     return _line_simulation("bias", NOBS, scale, arms)
 
 
-def run_bias(plan: Plan) -> tuple[Record, Simulation]:
+def run_bias(plan: Plan) -> Findings:
     """Run the simulation of the box plots."""
     study = bias_simulation(QUICK if plan.quick else FULL)
     return plan.run(study, BIAS_ITERATIONS), study
@@ -259,9 +259,9 @@ def _compare_estimators(table: pd.DataFrame) -> dict[str, Bools]:
     }
 
 
-def report_bias(record: Record, study: Simulation) -> Report:
+def report_bias(findings: Findings) -> Report:
     """Report the figures of sections 5.1 and 5.2 and of the appendices."""
-    cells = split_cells(record, study)
+    cells = split_cells(*findings)
     table = summarise_cells(cells)
     claims = check_claims(table)
     pictures: dict[str, Figure] = {}
@@ -455,7 +455,7 @@ def transition_simulation(scale: Scale = FULL) -> Simulation:
     return _line_simulation("transition", TRANSITION_NOBS, scale, [arm])
 
 
-def run_transition(plan: Plan) -> tuple[Record, Simulation]:
+def run_transition(plan: Plan) -> Findings:
     """Run the simulation of the variance components."""
     study = transition_simulation(QUICK if plan.quick else FULL)
     return plan.run(study, TRANSITION_ITERATIONS), study
@@ -489,12 +489,12 @@ def tabulate_components(record: Record, study: Simulation) -> pd.DataFrame:
     )
 
 
-def report_transition(record: Record, study: Simulation) -> Report:
+def report_transition(findings: Findings) -> Report:
     """Report the figure of appendix F."""
-    table = tabulate_components(record, study)
+    table = tabulate_components(*findings)
     formatted = table.set_index("B").map(lambda value: format_number(value, 4))
     pieces = [
-        f"{len(record['V/mean'])} data sets (print: ten times 100), "
+        f"{len(findings[0]['V/mean'])} data sets (print: ten times 100), "
         f"n = {TRANSITION_NOBS}, k = {TRANSITION_SUBSAMPLE}. "
         "The components are corrected-V's and the learners' variance from B = 1000, "
         "averaged over data sets.",

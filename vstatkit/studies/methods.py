@@ -33,23 +33,11 @@ from vstatkit.variance.registry import (
 
 @dataclass(frozen=True)
 class Prefix:
-    """The first B learners of an ensemble.
+    """The first B learners of an ensemble, with values of shape (B, m).
 
-    Attributes
-    ----------
-    design : SubsampleDesign
-        The design by which the learners were drawn.
-    values : ndarray of shape (B, m)
-        Values of the learners.
-    origin : ndarray of shape (m,)
-        Origin of the sums, the same for all prefixes.
-    shorter : Prefix or None
-        The next shorter prefix, whose sums are extended.
-    reference : ndarray of shape (at least B, r) or None
-        Values from which effects beyond the first order are estimated; `values` by
-        default.
-    kind : KernelKind
-        How the kernel depends on its observations.
+    Sums are taken about `origin`, the same for all prefixes, and extend those of the
+    next `shorter` prefix. Effects beyond the first order are estimated from the
+    `reference` values, by default from the values themselves.
     """
 
     design: SubsampleDesign
@@ -134,16 +122,11 @@ def build_prefixes(
 class DistinctSquares:
     """Sums of squares in which an observation counts once per subsample.
 
-    Attributes
-    ----------
-    appearances : ndarray of shape (n,)
-        Number of subsamples that contain each observation, `D_i`.
-    within : ndarray of shape (m,)
-        `sum_i sum_{b: i in b} (h_b - m_i)**2`, with the paper's means `m_i`,
-        weighted by the number of appearances.
-    within_own, between_own : ndarray of shape (m,)
-        The same about the unweighted means of the learners that contain i; and
-        `sum_i D_i` times the squared deviations of these means.
+    `appearances` (n,) is the number `D_i` of subsamples that contain each observation;
+    `within` (m,) is `sum_i sum_{b: i in b} (h_b - m_i)**2` with the paper's means
+    `m_i`, weighted by appearances. `within_own` is the same about the unweighted means
+    of the learners that contain i, and `between_own` is `sum_i D_i` times the squared
+    deviations of these means.
     """
 
     appearances: Floats
@@ -298,15 +281,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Estimates, their variances and half the widths of their intervals.
-
-    Attributes
-    ----------
-    methods : tuple of Method
-        The second to last axis of `variance` and `half_width`.
-    alpha : float
-        One minus the nominal coverage.
-    """
+    """Measure estimates, variances and half the widths of intervals, by method."""
 
     methods: tuple[Method, ...]
     alpha: float = 0.05
@@ -344,13 +319,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Components:
-    """Estimates, and the variance components by several estimators.
-
-    Attributes
-    ----------
-    methods : tuple of str
-        The second to last axis of `sampling` and `zeta_1`.
-    """
+    """Measure estimates and variance components, by estimator."""
 
     methods: tuple[str, ...]
 

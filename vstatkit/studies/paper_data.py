@@ -28,17 +28,7 @@ class MissingDataError(VstatkitError):
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """A fixed table of predictors and responses.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Predictors.
-    y : ndarray of shape (n,)
-        Responses, or class codes.
-    n_classes : int or None
-        None for regression.
-    """
+    """A fixed table of predictors and responses, or class codes."""
 
     X: Floats
     y: Floats

@@ -27,15 +27,7 @@ NORMALITY_ITERATIONS = 20
 class Ratio:
     """Mean estimated variance over the true variance.
 
-    Attributes
-    ----------
-    value : ndarray
-        The ratio.
-    spread : ndarray
-        Standard deviation of an iteration's contribution: the standard error of the
-        ratio is `spread / sqrt(iterations)`.
-    iterations : int
-        Number of iterations.
+    The standard error of `value` is `spread / sqrt(iterations)`.
     """
 
     value: Floats
@@ -63,15 +55,8 @@ def true_variance(mean: Floats) -> Floats:
 
 
 def variance_ratio(mean: Floats, variance: Floats) -> Ratio:
-    """Divide the mean estimated variance by the true one.
+    """Divide the mean estimated variance by the true one; iterations are first axis.
 
-    Parameters
-    ----------
-    mean, variance : ndarray of shape (iterations, ...)
-        Estimates, and their estimated variances.
-
-    Notes
-    -----
     Both are estimated from the same iterations. To first order, iteration j changes
     the ratio R by `(V_j - R (f_j - fbar)**2) / s2` divided by their number.
     """

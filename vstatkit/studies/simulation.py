@@ -39,17 +39,7 @@ from vstatkit.variance.hoeffding import reference_rows
 
 @dataclass(frozen=True)
 class Scale:
-    """Size of a study relative to the paper's.
-
-    Attributes
-    ----------
-    units : int
-        Divisor of n and k.
-    learners : int
-        Divisor of B.
-    suffix : str
-        End of the study's name.
-    """
+    """Divisors of n and k (`units`) and of B (`learners`) relative to the paper."""
 
     units: int = 1
     learners: int = 1
@@ -82,22 +72,9 @@ class LabelsError(VstatkitError):
 class Arm:
     """An ensemble that is grown on every data set.
 
-    Attributes
-    ----------
-    label : str
-        Prefix of its arrays in the record.
-    k : int, float or None
-        Subsample size, or a fraction of n.
-    sizes : tuple of int
-        Numbers of learners, increasing; the second axis of its arrays.
-    measure : Measure
-        What is computed from the ensemble and saved.
-    replace : bool
-        Whether subsamples are drawn with replacement.
-    design : str
-        Subsample design, as in `fit`.
-    options : mapping
-        Options of the subsample design.
+    `label` is the prefix of its arrays in the record; their second axis are `sizes`,
+    the increasing numbers of learners at which `measure` is computed. The other fields
+    are those of `fit`, with the options of the subsample design.
     """
 
     label: str
@@ -136,20 +113,14 @@ class Simulation:
         Name of its random streams.
     generator : callable
         Draws a data set from a numpy Generator.
-    formula : str
-        As in `fit`.
     arms : tuple of Arm
         Ensembles grown on every data set.
     at : DataFrame or None
         Query points of kernels that predict.
-    kernel : str, scikit-learn estimator or callable
-        As in `fit`.
-    options : mapping
-        Options of the kernel.
+    formula, kernel, options, missing
+        As in `fit`, with the options of the kernel.
     environment : object or None
         Environment of names in the formula that are not columns.
-    missing : {"drop", "raise", "pass"}
-        As in `fit`.
     first : FirstData or None
         Set by `draw_first`; the labels of later data sets are compared with it.
     """
@@ -279,6 +250,10 @@ class Simulation:
         if self.at is None:
             return pd.Index(parsed.names)
         return output_labels(self.at.index, parsed.classes)
+
+
+Findings = tuple[Record, Simulation]
+"""Results of a simulation, and the simulation itself."""
 
 
 def _meaning(kernel: AnyKernel, parsed: ParsedFormula) -> Meaning:

@@ -112,8 +112,12 @@ class Prediction:
         return np.array(scores)
 
 
-def run(plan: Plan) -> tuple[dict[str, Record], dict[str, str]]:
-    """Score every data set that is available; return reasons for the others."""
+Findings = tuple[Mapping[str, Record], Mapping[str, str]]
+"""Records by data set, and why other data sets are missing."""
+
+
+def run(plan: Plan) -> Findings:
+    """Score every data set that is available."""
     records: dict[str, Record] = {}
     missing: dict[str, str] = {}
     size = {"forests": 2, "trees": 10} if plan.quick else {}
@@ -245,8 +249,9 @@ def discrepancies(dataset: str, record: Record) -> dict[str, Any]:
     return row | {"gain": _gain(pair, 0, 1)}
 
 
-def report(records: Mapping[str, Record], missing: Mapping[str, str]) -> Report:
-    """Report the records by data set, and the reasons for missing data sets."""
+def report(findings: Findings) -> Report:
+    """Report printed and measured scores, and the paper's two observations."""
+    records, missing = findings
     items = records.items()
     table = pd.concat([compare(name, record) for name, record in items])
     best = pd.concat([best_fractions(name, record) for name, record in items])

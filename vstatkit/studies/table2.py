@@ -29,7 +29,7 @@ from vstatkit.studies.report import (
     markdown_table,
     read_printed,
 )
-from vstatkit.studies.simulation import FULL, QUICK, Arm, Scale, Simulation
+from vstatkit.studies.simulation import FULL, QUICK, Arm, Findings, Scale, Simulation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +94,7 @@ def simulation(seed: int, scale: Scale = FULL) -> Simulation:
     )
 
 
-def run(plan: Plan) -> tuple[Record, Simulation]:
+def run(plan: Plan) -> Findings:
     """Run the simulation."""
     study = simulation(plan.seed, QUICK if plan.quick else FULL)
     return plan.run(study, ITERATIONS), study
@@ -229,10 +229,10 @@ def rank_candidates(frame: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("rms").reset_index()
 
 
-def report(record: Record, study: Simulation) -> Report:
+def report(findings: Findings) -> Report:
     """Report printed and measured numbers, differences, bounds, and a figure of p1."""
-    table = compare(record, study)
-    candidates = candidates_frame(record, study)
+    record, study = findings
+    table, candidates = compare(record, study), candidates_frame(record, study)
     iterations = len(next(iter(record.values())))
     pieces = [
         f"{iterations} data sets (print: 500). Bounds (±) are for the difference of "

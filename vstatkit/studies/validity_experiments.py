@@ -50,16 +50,9 @@ SEED_SIZES: tuple[int | str, ...] = (500, 2000, "auto")
 
 @dataclass(frozen=True)
 class Setting:
-    """How ensembles are grown.
+    """How ensembles are grown: by `fit`, or by the scikit-learn estimators.
 
-    Attributes
-    ----------
-    name, description : str
-        Name of its random streams and checkpoints; one line for the report.
-    options : mapping
-        Arguments of `fit` that differ from its defaults.
-    by_fit : bool
-        Whether `fit` grows them, or the scikit-learn estimators.
+    `options` are the arguments of `fit` that differ from its defaults.
     """
 
     name: str

@@ -39,12 +39,7 @@ def distance_to_centre(mean: Floats) -> Floats:
 def covers_centre(mean: Floats, lower: Floats, upper: Floats) -> Floats:
     """Return 1 where an interval covers the centre; NaN never covers.
 
-    Parameters
-    ----------
-    mean : ndarray of shape (iterations, m)
-        Estimates.
-    lower, upper : ndarray of shape (iterations, E, m)
-        Bounds, by estimator.
+    Estimates are (iterations, m), bounds (iterations, estimators, m).
     """
     centre = (mean + distance_to_centre(mean))[:, None, :]
     return np.asarray((lower <= centre) & (centre <= upper), dtype=np.float64)
