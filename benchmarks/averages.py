@@ -1,8 +1,8 @@
 """Averages and curves: whether their standard errors and bands hold.
 
-    python benchmarks/averages.py [data sets] [law ...] [--fresh]
+    python benchmarks/averages.py [data sets] [design ...] [--fresh]
 
-Of every law data sets of 200 rows or so are drawn, and a forest of 2,000 trees is
+Of every design data sets of 200 rows or so are drawn, and a forest of 2,000 trees is
 fitted to each (the default grows 1,800 to 4,800 of them there). The mean estimated
 variance is divided by the true one, over data sets, of
 
@@ -30,30 +30,30 @@ import vstatkit as vs
 from vstatkit.results.dependence_curves import Curve
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.studies import dgps as parts
-from vstatkit.studies.dgps import LAWS, Law
+from vstatkit.studies.dgps import DGP, DGPS
 
 B, N, POINTS = 2000, 200, 50
 
-LINE = Law(
+LINE = DGP(
     "line",
     "two normal predictors correlated at 0.7, one at work",
     lambda rng, n: pd.DataFrame(
         rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], n), columns=["x1", "x2"]
     ),
     lambda X: 2 * X["x1"].to_numpy(),
-    parts.gauss,
+    parts.add_normal_noise,
     pd.DataFrame({"x1": [0.0], "x2": [0.0]}),
 )
-"""A law of our own, simple enough to see through."""
+"""A design of our own, simple enough to see through."""
 
 NAMES = ("line", "mars", "binary", "clusters", "jumps")
 ASIDE = ("linear20", "exclusive")
 FRESH = "population, fresh rows"
 
 
-def law_of(name: str) -> Law:
-    law = LINE if name == "line" else LAWS[name]
-    return law if law.groups else replace(law, n=N)
+def dgp_of(name: str) -> DGP:
+    dgp = LINE if name == "line" else DGPS[name]
+    return dgp if dgp.groups else replace(dgp, n=N)
 
 
 def halved(frame: pd.DataFrame, middle: float) -> pd.DataFrame:
@@ -61,25 +61,25 @@ def halved(frame: pd.DataFrame, middle: float) -> pd.DataFrame:
 
 
 class Setting:
-    """What is the same for all data sets of a law."""
+    """What is the same for all data sets of a design."""
 
     def __init__(self, name: str) -> None:
-        self.law = law_of(name)
-        fixed = self.law.predictors(np.random.default_rng(1), N)
-        many = self.law.predictors(np.random.default_rng(2), 5000)
+        self.dgp = dgp_of(name)
+        fixed = self.dgp.predictors(np.random.default_rng(1), N)
+        many = self.dgp.predictors(np.random.default_rng(2), 5000)
         self.middle = float(many["x1"].median())
         self.fixed = halved(fixed, self.middle)
         ends = many["x1"].quantile([0.1, 0.9]).to_list()
         self.move = {"x1": tuple(ends)}
         self.grid = many["x1"].quantile(np.linspace(0.05, 0.95, POINTS)).to_numpy()
-        names = [one for one in fixed if one != self.law.groups]
+        names = [one for one in fixed if one != self.dgp.groups]
         self.formula = "y ~ " + " + ".join(names)
 
     def fitted(self, seed: int) -> tuple[EnsembleResults, pd.DataFrame]:
         """Fit one data set, and draw fresh rows."""
         rng = np.random.default_rng([11, seed])
-        data = halved(self.law(rng), self.middle)
-        fresh = self.law.predictors(rng, 100)
+        data = halved(self.dgp(rng), self.middle)
+        fresh = self.dgp.predictors(rng, 100)
         res = vs.fit(
             self.formula,
             data,
@@ -88,13 +88,13 @@ class Setting:
             n_jobs=1,
             oob=False,
             progress=False,
-            groups=self.law.groups,
+            groups=self.dgp.groups,
         )
         return res, fresh
 
     def fresh(self, seed: int) -> dict[str, pd.DataFrame]:
         """Tabulate averages over fresh rows alone; clusters have none."""
-        if self.law.groups is not None:
+        if self.dgp.groups is not None:
             return {}
         res, fresh = self.fitted(seed)
         return {FRESH: res.avg_predictions(fresh, se="population").frame}
@@ -109,7 +109,7 @@ class Setting:
             "population, by": res.avg_predictions(by="half", se="population"),
             "population, effect": res.avg_effects(self.move, se="population"),
         }
-        if self.law.groups is None:
+        if self.dgp.groups is None:
             tables[FRESH] = res.avg_predictions(fresh, se="population")
         curves = {
             "curve, sample": res.partial_dependence(
@@ -181,12 +181,12 @@ def band_row(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Averages and curves.")
     parser.add_argument("iterations", nargs="?", type=int, default=200)
-    parser.add_argument("laws", nargs="*", default=(*NAMES, *ASIDE))
+    parser.add_argument("designs", nargs="*", default=(*NAMES, *ASIDE))
     parser.add_argument("--fresh", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(f"{asked.iterations} data sets of each law, B = {B}")
-    for name in asked.laws:
+    print(f"{asked.iterations} data sets of each design, B = {B}")
+    for name in asked.designs:
         started = time.perf_counter()
         for table in measured(name, asked.iterations, asked.fresh):
             print(table.round(3).to_string(index=False), flush=True)

@@ -2,12 +2,12 @@
 
     python benchmarks/normality.py [data sets] [case ...]
 
-Data sets are drawn from laws, and of each a statistic is estimated with its interval
+Data sets are drawn from designs, and of each a statistic is estimated with its interval
 of 95 %: the mean of skewed numbers, or the predictions of 3,000 trees on 100 rows at
-the first three query points of a law of the validity study. `normality_check` says from
-every data set how often its interval misses on either side. The means of what it
-says are printed beside the share of intervals that lie above and below the mean of all
-estimates. The laws were named before any was run.
+the first three query points of a design of the validity study. `normality_check`
+estimates from every data set how often its interval misses on either side. The means of
+these estimates are printed beside the share of intervals that lie above and below the
+mean of all estimates. The designs were named before any was run.
 """
 
 import sys
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.studies.dgps import LAWS
+from vstatkit.studies.dgps import DGPS
 
 B, ROWS, POINTS = 3000, 100, 3
 
@@ -40,14 +40,14 @@ def mean_of(draw: Callable[..., np.ndarray], n: int) -> Draw:
 
 def forest_on(name: str) -> Draw:
     """Predict three points with a forest."""
-    law = LAWS[name]
+    dgp = DGPS[name]
 
     def fitted(rng: np.random.Generator) -> vs.EnsembleResults:
         return vs.fit(
-            law.formula,
-            replace(law, n=ROWS)(rng),
+            dgp.formula,
+            replace(dgp, n=ROWS)(rng),
             B=B,
-            at=law.points.head(POINTS),
+            at=dgp.points.head(POINTS),
             rng=int(rng.integers(2**31)),
             n_jobs=1,
             oob=False,

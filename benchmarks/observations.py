@@ -1,14 +1,14 @@
-"""Limits of new observations, checked on data sets from known laws, beside peers.
+"""Limits of new observations, checked on data sets from known designs, beside peers.
 
-`python -m benchmarks.observations [data sets] [of them with peers] [laws]` draws data
-sets of 500 rows and 500 new observations, fits forests of 500 trees, and tells
-for every method the share of new observations within their 95 % limits, the mean
-width, and the lowest share in ten slices of the first predictor (new observations of
-all data sets together, sorted by it). Laws are those of the validity study. The first
-six were named before anything was tried on them; the two after them are skewed, and
-were not looked at until the method was settled. Laws of classes get sets of classes.
-Times are taken on the data sets with peers: those of ours are a prediction with limits
-over one without, the first and the second time, those of peers are seconds.
+`python -m benchmarks.observations [data sets] [of them with peers] [designs]` draws
+data sets of 500 rows and 500 new observations, fits forests of 500 trees, and tells for
+every method the share of new observations within their 95 % limits, the mean width, and
+the lowest share in ten slices of the first predictor (new observations of all data sets
+together, sorted by it). Designs are those of the validity study. The first six were
+named before anything was tried on them; the two after them are skewed, and were not
+looked at until the method was settled. Designs of classes get sets of classes. Times
+are taken on the data sets with peers: those of ours are a prediction with limits over
+one without, the first and the second time, those of peers are seconds.
 
 Peers take part where they are installed: quantile-forest, and MAPIE's jackknife+ after
 bootstrap with scikit-learn's trees. They are not needed for anything else.
@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.studies.dgps import LAWS, Law
+from vstatkit.studies.dgps import DGP, DGPS
 
 NAMES = ("mars", "linear20", "heavy", "spread", "correlated", "levels")
 ASIDE = ("lognormal", "counts")
@@ -37,31 +37,31 @@ CLUSTER_ROWS = 480
 METHODS = ("local", "residuals", "jackknife+")
 
 
-def drawn(name: str, number: int) -> tuple[Law, pd.DataFrame, pd.DataFrame]:
+def drawn(name: str, number: int) -> tuple[DGP, pd.DataFrame, pd.DataFrame]:
     """Draw a data set and new observations; new clusters, where there are any."""
     rng = np.random.default_rng([zlib.crc32(name.encode()), number])
-    n = CLUSTER_ROWS if LAWS[name].groups else ROWS
-    law = replace(LAWS[name], n=n)
-    return law, law(rng), replace(law, n=n if law.groups else NEW)(rng)
+    n = CLUSTER_ROWS if DGPS[name].groups else ROWS
+    dgp = replace(DGPS[name], n=n)
+    return dgp, dgp(rng), replace(dgp, n=n if dgp.groups else NEW)(rng)
 
 
-def fitted(law: Law, data: pd.DataFrame, number: int) -> vs.EnsembleResults:
+def fitted(dgp: DGP, data: pd.DataFrame, number: int) -> vs.EnsembleResults:
     return vs.fit(
-        law.formula,
+        dgp.formula,
         data,
         B=TREES,
-        groups=law.groups,
-        missing=law.missing,
+        groups=dgp.groups,
+        missing=dgp.missing,
         rng=number,
         n_jobs=1,
     )
 
 
 def ours(
-    law: Law, data: pd.DataFrame, new: pd.DataFrame, number: int, timed: bool
+    dgp: DGP, data: pd.DataFrame, new: pd.DataFrame, number: int, timed: bool
 ) -> Iterator[tuple[str, Any, float]]:
     """Bound new observations by every method."""
-    res = fitted(law, data, number)
+    res = fitted(dgp, data, number)
     prediction = res.get_prediction(new)
     for method in METHODS:
         frame = prediction.summary_frame(ALPHA, method)
@@ -135,15 +135,15 @@ def peers(
         yield name, inside(new, lower, upper), time.perf_counter() - start
 
 
-def row(law: str, method: str, parts: list[Any], x: list[Any]) -> dict[str, Any]:
-    """Tabulate what a method did on all data sets of a law."""
+def row(dgp: str, method: str, parts: list[Any], x: list[Any]) -> dict[str, Any]:
+    """Tabulate what a method did on all data sets of a design."""
     hits = np.concatenate([hit for hit, _ in parts])
     places = np.argsort(np.argsort(np.concatenate(x), kind="stable"))
     slices = places * SLICES // places.size
     shares = [hits[slices == one].mean() for one in range(SLICES)]
     each = [hit.mean() for hit, _ in parts]
     return {
-        "law": law,
+        "law": dgp,
         "method": method,
         "data sets": len(parts),
         "coverage": hits.mean(),
@@ -155,14 +155,14 @@ def row(law: str, method: str, parts: list[Any], x: list[Any]) -> dict[str, Any]
 
 
 def numbers(name: str, count: int, with_peers: int) -> list[dict[str, Any]]:
-    """Check the limits of new observations from one law."""
+    """Check the limits of new observations from one design."""
     parts: dict[str, list[Any]] = {}
     places: dict[str, list[Any]] = {}
     times: dict[str, list[float]] = {}
     for number in range(count):
-        law, data, new = drawn(name, number)
+        dgp, data, new = drawn(name, number)
         timed = number < with_peers
-        found = list(ours(law, data, new, number, timed))
+        found = list(ours(dgp, data, new, number, timed))
         if timed and name not in OTHERS:
             found += list(peers(data, new, number))
         for method, part, taken in found:
@@ -181,11 +181,11 @@ def numbers(name: str, count: int, with_peers: int) -> list[dict[str, Any]]:
 
 
 def classes(name: str, count: int) -> list[dict[str, Any]]:
-    """Check the sets of classes of one law."""
+    """Check the sets of classes of one design."""
     found: dict[bool, list[Any]] = {False: [], True: []}
     for number in range(count):
-        law, data, new = drawn(name, number)
-        prediction = fitted(law, data, number).get_prediction(new.drop(columns="y"))
+        dgp, data, new = drawn(name, number)
+        prediction = fitted(dgp, data, number).get_prediction(new.drop(columns="y"))
         codes = new["y"].cat.codes.to_numpy()
         for by_class, parts in found.items():
             try:

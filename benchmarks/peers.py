@@ -20,7 +20,7 @@ from benchmarks.own_cost import growth_exponents, restricted_speedup, thread_spe
 from benchmarks.python_peers import PYTHON_PEERS, measure_python
 from benchmarks.r_peers import R_PEERS, measure_r
 from benchmarks.workloads import WORKLOADS
-from vstatkit.studies.validity_peers import has_r_package
+from vstatkit.studies.validity_experiments import has_r_package
 
 
 def installed() -> tuple[list[str], list[str]]:

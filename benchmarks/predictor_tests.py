@@ -2,10 +2,10 @@
 
 `python -m benchmarks.predictor_tests [data sets] [B] [what ...]` draws data sets, fits
 a forest to each and asks every test about one predictor: under the null the share of
-p-values below 5 % should be about 5 %, under an alternative large. A case is a law and
-a predictor; they were named before the first run, those in HELD were kept aside until
-the tests were settled. With `time` for the number of data sets it measures how long ten
-predictors take at n = 1000. `null_predictors` has data of other kinds.
+p-values below 5 % should be about 5 %, under an alternative large. A case is a design
+and a predictor; they were named before the first run, those in HELD were kept aside
+until the tests were settled. With `time` for the number of data sets it measures how
+long ten predictors take at n = 1000. `null_predictors` has data of other kinds.
 """
 
 import sys
@@ -19,7 +19,7 @@ import pandas as pd
 
 import vstatkit as vs
 from vstatkit.studies import dgps as parts
-from vstatkit.studies.dgps import LAWS, Law
+from vstatkit.studies.dgps import DGP, DGPS
 
 Case = tuple[str, str]
 Pvalues = dict[str, float]
@@ -29,7 +29,7 @@ def proxy(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """Draw x1, a curved and noisy function x2 of it, and two others."""
     x = rng.standard_normal((n, 4))
     x[:, 1] = x[:, 0] ** 2 + 0.5 * x[:, 1]
-    return pd.DataFrame(x, columns=parts.names(4))
+    return pd.DataFrame(x, columns=parts.predictor_names(4))
 
 
 def hill(X: pd.DataFrame) -> "np.typing.NDArray[np.float64]":
@@ -41,7 +41,7 @@ def ripple(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """Draw x1, a wave x2 of it, and two others."""
     x = rng.standard_normal((n, 4))
     x[:, 1] = np.sin(2 * x[:, 0]) + 0.4 * x[:, 1]
-    return pd.DataFrame(x, columns=parts.names(4))
+    return pd.DataFrame(x, columns=parts.predictor_names(4))
 
 
 def rippled(X: pd.DataFrame) -> "np.typing.NDArray[np.float64]":
@@ -53,7 +53,7 @@ def joint(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """Draw x1, x2, a noisy product x3 of them, and two others."""
     x = rng.standard_normal((n, 5))
     x[:, 2] = x[:, 0] * x[:, 1] + 0.5 * x[:, 2]
-    return pd.DataFrame(x, columns=parts.names(5))
+    return pd.DataFrame(x, columns=parts.predictor_names(5))
 
 
 def product(X: pd.DataFrame) -> "np.typing.NDArray[np.float64]":
@@ -65,7 +65,7 @@ def fan(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """Draw x1, an x2 around it whose spread grows with x1's size, and two others."""
     x = rng.standard_normal((n, 4))
     x[:, 1] = x[:, 0] + 0.8 * (0.2 + np.abs(x[:, 0])) * x[:, 1]
-    return pd.DataFrame(x, columns=parts.names(4))
+    return pd.DataFrame(x, columns=parts.predictor_names(4))
 
 
 def valley(X: pd.DataFrame) -> "np.typing.NDArray[np.float64]":
@@ -77,7 +77,7 @@ def far(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """Draw x1, x2, a noisy distance x3 of the two from the middle, and two others."""
     x = rng.standard_normal((n, 5))
     x[:, 2] = np.hypot(x[:, 0], x[:, 1]) + 0.3 * x[:, 2]
-    return pd.DataFrame(x, columns=parts.names(5))
+    return pd.DataFrame(x, columns=parts.predictor_names(5))
 
 
 def distance(X: pd.DataFrame) -> "np.typing.NDArray[np.float64]":
@@ -89,7 +89,7 @@ def swing(rng: np.random.Generator, n: int) -> pd.DataFrame:
     """Draw x1, an x2 around it whose spread grows with x3, x3, and another."""
     x = rng.standard_normal((n, 4))
     x[:, 1] = 0.8 * x[:, 0] + np.exp(0.7 * x[:, 2]) * x[:, 1]
-    return pd.DataFrame(x, columns=parts.names(4))
+    return pd.DataFrame(x, columns=parts.predictor_names(4))
 
 
 def swung(X: pd.DataFrame) -> "np.typing.NDArray[np.float64]":
@@ -98,82 +98,82 @@ def swung(X: pd.DataFrame) -> "np.typing.NDArray[np.float64]":
 
 
 MORE = {
-    "distance": Law(
+    "distance": DGP(
         "distance",
         "x3 is a noisy distance of x1 and x2 from the middle, and does nothing itself",
         far,
         distance,
-        parts.gauss,
-        parts.inside(5, gaussian=True),
-        dead=("x5",),
-        shadows=("x3",),
-        held=True,
+        parts.add_normal_noise,
+        parts.query_points(5, gaussian=True),
+        null=("x5",),
+        proxies=("x3",),
+        held_out=True,
     ),
-    "swing": Law(
+    "swing": DGP(
         "swing",
         "x2 is x1 with noise whose spread depends on x3, and does nothing by itself",
         swing,
         swung,
-        parts.gauss,
-        parts.inside(4, gaussian=True),
-        dead=("x4",),
-        shadows=("x2",),
-        held=True,
+        parts.add_normal_noise,
+        parts.query_points(4, gaussian=True),
+        null=("x4",),
+        proxies=("x2",),
+        held_out=True,
     ),
-    "joint": Law(
+    "joint": DGP(
         "joint",
         "x3 is a noisy product of x1 and x2 and does nothing by itself",
         joint,
         product,
-        parts.gauss,
-        parts.inside(5, gaussian=True),
-        dead=("x5",),
-        shadows=("x3",),
-        held=True,
+        parts.add_normal_noise,
+        parts.query_points(5, gaussian=True),
+        null=("x5",),
+        proxies=("x3",),
+        held_out=True,
     ),
-    "fan": Law(
+    "fan": DGP(
         "fan",
         "x2 is x1 with noise whose spread depends on x1, and does nothing by itself",
         fan,
         valley,
-        parts.gauss,
-        parts.inside(4, gaussian=True),
-        dead=("x4",),
-        shadows=("x2",),
-        held=True,
+        parts.add_normal_noise,
+        parts.query_points(4, gaussian=True),
+        null=("x4",),
+        proxies=("x2",),
+        held_out=True,
     ),
-    "heavy chain": Law(
+    "heavy chain": DGP(
         "heavy chain",
         "a chain of predictors correlated at 0.9, errors by Student's t with 3 df",
-        parts.chain,
-        parts.ends,
-        parts.heavy,
+        parts.draw_chain,
+        parts.chain_mean,
+        parts.add_t_noise,
         parts.chain_points(),
-        dead=("x6", "x7"),
-        shadows=("x2", "x3", "x5"),
-        held=True,
+        null=("x6", "x7"),
+        proxies=("x2", "x3", "x5"),
+        held_out=True,
     ),
-    "ripple": Law(
+    "ripple": DGP(
         "ripple",
         "x2 is a noisy wave of x1 and does nothing by itself",
         ripple,
         rippled,
-        parts.gauss,
-        parts.inside(4, gaussian=True),
-        dead=("x4",),
-        shadows=("x2",),
-        held=True,
+        parts.add_normal_noise,
+        parts.query_points(4, gaussian=True),
+        null=("x4",),
+        proxies=("x2",),
+        held_out=True,
     ),
-    "curved": Law(
+    "curved": DGP(
         "curved",
         "x2 is a noisy curve of x1 and does nothing by itself",
         proxy,
         hill,
-        parts.gauss,
-        parts.inside(4, gaussian=True),
-        dead=("x4",),
-        shadows=("x2",),
-        held=True,
+        parts.add_normal_noise,
+        parts.query_points(4, gaussian=True),
+        null=("x4",),
+        proxies=("x2",),
+        held_out=True,
     ),
 }
 
@@ -215,22 +215,22 @@ PAIRS: tuple[tuple[str, str, str], ...] = (
 """Pairs: nothing at work; two additive ones; two that interact."""
 
 
-def fitted(law: Law, seed: int, B: int) -> vs.EnsembleResults:
-    data = law(np.random.default_rng([seed, 2022]))
-    return vs.fit("y ~ .", data, B=B, rng=seed, n_jobs=1, groups=law.groups)
+def fitted(dgp: DGP, seed: int, B: int) -> vs.EnsembleResults:
+    data = dgp(np.random.default_rng([seed, 2022]))
+    return vs.fit("y ~ .", data, B=B, rng=seed, n_jobs=1, groups=dgp.groups)
 
 
 def asked(case: Case, seed: int, B: int) -> Pvalues:
     """Test one predictor of one data set."""
     name, variable = case
-    res = fitted({**LAWS, **MORE}[name], seed, B)
+    res = fitted({**DGPS, **MORE}[name], seed, B)
     return {"importance": res.importance(variable).frame["p_value"].item()}
 
 
 def paired(case: tuple[str, str, str], seed: int, B: int) -> Pvalues:
     """Ask about the interaction of two predictors, and of the first three."""
     name, first, second = case
-    res = fitted(LAWS[name], seed, B)
+    res = fitted(DGPS[name], seed, B)
     return {
         "interaction_test": res.interaction_test(first, second).pvalue,
         "additivity_test": res.additivity_test(["x1", "x2", "x3"]).pvalue,
@@ -239,7 +239,7 @@ def paired(case: tuple[str, str, str], seed: int, B: int) -> Pvalues:
 
 def lines(seed: int, B: int) -> Pvalues:
     """Compare regressions: with a predictor that does nothing, and one that does."""
-    data = LAWS["linear20"](np.random.default_rng([seed, 2022]))
+    data = DGPS["linear20"](np.random.default_rng([seed, 2022]))
     options = {"kernel": "ols", "B": B, "rng": seed, "n_jobs": 1}
     base, dead, live = (
         vs.fit(f"y ~ x1 + x2{more}", data, **options)
@@ -268,15 +268,15 @@ def forests(name: str, seed: int, B: int) -> Pvalues:
     At points where both idle predictors have the same value the means of the learners
     are the same.
     """
-    law = LAWS[name]
-    data = law(np.random.default_rng([seed, 2022]))
+    dgp = DGPS[name]
+    data = dgp(np.random.default_rng([seed, 2022]))
     common, first, second = IDLE[name]
     options = {"B": max(B, COMPARED), "rng": seed, "n_jobs": 1}
     one, two = (
         vs.fit(f"y ~ {common} + {idle}", data, **options) for idle in (first, second)
     )
     line = vs.fit(f"y ~ {common} + {first}", data, kernel="ols", **options)
-    at = law.band()
+    at = dgp.band()
     at = at.assign(**{second: at[first]})
     return {
         "two forests": vs.compare(one, two, at).pvalue,
@@ -293,8 +293,8 @@ def shares(case: str, data_sets: int, ask: Callable[[int], Pvalues]) -> str:
 
 
 def timed() -> None:
-    law = replace(LAWS["friedman10"], n=1000)
-    data = law(np.random.default_rng(1))
+    dgp = replace(DGPS["friedman10"], n=1000)
+    data = dgp(np.random.default_rng(1))
     for B in (500, 2000):
         res = vs.fit("y ~ .", data, B=B, rng=1, n_jobs=2)
         start, own = time.perf_counter(), time.process_time()

@@ -1,10 +1,11 @@
-"""Standard errors of shards, checked on data sets from known laws.
+"""Standard errors of shards, checked on data sets from known designs.
 
 `python -m benchmarks.shards [iterations] [directory]` draws data sets of 20,000 rows,
 fits forests of k = 200 on 40 shards, and compares the reported variance with that of
-the estimates over the data sets, and the coverage of the intervals with 95 %. The laws
-are those of the validity study, set to 20,000 rows; they were named before the first
-run. With a directory, finished data sets are kept, and a run that was stopped goes on.
+the estimates over the data sets, and the coverage of the intervals with 95 %. The
+designs are those of the validity study, set to 20,000 rows; they were named before the
+first run. With a directory, finished data sets are kept, and a run that was stopped
+goes on.
 """
 
 import sys
@@ -15,18 +16,18 @@ import numpy as np
 import pandas as pd
 
 import vstatkit as vs
-from vstatkit.studies.dgps import LAWS
+from vstatkit.studies.dgps import DGPS
 
 NAMES = ("mars", "heavy", "binary", "lognormal")
 ROWS, K, SHARDS, PER_SHARD = 20_000, 200, 40, 5
 
 
 def checked(name: str, iterations: int, directory: str | None) -> pd.DataFrame:
-    law = replace(LAWS[name], n=ROWS)
+    dgp = replace(DGPS[name], n=ROWS)
     return vs.studies.coverage(
-        law,
-        law.formula,
-        at=law.band(),
+        dgp,
+        dgp.formula,
+        at=dgp.band(),
         k=K,
         B=SHARDS * PER_SHARD,
         design="shards",

@@ -1,15 +1,15 @@
-"""Do intervals cover E[y|x]? Plain forests, trends, boosts, on laws that are known.
+"""Do intervals cover E[y|x]? Plain forests, trends, boosts, on known designs.
 
-`python -m benchmarks.truth [data sets] [file] [laws ...]` draws data sets from the
-regression laws of the validity study, fits a forest by each method, and counts how
-often the 95 % intervals at the law's points hold the law's mean. Every interval is
+`python -m benchmarks.truth [data sets] [file] [designs ...]` draws data sets from the
+regression designs of the validity study, fits a forest by each method, and counts how
+often the 95 % intervals at the design's points cover its mean. Every interval is
 appended to the file; a run that was stopped goes on, and with 0 data sets it reports
 what there is. Where grf and EconML are installed, their forests take part.
 `VSTATKIT_TRUTH_B` sets the number of learners, `VSTATKIT_TRUTH_K` the size of
 subsamples, as a fraction of n, and `VSTATKIT_TRUTH_METHODS` some of the methods.
 
-The laws, and which of them were set aside, were named before the first run. `missing`
-is left out: what is missing at its points has no mean that the law states.
+The designs, and which of them were set aside, were named before the first run.
+`missing` is left out, because the mean at points with missing values is unknown.
 """
 
 import itertools
@@ -24,10 +24,10 @@ import pandas as pd
 from scipy import stats
 
 import vstatkit as vs
-from benchmarks.truth_laws import NEW_LAWS
+from benchmarks.truth_designs import NEW_DGPS
 from benchmarks.truth_peers import econml_intervals, grf_intervals, has_econml
-from vstatkit.studies.dgps import LAWS, Law
-from vstatkit.studies.validity_peers import has_r_package
+from vstatkit.studies.dgps import DGP, DGPS
+from vstatkit.studies.validity_experiments import has_r_package
 
 DEVELOPED = (
     *("mars", "friedman10", "noise", "linear20", "heavy"),
@@ -42,7 +42,7 @@ ASIDE = ("sine", "sparse30", "product", "bump")
 LAST = ("index", "bits", "gate", "decay")
 """Set aside until the mix was settled."""
 
-ALL_LAWS = LAWS | NEW_LAWS
+ALL_DGPS = DGPS | NEW_DGPS
 
 METHODS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -63,20 +63,20 @@ K = os.environ.get("VSTATKIT_TRUTH_K")
 ASKED = os.environ.get("VSTATKIT_TRUTH_METHODS", ",".join(METHODS)).split(",")
 
 
-def fit(law: Law, frame: pd.DataFrame, number: int, **options: Any) -> Any:
+def fit(dgp: DGP, frame: pd.DataFrame, number: int, **options: Any) -> Any:
     """Fit a forest to a data set."""
-    how = {"at": law.points, "groups": law.groups, "rng": number, "n_jobs": 1, "B": B}
+    how = {"at": dgp.points, "groups": dgp.groups, "rng": number, "n_jobs": 1, "B": B}
     how["k"] = None if K is None else float(K)
-    return vs.fit(law.formula, frame, **(how | options))
+    return vs.fit(dgp.formula, frame, **(how | options))
 
 
-def fitted(law: Law, number: int, methods: list[str]) -> pd.DataFrame:
+def fitted(dgp: DGP, number: int, methods: list[str]) -> pd.DataFrame:
     """Fit one data set by some methods, and list the intervals."""
-    frame = law(np.random.default_rng([SEED, number]))
+    frame = dgp(np.random.default_rng([SEED, number]))
     parts = []
     for method in methods:
         start = time.process_time()
-        res = fit(law, frame, number, **METHODS[method])
+        res = fit(dgp, frame, number, **METHODS[method])
         part = pd.DataFrame({"estimate": res.params.to_numpy()})
         part["se"] = res.bse.to_numpy()
         part[["lower", "upper"]] = res.conf_int().to_numpy()
@@ -85,19 +85,19 @@ def fitted(law: Law, number: int, methods: list[str]) -> pd.DataFrame:
         part["left"] = res.bias_left()["bias"].to_numpy() if truth else np.nan
         part["chosen"] = name_of(res.recipe.task.kernel) if truth else None
         parts.append(part.assign(method=method, point=range(len(part))))
-    return with_truth(law, pd.concat(parts).assign(data=number))
+    return with_truth(dgp, pd.concat(parts).assign(data=number))
 
 
-def with_truth(law: Law, found: pd.DataFrame) -> pd.DataFrame:
-    """Add the law and its means, and put the columns in the order of the file."""
-    means = np.asarray(law.mean(law.points))[found["point"]]
-    return found.assign(truth=means, law=law.name).reindex(columns=COLUMNS)
+def with_truth(dgp: DGP, found: pd.DataFrame) -> pd.DataFrame:
+    """Add the design and its means, and put the columns in the order of the file."""
+    means = np.asarray(dgp.mean(dgp.points))[found["point"]]
+    return found.assign(truth=means, law=dgp.name).reindex(columns=COLUMNS)
 
 
-def fitted_by_peer(peer: str, law: Law, numbers: list[int]) -> pd.DataFrame:
+def fitted_by_peer(peer: str, dgp: DGP, numbers: list[int]) -> pd.DataFrame:
     """List a peer's intervals on data sets."""
-    frames = {one: law(np.random.default_rng([SEED, one])) for one in numbers}
-    return with_truth(law, PEERS[peer](law, frames))
+    frames = {one: dgp(np.random.default_rng([SEED, one])) for one in numbers}
+    return with_truth(dgp, PEERS[peer](dgp, frames))
 
 
 def name_of(kernel: Any) -> str:
@@ -111,7 +111,7 @@ def name_of(kernel: Any) -> str:
 
 
 def cells(found: pd.DataFrame) -> pd.DataFrame:
-    """Count for every law, method and point."""
+    """Count for every design, method and point."""
     error = found["estimate"] - found["truth"]
     covered = (found["lower"] <= found["truth"]) & (found["truth"] <= found["upper"])
     width = found["upper"] - found["lower"]
@@ -135,7 +135,7 @@ def cells(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_law(cell: pd.DataFrame) -> pd.DataFrame:
-    """Say how each method does on a law, over its points."""
+    """Say how each method does on a design, over its points."""
     by = cell.groupby(["law", "method"], sort=False)
     table = by.agg(
         coverage=("coverage", "mean"),
@@ -169,26 +169,26 @@ def report(path: Path) -> None:
 
 
 def main() -> None:
-    """Go through the data sets, every law in turn, and report."""
+    """Go through the data sets, every design in turn, and report."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     path = Path(sys.argv[2] if len(sys.argv) > 2 else "truth.csv")
-    laws = sys.argv[3:] or (*DEVELOPED, *SEEN, *ASIDE, *LAST)
+    designs = sys.argv[3:] or (*DEVELOPED, *SEEN, *ASIDE, *LAST)
     done = finished(path)
     for number in range(count):
-        for name in laws:
+        for name in designs:
             missing = [one for one in ASKED if (name, one, number) not in done]
             if missing:
-                append(path, fitted(ALL_LAWS[name], number, missing))
+                append(path, fitted(ALL_DGPS[name], number, missing))
     here = {"grf": has_r_package("grf"), "econml": has_econml()}
-    for peer, name in itertools.product((one for one in here if here[one]), laws):
+    for peer, name in itertools.product((one for one in here if here[one]), designs):
         missing = [one for one in range(count) if (name, peer, one) not in done]
         if missing:
-            append(path, fitted_by_peer(peer, ALL_LAWS[name], missing))
+            append(path, fitted_by_peer(peer, ALL_DGPS[name], missing))
     report(path)
 
 
 def finished(path: Path) -> set[tuple[str, str, int]]:
-    """List laws, methods and data sets that a file holds."""
+    """List designs, methods and data sets that a file holds."""
     if not path.exists():
         return set()
     old = pd.read_csv(path, usecols=["law", "method", "data"])

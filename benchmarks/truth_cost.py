@@ -23,8 +23,8 @@ N, K, LEARNERS = 500, 145, 100
 def tasks(p: int) -> dict[str, Task]:
     """Learners of every kind, for Friedman's function of the first five columns."""
     rng = np.random.default_rng(p)
-    X = parts.uniform(p)(rng, N)
-    y = parts.gauss(rng, X, parts.friedman(X))
+    X = parts.uniform_predictors(p)(rng, N)
+    y = parts.add_normal_noise(rng, X, parts.friedman_mean(X))
     trees = tree_kernel(
         "forest", X.to_numpy(), y, n_classes=None, weights=None, options={}
     )

@@ -2,7 +2,7 @@
 
 grf's regression forest and its local linear forest, and EconML's regression forest,
 with their defaults but for the number of trees, and normal intervals, where they are
-installed. One process of R takes all data sets of a law. EconML knows no clusters.
+installed. One process of R takes all data sets of a design. EconML knows no clusters.
 """
 
 import importlib.util
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from vstatkit.studies.dgps import Law
-from vstatkit.studies.validity import plain_columns
+from vstatkit.studies.dgps import DGP
+from vstatkit.studies.validity_experiments import encode_data, encode_factors
 
 TREES = 2000
 
@@ -41,13 +41,13 @@ for (number in given[-(1:2)]) {
 """
 
 
-def grf_intervals(law: Law, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
-    """List grf's 95 % intervals at a law's points, for data sets by their numbers."""
+def grf_intervals(dgp: DGP, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
+    """List grf's 95 % intervals at a design's points, for data sets by number."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        plain_columns(law.points).to_csv(folder / "at.csv", index=False)
+        encode_factors(dgp.points).to_csv(folder / "at.csv", index=False)
         for number, frame in frames.items():
-            _plain(law, frame).to_csv(folder / f"data{number}.csv", index=False)
+            encode_data(dgp, frame).to_csv(folder / f"data{number}.csv", index=False)
         _run(name, list(frames))
         parts = [pd.read_csv(folder / f"out{number}.csv") for number in frames]
     found = pd.concat(parts, ignore_index=True)
@@ -60,14 +60,14 @@ def has_econml() -> bool:
     return importlib.util.find_spec("econml") is not None
 
 
-def econml_intervals(law: Law, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
-    """List EconML's 95 % intervals at a law's points, for data sets by number."""
+def econml_intervals(dgp: DGP, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
+    """List EconML's 95 % intervals at a design's points, for data sets by number."""
     from econml.grf import RegressionForest  # noqa: PLC0415
 
-    at = plain_columns(law.points).to_numpy(dtype=float)
+    at = encode_factors(dgp.points).to_numpy(dtype=float)
     parts = []
     for number, frame in frames.items():
-        X = plain_columns(frame[law.points.columns]).to_numpy(dtype=float)
+        X = encode_factors(frame[dgp.points.columns]).to_numpy(dtype=float)
         forest = RegressionForest(n_estimators=TREES, n_jobs=1, random_state=number)
         forest.fit(X, frame["y"].to_numpy())
         lower, upper = forest.predict_interval(at, alpha=0.05)
@@ -76,11 +76,6 @@ def econml_intervals(law: Law, frames: dict[int, pd.DataFrame]) -> pd.DataFrame:
         part["se"] = (part["upper"] - part["lower"]) / 3.92
         parts.append(part.assign(method="econml", point=range(len(part)), data=number))
     return pd.concat(parts, ignore_index=True)
-
-
-def _plain(law: Law, frame: pd.DataFrame) -> pd.DataFrame:
-    table = plain_columns(frame[law.points.columns]).assign(y=frame["y"])
-    return table if law.groups is None else table.assign(cluster=frame[law.groups])
 
 
 def _run(folder: str, numbers: Sequence[int]) -> None:

@@ -19,7 +19,7 @@ from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.shell import fit_command
 from vstatkit.storage.archive import write_whole
 from vstatkit.studies import registry
-from vstatkit.studies.reproduce import QUICK_FOLDER, reproduce
+from vstatkit.studies.registry import QUICK_FOLDER, reproduce
 
 BROKEN_PIPE = 141
 """Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
@@ -141,8 +141,8 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--iterations",
         type=int,
-        help="number of data sets (table1: splits) instead of the study's own; a part "
-        "of several studies runs at most their own",
+        help="number of data sets (table1: splits) instead of the study's own; for a "
+        "part of several studies at most their own",
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -150,8 +150,8 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("vstatkit-paper"),
         metavar="DIR",
-        help="CSV, Markdown and PNG files; and checkpoints, from which a run that "
-        "was stopped goes on",
+        help="directory for CSV, Markdown and PNG files, and for checkpoints, from "
+        "which an interrupted run resumes",
     )
     parser.add_argument("--n-jobs", type=int, default=-1, help="threads; all cores")
     parser.add_argument(
@@ -163,7 +163,8 @@ def _add_reproduce(parser: argparse.ArgumentParser) -> None:
     )
     for name, study in registry.options().items():
         text = f"{study.part}: {study.options[name]}"
-        parser.add_argument(_flag(name), metavar="NAMES", help=text)
+        aliases = [_flag(a) for a, option in study.aliases.items() if option == name]
+        parser.add_argument(_flag(name), *aliases, metavar="NAMES", help=text)
     parser.add_argument(
         "--quick",
         action="store_true",

@@ -26,7 +26,7 @@ from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import build_design
 from vstatkit.storage.archive import read_archive, write_archive
 from vstatkit.storage.results_file import known_arrays
-from vstatkit.studies.dgps import LAWS
+from vstatkit.studies.dgps import DGPS
 
 FORMULA = "y ~ x1 + x2 + x4"
 
@@ -336,10 +336,10 @@ def test_bias_left_is_smoothed_residuals(rng):
 
 def test_bias_left_finds_a_bias_and_its_sign():
     """Friedman's function: plain forests are too high below and too low above."""
-    law = LAWS["mars"]
-    frame, at = law(np.random.default_rng(1)), law.points.iloc[1:3]
+    dgp = DGPS["mars"]
+    frame, at = dgp(np.random.default_rng(1)), dgp.points.iloc[1:3]
     plain = vs.fit("y ~ .", frame, at=at, B=400, rng=1)
-    low, high = plain.params - law.mean(at)
+    low, high = plain.params - dgp.mean(at)
     left = plain.bias_left()
     assert low > 1.5
     assert high < -1.5

@@ -15,14 +15,14 @@ from vstatkit.ensemble.refit import OutOfBagPredictor
 from vstatkit.inference.pooled_test import pooled_test
 from vstatkit.results.predictor_tests import grid_values
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.studies.dgps import LAWS
+from vstatkit.studies.dgps import DGPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 
 
 @pytest.fixture(scope="module")
 def data():
-    return LAWS["correlated"](np.random.default_rng(1))[["x1", "x4", "x6", "y"]]
+    return DGPS["correlated"](np.random.default_rng(1))[["x1", "x4", "x6", "y"]]
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_all_pairs_are_tested_at_once(res):
 
 
 def test_levels_interact_too():
-    data = LAWS["levels"](np.random.default_rng(1))
+    data = DGPS["levels"](np.random.default_rng(1))
     res = vs.fit("y ~ .", data, B=40, rng=1)
     found = res.interaction_test("g", "x1", rows=5, learners=40)
     often = data["g"].value_counts().index[:3]

@@ -40,14 +40,14 @@ from vstatkit.results.importance import WEIGHT_POWER
 from vstatkit.results.predictor_tests import PredictorQuestion
 from vstatkit.sampling.design import IidDesign, to_dense
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.studies.dgps import LAWS
+from vstatkit.studies.dgps import DGPS
 from vstatkit.variance.registry import estimate_components, estimate_covariance
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.VstatkitWarning")
 
 
 def drawn(name, seed=1):
-    return LAWS[name](np.random.default_rng(seed))
+    return DGPS[name](np.random.default_rng(seed))
 
 
 @pytest.fixture(scope="module")
@@ -320,9 +320,9 @@ def test_learners_that_were_not_kept_are_grown(data, res):
 
 @pytest.mark.parametrize("name", ["three", "binary", "clusters", "missing", "levels"])
 def test_all_kinds_of_data_are_asked(name):
-    law = LAWS[name]
+    dgp = DGPS[name]
     res = vs.fit(
-        "y ~ .", drawn(name), B=60, rng=1, groups=law.groups, missing=law.missing
+        "y ~ .", drawn(name), B=60, rng=1, groups=dgp.groups, missing=dgp.missing
     )
     names = list(res.predictor.coding.variables)
     frame = res.importance(copies=2, learners=60).frame

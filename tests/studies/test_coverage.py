@@ -24,7 +24,7 @@ from vstatkit.studies.experiment import (
     iteration_stream,
     run_experiment,
 )
-from vstatkit.studies.measures import Components, prefixes
+from vstatkit.studies.methods import Components, build_prefixes
 from vstatkit.studies.simulation import QUICK, Arm, LabelsError, Simulation
 
 AT = {"x": [4.0, 10.0]}
@@ -46,7 +46,7 @@ def power(p):
     return lambda data: (data["y"] ** p).mean()
 
 
-# Checkpoints of another law or kernel
+# Checkpoints of another design or kernel
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_cut_checkpoint_is_named(tmp_path):
         with pytest.raises(CheckpointError, match="Remove this file"):
             study(checkpoint=tmp_path)
     np.savez(path, other=np.zeros(2))
-    with pytest.raises(CheckpointError, match="does not hold iterations"):
+    with pytest.raises(CheckpointError, match="does not contain iterations"):
         study(checkpoint=tmp_path)
 
 
@@ -289,7 +289,11 @@ def test_the_generator_is_called_once_for_each_data_set(tmp_path):
         ({"B": [50.5, 60]}, TypeError, "`B` must be a number"),
         ({"B": "auto"}, TypeError, "`B` must be a number of learners, .* got 'auto'"),
         ({"B": True}, TypeError, "`B` must be a number"),
-        ({"B": []}, ValueError, r"`B` must be one number or more, .* got \[\]"),
+        (
+            {"B": []},
+            ValueError,
+            r"`B` must be one or more numbers of learners, .* got \[\]",
+        ),
         ({"B": [1, 5]}, ValueError, "each at least 2"),
         ({"B": [50, 20]}, ValueError, r"`B` must be increasing; got \[50, 20\]"),
         ({"B": [20, 20]}, ValueError, "`B` must be increasing"),
@@ -317,7 +321,7 @@ def test_the_generator_is_called_once_for_each_data_set(tmp_path):
         (
             {"design": "balanced", "B": [20, 50], "block": 30},
             ValueError,
-            "whole groups, multiples of block = 30.* got 20",
+            "whole groups, a multiple of block = 30.* got 20",
         ),
         ({"missing": "keep"}, ValueError, "`missing` must be"),
     ],
@@ -374,4 +378,4 @@ def test_a_constant_is_covered_and_has_no_ratio(interval):
 def test_prefixes_are_increasing():
     design = make_design("iid", 5, 3, replace=True, seed=1)
     with pytest.raises(ValueError, match="`sizes` must be increasing"):
-        prefixes(design, np.zeros((20, 1)), (20, 10))
+        build_prefixes(design, np.zeros((20, 1)), (20, 10))

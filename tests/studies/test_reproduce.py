@@ -11,12 +11,10 @@ from sklearn.metrics import accuracy_score, root_mean_squared_error
 
 import vstatkit as vs
 from vstatkit.cli import main
-from vstatkit.studies import bias, data, table1, table1_report, table2, transition
-from vstatkit.studies.claims import check_claims
+from vstatkit.studies import figures, paper_data, table1, table2
 from vstatkit.studies.experiment import Draw, iteration_stream, run_experiment
 from vstatkit.studies.report import markdown_table, read_printed
 from vstatkit.studies.simulation import QUICK
-from vstatkit.studies.table2_report import report as table2_report
 
 DATA = Path(__file__).parents[1] / "data"
 PICTURES = {
@@ -43,7 +41,7 @@ def retinopathy_file():
 def no_r(monkeypatch):
     """Hide R, and the user's own data."""
     monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv(data.ENVIRONMENT, raising=False)
+    monkeypatch.delenv(paper_data.ENVIRONMENT, raising=False)
 
 
 @pytest.fixture
@@ -95,8 +93,8 @@ def test_other_settings_in_the_same_place_are_an_error_of_one_line(tmp_path, cap
 
 
 def test_with_several_parts_iterations_are_only_lowered(tmp_path, monkeypatch):
-    monkeypatch.setattr(transition, "ITERATIONS", 3)
-    monkeypatch.setattr(bias, "ITERATIONS", 2)
+    monkeypatch.setattr(figures, "TRANSITION_ITERATIONS", 3)
+    monkeypatch.setattr(figures, "BIAS_ITERATIONS", 2)
     reports = vs.studies.reproduce(
         "figures", tmp_path, iterations=50, quick=True, n_jobs=1, progress=False
     )
@@ -111,8 +109,10 @@ def test_unknown_parts_are_named():
 
 
 def test_missing_data_are_named_and_the_rest_runs(tmp_path, monkeypatch, no_r):
-    small = {name: data.SOURCES[name] for name in ("boston", "iris", "retinopathy")}
-    monkeypatch.setattr(data, "SOURCES", small)
+    small = {
+        name: paper_data.SOURCES[name] for name in ("boston", "iris", "retinopathy")
+    }
+    monkeypatch.setattr(paper_data, "SOURCES", small)
     (report,) = vs.studies.reproduce(
         "table1", tmp_path, iterations=2, quick=True, n_jobs=1, progress=False
     )
@@ -126,9 +126,9 @@ def test_missing_data_are_named_and_the_rest_runs(tmp_path, monkeypatch, no_r):
 def test_boston_is_read_from_a_path(boston_csv, monkeypatch, no_r, way):
     path, frame = boston_csv
     if way == "environment":
-        monkeypatch.setenv(data.ENVIRONMENT, str(path.parent))
+        monkeypatch.setenv(paper_data.ENVIRONMENT, str(path.parent))
     given = {"directory": path.parent, "file": path, "environment": None}[way]
-    source = data.load("boston", given)
+    source = paper_data.load("boston", given)
     assert_allclose(source.y, frame["medv"])
     assert_allclose(source.X, frame.drop(columns="medv"))
     assert source.n_classes is None
@@ -137,57 +137,57 @@ def test_boston_is_read_from_a_path(boston_csv, monkeypatch, no_r, way):
 def test_boston_of_another_shape_is_refused(boston_csv, no_r):
     path, frame = boston_csv
     frame.head(10).to_csv(path, index=False)
-    with pytest.raises(data.MissingDataError, match="506 rows and 14 columns"):
-        data.load("boston", path)
+    with pytest.raises(paper_data.MissingDataError, match="506 rows and 14 columns"):
+        paper_data.load("boston", path)
     frame.rename(columns={"medv": "price"}).to_csv(path, index=False)
-    with pytest.raises(data.MissingDataError, match="the columns price, c0"):
-        data.load("boston", path)
+    with pytest.raises(paper_data.MissingDataError, match="the columns price, c0"):
+        paper_data.load("boston", path)
 
 
 def test_boston_may_have_names_in_capitals(boston_csv, no_r):
     path, frame = boston_csv
     frame.rename(columns=str.upper).to_csv(path, index=False)
-    assert_allclose(data.load("boston", path).y, frame["medv"])
+    assert_allclose(paper_data.load("boston", path).y, frame["medv"])
 
 
 def test_missing_values_are_refused(boston_csv, no_r):
     path, frame = boston_csv
     frame.assign(c3=frame["c3"].where(frame.index != 7)).to_csv(path, index=False)
-    with pytest.raises(data.MissingDataError, match="column 'c3' has some"):
-        data.load("boston", path)
+    with pytest.raises(paper_data.MissingDataError, match="column 'c3' has some"):
+        paper_data.load("boston", path)
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "@relation r\n@data\nfoo\n"])
 def test_a_broken_arff_file_is_named(tmp_path, text):
     path = tmp_path / "retinopathy.arff"
     path.write_text(text)
-    with pytest.raises(data.MissingDataError, match=r"retinopathy\.arff"):
-        data.load("retinopathy", path)
+    with pytest.raises(paper_data.MissingDataError, match=r"retinopathy\.arff"):
+        paper_data.load("retinopathy", path)
 
 
 def test_a_path_to_nowhere_is_an_error(tmp_path, monkeypatch):
     nowhere = tmp_path / "nowhere"
     with pytest.raises(ValueError, match="`data` must name a directory"):
         next(vs.studies.reproduce("table1", tmp_path, data=nowhere))
-    monkeypatch.setenv(data.ENVIRONMENT, str(nowhere))
+    monkeypatch.setenv(paper_data.ENVIRONMENT, str(nowhere))
     with pytest.raises(ValueError, match="VSTATKIT_DATA in the environment"):
         next(vs.studies.reproduce("table1", tmp_path))
 
 
 def test_boston_from_r(monkeypatch):
-    monkeypatch.delenv(data.ENVIRONMENT, raising=False)
+    monkeypatch.delenv(paper_data.ENVIRONMENT, raising=False)
     if shutil.which("Rscript") is None:
         pytest.skip("Rscript is not there")
     try:
-        source = data.load("boston")
-    except data.MissingDataError:
+        source = paper_data.load("boston")
+    except paper_data.MissingDataError:
         pytest.skip("R's MASS is not there")
     assert source.X.shape == (506, 13)
     assert source.y.mean() == pytest.approx(22.53, abs=0.01)
 
 
 def test_retinopathy_is_ucis():
-    source = data.load("retinopathy", retinopathy_file())
+    source = paper_data.load("retinopathy", retinopathy_file())
     assert source.X.shape == (1151, 19)
     assert source.n_classes == 2
     assert source.y.sum() == 611
@@ -199,7 +199,7 @@ def test_retinopathy_is_ucis():
 def test_data_have_the_printed_shape(name):
     printed = read_printed("table1")
     row = printed[printed["dataset"] == name].iloc[0]
-    source = data.load(name)
+    source = paper_data.load(name)
     X, y = source.draw(np.random.default_rng(1))
     assert X.shape == (row["n"], row["p"])
     assert len(y) == row["n"]
@@ -208,10 +208,10 @@ def test_data_have_the_printed_shape(name):
 
 def test_another_table_has_another_fingerprint(boston_csv):
     path, frame = boston_csv
-    before = data.load("boston", path).fingerprint()
+    before = paper_data.load("boston", path).fingerprint()
     frame.iloc[3, 3] += 1e-9
     frame.to_csv(path, index=False)
-    assert data.load("boston", path).fingerprint() != before
+    assert paper_data.load("boston", path).fingerprint() != before
 
 
 def test_scores_are_scikit_learns(rng):
@@ -227,7 +227,7 @@ def test_scores_are_scikit_learns(rng):
 
 @pytest.mark.parametrize(("name", "letter"), [("diabetes", "V"), ("iris", "U")])
 def test_forests_of_table_1_are_those_of_fit(name, letter):
-    experiment = table1.Prediction(name, data.load(name), forests=1, trees=12)
+    experiment = table1.Prediction(name, paper_data.load(name), forests=1, trees=12)
     record = experiment.run(5, 2)
     rng = iteration_stream(5, experiment.name, 2, Draw.DATA)
     X, y = experiment.source.draw(rng)
@@ -277,7 +277,7 @@ def test_print_is_held_against_split_deviations():
     assert table["deviations"].iloc[1] == pytest.approx(
         0.03 / np.std([-2, 0, 1, 1], ddof=1) * 100
     )
-    report = table1_report.report({"MARS": record}, {})
+    report = table1.report(({"MARS": record}, {}))
     assert "in 9 of 10 cells; not in MARS U 0.2." in report.markdown
 
 
@@ -303,15 +303,15 @@ def test_flags_mark_what_is_beyond_its_bound():
     beyond = (known["measured"] - known["printed"]).abs() > known["bound"]
     assert_allclose(known["difference"], known["measured"] - known["printed"])
     assert (known["beyond"] == beyond).all()
-    text = table2_report(record, study).markdown
+    text = table2.report((record, study)).markdown
     flagged = known[known["beyond"] & (known["quantity"] == "ratio")].iloc[0]
     assert f"{flagged['measured']:.2f} ± {flagged['bound']:.2f}*" in text
 
 
 def test_cells_of_the_figures_add_the_monte_carlo_part():
-    study = bias.simulation(QUICK)
+    study = figures.bias_simulation(QUICK)
     record = run_experiment(study, 3, seed=1)
-    cells = bias.cells(record, study)
+    cells = figures.split_cells(record, study)
     assert len(cells) == 90
     for cell in cells[::7]:
         k, n, B = cell.k // 5, 100, 100
@@ -344,8 +344,8 @@ def test_claims_are_counted_by_their_bounds():
     rows = [
         {"statistic": letter, "k": k, "B": B, "method": method, "ratio": ratio}
         for letter, methods in ratios.items()
-        for k in bias.SUBSAMPLES
-        for B in bias.SIZES
+        for k in figures.SUBSAMPLES
+        for B in figures.SIZES
         for method, ratio in methods.items()
     ]
     table = pd.DataFrame(rows).assign(ratio_bound=0.3)
@@ -355,24 +355,42 @@ def test_claims_are_counted_by_their_bounds():
     table.loc[odd & (table["method"] == "IM"), "ratio"] = 0.1
     table.loc[odd & (table["method"] == "BM"), "ratio"] *= 1.2
     table.loc[odd & (table["method"] == "corrected-U"), "ratio"] = 2
-    found = check_claims(table).set_index("claim")["holds"].to_dict()
+    found = figures.check_claims(table).set_index("claim")["holds"].to_dict()
     assert list(found.values()) == [17, 11, 12, 3, 2, 9, 3, 9, 8]
 
 
 def test_the_empirical_variance_is_taken_over_groups():
-    study = transition.simulation(QUICK)
+    study = figures.transition_simulation(QUICK)
     record = run_experiment(study, 3, seed=1)
     doubled = {
         name: np.tile(a, (67,) + (1,) * (a.ndim - 1)) for name, a in record.items()
     }
-    table = transition.parts(doubled, study)
+    table = figures.tabulate_components(doubled, study)
     mean = doubled["V/mean"][:, :, 0]
     halves = np.array_split(mean, 2)
     expected = np.mean([half.var(axis=0, ddof=1) for half in halves], axis=0)
     assert_allclose(table["empirical"], expected)
     assert_allclose(table["total"], table["sampling"] + table["monte_carlo"])
     assert table["error"].notna().all()
-    assert transition.parts(record, study)["error"].isna().all()
+    assert figures.tabulate_components(record, study)["error"].isna().all()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 38])
+def test_quick_components_do_not_depend_on_luck(seed):
+    """The smallest ensembles may draw no row twice: corrected-V is then NaN."""
+    study = figures.transition_simulation(QUICK)
+    record = run_experiment(study, 3, seed=seed)
+    undefined = np.isnan(record["V/sampling"][:, :, 0, 0])
+    assert undefined[:, 0].any() == (seed != 1)
+    assert not undefined[:, 2:].any()
+    assert figures.tabulate_components(record, study)["total"].notna().all()
+
+
+def test_quick_figures_with_three_data_sets(tmp_path, capsys):
+    arguments = ["reproduce", "figures", "--quick", "--iterations", "3", "--seed", "2"]
+    assert main([*arguments, "--n-jobs", "1", "--out", str(tmp_path)]) == 0
+    assert "# variance-components" in capsys.readouterr().out
+    assert (tmp_path / "quick" / "variance-components.png").exists()
 
 
 def test_tables_are_markdown():

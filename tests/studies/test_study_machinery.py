@@ -25,18 +25,18 @@ from vstatkit.studies.experiment import (
     iteration_stream,
     run_experiment,
 )
-from vstatkit.studies.measures import (
+from vstatkit.studies.methods import (
     VARIANTS,
     Components,
     Intervals,
     Method,
+    build_prefixes,
     distinct_squares,
-    prefixes,
     sampling_variance,
 )
-from vstatkit.studies.metrics import (
+from vstatkit.studies.performance import (
     binomial_interval,
-    covered,
+    covers_mean,
     normality_bound,
     normality_statistic,
     proportion_bound,
@@ -62,7 +62,7 @@ def ensemble(rng):
 )
 def test_prefixes_are_the_smaller_ensembles(ensemble, method):
     design, counts, values = ensemble
-    for prefix in prefixes(design, values, SIZES):
+    for prefix in build_prefixes(design, values, SIZES):
         B = prefix.n_learners
         direct = vs.variance_components(counts[:B], values[:B], method=method)
         assert_allclose(
@@ -89,7 +89,7 @@ def literal_sums(counts, h):
 
 def test_distinct_squares_are_literal_loops(ensemble):
     design, counts, values = ensemble
-    for prefix in prefixes(design, values, SIZES):
+    for prefix in build_prefixes(design, values, SIZES):
         squares = distinct_squares(prefix)
         for j in range(2):
             D, *expected = literal_sums(
@@ -102,7 +102,7 @@ def test_distinct_squares_are_literal_loops(ensemble):
 
 def test_variants_are_their_formulas(ensemble):
     design, counts, values = ensemble
-    prefix = prefixes(design, values, SIZES)[-1]
+    prefix = build_prefixes(design, values, SIZES)[-1]
     n, k, B = 12, 9, SIZES[-1]
     h = values[:, 0]
     N, C = counts.sum(axis=0), B * k
@@ -184,7 +184,7 @@ def test_components_measure_zetas_with_and_without_replacement():
 def test_a_negative_variance_covers_nothing():
     mean = np.zeros((4, 1))
     half = np.array([[0.1], [np.nan], [0.0], [np.nan]])
-    assert_array_equal(covered(mean, half)[:, 0], [1, 0, 1, 0])
+    assert_array_equal(covers_mean(mean, half)[:, 0], [1, 0, 1, 0])
 
 
 def test_ratio_error_is_the_spread_over_studies(rng):

@@ -91,10 +91,27 @@ def test_a_study_of_the_paper_from_outside_is_part_of_all(study):
 
 
 def test_options_belong_to_one_study(study, tmp_path):
-    with pytest.raises(ValueError, match="`sizes` is for the part 'median' alone"):
+    with pytest.raises(ValueError, match="`sizes` is an option of 'median' only"):
         next(vs.studies.reproduce("table2", tmp_path, **SMALL, sizes=["20"]))
-    with pytest.raises(TypeError, match="no study has the option 'size'; there are la"):
+    with pytest.raises(
+        TypeError, match="no study has the option 'size'; available options: des"
+    ):
         next(vs.studies.reproduce("median", tmp_path, **SMALL, size=["20"]))
+
+
+def test_aliases_stand_for_their_options(study, tmp_path, capsys):
+    registry.STUDIES["median"] = replace(study, aliases={"rows": "sizes"})
+    given = ["reproduce", "median", "--quick", "--iterations", "2", "--n-jobs", "1"]
+    assert main([*given, "--rows", "20", "--out", str(tmp_path / "alias")]) == 0
+    assert main([*given, "--sizes", "20", "--out", str(tmp_path / "name")]) == 0
+    one, two = (tmp_path / way / "quick" / "median.csv" for way in ("alias", "name"))
+    assert one.read_bytes() == two.read_bytes()
+    both = {"rows": ["20"], "sizes": ["20"]}
+    with pytest.raises(ValueError, match="one of 'sizes' and its alias, not both"):
+        next(vs.studies.reproduce("median", tmp_path, **SMALL, **both))
+    other = replace(study, name="other", part="other", options={"rows": "rows"})
+    with pytest.raises(ValueError, match="'rows' belongs to the study 'median'"):
+        vs.studies.register(other)
 
 
 @pytest.mark.parametrize("name", ["all", "bias", "figures", "median"])

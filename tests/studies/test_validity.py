@@ -12,12 +12,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import vstatkit as vs
 from vstatkit.cli import main
-from vstatkit.studies import validity, validity_metrics, validity_peers
-from vstatkit.studies.dgps import LAWS
+from vstatkit.studies import validity_experiments as experiments
+from vstatkit.studies import validity_metrics
+from vstatkit.studies.dgps import DGPS
 from vstatkit.studies.experiment import Draw, iteration_stream
-from vstatkit.studies.validity import ESTIMATORS, OURS, SETTINGS, Validity
-from vstatkit.studies.validity_report import Findings, goals, report
-from vstatkit.studies.validity_seeds import Seeds
+from vstatkit.studies.validity import Findings, goals, report
+from vstatkit.studies.validity_experiments import (
+    ESTIMATORS,
+    OURS,
+    SETTINGS,
+    SeedExperiment,
+    SettingExperiment,
+)
 
 E = len(ESTIMATORS)
 LAST = E - 1  # ours
@@ -49,29 +55,29 @@ def hand_made(mean, half, variance=1.0):
 
 @pytest.mark.parametrize("name", ["friedman10", "three", "clusters", "missing"])
 def test_records_are_what_users_are_given(name):
-    law, setting = LAWS[name], SETTINGS["half"]
-    experiment = Validity(law, setting, quick=True)
+    dgp, setting = DGPS[name], SETTINGS["half"]
+    experiment = SettingExperiment(dgp, setting, quick=True)
     record = experiment.run(1, 3)
     res = vs.fit(
         "y ~ .",
-        validity.draw_data(law, 1, 3),
-        at=law.points,
-        groups=law.groups,
-        missing=law.missing,
+        experiments.draw_data(dgp, 1, 3),
+        at=dgp.points,
+        groups=dgp.groups,
+        missing=dgp.missing,
         replace=False,
         k=0.5,
-        B=validity.QUICK_LEARNERS,
+        B=experiments.QUICK_LEARNERS,
         variance=ESTIMATORS[OURS],
         rng=seed_of(experiment, 3),
     )
     assert record["B"] == res.B == 40
     assert_allclose(record["mean"], res.params)
-    dead = res.effects.index.get_level_values(0).isin(law.dead)
-    assert dead.sum() == len(law.dead) * max(1, len(law.classes))
+    dead = res.effects.index.get_level_values(0).isin(dgp.null)
+    assert dead.sum() == len(dgp.null) * max(1, len(dgp.classes))
     for e, variance in enumerate(ESTIMATORS.values()):
         one = res.with_variance(variance)
         bounds, effects = one.conf_int(), one.effects[dead]
-        band = one.get_prediction(law.band()).conf_int(simultaneous=True)
+        band = one.get_prediction(dgp.band()).conf_int(simultaneous=True)
         assert_allclose(record["variance"][e], one.bse**2)
         assert_allclose(record["lower"][e], bounds["lower"])
         assert_allclose(record["upper"][e], bounds["upper"])
@@ -80,11 +86,13 @@ def test_records_are_what_users_are_given(name):
         assert_allclose(record["dead_p"][e], effects["p_value"])
         assert_allclose(record["dead_lower"][e], effects["ci_lower"])
         assert_allclose(record["dead_mean"], effects["estimate"])
-    assert_allclose(record["band_mean"], res.get_prediction(law.band()).predicted_mean)
+    assert_allclose(record["band_mean"], res.get_prediction(dgp.band()).predicted_mean)
 
 
 def test_shadows_are_kept_apart_from_dead_predictors():
-    record = Validity(LAWS["correlated"], SETTINGS["fit"], quick=True).run(1, 0)
+    record = SettingExperiment(DGPS["correlated"], SETTINGS["fit"], quick=True).run(
+        1, 0
+    )
     assert record["dead_p"].shape == (E, 2)
     assert record["shadow_p"].shape == (E, 3)
 
@@ -92,12 +100,12 @@ def test_shadows_are_kept_apart_from_dead_predictors():
 @pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 @pytest.mark.parametrize("name", ["levels", "binary", "three"])
 def test_records_of_estimators_are_what_users_are_given(name):
-    law = LAWS[name]
-    experiment = Validity(law, SETTINGS["estimators"], quick=True)
+    dgp = DGPS[name]
+    experiment = SettingExperiment(dgp, SETTINGS["estimators"], quick=True)
     record = experiment.run(1, 0)
-    data = validity.draw_data(law, 1, 0)
-    X, at = pd.get_dummies(data.drop(columns="y")), pd.get_dummies(law.points)
-    make = vs.ForestClassifier if law.classes else vs.ForestRegressor
+    data = experiments.draw_data(dgp, 1, 0)
+    X, at = pd.get_dummies(data.drop(columns="y")), pd.get_dummies(dgp.points)
+    make = vs.ForestClassifier if dgp.classes else vs.ForestRegressor
     forest = make(40, random_state=seed_of(experiment), variance="corrected")
     forest.fit(X.astype(float), data["y"])
     bounds = forest.predict_interval(at.astype(float))
@@ -108,7 +116,7 @@ def test_records_of_estimators_are_what_users_are_given(name):
     assert_allclose(record["upper"][e], bounds[..., 1].ravel())
     half = (bounds[..., 1] - bounds[..., 0]).ravel() / 2
     assert (half > np.sqrt(record["variance"][e])).all()
-    if law.classes:
+    if dgp.classes:
         mean = forest.predict_proba(at.astype(float))
         expected = mean[:, 1] if name == "binary" else mean.ravel()
         assert_allclose(record["mean"], expected)
@@ -116,15 +124,15 @@ def test_records_of_estimators_are_what_users_are_given(name):
 
 
 def test_estimators_are_called_with_their_defaults():
-    law = LAWS["noise"]
-    record = Validity(law, SETTINGS["estimators"]).run(1, 0)
-    data = validity.draw_data(law, 1, 0)
+    dgp = DGPS["noise"]
+    record = SettingExperiment(dgp, SETTINGS["estimators"]).run(1, 0)
+    data = experiments.draw_data(dgp, 1, 0)
     forest = vs.ForestRegressor(
-        random_state=seed_of(Validity(law, SETTINGS["estimators"])),
+        random_state=seed_of(SettingExperiment(dgp, SETTINGS["estimators"])),
         variance=ESTIMATORS[OURS],
     ).fit(data.drop(columns="y"), data["y"])
     assert record["B"] == len(forest.estimators_)
-    assert_allclose(record["mean"], forest.predict(law.points))
+    assert_allclose(record["mean"], forest.predict(dgp.points))
 
 
 def test_settings_are_those_of_the_page():
@@ -133,25 +141,27 @@ def test_settings_are_those_of_the_page():
     assert SETTINGS["half"].options == {"replace": False, "k": 0.5}
     assert SETTINGS["whole"].options == {"k": 1.0}
     assert SETTINGS["B500"].options == {"B": 500}
-    law = LAWS["noise"]
-    small = validity.grow(law, validity.draw_data(law, 1, 0), 1, k=1.0, B=5)
-    assert (small.k, small.replace) == (law.n, True)
-    assert not SETTINGS["estimators"].applies(LAWS["clusters"])
-    assert SETTINGS["estimators"].applies(law)
+    dgp = DGPS["noise"]
+    small = experiments.grow(dgp, experiments.draw_data(dgp, 1, 0), 1, k=1.0, B=5)
+    assert (small.k, small.replace) == (dgp.n, True)
+    assert not SETTINGS["estimators"].applies(DGPS["clusters"])
+    assert SETTINGS["estimators"].applies(dgp)
 
 
 def test_all_settings_see_the_same_data_and_other_trees():
-    fit, whole = (Validity(LAWS["noise"], SETTINGS[s]) for s in ("fit", "whole"))
+    fit, whole = (
+        SettingExperiment(DGPS["noise"], SETTINGS[s]) for s in ("fit", "whole")
+    )
     assert fit.fingerprint(1)["drawn"] == whole.fingerprint(1)["drawn"]
     assert fit.fingerprint(1)["values"] != whole.fingerprint(1)["values"]
     assert fit.fingerprint(1)["drawn"] != fit.fingerprint(2)["drawn"]
 
 
 def test_seeds_share_a_data_set():
-    experiment = Seeds(LAWS["noise"], 500, quick=True)
+    experiment = SeedExperiment(DGPS["noise"], 500, quick=True)
     one, two = experiment.run(1, 0), experiment.run(1, 1)
-    data = validity.draw_data(LAWS["noise"], 1, 0)
-    res = validity.grow(LAWS["noise"], data, seed_of(experiment, 1), B=40)
+    data = experiments.draw_data(DGPS["noise"], 1, 0)
+    res = experiments.grow(DGPS["noise"], data, seed_of(experiment, 1), B=40)
     assert_allclose(two["total"][LAST], res.components.total)
     assert_allclose(two["mc_se"][LAST], res.components.mc_se)
     assert not np.allclose(one["total"], two["total"])
@@ -163,9 +173,9 @@ def test_seeds_share_a_data_set():
 def test_the_centre_is_not_drawn_towards_the_estimates():
     mean = np.array([[0.0], [1.0], [5.0]])
     root = np.sqrt(1.5)
-    assert_allclose(validity_metrics.held_distance(mean)[:, 0] / root, [2, 1, -3])
+    assert_allclose(validity_metrics.distance_to_centre(mean)[:, 0] / root, [2, 1, -3])
     many = np.random.default_rng(1).normal(size=(7, 3))
-    spread = (validity_metrics.held_distance(many) ** 2).mean(axis=0)
+    spread = (validity_metrics.distance_to_centre(many) ** 2).mean(axis=0)
     assert_allclose(spread, many.var(axis=0, ddof=1))
 
 
@@ -173,9 +183,9 @@ def test_intervals_need_not_be_symmetric_and_nan_holds_nothing():
     mean = np.array([[0.0], [1.0], [5.0]])  # centres as seen: 2.449, 2.225, 1.326
     lower = np.array([-9.0, 2.2, 1.4])[:, None, None]
     upper = np.array([2.4, 2.3, np.nan])[:, None, None]
-    inside = validity_metrics.covers(mean, lower, upper)
+    inside = validity_metrics.covers_centre(mean, lower, upper)
     assert_array_equal(inside[:, 0, 0], [0, 1, 0])
-    assert validity_metrics.covers(mean, lower, upper + 0.1)[0, 0, 0] == 1
+    assert validity_metrics.covers_centre(mean, lower, upper + 0.1)[0, 0, 0] == 1
 
 
 def test_points_by_hand():
@@ -212,7 +222,7 @@ def test_tests_and_bands_by_hand():
     record["shadow_p"] = for_all(np.zeros((4, 1)))
     record["shadow_lower"] = for_all(record["shadow_mean"] - half[:, :1])
     record["shadow_upper"] = for_all(record["shadow_mean"] + half[:, :1])
-    frame = validity_metrics.law_frame({("fit", "noise"): record})
+    frame = validity_metrics.design_frame({("fit", "noise"): record})
     assert list(frame["estimator"]) == list(ESTIMATORS)
     row = frame.iloc[LAST]
     assert (row["B"], row["data_sets"]) == (40, 4)
@@ -225,7 +235,7 @@ def test_tests_and_bands_by_hand():
 
 def test_what_estimators_do_not_have_is_missing():
     record = hand_made(np.arange(4.0)[:, None], half=9.0)
-    row = validity_metrics.law_frame({("estimators", "noise"): record}).iloc[0]
+    row = validity_metrics.design_frame({("estimators", "noise"): record}).iloc[0]
     assert row[["dead", "band", "shadows"]].isna().all()
 
 
@@ -256,7 +266,7 @@ def made_up(coverages, laws, *, ratio=1.0, dead=0.05, setting="fit"):
         {
             "setting": setting,
             "law": laws,
-            "held": [LAWS[law].held for law in laws],
+            "held": [DGPS[name].held_out for name in laws],
             "estimator": OURS,
             "point": range(len(laws)),
             "ratio": ratio,
@@ -270,7 +280,7 @@ def made_up(coverages, laws, *, ratio=1.0, dead=0.05, setting="fit"):
         {
             "setting": setting,
             "law": names,
-            "held": [LAWS[law].held for law in names],
+            "held": [DGPS[name].held_out for name in names],
             "estimator": OURS,
             "data_sets": 500,
             "B": 5000.0,
@@ -287,17 +297,17 @@ def test_goals_are_counted():
     found = made_up([0.93, 0.975, 0.95, 0.929, 0.95, 0.976], laws, dead=[0.066, 0.065])
     lines = goals(found)
     assert "4 of 6 cells (goal 90%): missed" in lines[0]
-    assert "held aside 1 of 2" in lines[0]
+    assert "Held-out designs: 1 of 2" in lines[0]
     assert "Outside: noise 1 of 4 (92.9); jumps 1 of 2 (97.6)." in lines[0]
     assert "ratio 1.00 (goal 0.95 to 1.15): met" in lines[1]
-    assert "[3.5, 6.5] %: 1 of 2 laws: missed. Outside: noise 6.6." in lines[2]
-    assert "[93, 97.5] %: 2 of 2 laws: met." in lines[3]
+    assert "[3.5, 6.5] %: 1 of 2 designs: missed. Outside: noise 6.6." in lines[2]
+    assert "[93, 97.5] %: 2 of 2 designs: met." in lines[3]
     good = made_up([0.95] * 9 + [0.9], ["noise"] * 10, ratio=1.16)
     assert "9 of 10 cells (goal 90%): met" in goals(good)[0]
     assert goals(good)[1].endswith("missed.")
 
 
-def test_the_report_shows_laws_down_and_settings_across():
+def test_the_report_has_designs_in_rows_and_settings_in_columns():
     one = made_up([0.94, 0.96, 0.95], ["noise", "noise", "jumps"], ratio=[1, 1.2, 0.9])
     text = report(one).markdown
     assert "| noise   | 1.10 · 95.0 (94.0) |" in text
@@ -324,7 +334,7 @@ def test_a_page_links_only_to_what_is_there(tmp_path):
     page = tmp_path / "validity.md"
     found.write(tmp_path)
     alone = page.read_text(encoding="utf-8")
-    assert '"Intervals that aim at E\\[y|x\\]" in the documentation has cov' in alone
+    assert '"Intervals that aim at E\\[y|x\\]" in the documentation lists cov' in alone
     pages = re.findall(r"\]\(([^)]*)\)", alone)
     assert pages == ["validity.png"]
     assert all((tmp_path / name).is_file() for name in pages)
@@ -339,7 +349,7 @@ QUICK = ["reproduce", "validity", "--quick", "--n-jobs", "2"]
 
 
 def run(out: Path, iterations: int, *more: str) -> int:
-    chosen = ["--laws", "noise,clusters", "--settings", "fit,estimators,seeds"]
+    chosen = ["--designs", "noise,clusters", "--settings", "fit,estimators,seeds"]
     given = [*QUICK, "--iterations", str(iterations), "--out", str(out)]
     return main([*given, *(more or chosen)])
 
@@ -352,7 +362,7 @@ def test_quick_run_end_to_end_and_resumption(tmp_path, capsys, monkeypatch):
     folder = tmp_path / "whole" / "quick"
     text = (folder / "validity.md").read_text()
     assert text.startswith("*Quick: a few trees")
-    assert "4 data sets a law" in text
+    assert "4 data sets per simulation design" in text
     assert "over 4 seeds" in text
     assert (folder / "validity.png").stat().st_size > 20_000
     points = pd.read_csv(folder / "validity-points.csv")
@@ -360,13 +370,13 @@ def test_quick_run_end_to_end_and_resumption(tmp_path, capsys, monkeypatch):
     assert set(points["setting"]) == {"fit", "estimators"}
     assert run(tmp_path / "parts", 2) == 0
     grown = []
-    grow = validity.grow
+    grow = experiments.grow
 
     def counted(*args, **options):
         grown.append(args[0].name)
         return grow(*args, **options)
 
-    monkeypatch.setattr(validity, "grow", counted)
+    monkeypatch.setattr(experiments, "grow", counted)
     assert run(tmp_path / "parts", 4) == 0
     # two more of each, and one more for each fingerprint
     assert set(grown) == {"clusters", "noise"}
@@ -378,20 +388,20 @@ def test_quick_run_end_to_end_and_resumption(tmp_path, capsys, monkeypatch):
 
 def test_mistaken_names_are_errors_of_one_line(tmp_path, capsys):
     for given, message in {
-        ("--laws", "moon"): "laws must be some of mars, friedman10",
+        ("--laws", "moon"): "designs must be some of mars, friedman10",
         ("--settings", "all"): "some of fit, estimators, half, whole, B500, seeds, p",
         ("--settings", "seeds"): "must name one of fit, estimators, half, whole, B500",
     }.items():
         assert run(tmp_path, 2, *given) == 2
         assert message in capsys.readouterr().err
-    with pytest.raises(ValueError, match="for the part 'validity' alone; got 'all'"):
+    with pytest.raises(ValueError, match="`laws` is an option of 'validity' only"):
         next(vs.studies.reproduce("all", tmp_path, laws=["mars"]))
 
 
 def test_other_estimators_do_not_mix_with_old_numbers(tmp_path, capsys, monkeypatch):
     given = ["--laws", "noise", "--settings", "fit"]
     assert run(tmp_path, 2, *given) == 0
-    monkeypatch.setitem(validity.ESTIMATORS, "BM", "bm")
+    monkeypatch.setitem(experiments.ESTIMATORS, "BM", "bm")
     assert run(tmp_path, 2, *given) == 2
     assert "were made with other settings: estimators" in capsys.readouterr().err
 
@@ -401,7 +411,7 @@ def test_other_estimators_do_not_mix_with_old_numbers(tmp_path, capsys, monkeypa
 
 def test_peers_that_are_not_there_are_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(validity_peers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(experiments.importlib.util, "find_spec", lambda name: None)
     assert run(tmp_path, 2, "--laws", "noise", "--settings", "fit,peers") == 0
     assert "Not installed: ranger, grf, EconML." in capsys.readouterr().out
 
@@ -421,11 +431,11 @@ def test_peers_see_the_same_data(tmp_path, capsys, monkeypatch):
             answer = pd.DataFrame({"mean": [y.mean()] * n, "se": 1.0})
             answer.to_csv(Path(folder) / f"out{i}.csv", index=False)
 
-    monkeypatch.setattr(validity_peers, "_run_r", fake)
-    monkeypatch.setattr(validity_peers, "installed", lambda: (["ranger"], ["grf"]))
+    monkeypatch.setattr(experiments, "_run_r", fake)
+    monkeypatch.setattr(experiments, "find_peers", lambda: (["ranger"], ["grf"]))
     given = ["--laws", "noise,rare,clusters", "--settings", "fit,peers"]
     assert run(tmp_path, 4, *given, "--n-jobs", "1") == 0
-    ours = [validity.draw_data(LAWS["noise"], 1, i)["y"] for i in range(4)]
+    ours = [experiments.draw_data(DGPS["noise"], 1, i)["y"] for i in range(4)]
     assert len(seen) == 4
     for y in ours:
         assert any(np.allclose(y, other) for other in seen)
@@ -436,28 +446,28 @@ def test_peers_see_the_same_data(tmp_path, capsys, monkeypatch):
     assert_allclose(frame["ratio"], 1 / truth)
     text = capsys.readouterr().out
     assert "Not installed: grf." in text
-    assert "| vstatkit, fit (own terms) |" in text
-    assert "| ranger                    |" in text
+    assert "| vstatkit, fit (defaults) |" in text
+    assert "| ranger                   |" in text
 
 
 def test_ours_is_among_peers_on_their_terms():
-    law = LAWS["clusters"]
-    peer = validity_peers.Peer(validity_peers.ALIKE, law, trees=100, block=2)
+    dgp = DGPS["clusters"]
+    peer = experiments.PeerExperiment(experiments.OWN_FORESTS, dgp, trees=100, block=2)
     record = peer.run(1, 3)
     stream = iteration_stream(1, peer.name, 3, Draw.ENSEMBLE)
     rng = int(stream.integers(2**31 - 1, size=2)[1])
     res = vs.fit(
-        law.formula,
-        validity.draw_data(law, 1, 7),
-        at=law.points,
-        groups=law.groups,
+        dgp.formula,
+        experiments.draw_data(dgp, 1, 7),
+        at=dgp.points,
+        groups=dgp.groups,
         B=100,
         rng=rng,
     )
     assert_allclose(record["mean"][1], res.params)
     assert_allclose(record["variance"][1, 0], res.bse**2)
     assert_allclose(record["upper"][1, 0], res.params + 1.959964 * res.bse, rtol=1e-6)
-    assert validity_peers.installed()[0][0] == validity_peers.ALIKE
+    assert experiments.find_peers()[0][0] == experiments.OWN_FORESTS
 
 
 @pytest.mark.parametrize(
@@ -471,29 +481,29 @@ def test_a_peer_that_fails_is_an_error_of_the_study(monkeypatch, error, said):
     def fail(*args, **options):
         raise error
 
-    monkeypatch.setattr(validity_peers.subprocess, "run", fail)
-    with pytest.raises(validity_peers.PeerError, match=f"ranger failed in R: .*{said}"):
-        validity_peers._run_r("ranger", "", [])
+    monkeypatch.setattr(experiments.subprocess, "run", fail)
+    with pytest.raises(experiments.PeerError, match=f"ranger failed in R: .*{said}"):
+        experiments._run_r("ranger", "", [])
 
 
 @pytest.mark.parametrize("peer", ["ranger", "grf"])
 def test_r_packages_answer(peer):
-    if peer not in validity_peers.installed()[0]:
+    if peer not in experiments.find_peers()[0]:
         pytest.skip(f"R's {peer} is not there")
-    law = LAWS["levels"]
-    record = validity_peers.Peer(peer, law, trees=200, block=2).run(1, 0)
+    dgp = DGPS["levels"]
+    record = experiments.PeerExperiment(peer, dgp, trees=200, block=2).run(1, 0)
     assert record["mean"].shape == (2, 5)
     assert record["variance"].shape == (2, 1, 5)
-    truth = law.mean(law.points)
+    truth = dgp.mean(dgp.points)
     assert np.corrcoef(record["mean"].mean(axis=0), truth)[0, 1] > 0.7
 
 
 def test_peers_answer_for_what_they_know():
     known = {
-        peer: [law.name for law in LAWS.values() if validity_peers.applies(peer, law)]
-        for peer in ("ranger", "grf", validity_peers.ALIKE)
+        peer: [dgp.name for dgp in DGPS.values() if experiments.peer_applies(peer, dgp)]
+        for peer in ("ranger", "grf", experiments.OWN_FORESTS)
     }
-    assert known[validity_peers.ALIKE] == known["grf"]
+    assert known[experiments.OWN_FORESTS] == known["grf"]
     assert set(known["grf"]) - set(known["ranger"]) == {"clusters", "missing"}
     assert "binary" not in known["grf"]
     assert "levels" in known["ranger"]

@@ -16,7 +16,7 @@ from vstatkit.sampling.complete import CompleteDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies.experiment import Draw, iteration_stream
-from vstatkit.studies.measures import Intervals, Method
+from vstatkit.studies.methods import Intervals, Method
 from vstatkit.studies.simulation import Arm, Simulation
 from vstatkit.variance import hoeffding
 from vstatkit.variance import hoeffding as pairs_module

@@ -1,10 +1,9 @@
-"""Simulations: the paper's experiments, and coverage studies of any design."""
+"""Simulation studies: the paper's experiments, and coverage studies of any design."""
 
-from vstatkit.studies import paper, validity_study
+from vstatkit.studies import paper, validity
 from vstatkit.studies.coverage import coverage
-from vstatkit.studies.registry import STUDIES, Plan, Study, register
+from vstatkit.studies.registry import STUDIES, Plan, Study, register, reproduce
 from vstatkit.studies.report import Report
-from vstatkit.studies.reproduce import reproduce
 
 __all__ = [
     "STUDIES",
@@ -15,5 +14,5 @@ __all__ = [
     "paper",
     "register",
     "reproduce",
-    "validity_study",
+    "validity",
 ]

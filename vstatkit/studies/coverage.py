@@ -1,8 +1,8 @@
 """Coverage study of any simulation design, formula and kernel."""
 
+import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace as changed
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
@@ -25,14 +25,14 @@ from vstatkit.studies.experiment import (
     one_thread,
     run_experiment,
 )
-from vstatkit.studies.measures import Interval, Intervals, Method
-from vstatkit.studies.metrics import interval_frame
+from vstatkit.studies.methods import Interval, Intervals, Method
+from vstatkit.studies.performance import interval_frame
 from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simulation
 from vstatkit.validation import check_alpha, split_options
 from vstatkit.variance.registry import resolve_for_design
 
 LEARNERS = 1000
-"""Number of learners where `B` is not given."""
+"""Default number of learners."""
 
 
 def coverage(
@@ -56,47 +56,47 @@ def coverage(
     checkpoint: Path | str | None = None,
     **kernel_options: Any,
 ) -> pd.DataFrame:
-    """Check standard errors on data sets drawn from a known law.
+    """Estimate variance ratio and coverage on data sets from a known distribution.
 
-    Every iteration draws a data set and grows one ensemble; the smaller numbers of
-    learners are its first ones. What is covered is the mean of the estimates over
-    all iterations, the target of an ensemble's interval.
+    Every iteration draws a data set and grows one ensemble; a smaller number of
+    learners means the first ones of that ensemble. Coverage is that of the mean of
+    the estimates over all iterations, the target of an ensemble's interval.
 
     Parameters
     ----------
     generator : callable
-        Draws a data set, as `fit` takes it, from a numpy Generator. Called once
-        per data set; for the first one before all others.
+        Draws a data set for `fit` from a numpy Generator. It is called once for each
+        data set, and for the first one before all others.
     formula : str
         As in `fit`.
     at : DataFrame or dict of columns, optional
-        Query points; needed by kernels that predict.
+        Query points; required by kernels that predict.
     kernel, k, replace, design
         As in `fit`.
     B : int or increasing sequence of int, optional
-        Numbers of learners; by default 1000, or what `n_out` and `n_in` make.
+        Numbers of learners; by default 1000, or `n_out` times `n_in` if given.
     variance : str or sequence of str
         Variance estimators, all different.
     interval : {"t", "normal"}
-        "t" is what `conf_int` gives: a stabilised variance and Student's t.
-        "normal" takes the raw variance and normal quantiles, as the paper does;
-        an interval whose variance is negative covers nothing.
+        "t" is the interval of `conf_int`: a stabilised variance and Student's t.
+        "normal" uses the raw variance and normal quantiles, as the paper does;
+        an interval whose variance is negative never covers.
     alpha : float
         One minus the nominal coverage.
     missing : {"drop", "raise", "pass"}
-        As in `fit`; a warning says how many rows were dropped.
+        As in `fit`; a warning reports how many rows were dropped.
     iterations : int
-        Data sets.
+        Number of data sets.
     rng : int, Generator or None
         Seed. The same seed gives the same numbers for any `n_jobs`.
     n_jobs : int, optional
-        Threads, as joblib counts them.
+        Number of threads, as in joblib.
     progress : bool, optional
         Show progress; by default on a terminal.
     checkpoint : path, optional
-        Directory that keeps finished iterations. A run that was stopped goes on
-        from there; give a seed, so that it can. Checkpoints of other settings,
-        or of a generator or kernel that gives other numbers, are refused.
+        Directory for finished iterations, from which an interrupted run resumes; this
+        requires a seed. Checkpoints of other settings, or of a generator or kernel
+        that gives other numbers, raise an error.
     **kernel_options
         Options of the kernel and of the design, as in `fit`.
 
@@ -104,10 +104,10 @@ def coverage(
     -------
     DataFrame
         One row per `method`, `B` and `point`: the `response` (for two classes, the
-        one whose probability it is), `mean`, `true_variance` (of the estimates over
-        iterations), `mean_variance` (estimated), `ratio` of the
-        latter to the former and `coverage`, these two with 95 % Monte Carlo bounds
-        `ratio_lower`, `ratio_upper`, `coverage_lower`, `coverage_upper`.
+        one whose probability is estimated), `mean`, `true_variance` (of the estimates
+        over iterations), `mean_variance` (estimated), their `ratio` (estimated over
+        true) and `coverage`, with 95 % Monte Carlo bounds `ratio_lower`,
+        `ratio_upper`, `coverage_lower` and `coverage_upper`.
 
     Examples
     --------
@@ -131,10 +131,10 @@ def coverage(
         raise ValueError(f"`interval` must be 't' or 'normal'; got {interval!r}.")
     design_options, options = split_options(kernel_options, known_options())
     sizes = _learner_numbers(_default_size(design_options) if B is None else B)
-    names = _names(variance)
-    # The estimators are known once the first data set is.
+    names = _estimator_names(variance)
+    # Which estimators `variance` means depends on the first data set.
     arm = Arm("", k, sizes, Intervals((), alpha), replace, design, design_options)
-    plan = Simulation(
+    study = Simulation(
         name="coverage",
         generator=generator,
         formula=formula,
@@ -147,11 +147,14 @@ def coverage(
     )
     seed = resolve_seed(rng)
     with one_thread():
-        plan, first = plan.begun(seed)
-    methods = _methods(_estimators(names, first), interval)
-    plan = _measuring(plan, Intervals(methods, alpha))
+        study, first = study.draw_first(seed)
+    methods = (
+        Method(name, name, interval=interval)
+        for name in _resolve_estimators(names, first)
+    )
+    arm = dataclasses.replace(arm, measure=Intervals(tuple(methods), alpha))
     record = run_experiment(
-        plan,
+        dataclasses.replace(study, arms=(arm,)),
         iterations,
         seed=seed,
         directory=None if checkpoint is None else Path(checkpoint),
@@ -159,20 +162,6 @@ def coverage(
         progress=progress,
     )
     _warn_of_dropped(record)
-    return _coverage_frame(record, plan.arms[0], first)
-
-
-def _methods(names: list[str], interval: Interval) -> tuple[Method, ...]:
-    return tuple(Method(name, name, interval=interval) for name in names)
-
-
-def _measuring(plan: Simulation, measure: Intervals) -> Simulation:
-    """Let the only arm of a simulation measure something else."""
-    (arm,) = plan.arms
-    return changed(plan, arms=(changed(arm, measure=measure),))
-
-
-def _coverage_frame(record: Record, arm: Arm, first: FirstData) -> pd.DataFrame:
     frame = interval_frame(record, arm, first.points)
     frame.insert(list(frame.columns).index("point") + 1, "response", first.response)
     return frame.drop(columns=["ratio_spread", "iterations"])
@@ -185,7 +174,7 @@ def _check_level(alpha: Any) -> None:
 
 
 def _default_size(options: Mapping[str, Any]) -> int:
-    """Multiply out a two-level design; whether the options fit it comes later."""
+    """Return `n_out` times `n_in` if both are given; the design checks them later."""
     pins, within = options.get("n_out"), options.get("n_in", TwoLevelDesign.n_in)
     if _is_whole(pins) and _is_whole(within) and pins * within > 1:
         return int(pins * within)
@@ -197,9 +186,9 @@ def _is_whole(value: Any) -> bool:
 
 
 def _learner_numbers(B: Any) -> tuple[int, ...]:
-    """Read `B`: one number of learners, or several."""
-    listed = isinstance(B, Sequence | np.ndarray) and not isinstance(B, str)
-    sizes = list(B) if listed else [B]
+    """Return the numbers of learners as a tuple; they must increase."""
+    several = isinstance(B, Sequence | np.ndarray) and not isinstance(B, str)
+    sizes = list(B) if several else [B]
     if not all(map(_is_whole, sizes)):
         raise TypeError(
             "`B` must be a number of learners, or an increasing sequence of such "
@@ -207,16 +196,16 @@ def _learner_numbers(B: Any) -> tuple[int, ...]:
         )
     if not sizes or min(sizes) < 2:
         raise ValueError(
-            "`B` must be one number or more, each at least 2, to see how learners "
-            f"vary; got {B!r}."
+            "`B` must be one or more numbers of learners, each at least 2, to estimate "
+            f"variances; got {B!r}."
         )
     if any(a >= b for a, b in pairwise(sizes)):
         raise ValueError(f"`B` must be increasing; got {B!r}.")
     return tuple(map(int, sizes))
 
 
-def _names(variance: Any) -> list[str]:
-    """Read `variance`: one name, or several."""
+def _estimator_names(variance: Any) -> list[str]:
+    """Return the names in `variance` as a list."""
     names = [variance] if isinstance(variance, str) else variance
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
         raise TypeError(
@@ -228,18 +217,18 @@ def _names(variance: Any) -> list[str]:
     return list(names)
 
 
-def _estimators(names: list[str], first: FirstData) -> list[str]:
-    """Name the estimators meant; all must differ."""
-    meant: dict[str, str] = {}
+def _resolve_estimators(names: list[str], first: FirstData) -> list[str]:
+    """Replace "auto" and "corrected" by estimators; all must differ."""
+    aliases: dict[str, str] = {}
     for name in names:
         method = resolve_for_design(name, first.design, first.kind)
-        if method in meant:
+        if method in aliases:
             raise ValueError(
-                f"`variance` must name different estimators; {meant[method]!r} and "
+                f"`variance` must name different estimators; {aliases[method]!r} and "
                 f"{name!r} are both {method!r} here."
             )
-        meant[method] = name
-    return list(meant)
+        aliases[method] = name
+    return list(aliases)
 
 
 def _warn_of_dropped(record: Record) -> None:

@@ -1,4 +1,4 @@
-"""Experiments: independent iterations with their own streams, run and checkpointed."""
+"""Experiments: independent iterations with their own random streams and checkpoints."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ from vstatkit.storage.directory import lock_directory, settle_settings, write_fi
 from vstatkit.workers import in_parallel
 
 Record: TypeAlias = dict[str, Floats]
-"""What one iteration gives; in results, iterations are the first axis."""
+"""Arrays of one iteration; in results, iterations are the first axis."""
 
 
 class Experiment(Protocol):
@@ -28,32 +28,32 @@ class Experiment(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of its streams and of its checkpoints."""
+        """Name of its random streams and checkpoints."""
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on apart from the seed, as JSON can hold it."""
+        """Describe, for JSON, all that the numbers depend on apart from the seed."""
 
     def run(self, seed: int, iteration: int) -> Record:
         """Run one iteration; a pure function of its arguments."""
 
 
 @runtime_checkable
-class Fingerprinted(Protocol):
-    """An experiment made of functions, which their names do not tell apart."""
+class HasFingerprint(Protocol):
+    """An experiment with functions that their names do not identify."""
 
     def fingerprint(self, seed: int) -> dict[str, str]:
-        """Hash what the functions give, under the keys of `FINGERPRINTS`."""
+        """Hash the values of the functions, under the keys of `FINGERPRINTS`."""
 
 
 FINGERPRINTS = {
     "drawn": "the data that the generator draws",
     "values": "the kernel's values",
 }
-"""What each fingerprint is taken of; each one depends on those before it."""
+"""Description of each fingerprint; each one depends on those before it."""
 
 
 class Draw(IntEnum):
-    """What a stream of an iteration is for."""
+    """Purpose of a random stream."""
 
     DATA = 0
     ENSEMBLE = 1
@@ -63,50 +63,35 @@ class Draw(IntEnum):
 def iteration_stream(
     seed: int, name: str, iteration: int, draw: Draw
 ) -> np.random.Generator:
-    """Open the stream of one iteration, whatever ran before it.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the whole study.
-    name : str
-        Experiment.
-    iteration : int
-        Iteration, from zero.
-    draw : Draw
-        What the stream is for.
-    """
+    """Create the random stream of one iteration of the experiment `name`."""
     key = zlib.crc32(name.encode())
     sequence = np.random.SeedSequence([check_seed(seed), key, iteration, int(draw)])
     return np.random.default_rng(sequence)
 
 
 def check_seed(seed: Any) -> int:
-    """Refuse seeds from which no stream can be made."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise TypeError(f"`seed` must be a whole number; got {seed!r}.")
+    """Return the seed as an int; raise if it is not a whole number from zero on."""
+    _check_whole("seed", seed)
     if seed < 0:
         raise ValueError(f"`seed` must be zero or more; got {seed}.")
     return int(seed)
 
 
+def _check_whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+
+
 NOTE = (
-    " (a function that draws random numbers other than from its stream cannot go on "
-    "either)"
+    " (a function that draws random numbers other than from its stream cannot be "
+    "resumed either)"
 )
 
 
 class Checkpoints:
-    """Finished iterations of one experiment.
+    """Files of the finished iterations of one experiment.
 
-    Parameters
-    ----------
-    directory : Path
-        Where the files are; created if it does not exist.
-    experiment : Experiment
-        Its settings must be those that the files were made with.
-    seed : int
-        Seed of the study.
+    The settings of the experiment must be those recorded in the directory.
     """
 
     def __init__(self, directory: Path, experiment: Experiment, seed: int) -> None:
@@ -116,7 +101,7 @@ class Checkpoints:
             "seed": seed,
             **experiment.settings(),
         }
-        if isinstance(experiment, Fingerprinted):
+        if isinstance(experiment, HasFingerprint):
             settings |= experiment.fingerprint(seed)
         settle_settings(directory, settings, hashed=FINGERPRINTS, note=NOTE)
 
@@ -130,7 +115,7 @@ class Checkpoints:
         return records
 
     def save(self, records: dict[int, Record]) -> None:
-        """Add finished iterations, in a file of their own."""
+        """Write finished iterations to a new file."""
         if not records:
             return
         iterations = sorted(records)
@@ -147,7 +132,7 @@ def _read_arrays(path: Path) -> Record:
             stacked = {name: file[name] for name in file.files}
         lengths = {len(array) for array in stacked.values()}
         if len(lengths) != 1 or "iteration" not in stacked:
-            raise ValueError("it does not hold iterations")
+            raise ValueError("it does not contain iterations")
     except broken as error:
         raise CheckpointError(
             f"the checkpoint {path} cannot be read: {error}. Remove this file; its "
@@ -157,12 +142,12 @@ def _read_arrays(path: Path) -> Record:
 
 
 def stack(records: list[Record]) -> Record:
-    """Put iterations together, as the first axis of every array."""
-    return {name: np.stack([one[name] for one in records]) for name in records[0]}
+    """Stack records along a new first axis of every array."""
+    return {name: np.stack([record[name] for record in records]) for name in records[0]}
 
 
 SAVE_SECONDS = 5.0
-"""Finished work that a kill may cost at most, in seconds."""
+"""Longest time between two saves, in seconds."""
 
 
 def run_experiment(
@@ -176,22 +161,21 @@ def run_experiment(
 ) -> Record:
     """Run the iterations that are not finished yet, and return all of them.
 
-    The numbers depend on (seed, experiment, iteration) alone: not on `n_jobs`, on
-    the order, or on how often the run was interrupted.
+    The numbers depend on the seed, the experiment and the iteration only: not on
+    `n_jobs`, the order, or interruptions.
 
     Parameters
     ----------
     experiment : Experiment
-        What to run.
+        The experiment.
     iterations : int
         Number of iterations.
     seed : int
         Seed of the study.
     directory : Path, optional
-        Where finished iterations are kept; nowhere by default. One process at a time
-        can use it.
+        Directory for checkpoints, used by one process at a time; none by default.
     n_jobs : int, optional
-        Workers, as joblib counts them.
+        Number of workers, as in joblib.
     progress : bool, optional
         Show progress with the time remaining; by default on a terminal.
 
@@ -205,9 +189,9 @@ def run_experiment(
         return _run(experiment, iterations, seed, n_jobs=n_jobs, progress=progress)
     with lock_directory(directory):
         with one_thread():
-            kept = Checkpoints(directory, experiment, seed)
+            checkpoints = Checkpoints(directory, experiment, seed)
         return _run(
-            experiment, iterations, seed, kept, n_jobs=n_jobs, progress=progress
+            experiment, iterations, seed, checkpoints, n_jobs=n_jobs, progress=progress
         )
 
 
@@ -215,13 +199,13 @@ def _run(
     experiment: Experiment,
     iterations: int,
     seed: int,
-    kept: Checkpoints | None = None,
+    checkpoints: Checkpoints | None = None,
     *,
     n_jobs: int | None,
     progress: bool | None,
 ) -> Record:
-    records = {} if kept is None else kept.load()
-    missing = [one for one in range(iterations) if one not in records]
+    records = {} if checkpoints is None else checkpoints.load()
+    missing = [number for number in range(iterations) if number not in records]
     fresh: dict[int, Record] = {}
     saved = time.monotonic()
     bar = tqdm(
@@ -233,40 +217,35 @@ def _run(
         mininterval=0.5 if sys.stderr.isatty() else 20,
     )
     try:
-        with bar, closing(_finished(experiment, missing, seed, n_jobs)) as finished:
+        with bar, closing(_run_missing(experiment, missing, seed, n_jobs)) as finished:
             for iteration, record in finished:
                 records[iteration] = fresh[iteration] = record
                 bar.update()
-                if kept is not None and time.monotonic() - saved > SAVE_SECONDS:
-                    kept.save(fresh)
+                if checkpoints is not None and time.monotonic() - saved > SAVE_SECONDS:
+                    checkpoints.save(fresh)
                     fresh, saved = {}, time.monotonic()
     finally:
-        if kept is not None:
-            kept.save(fresh)
+        if checkpoints is not None:
+            checkpoints.save(fresh)
     return stack([records[iteration] for iteration in range(iterations)])
 
 
 def check_iterations(iterations: Any) -> int:
-    """Refuse what is no number of data sets, and numbers that are too small."""
-    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer):
-        raise TypeError(f"`iterations` must be a whole number; got {iterations!r}.")
+    """Return the number of iterations as an int; raise unless it is at least 2."""
+    _check_whole("iterations", iterations)
     if iterations < 2:
         raise ValueError(
-            f"`iterations` must be at least 2, to see how they vary; got {iterations}."
+            f"`iterations` must be at least 2, to estimate variances; got {iterations}."
         )
     return int(iterations)
 
 
 def one_thread() -> threadpool_limits:
-    """Give matrix products one thread each.
-
-    The iterations fill the cores, and sums come out the same to the last bit for
-    any number of them.
-    """
+    """Limit BLAS to one thread, so that sums are the same to the last bit."""
     return threadpool_limits(limits=1, user_api="blas")
 
 
-def _finished(
+def _run_missing(
     experiment: Experiment, missing: list[int], seed: int, n_jobs: int | None
 ) -> Generator[tuple[int, Record], None, None]:
     """Yield iterations as they finish."""

@@ -1,14 +1,16 @@
-"""The registry of studies, and the plan by which they run."""
+"""Registry of studies, and `reproduce`, which runs them and writes their reports."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from vstatkit.studies.experiment import Experiment, Record, run_experiment
+from vstatkit.studies.paper_data import resolve_data_path
 from vstatkit.studies.report import Report
 
 CHECKPOINTS = "checkpoints"
+QUICK_FOLDER = "quick"
 
 
 @dataclass(frozen=True)
@@ -18,23 +20,23 @@ class Plan:
     Attributes
     ----------
     out : Path
-        Where results go; checkpoints go into its subdirectory `checkpoints`.
+        Directory for results; checkpoints go into its subdirectory `checkpoints`.
     iterations : int or None
         Number of iterations that replaces each experiment's own.
     capped : bool
-        Whether `iterations` may only lower that number.
+        Whether `iterations` can only lower that number.
     seed : int
-        Seed of everything.
+        Seed of all random streams.
     n_jobs : int or None
-        Threads.
+        Number of threads.
     path : Path or None
-        Where `boston.csv` and `retinopathy.arff` are.
+        Directory of `boston.csv` and `retinopathy.arff`.
     quick : bool
         Run small studies of the same layout.
     progress : bool or None
         Show progress with the time remaining.
     options : dict of str to sequence of str
-        The study's own options, as far as they were given.
+        Options of the study that were given.
     """
 
     out: Path
@@ -48,7 +50,7 @@ class Plan:
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def run(self, experiment: Experiment, iterations: int) -> Record:
-        """Run an experiment, given its own number of iterations."""
+        """Run an experiment, given its default number of iterations."""
         wanted = iterations if self.iterations is None else self.iterations
         return run_experiment(
             experiment,
@@ -73,7 +75,7 @@ Findings = TypeVar("Findings")
 
 @dataclass(frozen=True)
 class Study(Generic[Findings]):
-    """A study: what it is called, how it runs, and how it reports.
+    """A simulation study: its name, how it runs, and how it is reported.
 
     Attributes
     ----------
@@ -84,23 +86,25 @@ class Study(Generic[Findings]):
     iterations : int
         Data sets of a full run.
     run : callable
-        Takes a `Plan` and gives the findings. `plan.run(experiment, iterations)`
+        Takes a `Plan` and returns the findings. `plan.run(experiment, iterations)`
         runs an experiment with workers, progress and checkpoints.
     report : callable
         Turns the findings into a `Report`.
     unit : str
-        What an iteration is.
+        What one iteration is.
     part : str
-        What `vstatkit reproduce` calls it: its name by default. Studies with the
-        same part run one after the other.
+        Name of the study in `vstatkit reproduce`, by default `name`. Studies with
+        the same part run one after the other.
     in_all : bool
         Whether `vstatkit reproduce all`, the whole paper, includes it.
     quick_note : str
-        First paragraph of a report by `--quick`.
+        First paragraph of the report of a `--quick` run.
     options : dict of str to str
-        Options of its own and their help texts. Each is a list of names, which
-        `plan.options` holds: `--laws a,b` on the command line, `laws=["a", "b"]`
-        in `reproduce`.
+        Names and help texts of the study's own options. Each is a list of names in
+        `plan.options`: `--designs a,b` on the command line, `designs=["a", "b"]` in
+        `reproduce`.
+    aliases : dict of str to str
+        Alternative names of options, and the option each stands for.
     """
 
     name: str
@@ -113,17 +117,17 @@ class Study(Generic[Findings]):
     in_all: bool = False
     quick_note: str = QUICK_NOTE
     options: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "part", self.part or self.name)
 
     def make(self, plan: Plan) -> Report:
-        """Run the study and report what it found."""
-        found = self.report(self.run(plan))
+        """Run the study and return its report."""
+        report = self.report(self.run(plan))
         if not plan.quick:
-            return found
-        text = f"{self.quick_note}\n\n{found.markdown}"
-        return Report(found.name, text, found.tables, found.pictures)
+            return report
+        return replace(report, markdown=f"{self.quick_note}\n\n{report.markdown}")
 
 
 STUDIES: dict[str, Study[Any]] = {}
@@ -131,26 +135,26 @@ STUDIES: dict[str, Study[Any]] = {}
 
 
 def register(study: Study[Any]) -> Study[Any]:
-    """Add a study, so that `reproduce` and the command line know it.
+    """Add a study to those of `reproduce` and `vstatkit reproduce`.
 
     Parameters
     ----------
     study : Study
-        What to add. Its name must be new, and must not be "all".
+        The study. Its name must be new, and must not be "all".
 
     Returns
     -------
     Study
-        The same.
+        The same study.
     """
-    taken = [ALL, *STUDIES, *parts()]
-    if study.name in taken or study.part == ALL:
+    if study.name in [ALL, *STUDIES, *parts()] or study.part == ALL:
         raise ValueError(
             f"the name of a study must be new; {study.name!r} (part {study.part!r}) is "
             "taken. Choose another."
         )
     owners = options()
-    for option in study.options:
+    owners |= {alias: other for other in STUDIES.values() for alias in other.aliases}
+    for option in (*study.options, *study.aliases):
         if option in owners:
             raise ValueError(
                 f"the option {option!r} belongs to the study {owners[option].name!r}. "
@@ -161,16 +165,16 @@ def register(study: Study[Any]) -> Study[Any]:
 
 
 def parts() -> list[str]:
-    """List what `reproduce` can be asked for: the paper, all of it, other studies."""
+    """List the parts that `reproduce` accepts: the paper's, "all", then the others."""
     paper, others = (
-        [one.part for one in STUDIES.values() if one.in_all is wanted]
-        for wanted in (True, False)
+        [study.part for study in STUDIES.values() if study.in_all is in_paper]
+        for in_paper in (True, False)
     )
     return list(dict.fromkeys([*paper, ALL, *others]))
 
 
 def studies_of(part: str) -> list[Study[Any]]:
-    """Find the studies of a part, in the order in which they run."""
+    """List the studies of a part, in the order in which they run."""
     if part not in parts():
         raise ValueError(f"`part` must be one of {', '.join(parts())}; got {part!r}.")
     return [
@@ -181,5 +185,105 @@ def studies_of(part: str) -> list[Study[Any]]:
 
 
 def options() -> dict[str, Study[Any]]:
-    """Map every option that a study has of its own to that study."""
+    """Map the option of every study to that study."""
     return {name: study for study in STUDIES.values() for name in study.options}
+
+
+def reproduce(
+    part: str,
+    out: Path | str,
+    *,
+    iterations: int | None = None,
+    seed: int = 1,
+    n_jobs: int | None = -1,
+    data: Path | str | None = None,
+    quick: bool = False,
+    progress: bool | None = None,
+    **study_options: Sequence[str] | None,
+) -> Iterator[Report]:
+    """Run studies, write their reports, and yield each report.
+
+    Parameters
+    ----------
+    part : {"table1", "table2", "figures", "all", "validity"}
+        What to reproduce: a table of the paper, its figures, "all" of the paper, or
+        "validity", our study of standard errors on 17 simulation designs. Studies
+        added by `register` are selected by their own names.
+    out : path
+        Directory for CSV, Markdown and PNG files. Finished iterations are saved in
+        its subdirectory `checkpoints`: an interrupted run resumes from there and
+        gives the same numbers.
+    iterations : int, optional
+        Number of data sets (splits for Table 1). By default 20 splits for Table 1,
+        500 data sets for Table 2 as in the paper, 300 for the box plots, 1000 for
+        the variance components and 500 for the validity study. A part of several
+        studies, such as "figures" and "all", runs at most these numbers.
+    seed : int
+        Seed of all random streams.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    data : path, optional
+        Directory with `boston.csv` and `retinopathy.arff`, or one of the two files;
+        by default the value of the environment variable `VSTATKIT_DATA`.
+    quick : bool
+        Run small studies of the same layout, in seconds. Their files go into the
+        subdirectory `quick`.
+    progress : bool, optional
+        Show progress with the time remaining; by default on a terminal.
+    **study_options
+        Options of the study, each a list of names. The validity study has `designs`
+        (alias `laws`), names in `studies.dgps.DGPS`, and `settings`, some of "fit",
+        "estimators", "half", "whole" and "B500", with "seeds" for the Monte Carlo
+        error and "peers" for other packages. Both default to everything, except
+        that quick runs omit "peers".
+
+    Yields
+    ------
+    Report
+        After its files are written.
+    """
+    studies = studies_of(part)
+    plan = Plan(
+        out=Path(out) / QUICK_FOLDER if quick else Path(out),
+        iterations=iterations,
+        capped=len(studies) > 1,
+        seed=seed,
+        n_jobs=n_jobs,
+        path=resolve_data_path(data),
+        quick=quick,
+        progress=progress,
+        options=_resolve_options(study_options, part),
+    )
+    for study in studies:
+        report = study.make(plan)
+        report.write(plan.out)
+        yield report
+
+
+def _resolve_options(
+    given: Mapping[str, Sequence[str] | None], part: str
+) -> dict[str, Sequence[str]]:
+    """Replace aliases; raise if an option is unknown or belongs to another part."""
+    owners = options()
+    aliases = {
+        a: name for study in STUDIES.values() for a, name in study.aliases.items()
+    }
+    resolved: dict[str, Sequence[str]] = {}
+    for key, names in given.items():
+        if names is None:
+            continue
+        option = aliases.get(key, key)
+        if option not in owners:
+            raise TypeError(
+                f"no study has the option {key!r}; available options: "
+                f"{', '.join(owners) or 'none'}."
+            )
+        owner = owners[option].part
+        if owner != part:
+            raise ValueError(f"`{key}` is an option of {owner!r} only; got {part!r}.")
+        if option in resolved:
+            raise ValueError(
+                f"give one of {option!r} and its alias, not both; got {key!r} too."
+            )
+        resolved[option] = names
+    return resolved

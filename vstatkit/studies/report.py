@@ -1,4 +1,4 @@
-"""Tables and pictures of a study, as CSV, Markdown and PNG."""
+"""Reports of studies: CSV tables, Markdown pages, and figures in PNG files."""
 
 import re
 from collections.abc import Mapping
@@ -6,34 +6,50 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
 
 from vstatkit.storage.archive import write_text_whole, write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+COLOURS = {
+    "black": "#000000",
+    "grey": "#7F7F7F",
+    "blue": "#0072B2",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "orange": "#E69F00",
+    "yellow": "#F0E442",
+    "red": "#D55E00",
+    "purple": "#CC79A7",
+}
+"""Okabe and Ito's colours, which all readers can tell apart."""
+
 DPI = 150
+WIDTH = 10.0
+"""Width of a figure in inches."""
 
 _LINK = re.compile(r"\[(?P<text>(?:\\.|[^\]\\])*)\]\((?P<page>[\w-]+\.md)\)")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a study has to say.
+    """The text, tables and figures of a study.
 
     Attributes
     ----------
     name : str
         Name of the Markdown file.
     markdown : str
-        Tables and sentences, with links to the pictures.
+        Text and tables, with links to the figures.
     tables : mapping of str to DataFrame
-        Numbers by the name of their CSV file.
+        Tables by the name of their CSV file.
     pictures : mapping of str to Figure
-        Pictures by the name of their PNG file.
+        Figures by the name of their PNG file.
     """
 
     name: str
@@ -45,11 +61,11 @@ class Report:
         """Write all files, and return their paths."""
         out.mkdir(parents=True, exist_ok=True)
         text = out / f"{self.name}.md"
-        write_text_whole(text, linked(self.markdown, out) + "\n")
+        write_text_whole(text, resolve_links(self.markdown, out) + "\n")
         written = [text]
         for name, frame in self.tables.items():
             written.append(out / f"{name}.csv")
-            # Fifteen digits, so that another machine's last bit makes no new file.
+            # Fifteen digits: the last bit may differ between machines.
             table = frame.to_csv(index=False, float_format="%.15g")
             write_text_whole(written[-1], table)
         for name, figure in self.pictures.items():
@@ -59,23 +75,16 @@ class Report:
 
 
 def _draw(figure: "Figure", file: BinaryIO) -> None:
-    # Without the writer's version the same picture is the same file.
+    # Without matplotlib's version the same figure gives the same file.
     figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
 
 
-def linked(markdown: str, out: Path) -> str:
-    """Keep links to pages that are there; of others, name the page.
-
-    Parameters
-    ----------
-    markdown : str
-        With links to other pages of the same folder.
-    out : Path
-        Where it will be.
+def resolve_links(markdown: str, out: Path) -> str:
+    """Keep links to pages that exist in `out`; replace other links by the page title.
 
     Examples
     --------
-    >>> linked("See [the other page](nowhere.md).", Path("."))
+    >>> resolve_links("See [the other page](nowhere.md).", Path("."))
     'See "the other page" in the documentation.'
     """
     return _LINK.sub(
@@ -115,13 +124,28 @@ def markdown_table(frame: pd.DataFrame) -> str:
     )
 
 
-def decimals(value: float, digits: int) -> str:
-    """Print a number, or a dash where there is none."""
+def format_number(value: float, digits: int) -> str:
+    """Format a number with fixed decimals, and NaN as a dash."""
     return "–" if pd.isna(value) else f"{value:.{digits}f}"
 
 
 def read_printed(name: str) -> pd.DataFrame:
-    """Read a table as the paper prints it; it comes with the package."""
+    """Read a table as printed in the paper."""
     path = resources.files("vstatkit.studies") / "printed" / f"{name}.csv"
     with path.open(encoding="utf-8") as file:
         return pd.read_csv(file)
+
+
+def make_panels(rows: int, columns: int, *, height: float) -> tuple["Figure", Any]:
+    """Create a figure and its `axes[row][column]` without pyplot's global state."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 only figures need it
+
+    figure = Figure(figsize=(WIDTH, height * rows + 0.7), layout="constrained")
+    return figure, figure.subplots(rows, columns, sharey="row", squeeze=False)
+
+
+def clean_axes(ax: "Axes") -> None:
+    """Remove the top and right spines and draw a light horizontal grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)

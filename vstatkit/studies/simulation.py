@@ -1,7 +1,7 @@
-"""Simulations: data-generating process, design, kernel and estimators."""
+"""Simulations: data sets from one process, each with an ensemble for every arm."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,68 +32,49 @@ from vstatkit.sampling.balanced import BalancedDesign
 from vstatkit.sampling.design import SubsampleDesign, check_units
 from vstatkit.sampling.registry import build_design
 from vstatkit.storage.directory import describe, hash_arrays, hash_frame
-from vstatkit.studies.experiment import (
-    Draw,
-    Record,
-    iteration_stream,
-)
-from vstatkit.studies.measures import Measure, prefixes
+from vstatkit.studies.experiment import Draw, Record, iteration_stream, stack
+from vstatkit.studies.methods import Measure, build_prefixes
 from vstatkit.variance.hoeffding import reference_rows
 
 
 @dataclass(frozen=True)
 class Scale:
-    """By how much a study is smaller than the paper's.
-
-    Attributes
-    ----------
-    units : int
-        Divisor of n and k.
-    learners : int
-        Divisor of B.
-    """
+    """Divisors of n and k (`units`) and of B (`learners`) relative to the paper."""
 
     units: int = 1
     learners: int = 1
+    suffix: str = ""
+
+    def sizes(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Divide numbers of learners."""
+        return tuple(B // self.learners for B in numbers)
 
 
-QUICK = Scale(units=5, learners=10)
+FULL = Scale()
+QUICK = Scale(units=5, learners=10, suffix="-quick")
 
 
 Generator = Callable[[np.random.Generator], DataLike]
 Meaning = dict[str, tuple[str, ...]]
 
 DROPPED = "dropped"
-"""Rows with missing values that the formula dropped, in the record."""
+"""Key of the number of rows with missing values that the formula dropped."""
 
 FINGERPRINT_LEARNERS = 3
-"""Learners per arm whose values are its fingerprint."""
+"""Learners per arm whose values are hashed."""
 
 
 class LabelsError(VstatkitError):
-    """The data sets of one study have different quantities."""
+    """The estimates of two data sets have different meanings."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """An ensemble that every data set gets.
+    """An ensemble that is grown on every data set.
 
-    Attributes
-    ----------
-    label : str
-        Prefix of its arrays in the record.
-    k : int, float or None
-        Subsample size, or a fraction of n.
-    sizes : tuple of int
-        Numbers of learners, increasing; the second axis of its arrays.
-    measure : Measure
-        What is kept.
-    replace : bool
-        Subsamples with replacement, or without.
-    design : str
-        How subsamples are drawn.
-    options : mapping
-        Options of the design.
+    `label` is the prefix of its arrays in the record; their second axis are `sizes`,
+    the increasing numbers of learners at which `measure` is computed. The other fields
+    are those of `fit`, with the options of the subsample design.
     """
 
     label: str
@@ -107,24 +88,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class FirstData:
-    """The first data set, and what the values of all of them must be.
+    """The first data set of a simulation, parsed, and the labels of its estimates.
 
-    Attributes
-    ----------
-    seed : int
-        Seed that it was drawn by.
-    parsed : ParsedFormula
-        The formula applied to it.
-    design : SubsampleDesign
-        Design of the first arm.
-    points : Index
-        Names of the values.
-    response : str
-        What is estimated, as `fit` names it.
-    kind : KernelKind
-        How the kernel depends on its observations.
-    meaning : dict of tuple of str
-        Coefficients, levels and classes that give the values their meaning.
+    `meaning` lists the coefficients, levels and classes behind the estimates; those of
+    all later data sets must be the same.
     """
 
     seed: int
@@ -138,30 +105,24 @@ class FirstData:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Data sets drawn from a law, each with an ensemble for every arm.
+    """Data sets drawn from one process, each with an ensemble for every arm.
 
     Attributes
     ----------
     name : str
-        Name of its streams.
+        Name of its random streams.
     generator : callable
-        Data set from a stream.
-    formula : str
-        As in `fit`.
+        Draws a data set from a numpy Generator.
     arms : tuple of Arm
-        Ensembles.
+        Ensembles grown on every data set.
     at : DataFrame or None
         Query points of kernels that predict.
-    kernel : str, scikit-learn estimator or callable
-        As in `fit`.
-    options : mapping
-        Options of the kernel.
+    formula, kernel, options, missing
+        As in `fit`, with the options of the kernel.
     environment : object or None
-        Where the formula finds names that are not columns.
-    missing : {"drop", "raise", "pass"}
-        As in `fit`.
+        Environment of names in the formula that are not columns.
     first : FirstData or None
-        What `begun` found; iterations are compared with it.
+        Set by `draw_first`; the labels of later data sets are compared with it.
     """
 
     name: str
@@ -176,7 +137,7 @@ class Simulation:
     first: FirstData | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Take along what the formula names, not all that its caller could see."""
+        """Pickle the names that the formula uses, not the whole environment."""
         if self.environment is None or self.first is None:
             return self.__dict__
         names = pack_names(self.first.parsed.coding.recipe.names)
@@ -184,11 +145,11 @@ class Simulation:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         names = state["environment"]
-        known = None if names is None else environment_of(unpack_names(names))
-        self.__dict__.update(state, environment=known)
+        environment = None if names is None else environment_of(unpack_names(names))
+        self.__dict__.update(state, environment=environment)
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on apart from the seed."""
+        """Describe all that the numbers depend on apart from the seed."""
         return {
             "generator": describe(self.generator),
             "formula": self.formula,
@@ -217,8 +178,8 @@ class Simulation:
         ]
         return {"drawn": hash_frame(parsed.data), "values": hash_arrays(values)}
 
-    def begun(self, seed: int) -> tuple["Simulation", FirstData]:
-        """Draw the first data set; it is not drawn again."""
+    def draw_first(self, seed: int) -> tuple["Simulation", FirstData]:
+        """Draw the first data set, and return a simulation that reuses it."""
         parsed = self._draw(seed, 0)
         task = self._tasks(parsed, seed, 0)[0]
         first = FirstData(
@@ -233,16 +194,16 @@ class Simulation:
         return dataclasses.replace(self, first=first), first
 
     def run(self, seed: int, iteration: int) -> Record:
-        """Draw a data set and measure its ensembles."""
+        """Draw a data set, grow its ensembles and measure them."""
         parsed = self._draw(seed, iteration)
         tasks = self._tasks(parsed, seed, iteration)
         if self.first is not None:
-            found = _meaning(tasks[0].kernel, parsed)
-            _check_meaning(self.first.meaning, found, iteration)
+            meaning = _meaning(tasks[0].kernel, parsed)
+            _check_meaning(self.first.meaning, meaning, iteration)
         record: Record = {DROPPED: np.array(float(parsed.n_dropped))}
         for arm, task in zip(self.arms, tasks, strict=True):
-            measured = _measure(arm, task)
-            record |= {f"{arm.label}/{name}": a for name, a in measured.items()}
+            measurements = _measure(arm, task).items()
+            record |= {f"{arm.label}/{name}": array for name, array in measurements}
         return record
 
     def _draw(self, seed: int, iteration: int) -> ParsedFormula:
@@ -262,7 +223,7 @@ class Simulation:
         return parsed
 
     def _tasks(self, parsed: ParsedFormula, seed: int, iteration: int) -> list[Task]:
-        """Prepare the learners of every arm."""
+        """Prepare the ensemble of every arm."""
         kernel = build_kernel(self.kernel, Training.of(parsed), self.options)
         rows = self._rows(kernel, parsed)
         draws = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
@@ -291,28 +252,33 @@ class Simulation:
         return output_labels(self.at.index, parsed.classes)
 
 
+Findings = tuple[Record, Simulation]
+"""Results of a simulation, and the simulation itself."""
+
+
 def _meaning(kernel: AnyKernel, parsed: ParsedFormula) -> Meaning:
-    """Tell what the values of a data set stand for."""
+    """List the coefficients, levels and classes that the estimates refer to."""
     if isinstance(kernel, FunctionKernel):
         return {"values": tuple(map(str, kernel.names or ()))}
-    found: Meaning = {}
+    meaning: Meaning = {}
     if isinstance(kernel, PredictiveModel) and kernel.coefficients:
-        # Names of coefficients do not tell which level is the one left out.
+        # Names of coefficients do not show which level is the reference.
         for code, levels in parsed.coding.info.levels.items():
             if levels is not None:
-                found[f"levels of {code}"] = tuple(map(str, levels))
-        found["coefficients"] = parsed.names
+                meaning[f"levels of {code}"] = tuple(map(str, levels))
+        meaning["coefficients"] = parsed.names
     if parsed.classes is not None:
-        found["classes"] = tuple(map(str, parsed.classes))
-    return found
+        meaning["classes"] = tuple(map(str, parsed.classes))
+    return meaning
 
 
-def _check_meaning(expected: Meaning, found: Meaning, iteration: int) -> None:
-    """Refuse to average different quantities under one name."""
-    for what in {**expected, **found}:
-        if expected.get(what) != found.get(what):
+def _check_meaning(first: Meaning, current: Meaning, iteration: int) -> None:
+    """Raise an error if estimates of one name are different quantities."""
+    for what in {**first, **current}:
+        if first.get(what) != current.get(what):
             known, new = (
-                ", ".join(one.get(what, ())) or "none" for one in (expected, found)
+                ", ".join(meaning.get(what, ())) or "none"
+                for meaning in (first, current)
             )
             raise LabelsError(
                 f"every data set must have the same {what}: the first one has {known}; "
@@ -348,9 +314,9 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
         design.with_size(size)
         if isinstance(design, BalancedDesign) and size % design.block:
             raise ValueError(
-                f"`B` must be whole groups, multiples of block = {design.block}, for "
-                f"design={arm.design!r}, but for the largest; got {size}. Use such "
-                "numbers, or another `block`."
+                f"for design={arm.design!r} every `B` but the largest must be whole "
+                f"groups, a multiple of block = {design.block}; got {size}. Change `B` "
+                "or `block`."
             )
     sized = design.with_size(arm.sizes[-1])
     task = Task(kernel, sized, rows, None, keep=False, oob=False)
@@ -360,9 +326,9 @@ def _task(arm: Arm, kernel: AnyKernel, rows: Floats | None, n: int, seed: int) -
 
 
 def _with_reference(task: Task) -> tuple[Task, int]:
-    """Have learners predict where `fit` compares them beyond the first order.
+    """Append the rows from which `fit` estimates effects beyond the first order.
 
-    Returns the task, and how many of its values, the last ones, serve for that.
+    Returns the task and the number of appended values.
     """
     kernel = task.kernel
     if task.at is None or not isinstance(kernel, BatchKernel | PredictiveKernel):
@@ -373,17 +339,16 @@ def _with_reference(task: Task) -> tuple[Task, int]:
 
 
 def _measure(arm: Arm, task: Task) -> Record:
-    """Grow the largest ensemble once, and measure all its prefixes."""
+    """Grow the largest ensemble once, and measure all of its prefixes."""
     beyond = getattr(arm.measure, "beyond", False)
     full, n_reference = _with_reference(task) if beyond else (task, 0)
     values = evaluate(full, 0, arm.sizes[-1], n_jobs=1, progress=False).values
     m = values.shape[1] - n_reference
-    shorter = prefixes(
+    prefixes = build_prefixes(
         task.design,
         values[:, :m],
         arm.sizes,
         reference=values[:, m:] if n_reference else None,
         kind=kind_of(task.kernel),
     )
-    measured = [arm.measure(one) for one in shorter]
-    return {name: np.stack([one[name] for one in measured]) for name in measured[0]}
+    return stack([arm.measure(prefix) for prefix in prefixes])

@@ -1,8 +1,9 @@
-"""Table 1: how well forests predict, by sampling and size of the subsamples."""
+"""Table 1: prediction error of forests by sampling and subsample size."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,20 @@ from vstatkit.ensemble.evaluation import Task, evaluate
 from vstatkit.kernels.tree import TreeKernel, tree_kernel
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.registry import subsample_size
-from vstatkit.studies.data import Source
+from vstatkit.studies import paper_data
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.report import read_printed
+from vstatkit.studies.registry import Plan
+from vstatkit.studies.report import (
+    COLOURS,
+    Report,
+    clean_axes,
+    format_number,
+    markdown_table,
+    read_printed,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ITERATIONS = 20
 FORESTS = 20
@@ -22,44 +34,33 @@ TREES = 100
 TEST_SHARE = 0.2
 FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0)
 STATISTICS = {"U": False, "V": True}
-"""Sampling with replacement, by the letter of its column."""
+"""Whether subsamples are drawn with replacement, by the letter of the column."""
 
 WITHIN = 3.0
-"""Largest distance from print, in standard deviations over splits."""
+"""Largest accepted distance from print, in standard deviations over splits."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Forests fitted to one part of a data set and scored on the rest.
+    """Forests fitted to random training sets and scored on the remaining rows.
 
-    Every iteration is a random split; every split gets `forests` forests for each
-    sampling and fraction.
-
-    Attributes
-    ----------
-    dataset : str
-        Name of the data set.
-    source : Source
-        Where its rows come from.
-    forests, trees : int
-        Forests for each split, and trees of a forest.
-    quick : bool
-        Whether this is the smaller study.
+    Every iteration is a random split of the data set, with `forests` forests of
+    `trees` trees for each sampling and fraction.
     """
 
     dataset: str
-    source: Source
+    source: paper_data.Source
     forests: int = FORESTS
     trees: int = TREES
     quick: bool = False
 
     @property
     def name(self) -> str:
-        """Name of its streams and checkpoints."""
+        """Name of its random streams and checkpoints."""
         return f"table1-{self.dataset}{'-quick' if self.quick else ''}"
 
     def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on apart from the seed."""
+        """Describe all that the numbers depend on apart from the seed."""
         return {
             "data": self.source.fingerprint(),
             "forests": self.forests,
@@ -69,14 +70,14 @@ class Prediction:
         }
 
     def run(self, seed: int, iteration: int) -> Record:
-        """Split, fit and score; arrays of shape (fractions, forests)."""
+        """Split, fit and score; return arrays of shape (fractions, forests)."""
         rng = iteration_stream(seed, self.name, iteration, Draw.DATA)
         X, y = self.source.draw(rng)
         order = rng.permutation(len(y))
         n_test = math.ceil(TEST_SHARE * len(y))
         test, train = order[:n_test], order[n_test:]
         kernel = tree_kernel(
-            "forest",  # p/3 features tried at a split, or the root of p
+            "forest",  # p/3 or sqrt(p) features are tried at each split
             X[train],
             y[train],
             n_classes=self.source.n_classes,
@@ -86,49 +87,56 @@ class Prediction:
         draws = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
         record = {}
         for letter, replace in STATISTICS.items():
-            scores = [
-                self._scores(
-                    kernel,
-                    X[test],
-                    y[test],
-                    IidDesign(
-                        len(train), subsample_size(fraction, len(train)), replace, key
-                    ),
-                )
-                for fraction, key in zip(
-                    FRACTIONS,
-                    draws.integers(2**62, size=len(FRACTIONS)).tolist(),
-                    strict=True,
-                )
+            seeds = draws.integers(2**62, size=len(FRACTIONS)).tolist()
+            sizes = [subsample_size(fraction, len(train)) for fraction in FRACTIONS]
+            designs = [
+                IidDesign(len(train), k, replace, key)
+                for k, key in zip(sizes, seeds, strict=True)
             ]
-            record[letter] = np.stack(scores)
+            record[letter] = np.stack(
+                [self._scores(kernel, X[test], y[test], design) for design in designs]
+            )
         return record
 
     def _scores(
         self, kernel: TreeKernel, X: Floats, y: Floats, design: IidDesign
     ) -> Floats:
-        """Score forests made of consecutive trees of one ensemble."""
+        """Score forests that consist of consecutive trees of one ensemble."""
         task = Task(kernel, design, X, None, keep=False, oob=False)
         scores = []
         for start in range(0, self.forests * self.trees, self.trees):
             stop = start + self.trees
-            grown = evaluate(task, start, stop, n_jobs=1, progress=False)
-            mean = grown.values.mean(axis=0).reshape(len(y), -1)
+            values = evaluate(task, start, stop, n_jobs=1, progress=False).values
+            mean = values.mean(axis=0).reshape(len(y), -1)
             scores.append(score(y, mean, kernel.n_classes))
         return np.array(scores)
 
 
-def score(y: Floats, predicted: Floats, n_classes: int | None) -> float:
-    """Root mean squared error, or the share of correct classes.
+Findings = tuple[Mapping[str, Record], Mapping[str, str]]
+"""Records by data set, and why other data sets are missing."""
 
-    Parameters
-    ----------
-    y : ndarray of shape (m,)
-        Responses, or class codes.
-    predicted : ndarray of shape (m, c)
-        Means; the probability of the second of two classes; or of every class.
-    n_classes : int or None
-        None for regression.
+
+def run(plan: Plan) -> Findings:
+    """Score every data set that is available."""
+    records: dict[str, Record] = {}
+    missing: dict[str, str] = {}
+    size = {"forests": 2, "trees": 10} if plan.quick else {}
+    for name in paper_data.SOURCES:
+        try:
+            source = paper_data.load(name, plan.path)
+        except paper_data.MissingDataError as error:
+            missing[name] = str(error)
+            continue
+        experiment = Prediction(name, source, quick=plan.quick, **size)
+        records[name] = plan.run(experiment, ITERATIONS)
+    return records, missing
+
+
+def score(y: Floats, predicted: Floats, n_classes: int | None) -> float:
+    """Compute the root mean squared error, or the share of correct classes.
+
+    `predicted` has one column of means, of probabilities of the second of two
+    classes, or a column of probabilities for each class.
     """
     if n_classes is None:
         return float(np.sqrt(np.mean((predicted[:, 0] - y) ** 2)))
@@ -142,25 +150,17 @@ def score(y: Floats, predicted: Floats, n_classes: int | None) -> float:
 def compare(dataset: str, record: Record) -> pd.DataFrame:
     """Compare the measured scores of a data set with the printed ones.
 
-    Returns
-    -------
-    DataFrame
-        `measured` is the mean over splits and forests, `split_sd` the standard
-        deviation over splits of a split's mean, `forest_sd` the one over forests
-        on the same split (what print shows in parentheses, as
-        `printed_sd`), `deviations` the difference in units of `split_sd`.
+    `measured` is the mean over splits and forests, `split_sd` the standard deviation
+    over splits of a split's mean, `forest_sd` the one over forests on the same split
+    (printed in parentheses, as `printed_sd`), and `deviations` the difference in units
+    of `split_sd`.
     """
-    printed = read_printed("table1")
     rows = []
     for letter in STATISTICS:
+        printed = _printed_rows(dataset, letter)
         scores = record[letter]  # splits, fractions, forests
         for j, fraction in enumerate(FRACTIONS):
-            chosen = (
-                (printed["dataset"] == dataset)
-                & (printed["statistic"] == letter)
-                & (printed["fraction"] == fraction)
-            )
-            cell = printed[chosen].iloc[0]
+            cell = printed[printed["fraction"] == fraction].iloc[0]
             means = scores[:, j].mean(axis=1)
             difference = means.mean() - cell["score"]
             spread = means.std(ddof=1)
@@ -182,30 +182,30 @@ def compare(dataset: str, record: Record) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _printed_rows(dataset: str, letter: str) -> pd.DataFrame:
+    printed = read_printed("table1")
+    return printed[(printed["dataset"] == dataset) & (printed["statistic"] == letter)]
+
+
 def larger_is_better(dataset: str) -> bool:
-    """Tell accuracies from errors."""
+    """Return whether the score is an accuracy instead of an error."""
     return dataset not in ("boston", "diabetes", "MARS")
 
 
 def best_fractions(dataset: str, record: Record) -> pd.DataFrame:
-    """Test the first observation: there is a best fraction, with decline around it.
+    """Test the first observation: scores decline on both sides of a best fraction.
 
-    Returns
-    -------
-    DataFrame
-        For U and V: the `best` fraction measured and printed, the number of other
-        fractions it `beats` beyond twice the paired standard error over splits,
-        and whether scores `decline` on both sides: no step away from the best
-        improves beyond twice its paired standard error.
+    For U and V: the `best` fraction measured and printed, the number of other
+    fractions it `beats` beyond twice the paired standard error over splits, and
+    whether the score `declines`: no step away from the best fraction improves it
+    beyond twice its paired standard error.
     """
     sign = 1.0 if larger_is_better(dataset) else -1.0
-    printed = read_printed("table1")
     rows = []
     for letter in STATISTICS:
         merit = sign * record[letter].mean(axis=2)  # splits, fractions
         top = int(merit.mean(axis=0).argmax())
-        chosen = (printed["dataset"] == dataset) & (printed["statistic"] == letter)
-        in_print = sign * printed[chosen]["score"].to_numpy()
+        printed = sign * _printed_rows(dataset, letter)["score"].to_numpy()
         steps = [(j + 1, j) for j in range(top)]
         steps += [(j, j + 1) for j in range(top, len(FRACTIONS) - 1)]
         rows.append(
@@ -213,7 +213,7 @@ def best_fractions(dataset: str, record: Record) -> pd.DataFrame:
                 "dataset": dataset,
                 "statistic": letter,
                 "best": FRACTIONS[top],
-                "best_printed": FRACTIONS[int(in_print.argmax())],
+                "best_printed": FRACTIONS[int(printed.argmax())],
                 "beats": sum(
                     _gain(merit, top, j) > 2 for j in range(len(FRACTIONS)) if j != top
                 ),
@@ -223,9 +223,9 @@ def best_fractions(dataset: str, record: Record) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _gain(merit: Floats, one: int, two: int) -> float:
-    """Paired gain of one fraction over another, in standard errors."""
-    gain = merit[:, one] - merit[:, two]
+def _gain(merit: Floats, column: int, other: int) -> float:
+    """Compute the paired gain of a column over another, in standard errors."""
+    gain = merit[:, column] - merit[:, other]
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     return float(gain.mean() / error) if error > 0 else float(np.sign(gain.mean()) * 99)
 
@@ -233,21 +233,173 @@ def _gain(merit: Floats, one: int, two: int) -> float:
 def discrepancies(dataset: str, record: Record) -> dict[str, Any]:
     """Test the second observation: U varies more with the fraction than V.
 
-    Returns
-    -------
-    dict
-        `U` and `V`: largest less smallest mean score over fractions; the same in
-        print; and `gain`, the paired excess of U over V in standard errors, of
-        the discrepancies of single splits.
+    `U` and `V` are the range of the mean score over fractions, measured and printed;
+    `gain` is the paired excess of U over V, over the ranges of single splits, in
+    standard errors.
     """
-    printed = read_printed("table1")
     row: dict[str, Any] = {"dataset": dataset}
     by_split = {}
     for letter in STATISTICS:
         means = record[letter].mean(axis=2)
         row[letter] = float(np.ptp(means.mean(axis=0)))
         by_split[letter] = np.ptp(means, axis=1)
-        chosen = (printed["dataset"] == dataset) & (printed["statistic"] == letter)
-        row[f"{letter}_printed"] = float(np.ptp(printed[chosen]["score"].to_numpy()))
+        printed = _printed_rows(dataset, letter)["score"].to_numpy()
+        row[f"{letter}_printed"] = float(np.ptp(printed))
     pair = np.stack([by_split["U"], by_split["V"]], axis=1)
     return row | {"gain": _gain(pair, 0, 1)}
+
+
+def report(findings: Findings) -> Report:
+    """Report printed and measured scores, and the paper's two observations."""
+    records, missing = findings
+    items = records.items()
+    table = pd.concat([compare(name, record) for name, record in items])
+    best = pd.concat([best_fractions(name, record) for name, record in items])
+    spread = pd.DataFrame([discrepancies(name, record) for name, record in items])
+    splits, _, forests = next(iter(records.values()))["U"].shape
+    pieces = [
+        f"{splits} random splits, {forests} forests on each. `split sd` is the "
+        "standard deviation over splits of a split's mean score; `forest sd` that "
+        "over forests on one split, which is what print shows in parentheses "
+        "(`printed sd`).",
+        *(f"Left out: {reason}" for reason in missing.values()),
+        _within_sentence(table),
+        markdown_table(_score_table(table)),
+        "**First observation: there is a best fraction.** " + _best_sentence(best),
+        markdown_table(_best_table(best)),
+        "**Second observation: U varies more with the fraction than V.** "
+        + _spread_sentence(spread),
+        markdown_table(_spread_table(spread)),
+        "![Scores by fraction, printed and measured](table1.png)",
+    ]
+    tables = {"table1": table, "table1-best": best, "table1-discrepancy": spread}
+    return Report("table1", "\n\n".join(pieces), tables, {"table1": draw(table)})
+
+
+def _within_sentence(table: pd.DataFrame) -> str:
+    outside = table[~table["within"]]
+    cells = ", ".join(
+        f"{row.dataset} {row.statistic} {row.fraction}" for row in outside.itertuples()
+    )
+    return (
+        f"The printed score lies within {WITHIN:.0f} split-to-split standard "
+        f"deviations of the measured mean in {int(table['within'].sum())} of "
+        f"{len(table)} cells" + (f"; not in {cells}." if cells else ".")
+    )
+
+
+def _score_table(table: pd.DataFrame) -> pd.DataFrame:
+    formatted = table[["dataset", "statistic", "fraction"]].copy()
+    columns = {
+        "printed": "printed",
+        "measured": "measured",
+        "difference": "difference",
+        "split_sd": "split sd",
+        "printed_sd": "printed sd",
+        "forest_sd": "forest sd",
+    }
+    for column, name in columns.items():
+        formatted[name] = [format_number(value, 4) for value in table[column]]
+    formatted["deviations"] = [
+        format_number(value, 2) + ("" if within else "*")
+        for value, within in zip(table["deviations"], table["within"], strict=True)
+    ]
+    return formatted
+
+
+def _best_sentence(best: pd.DataFrame) -> str:
+    same = int((best["best"] == best["best_printed"]).sum())
+    clear = int((best["beats"] == len(FRACTIONS) - 1).sum())
+    edge = int(best["best"].isin([FRACTIONS[0], FRACTIONS[-1]]).sum())
+    declines = int(best["declines"].sum())
+    count = len(best)
+    return (
+        f"Of {count} rows, scores decline away from the best fraction in {declines} "
+        f"(no step away gains more than twice its paired standard error over splits); "
+        f"the best fraction beats all others beyond that error in {clear}, is an end "
+        f"of the range (0.2 or 1.0) in {edge}, and is the printed one in {same}."
+    )
+
+
+def _best_table(best: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "dataset": best["dataset"],
+            "statistic": best["statistic"],
+            "best printed": best["best_printed"],
+            "best measured": best["best"],
+            "others it beats": [f"{count} of 4" for count in best["beats"]],
+            "declines away": np.where(best["declines"], "yes", "no"),
+        }
+    )
+
+
+def _spread_sentence(spread: pd.DataFrame) -> str:
+    larger = int((spread["U"] > spread["V"]).sum())
+    printed = int((spread["U_printed"] > spread["V_printed"]).sum())
+    clear = ", ".join(spread[spread["gain"] > 2]["dataset"]) or "none"
+    against = ", ".join(spread[spread["gain"] < -2]["dataset"]) or "none"
+    return (
+        "Largest less smallest mean score over fractions: U's exceeds V's in "
+        f"{larger} of {len(spread)} data sets (print: {printed}). Taken within each "
+        "split, where noise widens both, U's is larger by more than twice its paired "
+        f"standard error over splits on {clear}; smaller on {against}."
+    )
+
+
+def _spread_table(spread: pd.DataFrame) -> pd.DataFrame:
+    columns = {
+        "U_printed": "U printed",
+        "U": "U measured",
+        "V_printed": "V printed",
+        "V": "V measured",
+    }
+    formatted = spread[["dataset"]].copy()
+    for column, name in columns.items():
+        formatted[name] = [format_number(value, 4) for value in spread[column]]
+    formatted["U − V by split, in standard errors"] = [
+        format_number(value, 1) for value in spread["gain"]
+    ]
+    return formatted
+
+
+def draw(table: pd.DataFrame) -> "Figure":
+    """Plot printed and measured scores by fraction, with split sd as error bars."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 only figures need it
+
+    names = list(dict.fromkeys(table["dataset"]))
+    figure = Figure(figsize=(10, 5.6), layout="constrained")
+    axes = figure.subplots(2, 4).ravel()
+    styles = {"U": ("o", "orange", -0.012), "V": ("s", "blue", 0.012)}
+    for ax, name in zip(axes, names, strict=False):
+        for letter in STATISTICS:
+            rows = table[(table["dataset"] == name) & (table["statistic"] == letter)]
+            marker, colour, shift = styles[letter]
+            ax.errorbar(
+                rows["fraction"] + shift,
+                rows["measured"],
+                yerr=rows["split_sd"],
+                fmt=marker,
+                color=COLOURS[colour],
+                markersize=4.5,
+                linewidth=1,
+                label=f"{letter}, measured ± split sd",
+            )
+            ax.plot(
+                rows["fraction"] + 3 * shift,
+                rows["printed"],
+                "x" if letter == "U" else "+",
+                color=COLOURS["black"],
+                markersize=6.5,
+                label=f"{letter}, printed",
+            )
+        ax.set_title(name, fontsize=10)
+        ax.set_ylabel("Accuracy" if larger_is_better(name) else "RMSE", fontsize=9)
+        ax.set_xticks(FRACTIONS)
+        clean_axes(ax)
+    for ax in axes[len(names) :]:
+        ax.set_axis_off()
+    handles, labels = axes[0].get_legend_handles_labels()
+    axes[-1].legend(handles, labels, loc="center", frameon=False)
+    figure.supxlabel("Subsample size, as a fraction of the training data", fontsize=10)
+    return figure

@@ -1,13 +1,15 @@
 """Table 2: normality, variance ratio and coverage on the MARS function."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.studies.dgps import Mars
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.measures import Intervals, Method
-from vstatkit.studies.metrics import (
+from vstatkit.studies.methods import Intervals, Method
+from vstatkit.studies.performance import (
     LEVEL,
     PRINTED_ITERATIONS,
     interval_frame,
@@ -17,14 +19,31 @@ from vstatkit.studies.metrics import (
     proportion_bound,
     ratio_of,
 )
-from vstatkit.studies.report import read_printed
-from vstatkit.studies.simulation import Arm, Scale, Simulation
+from vstatkit.studies.registry import Plan
+from vstatkit.studies.report import (
+    COLOURS,
+    Report,
+    clean_axes,
+    format_number,
+    make_panels,
+    markdown_table,
+    read_printed,
+)
+from vstatkit.studies.simulation import FULL, QUICK, Arm, Findings, Scale, Simulation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ITERATIONS = 500
 NOBS = 500
 SIZES = (500, 1000, 2500, 5000)
 SUBSAMPLES = (100, 250, 500)
 POINTS = pd.Index(["p1", "p2", "p3"])
+KEYS = ["k", "B", "point"]
+DIGITS = {"normality": 2, "ratio": 2, "coverage": 1}
+WITHIN = 0.25
+"""Largest relative deviation of the IJ ratios at p1 that counts as agreement."""
 
 IJ = Method("IJ", "ij", monte_carlo=False)
 FORMULA = Method("corrected-V", "corrected_v")
@@ -41,7 +60,7 @@ CANDIDATES = (
     Method("distinct, own size", "distinct_within_own_size", monte_carlo=False),
     Method("distinct throughout", "distinct_throughout", monte_carlo=False),
 )
-"""Readings of the correction, for the column "corrected"."""
+"""Interpretations of the printed column "corrected"."""
 
 METHODS = (IJ, VSTATKIT, *CANDIDATES)
 
@@ -51,26 +70,19 @@ PRINTED_COLUMN = {
     DISTINCT.label: "corrected",
     VSTATKIT.label: "none",
 }
-"""The printed column next to which a method is shown; ours has none."""
+"""The printed column that a method is compared with; ours has none."""
 
 
-def simulation(seed: int, scale: Scale | None = None) -> Simulation:
-    """Declare the experiment.
+def simulation(seed: int, scale: Scale = FULL) -> Simulation:
+    """Build the simulation.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the study; the points p2 and p3, which the paper does not print,
-        are drawn from it.
-    scale : Scale, optional
-        A smaller study of the same layout.
+    The points p2 and p3, which the paper does not print, are drawn from the seed.
     """
-    scale = scale or Scale()
     drawn = iteration_stream(seed, "table2", 0, Draw.POINTS).uniform(size=(2, 5))
     points = np.concatenate([np.full((1, 5), 0.5), drawn])
-    sizes = tuple(B // scale.learners for B in SIZES)
+    sizes = scale.sizes(SIZES)
     return Simulation(
-        name="table2" if scale == Scale() else "table2-quick",
+        name=f"table2{scale.suffix}",
         generator=Mars(NOBS // scale.units),
         formula="y ~ .",
         at=pd.DataFrame(points, POINTS, [f"x{j}" for j in range(1, 6)]),
@@ -82,8 +94,14 @@ def simulation(seed: int, scale: Scale | None = None) -> Simulation:
     )
 
 
+def run(plan: Plan) -> Findings:
+    """Run the simulation."""
+    study = simulation(plan.seed, QUICK if plan.quick else FULL)
+    return plan.run(study, ITERATIONS), study
+
+
 def measured_frame(record: Record, study: Simulation) -> pd.DataFrame:
-    """Tabulate all methods, with the paper's k and B as keys."""
+    """Tabulate all methods by the paper's k and B."""
     frames = []
     for k, arm in zip(SUBSAMPLES, study.arms, strict=True):
         frame = interval_frame(record, arm, POINTS)
@@ -93,7 +111,7 @@ def measured_frame(record: Record, study: Simulation) -> pd.DataFrame:
 
 
 def normality_frame(record: Record, study: Simulation) -> pd.DataFrame:
-    """Test the estimates for normality, cell by cell."""
+    """Compute the normality statistic of every cell."""
     rows = []
     for k, arm in zip(SUBSAMPLES, study.arms, strict=True):
         mean = record[f"{arm.label}/mean"]
@@ -109,18 +127,13 @@ def normality_frame(record: Record, study: Simulation) -> pd.DataFrame:
 def compare(record: Record, study: Simulation) -> pd.DataFrame:
     """Compare every measured number with the printed one.
 
-    Returns
-    -------
-    DataFrame
-        Columns `quantity`, `method`, `k`, `B`, `point`, `printed`, `measured`,
-        `difference`, `bound` (of the difference of two studies of the same thing,
-        at the level 0.99) and `beyond`, where the difference exceeds it.
+    `bound` is that of the difference of two studies of the same quantity, at the level
+    0.99; `beyond` is true if the difference exceeds it.
     """
     printed = read_printed("table2")
-    keys = ["k", "B", "point"]
-    normality = normality_frame(record, study).merge(printed, on=keys)
+    normality = normality_frame(record, study).merge(printed, on=KEYS)
     parts = [
-        normality[[*keys, "measured"]].assign(
+        normality[[*KEYS, "measured"]].assign(
             quantity="normality",
             method="omnibus",
             printed=normality["normality_statistic"],
@@ -130,57 +143,42 @@ def compare(record: Record, study: Simulation) -> pd.DataFrame:
     measured = measured_frame(record, study)
     printed = printed.assign(ratio_none=np.nan, coverage_none=np.nan)
     for method, column in PRINTED_COLUMN.items():
-        one = measured[measured["method"] == method].merge(printed, on=keys)
-        ratio = one[[*keys, "method"]].assign(
+        cells = measured[measured["method"] == method].merge(printed, on=KEYS)
+        ratio = cells[[*KEYS, "method"]].assign(
             quantity="ratio",
-            printed=one[f"ratio_{column}"],
-            measured=one["ratio"],
-            bound=ratio_of(one).half_width(LEVEL, PRINTED_ITERATIONS),
+            printed=cells[f"ratio_{column}"],
+            measured=cells["ratio"],
+            bound=ratio_of(cells).half_width(LEVEL, PRINTED_ITERATIONS),
         )
-        share = one[f"coverage_{column}"] / 100
+        share = cells[f"coverage_{column}"] / 100
         bound = proportion_bound(
-            one["coverage"].to_numpy(dtype=np.float64),
-            int(one["iterations"].iloc[0]),
+            cells["coverage"].to_numpy(dtype=np.float64),
+            int(cells["iterations"].iloc[0]),
             share.to_numpy(dtype=np.float64),
             PRINTED_ITERATIONS,
         )
-        coverage = one[[*keys, "method"]].assign(
+        coverage = cells[[*KEYS, "method"]].assign(
             quantity="coverage",
-            printed=one[f"coverage_{column}"],
-            measured=100 * one["coverage"],
+            printed=cells[f"coverage_{column}"],
+            measured=100 * cells["coverage"],
             bound=100 * bound,
         )
         parts += [ratio, coverage]
     table = pd.concat(parts, ignore_index=True)
     table["difference"] = table["measured"] - table["printed"]
     table["beyond"] = table["difference"].abs() > table["bound"]
-    order = ["quantity", "method", *keys, "printed", "measured", "difference"]
+    order = ["quantity", "method", *KEYS, "printed", "measured", "difference"]
     return table[[*order, "bound", "beyond"]]
 
 
 def candidates_frame(
     record: Record, study: Simulation, sizes: tuple[int, ...] = SIZES
 ) -> pd.DataFrame:
-    """Compare the readings of the correction with print, at p1.
+    """Compare the candidates for the column "corrected" with print, at p1.
 
-    Compared is the mean corrected variance over the mean IJ variance: print's own
-    quotient of the two does not depend on the true variance, so its sampling
-    error is far smaller than that of a variance ratio.
-
-    Parameters
-    ----------
-    record : dict of ndarray
-        Results, iterations first.
-    study : Simulation
-        What they are results of.
-    sizes : tuple of int
-        The paper's B that the arms' sizes stand for.
-
-    Returns
-    -------
-    DataFrame
-        For each candidate and cell: `printed` and `measured` quotient,
-        `difference`, `bound` and `beyond`.
+    The quotient of the mean corrected variance and the mean IJ variance is compared:
+    it does not depend on the true variance, so its sampling error is far smaller than
+    that of a variance ratio. `sizes` are the paper's B for the sizes of the arms.
     """
     printed = read_printed("table2")
     printed = printed[printed["point"] == "p1"].set_index(["k", "B"])
@@ -210,10 +208,10 @@ def candidates_frame(
     return frame
 
 
-def _quotient(one: Floats, two: Floats) -> tuple[float, float]:
-    """Quotient of two means, and the spread of an iteration's share in it."""
-    value = float(one.mean() / two.mean())
-    return value, float(np.std(one - value * two, ddof=1) / two.mean())
+def _quotient(x: Floats, y: Floats) -> tuple[float, float]:
+    """Compute the quotient of two means, and the spread of an iteration's share."""
+    value = float(x.mean() / y.mean())
+    return value, float(np.std(x - value * y, ddof=1) / y.mean())
 
 
 def rank_candidates(frame: pd.DataFrame) -> pd.DataFrame:
@@ -229,3 +227,190 @@ def rank_candidates(frame: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.sort_values("rms").reset_index()
+
+
+def report(findings: Findings) -> Report:
+    """Report printed and measured numbers, differences, bounds, and a figure of p1."""
+    record, study = findings
+    table, candidates = compare(record, study), candidates_frame(record, study)
+    iterations = len(next(iter(record.values())))
+    pieces = [
+        f"{iterations} data sets (print: 500). Bounds (±) are for the difference of "
+        "the two studies, at the level 0.99; `*` marks what lies beyond.",
+        _jackknife_sentence(table),
+        _beyond_sentence(table),
+        "**Mean estimated variance over true variance**",
+        markdown_table(_two_columns(table, "ratio")),
+        "**Coverage of 95 % intervals, in percent**",
+        markdown_table(_two_columns(table, "coverage")),
+        "**Normality statistic** (bound: chi-square with two degrees of freedom)",
+        markdown_table(_side_by_side(table, "normality", ["omnibus"])),
+        '**What was printed as "corrected"?** The mean corrected variance over the '
+        "mean IJ variance at p1, twelve cells, against print's own quotient:",
+        markdown_table(_candidate_table(candidates)),
+        "The picture shows p1; bars are the bounds of the difference from print.",
+        "![Variance ratio and coverage at p1, printed and measured](table2.png)",
+    ]
+    return Report(
+        "table2",
+        "\n\n".join(pieces),
+        {"table2": table, "table2-candidates": candidates},
+        {"table2": draw(table)},
+    )
+
+
+def _rows(table: pd.DataFrame, quantity: str, method: str) -> pd.DataFrame:
+    rows = (table["quantity"] == quantity) & (table["method"] == method)
+    return table[rows].reset_index(drop=True)
+
+
+def _jackknife_sentence(table: pd.DataFrame) -> str:
+    rows = _rows(table, "ratio", IJ.label)
+    rows = rows[rows["point"] == "p1"]
+    relative = (rows["measured"] / rows["printed"] - 1).abs()
+    worst = rows.iloc[int(relative.to_numpy().argmax())]
+    return (
+        f"IJ's variance ratios at p1 are within {WITHIN:.0%} of the printed ones in "
+        f"{int((relative <= WITHIN).sum())} of {len(rows)} cells; the largest "
+        f"deviation is {relative.max():.1%} (k = {worst['k']}, B = {worst['B']})."
+    )
+
+
+def _beyond_sentence(table: pd.DataFrame) -> str:
+    printed = table[table["method"] != VSTATKIT.label]
+    parts = []
+    for (quantity, method), rows in printed.groupby(["quantity", "method"], sort=False):
+        beyond = rows[rows["beyond"]]
+        counts = beyond.groupby("point").size().items()
+        points = ", ".join(f"{point}: {count}" for point, count in counts)
+        where = f" ({points})" if points else ""
+        name = quantity if method == "omnibus" else f"{quantity} of {method}"
+        parts.append(f"{name} {len(beyond)} of {len(rows)}{where}")
+    return f"Beyond their bounds: {'; '.join(parts)}."
+
+
+def _format_measured(rows: pd.DataFrame, digits: int) -> list[str]:
+    """Format measured numbers with their bounds and flags."""
+    return [
+        format_number(value, digits)
+        + ("" if pd.isna(bound) else f" ± {bound:.{digits}f}")
+        + ("*" if beyond else "")
+        for value, bound, beyond in zip(
+            rows["measured"], rows["bound"], rows["beyond"], strict=True
+        )
+    ]
+
+
+def _side_by_side(
+    table: pd.DataFrame, quantity: str, methods: list[str]
+) -> pd.DataFrame:
+    """Show methods side by side: printed, then measured and difference."""
+    digits = DIGITS[quantity]
+    first = _rows(table, quantity, methods[0])
+    shown = first[KEYS].copy()
+    shown["printed"] = [format_number(value, digits) for value in first["printed"]]
+    for method in methods:
+        rows = _rows(table, quantity, method)
+        name = "measured" if method in ("omnibus", IJ.label) else method
+        shown[name] = _format_measured(rows, digits)
+        shown[f"{name} − printed"] = [
+            format_number(value, digits) for value in rows["difference"]
+        ]
+    return shown
+
+
+def _two_columns(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """Show the paper's two columns, "original" and "corrected", and ours."""
+    left = _side_by_side(table, quantity, [IJ.label])
+    right = _side_by_side(table, quantity, [FORMULA.label, DISTINCT.label])
+    left.columns = [*KEYS, *(f"IJ {name}" for name in left.columns[3:])]
+    right = right.drop(columns=KEYS).rename(columns={"printed": "corrected printed"})
+    shown = pd.concat([left, right], axis=1)
+    ours = _rows(table, quantity, VSTATKIT.label)
+    digits = DIGITS[quantity]
+    shown["vstatkit"] = [format_number(value, digits) for value in ours["measured"]]
+    return shown
+
+
+def _candidate_table(candidates: pd.DataFrame) -> pd.DataFrame:
+    ranked = rank_candidates(candidates)
+    return pd.DataFrame(
+        {
+            "candidate": ranked["candidate"],
+            "rms deviation": [f"{value:.1%}" for value in ranked["rms"]],
+            "largest": [f"{value:.1%}" for value in ranked["largest"]],
+            "cells beyond the bound": [
+                f"{beyond} of {cells}"
+                for beyond, cells in zip(ranked["beyond"], ranked["cells"], strict=True)
+            ],
+        }
+    )
+
+
+MARKS = {
+    IJ.label: ("o", "grey", "IJ"),
+    FORMULA.label: ("s", "blue", "corrected-V, the formula"),
+    DISTINCT.label: ("^", "orange", "corrected, distinct members"),
+    VSTATKIT.label: ("D", "green", "vstatkit"),
+}
+SHIFT = {IJ.label: 1.0, FORMULA.label: 0.94, DISTINCT.label: 1.06, VSTATKIT.label: 1.12}
+
+
+def draw(table: pd.DataFrame) -> "Figure":
+    """Plot printed and measured ratio and coverage at p1."""
+    at_p1 = table[table["point"] == "p1"]
+    figure, axes = make_panels(2, 3, height=3.1)
+    for column, k in enumerate(SUBSAMPLES):
+        here = at_p1[at_p1["k"] == k]
+        ratio, coverage = axes[0][column], axes[1][column]
+        _draw_marks(ratio, here, "ratio")
+        ratio.axhline(1, color=COLOURS["black"], linewidth=0.8)
+        ratio.set_yscale("log")
+        ratio.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
+        ratio.minorticks_off()
+        ratio.set_title(f"k = {k}")
+        _draw_marks(coverage, here, "coverage")
+        coverage.axhline(95, color=COLOURS["black"], linewidth=0.8)
+        coverage.set_xlabel("Trees B")
+    coverages = at_p1[at_p1["quantity"] == "coverage"]
+    lowest = (coverages["measured"] - coverages["bound"].fillna(0)).min()
+    axes[1][0].set_ylim(lowest - 1, 101)
+    axes[0][0].set_ylabel("Estimated / true variance")
+    axes[1][0].set_ylabel("Coverage, %")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _draw_marks(ax: "Axes", rows: pd.DataFrame, quantity: str) -> None:
+    for method, (marker, colour, label) in MARKS.items():
+        cells = _rows(rows, quantity, method)
+        x = cells["B"].to_numpy() * SHIFT[method]
+        bound = np.where(cells["bound"].isna(), 0.0, cells["bound"])
+        # A bar to zero has no end on a logarithmic axis; no share is above 100 %.
+        below = np.clip(bound, 0, 0.95 * np.maximum(cells["measured"], 0))
+        room = 100 - cells["measured"] if quantity == "coverage" else np.inf
+        ax.errorbar(
+            x,
+            cells["measured"],
+            yerr=[below, np.minimum(bound, room)],
+            fmt=marker,
+            color=COLOURS[colour],
+            markersize=4.5,
+            linewidth=1,
+            label=label,
+        )
+    for method, name in ((IJ.label, "IJ"), (FORMULA.label, "corrected")):
+        cells = _rows(rows, quantity, method)
+        ax.plot(
+            cells["B"],
+            cells["printed"],
+            "x" if method == IJ.label else "+",
+            color=COLOURS["black"],
+            markersize=8,
+            label=f"printed, {name}",
+        )
+    ax.set_xscale("log")
+    ax.set_xticks(SIZES, [str(B) for B in SIZES])
+    ax.minorticks_off()
+    clean_axes(ax)

@@ -1,329 +1,560 @@
-"""The experiment of the validity study, on designs that no rule was tuned on.
+"""The validity study: standard errors and intervals on simulation designs.
 
-Every data set that a law draws gets one ensemble per setting; all variance
-estimators see the same learners.
+It runs the experiments, and reports goals met and missed, tables and a figure.
 """
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import Floats
-from vstatkit.api import fit
-from vstatkit.exceptions import MonteCarloWarning
-from vstatkit.forest import ForestClassifier, ForestRegressor
-from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.storage.directory import hash_arrays, hash_frame
-from vstatkit.studies.dgps import Law
-from vstatkit.studies.experiment import (
-    Draw,
-    Record,
-    iteration_stream,
+from vstatkit.exceptions import VstatkitWarning
+from vstatkit.studies import validity_experiments as experiments
+from vstatkit.studies import validity_metrics as metrics
+from vstatkit.studies.dgps import DGP, DGPS, select_dgps
+from vstatkit.studies.experiment import Record
+from vstatkit.studies.registry import Plan, Study, register
+from vstatkit.studies.report import (
+    COLOURS,
+    Report,
+    clean_axes,
+    format_number,
+    make_panels,
+    markdown_table,
 )
+from vstatkit.studies.validity_experiments import ESTIMATORS, OURS, SETTINGS
+from vstatkit.studies.validity_metrics import COVERAGE_GOAL, MC_GOAL, RATIO_GOAL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ITERATIONS = 500
-
-ESTIMATORS = {
-    "IJ": "ij_u",
-    "corrected": "corrected",
-    "J": "jackknife",
-    "vstatkit": "auto",
-}
-"""Variance estimators by label; the last one is ours, and decides how large B is."""
-
-OURS = list(ESTIMATORS)[-1]
-
-ALPHA = 0.05
-QUICK_LEARNERS = 40
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How ensembles are grown.
-
-    Attributes
-    ----------
-    name : str
-        Name of its streams and checkpoints.
-    description : str
-        One line for the report.
-    options : mapping
-        Arguments of `fit` that differ from its defaults.
-    by_fit : bool
-        Whether `fit` grows them, or the scikit-learn estimators.
-    """
-
-    name: str
-    description: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    by_fit: bool = True
-
-    def applies(self, law: Law) -> bool:
-        """Tell whether ensembles grown this way respect the law's clusters."""
-        return self.by_fit or law.groups is None
-
-
-SETTINGS: dict[str, Setting] = {
-    setting.name: setting
-    for setting in (
-        Setting("fit", "the defaults of `fit`"),
-        Setting(
-            "estimators",
-            "the defaults of `ForestRegressor` and `ForestClassifier`",
-            by_fit=False,
-        ),
-        Setting("half", "U, k = n/2", {"replace": False, "k": 0.5}),
-        Setting("whole", "V, k = n", {"k": 1.0}),
-        Setting("B500", "500 trees, the default k", {"B": 500}),
-    )
-}
-"""Settings by name, in the order of the report."""
-
 
 EXTRAS = ("seeds", "peers")
 """Further parts of the study: the Monte Carlo error, and other packages."""
 
+DEFAULTS = ("fit", "estimators")
+"""Settings that the goals are for."""
 
-def check_settings(wanted: Sequence[str]) -> None:
-    """Refuse names that are neither a setting nor a further part of the study."""
+HELD_OUT = "†"
+
+QUICK_NOTE = (
+    "*Quick: a few trees where there should be thousands. This checks the machinery, "
+    "not the intervals.*"
+)
+
+TRUTH = (
+    "The tables above show whether an interval covers the expectation of the ensemble "
+    "over data sets of this size. "
+    'Coverage of E[y|x] is a different question. For `target="truth"`, plain '
+    "forests, grf's regression and local linear forests, and EconML's regression "
+    "forest, `benchmarks/truth.py` measures it on the regression designs and eight "
+    "others. [Intervals that aim at E\\[y|x\\]](truth.md) lists coverage and error by "
+    "design."
+)
+
+Records = dict[tuple[str, str], Record]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Tables of the study.
+
+    Attributes
+    ----------
+    points : DataFrame
+        Every setting, design, estimator and query point.
+    designs : DataFrame
+        Every setting, design and estimator.
+    seeds : DataFrame or None
+        Monte Carlo errors, stated and realised.
+    peers : DataFrame or None
+        Every package, design and query point.
+    absent : sequence of str
+        Packages that are not installed.
+    """
+
+    points: pd.DataFrame
+    designs: pd.DataFrame
+    seeds: pd.DataFrame | None = None
+    peers: pd.DataFrame | None = None
+    absent: Sequence[str] = ()
+
+    def ours(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Select the rows of our estimator."""
+        return frame[frame["estimator"] == OURS]
+
+
+def run(plan: Plan) -> Findings:
+    """Run the settings, the Monte Carlo error and other packages, as far as wanted."""
+    extras = EXTRAS[:1] if plan.quick else EXTRAS
+    wanted = plan.options.get("settings", [*SETTINGS, *extras])
+    check_settings(wanted)
+    dgps = select_dgps(plan.options.get("designs"))
+    with warnings.catch_warnings():
+        # Ensembles that are too small are part of the study.
+        warnings.simplefilter("ignore", VstatkitWarning)
+        records = _run_settings(plan, wanted, dgps)
+        seeds = _run_seeds(plan, dgps) if "seeds" in wanted else {}
+    installed, absent = experiments.find_peers() if "peers" in wanted else ([], [])
+    peers = _run_peers(plan, installed, dgps)
+    return Findings(
+        metrics.point_frame(records),
+        metrics.design_frame(records),
+        metrics.seeds_frame(seeds) if seeds else None,
+        metrics.peer_frame(peers) if peers else None,
+        absent,
+    )
+
+
+def check_settings(names: Sequence[str]) -> None:
+    """Raise an error unless all names are known and one of them is a setting."""
     known = [*SETTINGS, *EXTRAS]
-    for name in wanted:
+    for name in names:
         if name not in known:
             raise ValueError(
                 f"settings must be some of {', '.join(known)}; got {name!r}."
             )
-    if not set(wanted) & set(SETTINGS):
+    if not set(names) & set(SETTINGS):
         raise ValueError(
             f"settings must name one of {', '.join(SETTINGS)} at least; got "
-            f"{', '.join(wanted) or 'none'}."
+            f"{', '.join(names) or 'none'}."
         )
 
 
-def draw_data(law: Law, seed: int, iteration: int) -> pd.DataFrame:
-    """Draw a data set; every setting and every peer sees the same ones."""
-    return law(iteration_stream(seed, f"validity-{law.name}", iteration, Draw.DATA))
+def _run_settings(plan: Plan, wanted: Sequence[str], dgps: Sequence[DGP]) -> Records:
+    """Run every design in one setting after the other, the defaults first."""
+    return {
+        (setting.name, dgp.name): plan.run(
+            experiments.SettingExperiment(dgp, setting, quick=plan.quick), ITERATIONS
+        )
+        for setting in SETTINGS.values()
+        if setting.name in wanted
+        for dgp in dgps
+        if setting.applies(dgp)
+    }
 
 
-def grow(law: Law, data: pd.DataFrame, rng: int, **options: Any) -> EnsembleResults:
-    """Fit an ensemble to a data set, on one thread."""
-    return fit(
-        law.formula,
-        data,
-        at=law.points,
-        groups=law.groups,
-        missing=law.missing,
-        variance=ESTIMATORS[OURS],
-        rng=rng,
-        n_jobs=1,
-        progress=False,
-        **options,
+def _run_seeds(plan: Plan, dgps: Sequence[DGP]) -> Records:
+    """Measure the Monte Carlo error on those of its designs that are wanted."""
+    capped = replace(plan, capped=True)
+    names = [dgp.name for dgp in dgps]
+    return {
+        (str(B), name): capped.run(
+            experiments.SeedExperiment(DGPS[name], B, quick=plan.quick),
+            experiments.SEEDS,
+        )
+        for B in experiments.SEED_SIZES
+        for name in experiments.SEED_DGPS
+        if name in names
+    }
+
+
+def _run_peers(plan: Plan, peers: Sequence[str], dgps: Sequence[DGP]) -> Records:
+    """Run other packages, on a block of data sets at a time."""
+    size = {"trees": 100, "block": 2} if plan.quick else {}
+    most = experiments.PEER_ITERATIONS
+    data_sets = min(plan.iterations or most, most)
+    records = {}
+    for peer in peers:
+        for dgp in dgps:
+            if experiments.peer_applies(peer, dgp):
+                experiment = experiments.PeerExperiment(peer, dgp, **size)
+                blocks = max(2, -(-data_sets // experiment.block))
+                record = replace(plan, iterations=blocks).run(experiment, blocks)
+                records[peer, dgp.name] = experiments.flatten_blocks(record)
+    return records
+
+
+def report(found: Findings) -> Report:
+    """Report the findings: goals, tables, and a figure of the coverage."""
+    pieces = [
+        "# Do the intervals hold?",
+        _introduction(found),
+        "## Goals",
+        "\n".join(f"* {line}" for line in goals(found)),
+        "## Our intervals by design",
+        "Mean estimated over true variance (median over the points) · coverage of "
+        "95 % intervals in percent, median over the points, and the lowest.",
+        markdown_table(_interval_table(found)),
+        *_test_pieces(found),
+        "## Comparison of the estimators",
+        "All estimators use the same trees. Width is the median, over data sets and "
+        "then cells, of the interval's width divided by the ideal width, 2 x 1.96 true "
+        "standard deviations.",
+        markdown_table(_estimator_table(found)),
+        "![Coverage by design, setting and estimator](validity.png)",
+        "Every mark is a query point; the band is the goal, 93 to 97.5 %.",
+        *_seed_pieces(found),
+        *_peer_pieces(found),
+        "## E[y|x]",
+        TRUTH,
+        "## The designs",
+        markdown_table(_design_table(found)),
+    ]
+    tables = {"validity-points": found.points, "validity-laws": found.designs}
+    extras = {"validity-seeds": found.seeds, "validity-peers": found.peers}
+    tables |= {name: frame for name, frame in extras.items() if frame is not None}
+    text = "\n\n".join(piece for piece in pieces if piece)
+    return Report("validity", text, tables, {"validity": draw(found.points)})
+
+
+def _introduction(found: Findings) -> str:
+    typical = float(found.ours(found.points)["ratio_se"].median())
+    counts = found.designs.groupby("setting", sort=False)["data_sets"].min()
+    alike = bool((counts == counts.iloc[0]).all())
+    if alike:
+        counts = counts.iloc[:1]
+
+    def each(text: Callable[[int], str]) -> str:
+        """Format every number of data sets, with its setting if they differ."""
+        texts = [text(int(count)) for count in counts]
+        if alike:
+            return texts[0]
+        pairs = zip(texts, counts.index, strict=True)
+        return ", ".join(f"{number} ({setting})" for number, setting in pairs)
+
+    estimators = ", ".join(f"`{name}` ({label})" for label, name in ESTIMATORS.items())
+    return (
+        f"Written by `vstatkit reproduce validity`, {each(str)} data sets per "
+        "simulation design. An interrupted run resumes; `--designs` and `--settings` "
+        "select parts, and runs of different designs can share a directory at the same "
+        "time. Coverage is that of the mean of the estimates over all data sets, the "
+        "target of an ensemble's interval; the true variance is the variance of these "
+        f"estimates. The estimators are {estimators}; ours is {OURS}. Designs marked "
+        f"{HELD_OUT} were set aside while estimators were developed. Monte Carlo "
+        "errors of the study: one standard error of a coverage "
+        f"of 95 % is {each(lambda n: f'{100 * np.sqrt(0.05 * 0.95 / n):.1f} %')}, of a "
+        f"variance ratio {typical:.2f} (median); all others are in the CSV files "
+        "beside this page. An exact interval misses the goal by chance in "
+        f"{each(lambda n: f'{100 * metrics.chance_outside(n):.0f} %')} of cells."
     )
 
 
-@dataclass(frozen=True)
-class LawExperiment(ABC):
-    """Ensembles grown on data sets that a law draws.
+def goals(found: Findings) -> list[str]:
+    """List the goals, met or missed, with counts."""
+    lines = []
+    for setting in DEFAULTS:
+        points, designs = (
+            frame[frame["setting"] == setting]
+            for frame in (found.ours(found.points), found.ours(found.designs))
+        )
+        if len(points):
+            lines += [f"**{setting}**, {line}" for line in _goals_of(points, designs)]
+    if found.seeds is not None:
+        lines.append(_seed_goal(found.seeds))
+    return lines or ["Neither default was studied."]
 
-    Attributes
-    ----------
-    law : Law
-        Where data sets come from.
-    quick : bool
-        Whether ensembles have few learners only.
-    """
 
-    law: Law
-    quick: bool = field(default=False, kw_only=True)
+def _goals_of(points: pd.DataFrame, designs: pd.DataFrame) -> list[str]:
+    share = float(points["coverage"].between(*COVERAGE_GOAL).mean())
+    median = float(points["ratio"].median())
+    lines = [
+        f"coverage in {_percents(COVERAGE_GOAL)}: {_count_in_goal(points)} cells (goal "
+        f"{metrics.CELLS_GOAL:.0%}): {_verdict(share >= metrics.CELLS_GOAL)}. Held-out "
+        f"designs: {_count_in_goal(points[points['held']])}.{_missed_points(points)}",
+        f"median variance ratio {median:.2f} (goal {RATIO_GOAL[0]} to "
+        f"{RATIO_GOAL[1]}): {_verdict(RATIO_GOAL[0] <= median <= RATIO_GOAL[1])}.",
+    ]
+    for column, goal, what in (
+        ("dead", metrics.NULL_GOAL, "null predictors rejected"),
+        ("band", COVERAGE_GOAL, "bands of 20 points that cover"),
+    ):
+        measured = designs.dropna(subset=column)
+        if len(measured):
+            lines.append(
+                f"{what} in {_percents(goal)}: {_by_design(measured, column, goal)}"
+            )
+    return lines
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Name of its streams and of its checkpoints."""
 
-    @abstractmethod
-    def choices(self) -> dict[str, Any]:
-        """List the settings that only this experiment has."""
+def _verdict(met: bool) -> str:
+    return "met" if met else "missed"
 
-    @abstractmethod
-    def run(self, seed: int, iteration: int) -> Record:
-        """Run one iteration."""
 
-    def settings(self) -> dict[str, Any]:
-        """All that the numbers depend on apart from the seed."""
-        return {
-            **describe_law(self.law),
-            **self.choices(),
-            "estimators": ESTIMATORS,
-            "quick": self.quick,
+def _percents(goal: tuple[float, float]) -> str:
+    return f"[{100 * goal[0]:g}, {100 * goal[1]:g}] %"
+
+
+def _count_in_goal(points: pd.DataFrame) -> str:
+    met = points["coverage"].between(*COVERAGE_GOAL)
+    return f"{int(met.sum())} of {len(points)}"
+
+
+def _missed_points(points: pd.DataFrame) -> str:
+    missed = []
+    for name, cells in points.groupby("law", sort=False):
+        out = 100 * cells["coverage"][~cells["coverage"].between(*COVERAGE_GOAL)]
+        if len(out):
+            span = f"{out.min():.1f}" + (f" to {out.max():.1f}" if len(out) > 1 else "")
+            missed.append(f"{name} {len(out)} of {len(cells)} ({span})")
+    return f" Outside: {'; '.join(missed)}." if missed else ""
+
+
+def _by_design(designs: pd.DataFrame, column: str, goal: tuple[float, float]) -> str:
+    met = designs[column].between(*goal)
+    out = designs[~met]
+    missed = ", ".join(
+        f"{name} {100 * value:.1f}"
+        for name, value in zip(out["law"], out[column], strict=True)
+    )
+    tail = f". Outside: {missed}." if missed else "."
+    verdict = _verdict(bool(met.all()))
+    return f"{int(met.sum())} of {len(designs)} designs: {verdict}{tail}"
+
+
+def _seed_goal(seeds: pd.DataFrame) -> str:
+    met = seeds["ratio"].between(1 / MC_GOAL, MC_GOAL)
+    return (
+        f"**Monte Carlo error**, realised within a factor {MC_GOAL} of the stated one "
+        f"over {int(seeds['seeds'].max())} seeds: {int(met.sum())} of {len(seeds)} "
+        f"cells (one standard error of a cell is {float(seeds['se'].max()):.0%}): "
+        f"{_verdict(bool(met.all()))}."
+    )
+
+
+def _design_label(name: str) -> str:
+    return f"{name} {HELD_OUT}" if DGPS[name].held_out else name
+
+
+def _list_settings(frame: pd.DataFrame) -> list[str]:
+    return [name for name in SETTINGS if name in set(frame["setting"])]
+
+
+def _list_designs(frame: pd.DataFrame) -> list[str]:
+    return [name for name in DGPS if name in set(frame["law"])]
+
+
+def _grid(frame: pd.DataFrame, settings: Sequence[str]) -> pd.DataFrame:
+    """Arrange the column `text` with designs in rows and settings in columns."""
+    texts = frame.set_index(["law", "setting"])["text"]
+    names = _list_designs(frame)
+    columns = {s: [str(texts.get((name, s), "–")) for name in names] for s in settings}
+    return pd.DataFrame({"design": [_design_label(name) for name in names], **columns})
+
+
+def _interval_table(found: Findings) -> pd.DataFrame:
+    grouped = found.ours(found.points).groupby(["setting", "law"], sort=False)
+    cells = grouped.agg(
+        ratio=("ratio", "median"),
+        middle=("coverage", "median"),
+        lowest=("coverage", "min"),
+    ).reset_index()
+    cells["text"] = [
+        f"{format_number(ratio, 2)} · {100 * middle:.1f} ({100 * lowest:.1f})"
+        for ratio, middle, lowest in zip(
+            cells["ratio"], cells["middle"], cells["lowest"], strict=True
+        )
+    ]
+    return _grid(cells, _list_settings(cells))
+
+
+def _test_pieces(found: Findings) -> list[str]:
+    cells = found.ours(found.designs)
+    settings = [name for name in _list_settings(cells) if SETTINGS[name].by_fit]
+    if not settings:
+        return []
+    texts = [
+        f"{format_number(100 * null, 1)} · {format_number(100 * band, 1)}"
+        for null, band in zip(cells["dead"], cells["band"], strict=True)
+    ]
+    return [
+        "Null predictors rejected in percent of tests at the 5 % level · bands of 20 "
+        "points that cover at all of them, in percent. `ForestRegressor` and "
+        "`ForestClassifier` have neither.",
+        markdown_table(_grid(cells.assign(text=texts), settings)),
+        _proxy_sentence(found),
+    ]
+
+
+def _proxy_sentence(found: Findings) -> str:
+    rows = found.ours(found.designs).dropna(subset="shadows")
+    if rows.empty:
+        return ""
+    shares = ", ".join(
+        f"{100 * value:.1f} % ({setting})"
+        for setting, value in zip(rows["setting"], rows["shadows"], strict=True)
+    )
+    return (
+        "The expectation of a forest depends on null predictors that are correlated "
+        "with relevant ones, so their expected effect is not zero. Intervals miss this "
+        f"expected effect in {shares}."
+    )
+
+
+def _estimator_table(found: Findings) -> pd.DataFrame:
+    rows = []
+    for setting in _list_settings(found.points):
+        for label in ESTIMATORS:
+            points, designs = (
+                frame[(frame["setting"] == setting) & (frame["estimator"] == label)]
+                for frame in (found.points, found.designs)
+            )
+            rows.append(
+                {
+                    "setting": setting,
+                    "estimator": label,
+                    "trees": f"{designs['B'].median():,.0f}",
+                    **_summarise_cells(points),
+                    "null rejected, %": format_number(100 * designs["dead"].mean(), 1),
+                    "bands, %": format_number(100 * designs["band"].median(), 1),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _summarise_cells(points: pd.DataFrame) -> dict[str, str]:
+    """Summarise cells in columns that are shared by all packages."""
+    ratio = points["ratio"].quantile([0.1, 0.5, 0.9])
+    coverage = 100 * points["coverage"]
+    return {
+        "ratio (10 to 90 % of cells)": f"{ratio[0.5]:.2f} "
+        f"({ratio[0.1]:.2f} to {ratio[0.9]:.2f})",
+        "coverage, % (lowest)": f"{coverage.median():.1f} ({coverage.min():.1f})",
+        "cells in goal": _count_in_goal(points),
+        "width": format_number(points["median_width"].median(), 2),
+    }
+
+
+def _seed_pieces(found: Findings) -> list[str]:
+    if found.seeds is None:
+        return []
+    rows = []
+    for (B, label), cells in found.seeds.groupby(["B", "estimator"], sort=False):
+        met = cells["ratio"].between(1 / MC_GOAL, MC_GOAL)
+        rows.append(
+            {
+                "B": B,
+                "estimator": label,
+                "trees": f"{cells['learners'].median():,.0f}",
+                "realised / stated": format_number(cells["ratio"].median(), 2),
+                "lowest": format_number(cells["ratio"].min(), 2),
+                "highest": format_number(cells["ratio"].max(), 2),
+                f"within {MC_GOAL}": f"{int(met.sum())} of {len(cells)}",
+            }
+        )
+    names = ", ".join(dict.fromkeys(found.seeds["law"]))
+    return [
+        "## The Monte Carlo error of the variance",
+        f"One data set each of {names}: standard deviation of the estimated variance "
+        "over seeds, divided by the error stated by `components.mc_se`.",
+        markdown_table(pd.DataFrame(rows)),
+    ]
+
+
+def _peer_pieces(found: Findings) -> list[str]:
+    absent = f"Not installed: {', '.join(found.absent)}." if found.absent else ""
+    if found.peers is None:
+        return ["## Other packages", absent] if absent else []
+    ours = found.ours(found.points)
+    ours = ours[ours["law"].isin(set(found.peers["law"]))]
+    rows = [
+        {"package": str(peer), **_summarise_cells(cells)}
+        for peer, cells in found.peers.groupby("peer", sort=False)
+    ]
+    rows += [
+        {
+            "package": f"vstatkit, {setting} (defaults)",
+            **_summarise_cells(ours[ours["setting"] == setting]),
         }
-
-    def fingerprint(self, seed: int) -> dict[str, str]:
-        """Hash the first data set, and what a few learners say about it."""
-        record = replace(self, quick=True).run(seed, 0)
-        drawn = hash_frame(draw_data(self.law, seed, 0))
-        return {"drawn": drawn, "values": hash_arrays(list(record.values()))}
-
-    def ensemble_seed(self, seed: int, iteration: int) -> int:
-        """Draw the seed of the ensemble of one iteration."""
-        stream = iteration_stream(seed, self.name, iteration, Draw.ENSEMBLE)
-        return int(stream.integers(2**31 - 1))
-
-
-@dataclass(frozen=True)
-class Validity(LawExperiment):
-    """Data sets from a law, each with an ensemble grown in one way.
-
-    Attributes
-    ----------
-    setting : Setting
-        How ensembles are grown.
-    """
-
-    setting: Setting
-
-    @property
-    def name(self) -> str:
-        """Name of its streams and of its checkpoints."""
-        return f"validity-{self.setting.name}-{self.law.name}"
-
-    def choices(self) -> dict[str, Any]:
-        """List the options of its ensembles."""
-        return {"options": dict(self.setting.options)}
-
-    def run(self, seed: int, iteration: int) -> Record:
-        """Draw a data set, grow its ensemble, and keep what all estimators say."""
-        data = draw_data(self.law, seed, iteration)
-        rng = self.ensemble_seed(seed, iteration)
-        if not self.setting.by_fit:
-            return _by_estimators(self.law, data, rng, quick=self.quick)
-        options = dict(self.setting.options)
-        if self.quick:
-            options["B"] = QUICK_LEARNERS
-        return _by_fit(self.law, grow(self.law, data, rng, **options))
-
-
-def describe_law(law: Law) -> dict[str, Any]:
-    """Describe a law as JSON can hold it; JSON has no NaN."""
-    points = law.points.astype(object).where(law.points.notna(), None)
-    return {
-        "law": law.name,
-        "n": law.n,
-        "at": points.to_dict("list"),
-        "idle": [*law.dead, *law.shadows],
-    }
-
-
-def _by_fit(law: Law, results: EnsembleResults) -> Record:
-    """Keep the intervals at the points, the band, and tests of idle predictors."""
-    joint = at_band(results, law.band())
-    found = [results.with_variance(name) for name in ESTIMATORS.values()]
-    bands = [
-        joint.with_variance(name).conf_int(ALPHA, simultaneous=True)
-        for name in ESTIMATORS.values()
+        for setting in _list_settings(ours)
     ]
-    return {
-        "B": np.array(float(results.B)),
-        "mean": results.params.to_numpy(),
-        "variance": np.stack([one.bse.to_numpy() ** 2 for one in found]),
-        **_bounds("", [one.conf_int(ALPHA) for one in found]),
-        "band_mean": joint.params.to_numpy(),
-        **_bounds("band_", bands),
-        **_idle("dead_", law.dead, found),
-        **_idle("shadow_", law.shadows, found),
-    }
+    return [
+        "## Other packages",
+        f"The first {found.peers['data_sets'].max()} data sets of the regression "
+        "designs (ranger and EconML support neither clusters nor missing values). All "
+        "packages use 2000 trees (EconML: its default), their own standard error and "
+        "normal quantiles. An interval whose variance is NaN does not cover. Each "
+        "package is compared with the mean of its own estimates. The last rows are our "
+        "defaults: more trees, Student's t with estimated degrees of freedom, and "
+        f"intervals that allow for skewness. {absent}".strip(),
+        markdown_table(pd.DataFrame(rows)),
+    ]
 
 
-def at_band(results: EnsembleResults, points: pd.DataFrame) -> EnsembleResults:
-    """Predict with every learner once, for all estimators."""
-    predictor = results.predictor
-    if predictor is None:
-        raise TypeError("the ensembles of the study must predict.")
-    X, index = predictor.rows(points)
-    return replace(
-        results,
-        values=predictor.values(X),
-        labels=predictor.labels(index),
-        effect_values=None,
+def _design_table(found: Findings) -> pd.DataFrame:
+    dgps = [DGPS[name] for name in _list_designs(found.points)]
+    return pd.DataFrame(
+        {
+            "design": [_design_label(dgp.name) for dgp in dgps],
+            "n": [dgp.n for dgp in dgps],
+            "description": [dgp.description for dgp in dgps],
+            "null predictors": [
+                ", ".join(dgp.null + dgp.proxies) or "–" for dgp in dgps
+            ],
+        }
     )
 
 
-def _bounds(prefix: str, frames: Sequence[pd.DataFrame]) -> Record:
-    names = ("lower", "upper")
-    return {
-        f"{prefix}{name}": np.stack([frame[name].to_numpy() for frame in frames])
-        for name in names
-    }
+MARKS = ("o", "s", "^", "D", "v", "P")
+HUES = ("grey", "orange", "blue", "green", "purple", "red")
 
 
-def _idle(
-    prefix: str, predictors: tuple[str, ...], found: Sequence[EnsembleResults]
-) -> Record:
-    """Keep the effects of given predictors."""
-    frames = []
-    for one in found:
-        effects = one.effects_frame(ALPHA)
-        if effects is None:
-            raise TypeError("the ensembles of the study must have effects.")
-        frames.append(effects[effects.index.get_level_values(0).isin(predictors)])
-    shown = [
-        frame.rename(columns={"ci_lower": "lower", "ci_upper": "upper"})
-        for frame in frames
-    ]
-    return {
-        f"{prefix}mean": shown[0]["estimate"].to_numpy(),
-        f"{prefix}p": np.stack([frame["p_value"].to_numpy() for frame in shown]),
-        **_bounds(prefix, shown),
-    }
+def draw(points: pd.DataFrame) -> "Figure":
+    """Plot the coverage of every cell, with a panel for each setting."""
+    settings, names = _list_settings(points), _list_designs(points)
+    figure, axes = make_panels(len(settings), 1, height=2.1)
+    for row, setting in enumerate(settings):
+        ax = axes[row][0]
+        _draw_marks(ax, points[points["setting"] == setting], names)
+        title = f"{setting}: {SETTINGS[setting].description}".replace("`", "")
+        ax.set_title(title, loc="left", fontsize="medium")
+        ax.set_ylabel("Coverage, %")
+        last = row == len(settings) - 1
+        ax.set_xticks(
+            range(len(names)),
+            [_design_label(name) for name in names] if last else [""] * len(names),
+            rotation=35,
+            ha="right",
+            rotation_mode="anchor",
+        )
+        ax.tick_params(axis="x", length=0)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False
+    )
+    return figure
 
 
-def _by_estimators(law: Law, data: pd.DataFrame, rng: int, *, quick: bool) -> Record:
-    """Keep intervals at the points; estimators have no effects and no bands."""
-    make = ForestClassifier if law.classes else ForestRegressor
-    forest = make(variance=ESTIMATORS[OURS], random_state=rng, n_jobs=1)
-    if quick:
-        forest.set_params(n_estimators=QUICK_LEARNERS)
-    X, at = plain_columns(data[law.points.columns]), plain_columns(law.points)
-    forest.fit(X, data["y"].to_numpy())
-    answers = []
-    for name in ESTIMATORS.values():
-        forest.set_params(variance=name)
-        answers.append(_ask(forest, at))
-    return {
-        "B": np.array(float(len(forest.estimators_))),
-        "mean": answers[0][0],
-        "variance": np.stack([std**2 for _, std, _ in answers]),
-        "lower": np.stack([bounds[:, 0] for _, _, bounds in answers]),
-        "upper": np.stack([bounds[:, 1] for _, _, bounds in answers]),
-    }
+def _draw_marks(ax: "Axes", points: pd.DataFrame, names: list[str]) -> None:
+    low, high = (100 * bound for bound in COVERAGE_GOAL)
+    ax.axhspan(low, high, color=COLOURS["sky"], alpha=0.25, linewidth=0)
+    ax.axhline(95, color=COLOURS["black"], linewidth=0.8)
+    step = 0.8 / len(ESTIMATORS)
+    for e, label in enumerate(ESTIMATORS):
+        cells = points[points["estimator"] == label]
+        x = cells["law"].map(names.index).to_numpy(dtype=float)
+        ax.plot(
+            x + step * (e - (len(ESTIMATORS) - 1) / 2),
+            100 * cells["coverage"],
+            MARKS[e],
+            color=COLOURS[HUES[e]],
+            markersize=3.5,
+            alpha=0.8,
+            label=f"{label}, ours" if label == OURS else label,
+        )
+    for edge in range(1, len(names)):
+        ax.axvline(edge - 0.5, color="0.9", linewidth=0.8, zorder=0)
+    ax.set_xlim(-0.5, len(names) - 0.5)
+    clean_axes(ax)
 
 
-def plain_columns(X: pd.DataFrame) -> pd.DataFrame:
-    """Write a factor as one column of zeros and ones per declared level."""
-    return pd.get_dummies(X, dtype=np.float64)
-
-
-def _ask(
-    forest: ForestRegressor | ForestClassifier, at: pd.DataFrame
-) -> tuple[Floats, Floats, Floats]:
-    """Ask for means, standard errors and intervals; of two classes, for the second."""
-    with warnings.catch_warnings():  # how well they are known is what is studied
-        warnings.simplefilter("ignore", MonteCarloWarning)
-        return _answers(forest, at)
-
-
-def _answers(
-    forest: ForestRegressor | ForestClassifier, at: pd.DataFrame
-) -> tuple[Floats, Floats, Floats]:
-    bounds = forest.predict_interval(at, ALPHA)
-    if isinstance(forest, ForestRegressor):
-        mean, std = forest.predict(at, return_std=True)
-        return np.asarray(mean), np.asarray(std), bounds
-    mean, std = forest.predict_proba(at, return_std=True)
-    kept = slice(1, 2) if len(forest.classes_) == 2 else slice(None)
-    flat = bounds[:, kept].reshape(-1, 2)
-    return np.asarray(mean)[:, kept].ravel(), np.asarray(std)[:, kept].ravel(), flat
+register(
+    Study(
+        "validity",
+        "standard errors and intervals on 17 simulation designs",
+        ITERATIONS,
+        run,
+        report,
+        quick_note=QUICK_NOTE,
+        options={
+            "designs": "simulation designs, separated by commas",
+            "settings": f"some of {','.join([*SETTINGS, *EXTRAS])}",
+        },
+        aliases={"laws": "designs"},
+    )
+)

@@ -1,4 +1,4 @@
-"""Metrics of the validity study, with Monte Carlo errors."""
+"""Performance measures of the validity study, with Monte Carlo errors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,45 +8,40 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats
-from vstatkit.studies.dgps import LAWS
+from vstatkit.studies.dgps import DGPS
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.metrics import normal_quantile, true_variance, variance_ratio
-from vstatkit.studies.validity import ALPHA, ESTIMATORS
+from vstatkit.studies.performance import normal_quantile, true_variance, variance_ratio
+from vstatkit.studies.validity_experiments import ALPHA, ESTIMATORS
 
 COVERAGE_GOAL = (0.93, 0.975)
 RATIO_GOAL = (0.95, 1.15)
-DEAD_GOAL = (0.035, 0.065)
+NULL_GOAL = (0.035, 0.065)
 MC_GOAL = 1.3
 """Factor between the stated and the realised Monte Carlo error."""
 
 CELLS_GOAL = 0.9
-"""Share of the (law, point) cells that must meet the goal for coverage."""
+"""Share of the cells (design, point) that must meet the goal for coverage."""
 
 Records = Mapping[tuple[str, str], Record]
-"""Records by (setting, law)."""
+"""Records by setting, number of learners or package; and by design."""
 
 
-def held_distance(mean: Floats) -> Floats:
-    """Estimated distance of each estimate from the true centre.
+def distance_to_centre(mean: Floats) -> Floats:
+    """Estimate the distance of each estimate from the true centre.
 
-    The centre is the mean of all estimates, and so nearer to each of them than the
-    truth: of R estimates the distance is enlarged by `sqrt(R / (R - 1))`.
+    The mean of all estimates is closer to each of them than the true centre: with R
+    estimates the distance is enlarged by `sqrt(R / (R - 1))`.
     """
     count = len(mean)
     return np.asarray((mean.mean(axis=0) - mean) * np.sqrt(count / (count - 1)))
 
 
-def covers(mean: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Tell which intervals cover the centre; NaN covers nothing.
+def covers_centre(mean: Floats, lower: Floats, upper: Floats) -> Floats:
+    """Return 1 where an interval covers the centre; NaN never covers.
 
-    Parameters
-    ----------
-    mean : ndarray of shape (iterations, m)
-        Estimates.
-    lower, upper : ndarray of shape (iterations, E, m)
-        Bounds, by estimator.
+    Estimates are (iterations, m), bounds (iterations, estimators, m).
     """
-    centre = (mean + held_distance(mean))[:, None, :]
+    centre = (mean + distance_to_centre(mean))[:, None, :]
     return np.asarray((lower <= centre) & (centre <= upper), dtype=np.float64)
 
 
@@ -56,33 +51,33 @@ def standard_error(shares: Floats) -> Floats:
 
 
 def point_frame(records: Records) -> pd.DataFrame:
-    """Tabulate every setting, law, estimator and query point."""
+    """Tabulate every setting, design, estimator and query point."""
     frames = []
-    for (setting, law), record in records.items():
-        one = _points(record, list(ESTIMATORS))
-        one.insert(0, "setting", setting)
-        one.insert(1, "law", law)
-        one.insert(2, "held", LAWS[law].held)
-        frames.append(one)
+    for (setting, name), record in records.items():
+        frame = _tabulate_points(record, list(ESTIMATORS))
+        frame.insert(0, "setting", setting)
+        frame.insert(1, "law", name)
+        frame.insert(2, "held", DGPS[name].held_out)
+        frames.append(frame)
     return pd.concat(frames, ignore_index=True)
 
 
 def peer_frame(records: Records) -> pd.DataFrame:
-    """Tabulate every peer, law and query point; records by (peer, law)."""
+    """Tabulate every package, design and query point."""
     frames = []
-    for (peer, law), record in records.items():
-        one = _points(record, [peer]).rename(columns={"estimator": "peer"})
-        one.insert(0, "law", law)
-        one.insert(1, "held", LAWS[law].held)
-        frames.append(one.assign(data_sets=len(record["mean"])))
+    for (peer, name), record in records.items():
+        frame = _tabulate_points(record, [peer]).rename(columns={"estimator": "peer"})
+        frame.insert(0, "law", name)
+        frame.insert(1, "held", DGPS[name].held_out)
+        frames.append(frame.assign(data_sets=len(record["mean"])))
     return pd.concat(frames, ignore_index=True)
 
 
-def _points(record: Record, labels: list[str]) -> pd.DataFrame:
+def _tabulate_points(record: Record, labels: list[str]) -> pd.DataFrame:
     mean, lower, upper = record["mean"], record["lower"], record["upper"]
-    inside = covers(mean, lower, upper)
+    inside = covers_centre(mean, lower, upper)
     wide = np.broadcast_to(mean[:, None, :], lower.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):  # the truth may be zero
+    with np.errstate(divide="ignore", invalid="ignore"):  # the variance may be zero
         ratio = variance_ratio(wide, record["variance"])
         ideal = 2 * normal_quantile(1 - ALPHA) * np.sqrt(true_variance(mean))
         width = (upper - lower) / ideal
@@ -94,104 +89,90 @@ def _points(record: Record, labels: list[str]) -> pd.DataFrame:
         "mean_width": width.mean(axis=0),
         "median_width": np.median(width, axis=0),
     }
-    shape = lower.shape[1:]
+    n_estimators, m = lower.shape[1:]
     frame = pd.DataFrame(
         {
-            "estimator": np.repeat(labels, shape[1]),
-            "point": np.tile(np.arange(shape[1]), shape[0]),
-            "true_sd": np.tile(np.sqrt(true_variance(mean)), shape[0]),
+            "estimator": np.repeat(labels, m),
+            "point": np.tile(np.arange(m), n_estimators),
+            "true_sd": np.tile(np.sqrt(true_variance(mean)), n_estimators),
         }
         | {name: values.ravel() for name, values in columns.items()}
     )
     return frame.replace([np.inf, -np.inf], np.nan)
 
 
-def law_frame(records: Records) -> pd.DataFrame:
-    """Tabulate what there is one of per law: tests of idle predictors, and bands."""
+def design_frame(records: Records) -> pd.DataFrame:
+    """Tabulate tests of null predictors and bands of every setting and design.
+
+    `dead` is the share of null predictors that are rejected, `shadows` the share of
+    intervals that miss the forest's own mean effect of a proxy, and `band` the share
+    of bands that cover at all of their points.
+    """
     rows = []
-    for (setting, law), record in records.items():
+    for (setting, name), record in records.items():
+        shares = _shares(record)
         for e, label in enumerate(ESTIMATORS):
             row: dict[str, Any] = {
                 "setting": setting,
-                "law": law,
-                "held": LAWS[law].held,
+                "law": name,
+                "held": DGPS[name].held_out,
                 "estimator": label,
                 "data_sets": len(record["mean"]),
                 "B": float(np.median(record["B"])),
             }
-            rows.append(row | _dead(record, e) | _shadows(record, e) | _band(record, e))
+            for column, share in shares.items():
+                row[column] = float(share[:, e].mean())
+                row[f"{column}_se"] = float(standard_error(share[:, e]))
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _summary(name: str, shares: Floats) -> dict[str, float]:
-    return {name: float(shares.mean()), f"{name}_se": float(standard_error(shares))}
+def _shares(record: Record) -> dict[str, Floats]:
+    """Compute shares by (iteration, estimator); NaN if something was not recorded."""
+    p, proxies = record.get("dead_p"), record.get("shadow_mean")
+    nothing = np.full(record["lower"].shape[:2], np.nan)
+    shares = {"dead": nothing, "shadows": nothing, "band": nothing}
+    if p is not None and p.shape[2]:
+        shares["dead"] = (p < ALPHA).mean(axis=2)
+    if proxies is not None and proxies.shape[1]:
+        inside = covers_centre(proxies, record["shadow_lower"], record["shadow_upper"])
+        shares["shadows"] = 1 - inside.mean(axis=2)
+    if "band_mean" in record:
+        bounds = record["band_lower"], record["band_upper"]
+        shares["band"] = covers_centre(record["band_mean"], *bounds).min(axis=2)
+    return shares
 
 
-def _dead(record: Record, e: int) -> dict[str, float]:
-    """Compute the share of tests that reject a predictor that does nothing."""
-    p = record.get("dead_p")
-    if p is None or p.shape[2] == 0:
-        return {"dead": np.nan, "dead_se": np.nan}
-    return _summary("dead", (p[:, e] < ALPHA).mean(axis=1))
-
-
-def _shadows(record: Record, e: int) -> dict[str, float]:
-    """Compute the share of intervals that miss the forest's own mean effect."""
-    mean = record.get("shadow_mean")
-    if mean is None or mean.shape[1] == 0:
-        return {"shadows": np.nan, "shadows_se": np.nan}
-    inside = covers(mean, record["shadow_lower"], record["shadow_upper"])
-    return _summary("shadows", 1 - inside[:, e].mean(axis=1))
-
-
-def _band(record: Record, e: int) -> dict[str, float]:
-    """Compute the share of bands that hold at all their points."""
-    if "band_mean" not in record:
-        return {"band": np.nan, "band_se": np.nan}
-    inside = covers(record["band_mean"], record["band_lower"], record["band_upper"])
-    return _summary("band", inside[:, e].min(axis=1))
-
-
-def seeds_frame(records: Mapping[tuple[str, str], Record]) -> pd.DataFrame:
-    """Compare the stated Monte Carlo error of the variance with the realised one.
-
-    Parameters
-    ----------
-    records : mapping
-        Records of `Seeds` by (B, law).
-    """
+def seeds_frame(records: Records) -> pd.DataFrame:
+    """Compare the stated Monte Carlo error of the variance with the realised one."""
     frames = []
-    for (B, law), record in records.items():
+    for (B, name), record in records.items():
         realised = record["total"].std(axis=0, ddof=1)
         stated = np.sqrt((record["mc_se"] ** 2).mean(axis=0))
-        shape = realised.shape
-        one = pd.DataFrame(
+        n_estimators, m = realised.shape
+        frame = pd.DataFrame(
             {
                 "B": B,
-                "law": law,
-                "estimator": np.repeat(list(ESTIMATORS), shape[1]),
-                "point": np.tile(np.arange(shape[1]), shape[0]),
+                "law": name,
+                "estimator": np.repeat(list(ESTIMATORS), m),
+                "point": np.tile(np.arange(m), n_estimators),
                 "seeds": len(record["total"]),
                 "learners": float(np.median(record["B"])),
                 "realised": realised.ravel(),
                 "stated": stated.ravel(),
             }
         )
-        # The spread of a standard deviation of normal numbers, relative to it.
-        relative = 1 / np.sqrt(2 * (one["seeds"] - 1))
-        frames.append(one.assign(ratio=one["realised"] / one["stated"], se=relative))
+        # Relative standard error of the standard deviation of normal numbers.
+        relative = 1 / np.sqrt(2 * (frame["seeds"] - 1))
+        ratio = frame["realised"] / frame["stated"]
+        frames.append(frame.assign(ratio=ratio, se=relative))
     return pd.concat(frames, ignore_index=True)
 
 
-def within(values: pd.Series, goal: tuple[float, float]) -> pd.Series:
-    """Tell which numbers lie in a closed range; those that are missing do not."""
-    return values.between(*goal)
-
-
 def chance_outside(data_sets: int) -> float:
-    """Chance that an exact interval's share among data sets misses the goal."""
+    """Compute the chance that the coverage of an exact interval misses the goal."""
     low, high = COVERAGE_GOAL
     least = np.ceil(low * data_sets - 1e-9)
     most = np.floor(high * data_sets + 1e-9)
-    law = stats.binom(data_sets, 1 - ALPHA)
-    return float(1 - (law.cdf(most) - law.cdf(least - 1)))
+    covered = stats.binom(data_sets, 1 - ALPHA)
+    return float(1 - (covered.cdf(most) - covered.cdf(least - 1)))

@@ -1,4 +1,4 @@
-"""Variance ratio and coverage over iterations, with their Monte Carlo errors."""
+"""Performance of methods over data sets: variance ratio, coverage, and their errors."""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -10,7 +10,7 @@ from scipy import stats
 from vstatkit._typing import Floats
 from vstatkit.inference.normality import normality_tests
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.measures import Intervals
+from vstatkit.studies.methods import Intervals
 from vstatkit.studies.simulation import Arm
 
 LEVEL = 0.99
@@ -20,22 +20,14 @@ PRINTED_ITERATIONS = 500
 """Iterations behind each number in the paper's Table 2."""
 
 NORMALITY_ITERATIONS = 20
-"""Iterations below which the normality statistic says nothing."""
+"""Fewest iterations for which the normality statistic is computed."""
 
 
 @dataclass(frozen=True)
 class Ratio:
     """Mean estimated variance over the true variance.
 
-    Attributes
-    ----------
-    value : ndarray
-        The ratio.
-    spread : ndarray
-        Standard deviation of one iteration's share in it: its standard error is
-        `spread / sqrt(iterations)`.
-    iterations : int
-        Number of iterations.
+    The standard error of `value` is `spread / sqrt(iterations)`.
     """
 
     value: Floats
@@ -43,15 +35,10 @@ class Ratio:
     iterations: int
 
     def half_width(self, level: float, others: int | None = None) -> Floats:
-        """Bound of the sampling error.
+        """Bound the sampling error at a two-sided level.
 
-        Parameters
-        ----------
-        level : float
-            Two-sided level.
-        others : int, optional
-            Iterations of a second study of the same quantity; the bound is then
-            for the difference of the two.
+        With `others`, the number of iterations of a second study, bound the
+        difference of the two studies.
         """
         share = 1 / self.iterations + (0 if others is None else 1 / others)
         return np.asarray(normal_quantile(level) * self.spread * np.sqrt(share))
@@ -68,26 +55,19 @@ def true_variance(mean: Floats) -> Floats:
 
 
 def variance_ratio(mean: Floats, variance: Floats) -> Ratio:
-    """Divide the mean estimated variance by the true one.
+    """Divide the mean estimated variance by the true one; iterations are first axis.
 
-    Parameters
-    ----------
-    mean, variance : ndarray of shape (iterations, ...)
-        Estimates, and their estimated variances.
-
-    Notes
-    -----
-    Both are estimated from the same iterations. Iteration j moves the ratio R by
-    `(V_j - R (f_j - fbar)**2) / s2` over the number of iterations, to first order.
+    Both are estimated from the same iterations. To first order, iteration j changes
+    the ratio R by `(V_j - R (f_j - fbar)**2) / s2` divided by their number.
     """
     truth = true_variance(mean)
     value = variance.mean(axis=0) / truth
-    moves = (variance - value * (mean - mean.mean(axis=0)) ** 2) / truth
-    return Ratio(value, moves.std(axis=0, ddof=1), len(mean))
+    changes = (variance - value * (mean - mean.mean(axis=0)) ** 2) / truth
+    return Ratio(value, changes.std(axis=0, ddof=1), len(mean))
 
 
-def covered(mean: Floats, half_width: Floats) -> Floats:
-    """Tell which intervals cover the mean of all estimates; NaN covers nothing."""
+def covers_mean(mean: Floats, half_width: Floats) -> Floats:
+    """Return 1 where an interval covers the mean of all estimates; NaN never covers."""
     distance = np.abs(mean - mean.mean(axis=0))
     return np.asarray(distance <= half_width, dtype=np.float64)
 
@@ -101,18 +81,18 @@ def binomial_interval(successes: Floats, trials: int, level: float) -> Floats:
     return np.stack([low, np.where(successes == trials, 1.0, high)])
 
 
-def proportion_bound(one: Floats, n_one: int, two: Floats, n_two: int) -> Floats:
-    """Bound of the difference of two proportions of the same events."""
-    pooled = (one * n_one + two * n_two) / (n_one + n_two)
-    variance = pooled * (1 - pooled) * (1 / n_one + 1 / n_two)
+def proportion_bound(p1: Floats, n1: int, p2: Floats, n2: int) -> Floats:
+    """Bound the difference of two proportions of the same events."""
+    pooled = (p1 * n1 + p2 * n2) / (n1 + n2)
+    variance = pooled * (1 - pooled) * (1 / n1 + 1 / n2)
     return normal_quantile(LEVEL) * np.sqrt(variance)
 
 
 def normality_bound() -> float:
-    """Bound of the difference of two normality statistics of normal numbers.
+    """Bound the difference of two normality statistics of normal data.
 
     Each is chi-square with two degrees of freedom; the absolute difference of two
-    independent ones has the same law.
+    independent ones has the same distribution.
     """
     return float(stats.chi2.isf(1 - LEVEL, 2))
 
@@ -132,21 +112,9 @@ BOUNDS = 0.95
 
 
 def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
-    """Tabulate what an `Intervals` arm measured.
+    """Tabulate an arm whose measure is `Intervals`, one row per method, B and point.
 
-    Parameters
-    ----------
-    record : dict of ndarray
-        Results of a simulation, iterations first.
-    arm : Arm
-        One whose measure is `Intervals`.
-    points : Index
-        Names of the values.
-
-    Returns
-    -------
-    DataFrame
-        Tidy, with the columns of `coverage`, `ratio_spread` and `iterations`.
+    The columns are those of `coverage`, with `ratio_spread` and `iterations`.
     """
     if not isinstance(arm.measure, Intervals):
         raise TypeError(f"arm {arm.label!r} does not measure intervals.")
@@ -154,9 +122,9 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
     mean, variance, half = (record[f"{arm.label}/{field}"] for field in fields)
     mean = mean[:, :, None, :]  # iterations, sizes, methods, points
     # Equal numbers do not vary, but their computed mean may be off by rounding.
-    moving = np.where(np.ptp(mean, axis=0) == 0, 0.0, mean)
-    inside = covered(moving, half)
-    ratio = _finite_ratio(moving, variance)
+    varying = np.where(np.ptp(mean, axis=0) == 0, 0.0, mean)
+    inside = covers_mean(varying, half)
+    ratio = _finite_ratio(varying, variance)
     error = ratio.half_width(BOUNDS)
     bounds = binomial_interval(inside.sum(axis=0), len(mean), BOUNDS)
     rows = []
@@ -170,7 +138,7 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
                     "B": size,
                     "point": point,
                     "mean": mean[:, i, 0, q].mean(),
-                    "true_variance": float(true_variance(moving[:, i, 0, q])),
+                    "true_variance": float(true_variance(varying[:, i, 0, q])),
                     "mean_variance": variance[:, i, j, q].mean(),
                     "ratio": ratio.value[at],
                     "ratio_lower": ratio.value[at] - error[at],
@@ -186,14 +154,14 @@ def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:
 
 
 def _finite_ratio(mean: Floats, variance: Floats) -> Ratio:
-    """Divide estimated by true variances; NaN where the truth is zero."""
+    """Divide estimated by true variances; NaN if the true variance is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = variance_ratio(np.broadcast_to(mean, variance.shape), variance)
     return replace(ratio, value=np.where(np.isinf(ratio.value), np.nan, ratio.value))
 
 
 def ratio_of(frame: pd.DataFrame) -> Ratio:
-    """Collect the ratios of a tidy table, with what their bounds need."""
+    """Read the ratios of a table by `interval_frame`."""
     return Ratio(
         frame["ratio"].to_numpy(dtype=np.float64),
         frame["ratio_spread"].to_numpy(dtype=np.float64),

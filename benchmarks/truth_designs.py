@@ -1,4 +1,4 @@
-"""Laws that `benchmarks.truth` holds aside from what `target="truth"` was settled on.
+"""Simulation designs of `benchmarks.truth` that `target="truth"` was not tuned on.
 
 The first four were written down before the amount of smoothing was chosen by the data,
 the last four before estimates came from a mix of learners.
@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.studies import dgps as parts
-from vstatkit.studies.dgps import Law, Rng
+from vstatkit.studies.dgps import DGP, Rng
 
 
 def sine(X: pd.DataFrame) -> Floats:
@@ -42,13 +42,13 @@ def growing(rng: Rng, X: pd.DataFrame, mean: Floats) -> Floats:
 def index(X: pd.DataFrame) -> Floats:
     """Let five predictors act by one sum of them, along an S."""
     slopes = np.array([1, -1, 0.5, 0.5, 0.25])
-    return np.asarray(3 * np.tanh(X[parts.names(5)].to_numpy() @ slopes))
+    return np.asarray(3 * np.tanh(X[parts.predictor_names(5)].to_numpy() @ slopes))
 
 
 def coins(rng: Rng, n: int) -> pd.DataFrame:
     """Draw eight predictors that are zero or one."""
     X = rng.integers(2, size=(n, 8)).astype(np.float64)
-    return pd.DataFrame(X, columns=parts.names(8))
+    return pd.DataFrame(X, columns=parts.predictor_names(8))
 
 
 def bits(X: pd.DataFrame) -> Floats:
@@ -60,7 +60,7 @@ def bit_points() -> pd.DataFrame:
     """Query points with several of them at one."""
     rows = ("00000000", "10101010", "11111000", "01011101", "10010011")
     table = np.array([list(map(float, row)) for row in rows])
-    return pd.DataFrame(table, columns=parts.names(8))
+    return pd.DataFrame(table, columns=parts.predictor_names(8))
 
 
 def lighter(rng: Rng, X: pd.DataFrame, mean: Floats) -> Floats:
@@ -84,90 +84,90 @@ def quiet(rng: Rng, X: pd.DataFrame, mean: Floats) -> Floats:
     return mean + 0.5 * rng.standard_normal(len(X))
 
 
-NEW_LAWS: dict[str, Law] = {
-    law.name: law
-    for law in (
-        Law(
+NEW_DGPS: dict[str, DGP] = {
+    dgp.name: dgp
+    for dgp in (
+        DGP(
             "sine",
             "a wave of one predictor, five more do nothing",
-            parts.uniform(6),
+            parts.uniform_predictors(6),
             sine,
-            parts.gauss,
-            parts.inside(6),
-            dead=tuple(parts.names(6)[1:]),
-            held=True,
+            parts.add_normal_noise,
+            parts.query_points(6),
+            null=tuple(parts.predictor_names(6)[1:]),
+            held_out=True,
         ),
-        Law(
+        DGP(
             "sparse30",
             "thirty normal predictors, three at work",
-            parts.normal(30),
+            parts.normal_predictors(30),
             sparse,
-            parts.gauss,
-            parts.inside(30, gaussian=True),
+            parts.add_normal_noise,
+            parts.query_points(30, gaussian=True),
             n=250,
-            dead=tuple(parts.names(30)[3:]),
-            held=True,
+            null=tuple(parts.predictor_names(30)[3:]),
+            held_out=True,
         ),
-        Law(
+        DGP(
             "product",
             "a product of two predictors and a slope",
-            parts.uniform(4),
+            parts.uniform_predictors(4),
             product,
-            parts.gauss,
-            parts.inside(4),
-            dead=("x4",),
-            held=True,
+            parts.add_normal_noise,
+            parts.query_points(4),
+            null=("x4",),
+            held_out=True,
         ),
-        Law(
+        DGP(
             "bump",
             "a smooth bump of two predictors, noise that grows with a third",
-            parts.uniform(4),
+            parts.uniform_predictors(4),
             bump,
             growing,
-            parts.inside(4),
-            dead=("x3", "x4"),
-            held=True,
+            parts.query_points(4),
+            null=("x3", "x4"),
+            held_out=True,
         ),
-        Law(
+        DGP(
             "index",
             "an S of one sum of five normal predictors",
-            parts.normal(7),
+            parts.normal_predictors(7),
             index,
-            parts.gauss,
-            parts.inside(7, gaussian=True),
-            dead=("x6", "x7"),
-            held=True,
+            parts.add_normal_noise,
+            parts.query_points(7, gaussian=True),
+            null=("x6", "x7"),
+            held_out=True,
         ),
-        Law(
+        DGP(
             "bits",
             "eight predictors that are zero or one, five at work",
             coins,
             bits,
             lighter,
             bit_points(),
-            dead=("x6", "x7", "x8"),
-            held=True,
+            null=("x6", "x7", "x8"),
+            held_out=True,
         ),
-        Law(
+        DGP(
             "gate",
             "a step that opens a slope",
-            parts.uniform(5),
+            parts.uniform_predictors(5),
             gate,
-            parts.gauss,
-            parts.inside(5),
-            dead=("x4", "x5"),
-            held=True,
+            parts.add_normal_noise,
+            parts.query_points(5),
+            null=("x4", "x5"),
+            held_out=True,
         ),
-        Law(
+        DGP(
             "decay",
             "three smooth and monotone curves",
-            parts.uniform(5),
+            parts.uniform_predictors(5),
             decay,
             quiet,
-            parts.inside(5),
-            dead=("x4", "x5"),
-            held=True,
+            parts.query_points(5),
+            null=("x4", "x5"),
+            held_out=True,
         ),
     )
 }
-"""Laws by name."""
+"""Designs by name."""

@@ -1,4 +1,4 @@
-"""Quantities measured on the first B learners: intervals and variance components."""
+"""Methods compared in simulations: variance estimates and intervals of one ensemble."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,23 +33,11 @@ from vstatkit.variance.registry import (
 
 @dataclass(frozen=True)
 class Prefix:
-    """The first B learners of an ensemble.
+    """The first B learners of an ensemble, with values of shape (B, m).
 
-    Attributes
-    ----------
-    design : SubsampleDesign
-        The design by which the learners were drawn.
-    values : ndarray of shape (B, m)
-        Their values.
-    origin : ndarray of shape (m,)
-        What sums are taken relative to; the same for all prefixes.
-    shorter : Prefix or None
-        The next shorter prefix, whose sums are extended.
-    reference : ndarray of shape (at least B, r) or None
-        Values on which learners are compared beyond the first order; None for the
-        values themselves.
-    kind : KernelKind
-        How the kernel depends on its observations.
+    Sums are taken about `origin`, the same for all prefixes, and extend those of the
+    next `shorter` prefix. Effects beyond the first order are estimated from the
+    `reference` values, by default from the values themselves.
     """
 
     design: SubsampleDesign
@@ -86,10 +74,7 @@ class Prefix:
 
     @cached_property
     def presence(self) -> EnsembleSums:
-        """Sums of values and their squares, an observation counted once per learner.
-
-        Values are relative to `origin`; `weighted` has 2 m columns.
-        """
+        """Sums of `h` and `h**2` about `origin`, with each observation counted once."""
         h = self.values[self._start :] - self.origin
         part = sum_ensemble(
             self.design,
@@ -102,19 +87,19 @@ class Prefix:
 
     @cached_property
     def orders(self) -> HigherOrders:
-        """What is known beyond the first order, as `fit` finds it."""
-        compared = self.values if self.reference is None else self.reference
-        chosen = compared[:, spread_columns(compared.shape[1])]
+        """Variance components beyond the first order, estimated as by `fit`."""
+        reference = self.values if self.reference is None else self.reference
+        columns = reference[:, spread_columns(reference.shape[1])]
         B = self.n_learners
-        return measure_orders(self.design, B, lambda L: chosen[:L], self.kind)
+        return measure_orders(self.design, B, lambda L: columns[:L], self.kind)
 
     @cached_property
     def moments(self) -> EnsembleMoments:
-        """What the moment-based estimators see."""
+        """Moments for the moment-based estimators."""
         return moments_from_sums(self.sums)
 
 
-def prefixes(
+def build_prefixes(
     design: SubsampleDesign,
     values: Floats,
     sizes: Sequence[int],
@@ -122,43 +107,26 @@ def prefixes(
     reference: Floats | None = None,
     kind: KernelKind = KernelKind.UNKNOWN,
 ) -> list[Prefix]:
-    """List the prefixes of an ensemble, from the shortest to the longest.
-
-    Parameters
-    ----------
-    design : SubsampleDesign
-        The design by which the learners were drawn.
-    values : ndarray of shape (B, m)
-        Values of all learners.
-    sizes : sequence of int
-        Numbers of learners, increasing.
-    reference, kind
-        See `Prefix`.
-    """
+    """Build the prefixes of an ensemble with increasing numbers of learners."""
     if not sizes or any(a >= b for a, b in pairwise([0, *sizes])):
         raise ValueError(f"`sizes` must be increasing and positive; got {sizes!r}.")
     origin = values[: sizes[0]].mean(axis=0)
-    made: list[Prefix] = []
+    prefixes: list[Prefix] = []
     for size in sizes:
-        shorter = made[-1] if made else None
-        made.append(Prefix(design, values[:size], origin, shorter, reference, kind))
-    return made
+        shorter = prefixes[-1] if prefixes else None
+        prefixes.append(Prefix(design, values[:size], origin, shorter, reference, kind))
+    return prefixes
 
 
 @dataclass(frozen=True)
 class DistinctSquares:
     """Sums of squares in which an observation counts once per subsample.
 
-    Attributes
-    ----------
-    appearances : ndarray of shape (n,)
-        Number of subsamples that hold each observation, `D_i`.
-    within : ndarray of shape (m,)
-        `sum_i sum_{b: i in b} (h_b - m_i)**2`, with the paper's means `m_i`,
-        weighted by the number of appearances.
-    within_own, between_own : ndarray of shape (m,)
-        The same about the unweighted means of the learners that hold i; and
-        `sum_i D_i` times the squared deviations of these means.
+    `appearances` (n,) is the number `D_i` of subsamples that contain each observation;
+    `within` (m,) is `sum_i sum_{b: i in b} (h_b - m_i)**2` with the paper's means
+    `m_i`, weighted by appearances. `within_own` is the same about the unweighted means
+    of the learners that contain i, and `between_own` is `sum_i D_i` times the squared
+    deviations of these means.
     """
 
     appearances: Floats
@@ -168,12 +136,12 @@ class DistinctSquares:
 
 
 def distinct_squares(prefix: Prefix) -> DistinctSquares:
-    """Take the sums of squares over distinct members."""
+    """Compute the sums of squares over distinct members."""
     sums, presence = prefix.sums, prefix.presence
     q = prefix.origin.size
     shift = sums.total / sums.n_learners
     D = presence.appearances
-    held = presence.weighted[:, :q] - np.multiply.outer(D, shift)
+    present = presence.weighted[:, :q] - np.multiply.outer(D, shift)
     squares = (
         presence.weighted[:, q:].sum(axis=0)
         - 2 * shift * presence.weighted[:, :q].sum(axis=0)
@@ -181,11 +149,11 @@ def distinct_squares(prefix: Prefix) -> DistinctSquares:
     )
     N = sums.appearances
     m = _means(sums.weighted - np.multiply.outer(N, shift), N)
-    own = _means(held, D)
+    own = _means(present, D)
     centre = D @ own / D.sum()
     return DistinctSquares(
         appearances=D,
-        within=squares - 2 * np.einsum("ij,ij->j", m, held) + D @ m**2,
+        within=squares - 2 * np.einsum("ij,ij->j", m, present) + D @ m**2,
         within_own=squares - D @ own**2,
         between_own=D @ (own - centre) ** 2,
     )
@@ -217,14 +185,14 @@ def distinct_within(prefix: Prefix) -> Floats:
 
 
 def distinct_within_own_size(prefix: Prefix) -> Floats:
-    """As `distinct_within`, divided by the number of distinct members less n."""
+    """As `distinct_within`, with the number of distinct members minus n as divisor."""
     squares = distinct_squares(prefix)
     sigma2 = squares.within / (squares.appearances.sum() - prefix.moments.n)
     return _anova(prefix, sigma2)
 
 
 def distinct_from_ij(prefix: Prefix) -> Floats:
-    """Infinitesimal jackknife less the balanced form's correction, distinct members.
+    """Infinitesimal jackknife minus the balanced correction over distinct members.
 
     `V_IJ - k**2/n * sigma2/r` with `r = B k / n`, equation (5.2)'s special case.
     """
@@ -265,10 +233,10 @@ VARIANTS: dict[str, Callable[[Prefix], Floats]] = {
 
 
 def sampling_variance(method: str, prefix: Prefix) -> Floats:
-    """Estimate the sampling variance (m,), whatever the sampling was.
+    """Estimate the sampling variance (m,), without checking that the method applies.
 
-    The paper applies corrected-V to subsamples without replacement, to show that
-    it does not serve there; so nothing is refused here.
+    The paper applies corrected-V to subsamples without replacement, to show that it
+    is not valid there.
     """
     if method in VARIANTS:
         return VARIANTS[method](prefix)
@@ -282,7 +250,7 @@ Interval = Literal["normal", "t"]
 
 
 class Measure(Protocol):
-    """What is kept from an ensemble."""
+    """Function of an ensemble whose result is saved."""
 
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
@@ -290,19 +258,19 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """A variance estimate, and the interval made from it.
+    """A variance estimator and the interval based on it.
 
     Attributes
     ----------
     label : str
         Name in tables.
     sampling : str
-        Estimator of the sampling variance, of vstatkit or of the study.
+        Estimator of the sampling variance: of vstatkit, or in `VARIANTS`.
     monte_carlo : bool
         Whether `zeta_k / B` is added.
     interval : {"normal", "t"}
-        Normal quantile times the root of the raw variance; or what vstatkit
-        reports, a stabilised variance and Student's t.
+        Normal quantile times the root of the raw variance; or the interval that
+        vstatkit reports, with a stabilised variance and Student's t.
     """
 
     label: str
@@ -313,15 +281,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Estimates, their variances and half the widths of their intervals.
-
-    Attributes
-    ----------
-    methods : tuple of Method
-        The second to last axis of `variance` and `half_width`.
-    alpha : float
-        One minus the nominal coverage.
-    """
+    """Measure estimates, variances and half the widths of intervals, by method."""
 
     methods: tuple[Method, ...]
     alpha: float = 0.05
@@ -329,8 +289,10 @@ class Intervals:
     @property
     def beyond(self) -> bool:
         """Whether some method needs estimates beyond the first order."""
-        known = [ESTIMATORS.get(method.sampling) for method in self.methods]
-        return any(one is not None and one.beyond for one in known)
+        estimators = [ESTIMATORS.get(method.sampling) for method in self.methods]
+        return any(
+            estimator is not None and estimator.beyond for estimator in estimators
+        )
 
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
@@ -350,33 +312,38 @@ class Intervals:
         variance = sampling_variance(method.sampling, prefix)
         if method.monte_carlo:
             variance = variance + learner_variance(prefix) / prefix.n_learners
-        # A negative variance has no interval: NaN covers nothing.
+        # A negative variance has no interval: NaN never covers.
         root = np.sqrt(np.where(variance < 0, np.nan, variance))
         return variance, stats.norm.isf(self.alpha / 2) * root
 
 
 @dataclass(frozen=True)
 class Components:
-    """Estimates, and the variance components by several estimators.
-
-    Attributes
-    ----------
-    methods : tuple of str
-        The second to last axis of `sampling` and `zeta_1`.
-    """
+    """Measure estimates and variance components, by estimator."""
 
     methods: tuple[str, ...]
 
     def __call__(self, prefix: Prefix) -> Record:
         """Measure the first B learners."""
         n, k = prefix.design.n, prefix.design.k
-        sampling = np.stack([sampling_variance(name, prefix) for name in self.methods])
+        sampling = np.stack([_estimate_or_nan(name, prefix) for name in self.methods])
         return {
             "mean": prefix.mean,
             "sampling": sampling,
             "zeta_1": n / k**2 * sampling,
             "zeta_k": learner_variance(prefix),
         }
+
+
+def _estimate_or_nan(method: str, prefix: Prefix) -> Floats:
+    """Estimate the sampling variance; NaN if corrected-V needs more learners.
+
+    Corrected-V is not defined before some observation has been drawn twice, as happens
+    with the smallest ensembles of quick studies.
+    """
+    if method == "corrected_v" and prefix.moments.appearances.max() <= 1:
+        return np.full(prefix.origin.size, np.nan)
+    return sampling_variance(method, prefix)
 
 
 def learner_variance(prefix: Prefix) -> Floats:

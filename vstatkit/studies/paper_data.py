@@ -1,4 +1,4 @@
-"""The seven data sets of the paper's Table 1, and how to get what is missing."""
+"""Data sets of the paper's Table 1, built in or read from files and R."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ from vstatkit.studies.dgps import Mars
 
 ENVIRONMENT = "VSTATKIT_DATA"
 R_SECONDS = 60
-"""Time given to R to write a data set."""
+"""Time limit for R to write a data set."""
 
 
 class MissingDataError(VstatkitError):
@@ -28,17 +28,7 @@ class MissingDataError(VstatkitError):
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """A fixed table of predictors and responses.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Predictors.
-    y : ndarray of shape (n,)
-        Responses, or class codes.
-    n_classes : int or None
-        None for regression.
-    """
+    """A fixed table of predictors and responses, or class codes."""
 
     X: Floats
     y: Floats
@@ -49,21 +39,15 @@ class Observations:
         return self.X, self.y
 
     def fingerprint(self) -> str:
-        """Tell tables apart, so that checkpoints made with another one are refused."""
+        """Hash the table, so that checkpoints of another table raise an error."""
         digest = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
         digest.update(np.ascontiguousarray(self.y).tobytes())
         return digest.hexdigest()
 
 
 @dataclass(frozen=True)
-class Law:
-    """A table drawn anew for every split.
-
-    Attributes
-    ----------
-    generator : Mars
-        Draws the observations; the response is `y`.
-    """
+class SimulatedTable:
+    """A table drawn again for every split; the response is `y`."""
 
     generator: Mars
     n_classes: None = None
@@ -74,53 +58,42 @@ class Law:
         return _numbers(frame.drop(columns="y")), _numbers(frame["y"])
 
     def fingerprint(self) -> str:
-        """Describe the law."""
+        """Describe the generator."""
         return repr(self.generator)
 
 
-Source = Observations | Law
+Source = Observations | SimulatedTable
 
 
-def checked_path(given: Path | str | None) -> Path | None:
-    """Where to look for data: the given path, or the one the environment names.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file or directory.
-    """
-    named = os.environ.get(ENVIRONMENT) if given is None else given
-    if not named:
+def resolve_data_path(given: Path | str | None) -> Path | None:
+    """Return the path of the data, by default from the environment; it must exist."""
+    path = os.environ.get(ENVIRONMENT) if given is None else given
+    if not path:
         return None
-    if not Path(named).exists():
-        whose = f"{ENVIRONMENT} in the environment" if given is None else "`data`"
+    if not Path(path).exists():
+        origin = f"{ENVIRONMENT} in the environment" if given is None else "`data`"
         raise ValueError(
-            f"{whose} must name a directory with boston.csv and retinopathy.arff, or "
-            f"one of the two; there is no {named}."
+            f"{origin} must name a directory with boston.csv and retinopathy.arff, or "
+            f"one of the two; {path} does not exist."
         )
-    return Path(named)
+    return Path(path)
 
 
 def load(name: str, path: Path | None = None) -> Source:
-    """Load a data set of Table 1.
+    """Load a data set of Table 1, or raise `MissingDataError`.
 
     Parameters
     ----------
     name : str
-        As printed.
+        Name in Table 1.
     path : Path, optional
         A directory with `boston.csv` and `retinopathy.arff`, or one of the two
-        files; by default what the environment variable `VSTATKIT_DATA` names.
-
-    Raises
-    ------
-    MissingDataError
-        If the data set cannot be found; the message says how to get it.
+        files; by default the value of the environment variable `VSTATKIT_DATA`.
     """
-    return SOURCES[name](checked_path(path))
+    return SOURCES[name](resolve_data_path(path))
 
 
-def _fixed(loader: Callable[[], pd.DataFrame]) -> Callable[[Path | None], Source]:
+def _from_loader(loader: Callable[[], pd.DataFrame]) -> Callable[[Path | None], Source]:
     return lambda path: _from_frame(loader())
 
 
@@ -143,7 +116,7 @@ def _numbers(frame: pd.DataFrame | pd.Series) -> Floats:
 
 
 def _find(path: Path | None, names: tuple[str, ...]) -> Path | None:
-    """Find a file of one of these names, or of their suffix if it was given."""
+    """Find a file with one of these names; a given file must have their suffix."""
     if path is None:
         return None
     if path.is_file():
@@ -152,20 +125,20 @@ def _find(path: Path | None, names: tuple[str, ...]) -> Path | None:
 
 
 def _boston(path: Path | None) -> Observations:
-    found = _find(path, ("boston.csv", "Boston.csv"))
-    frame = _boston_from_r() if found is None else pd.read_csv(found)
+    file = _find(path, ("boston.csv", "Boston.csv"))
+    frame = _boston_from_r() if file is None else pd.read_csv(file)
     frame.columns = frame.columns.str.lower()
     if "medv" not in frame or frame.shape != (506, 14):
         raise MissingDataError(
             f"boston must have 506 rows and 14 columns, `medv` among them, as R's "
-            f"MASS::Boston; {found} has {frame.shape[0]} rows and the columns "
+            f"MASS::Boston; {file or 'R'} has {frame.shape[0]} rows and the columns "
             f"{', '.join(frame.columns)}."
         )
     return _from_frame(frame[[*frame.columns.drop("medv"), "medv"]])
 
 
 def _boston_from_r() -> pd.DataFrame:
-    """Let R write MASS::Boston."""
+    """Read MASS::Boston from R."""
     with tempfile.TemporaryDirectory() as directory:
         target = Path(directory) / "boston.csv"
         code = "write.csv(MASS::Boston, commandArgs(TRUE)[1], row.names = FALSE)"
@@ -182,8 +155,8 @@ def _boston_from_r() -> pd.DataFrame:
 
 
 def _retinopathy(path: Path | None) -> Observations:
-    found = _find(path, ("retinopathy.arff", "messidor_features.arff"))
-    if found is None:
+    file = _find(path, ("retinopathy.arff", "messidor_features.arff"))
+    if file is None:
         raise MissingDataError(
             "retinopathy is not there: download the file messidor_features.arff of "
             "UCI's data set 329, Diabetic Retinopathy Debrecen "
@@ -193,14 +166,14 @@ def _retinopathy(path: Path | None) -> Observations:
     from scipy.io import arff  # noqa: PLC0415 slow import
 
     try:
-        frame = pd.DataFrame(arff.loadarff(found)[0])
+        frame = pd.DataFrame(arff.loadarff(file)[0])
     except (OSError, ValueError, StopIteration, NotImplementedError) as error:
         raise MissingDataError(
-            f"retinopathy: {found} cannot be read as an ARFF file."
+            f"retinopathy: {file} cannot be read as an ARFF file."
         ) from error
     if frame.shape != (1151, 20):
         raise MissingDataError(
-            f"retinopathy must have 1151 rows and 20 columns; {found} has "
+            f"retinopathy must have 1151 rows and 20 columns; {file} has "
             f"{frame.shape[0]} and {frame.shape[1]}."
         )
     response = pd.Categorical(frame.iloc[:, -1].astype(float))
@@ -209,11 +182,11 @@ def _retinopathy(path: Path | None) -> Observations:
 
 SOURCES: dict[str, Callable[[Path | None], Source]] = {
     "boston": _boston,
-    "diabetes": _fixed(partial(datasets.diabetes, scaled=True)),
-    "MARS": lambda path: Law(Mars()),
-    "iris": _fixed(datasets.iris),
-    "digits": _fixed(datasets.digits),
+    "diabetes": _from_loader(partial(datasets.diabetes, scaled=True)),
+    "MARS": lambda path: SimulatedTable(Mars()),
+    "iris": _from_loader(datasets.iris),
+    "digits": _from_loader(datasets.digits),
     "retinopathy": _retinopathy,
-    "breast_cancer": _fixed(datasets.breast_cancer),
+    "breast_cancer": _from_loader(datasets.breast_cancer),
 }
 """Data sets in the order of the table."""
