@@ -583,7 +583,10 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     assert averages.results.diagnostics["relative_mc_error"].max() > VAGUE
     text = " ".join(str(averages).split())
     needed = about(float(averages.results.diagnostics["learners_needed"].max()))
-    assert f"About {needed} learners are needed to know them to 10%" in text
+    assert (
+        f"About {needed} learners are needed to reduce the Monte Carlo error to 10%"
+        in text
+    )
     joint = " ".join(str(averages.results.summary()).split())
     assert f"about {needed} learners would bring it to 10%" in joint
     many = vs.fit("y ~ x1 + x4", data, B=2000, k=30, rng=1).avg_effects()
@@ -638,7 +641,7 @@ def test_no_number_is_advised_by_too_few_learners(data, B):
         assert table.results.estimates.bounded.any()
         text = " ".join(str(table.summary()).split())
         assert "learners are needed" not in text
-        assert "Grow some hundreds of learners; the table then says how many" in text
+        assert "Grow some hundreds of learners; the table then has" in text
 
 
 @pytest.mark.parametrize("step", [0.5, 50.0])

@@ -369,7 +369,7 @@ def test_notes_give_advice_in_words_of_the_shell(tmp_path, capsys):
     _, out, _ = run(["y ~ x1 + g", path, *few, "--max-B", "64"], capsys)
     said = flat(out)
     assert "They do not cover E[y|x]; use --target truth for that." in said
-    assert "--variance hoeffding goes beyond it." in said
+    assert "--variance hoeffding includes higher orders." in said
     assert "B stopped at --max-B 64." in said
     assert "] --full adds variance components and normality tests." in said
     for word in ("summary(", "full=", "='", "`"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from vstatkit.results.ensemble_results import EnsembleResults, estimate_effects
+from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts, setting_text
 from vstatkit.results.summary_notes import number_text
 
@@ -144,7 +144,7 @@ def _score_lines(results: EnsembleResults) -> list[str]:
 def _precision_line(results: EnsembleResults) -> str:
     if results.design.complete:
         return "Every subsample was evaluated, so there is no Monte Carlo error."
-    moved = estimate_effects(results)
+    moved = results.effect_estimates
     shown = [results.estimates] if moved is None else [results.estimates, moved]
     error = max(float(one.relative_mc_error.max(initial=0.0)) for one in shown)
     return (
