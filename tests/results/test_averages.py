@@ -749,3 +749,28 @@ def test_enumerated_row_influence():
 def test_misspelled_columns_of_by_are_suggested(res):
     with pytest.raises(ValueError, match=r"got 'x11'; did you mean 'x1'\?"):
         res.avg_predictions(by="x11")
+
+
+@pytest.mark.parametrize("se", ["sample", "population"])
+@pytest.mark.parametrize("new_rows", [False, True])
+@pytest.mark.parametrize(
+    "switch",
+    [*itertools.product(["ij", "corrected_v", "jackknife"], ["ij", "jackknife"])],
+)
+def test_averages_switch_estimators_as_fits_do(data, other, se, new_rows, switch):
+    """A switch of the averages equals a switch before averaging, or raises an error."""
+    old, new = switch
+    res = vs.fit("y ~ x1 + x4 + g", data, B=80, k=60, rng=1, n_jobs=1, variance=old)
+    rows = other if new_rows else None
+    averages = res.avg_predictions(rows, by="g", se=se)
+    literal = res.with_variance(new).avg_predictions(rows, by="g", se=se)
+    differ = old != new and (new_rows or "jackknife" in switch)
+    if se == "population" and differ:
+        assert not np.allclose(averages.points.values, literal.points.values) or (
+            not np.allclose(averages.points.noise.roots, literal.points.noise.roots)
+        )
+        with pytest.raises(ValueError, match=rf"must use .*'{old}'; got '{new}'"):
+            averages.with_variance(new)
+        assert new in averages.compare_variance().left_out
+    else:
+        np.testing.assert_allclose(averages.with_variance(new).bse, literal.bse)

@@ -427,6 +427,8 @@ class EstimateTable(TabularModel):
     def with_variance(self, name: str) -> Self:
         """Switch to another variance estimator without refitting."""
         method = resolved(name, self.design, self.kind)
+        if self.points is not None:
+            _check_row_influence(self.points, self.variance, method)
         orders = self.orders
         if ESTIMATORS[method].beyond and orders is None:
             orders = self._measure_orders()
@@ -672,6 +674,23 @@ class EstimateTable(TabularModel):
         if len(self.labels) <= MOST_SHOWN:
             shown = shown_estimates(label_texts(self.labels), self._shown_columns())
         return f"<{type(self).__name__}: {drawn}; {shown}>"
+
+
+def _check_row_influence(points: RowInfluence, old: str, new: str) -> None:
+    """Raise an error if the influence of averaged rows depends on the estimator.
+
+    Training rows are predicted out of bag for estimators by presence, and by all
+    learners for others. For other rows the noise of predictions is estimated.
+    """
+    sources = {ESTIMATORS[name].source == "presence" for name in (old, new)}
+    if old != new and (
+        points.noise is not None or (points.shared and len(sources) > 1)
+    ):
+        raise ValueError(
+            "standard errors for the population must use the variance estimator of the "
+            f"averages, {old!r}; got {new!r}. Switch before averaging: "
+            f"res.with_variance({new!r}).avg_predictions(..., se='population')."
+        )
 
 
 Table = TypeVar("Table", bound=EstimateTable)
