@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Function = Callable[[Any], Any]
 
-
 LINEAR = 1e-8
 """Bend below which a function is linear, up to rounding."""
 

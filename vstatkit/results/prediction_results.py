@@ -33,7 +33,6 @@ from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.estimate_table import (
-    ContrastResults,
     EstimateTable,
     derive_table,
     mean_frame,
@@ -506,6 +505,19 @@ class PredictionResults(EstimateTable):
     -----
     Predictions of many rows are estimated in chunks. The predictions of single
     learners, `values`, are computed when covariances or tests need them.
+
+    Restrictions name predictions by the labels of their rows. Rows whose labels are
+    numbers are named `row0`, `row1`, ...; with more than two classes a prediction is
+    named `row0 [class]`.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(200, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=500, rng=1)
+    >>> new = {"x1": [0.5, 0.5], "x4": [0.1, 0.9]}
+    >>> bool(res.get_prediction(new).t_test("row0 = row1").pvalue < 0.05)
+    True
     """
 
     results: "EnsembleResults"
@@ -688,34 +700,6 @@ class PredictionResults(EstimateTable):
         )
 
         return plot_prediction(self, alpha=alpha, ax=ax)
-
-    def t_test(self, R: Restrictions) -> ContrastResults:
-        """Test linear combinations of the predictions, one by one.
-
-        Parameters
-        ----------
-        R : str, list of str or array-like of shape (r, m)
-            A matrix with a column for each prediction, or restrictions such as
-            "a = b" with the labels of the rows. Rows whose labels are numbers are named
-            `row0`, `row1`, ...; with more than two classes a prediction is named
-            `row0 [class]`.
-
-        Returns
-        -------
-        ContrastResults
-            See `EnsembleResults.t_test`. Standard errors come from the same learners,
-            so they include covariances of the predictions.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=500, rng=1)
-        >>> new = {"x1": [0.5, 0.5], "x4": [0.1, 0.9]}
-        >>> bool(res.get_prediction(new).t_test("row0 = row1").pvalue < 0.05)
-        True
-        """
-        return super().t_test(R)
 
 
 def predict_means(
