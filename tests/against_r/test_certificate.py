@@ -23,7 +23,6 @@ from vstatkit.inference import estimates
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
 from vstatkit.results import (
-    estimate_table,
     marginal_effects,
     prediction_results,
     typical_predictions,
@@ -455,7 +454,7 @@ MECHANISM = {
 """Steps from the trees to the tables."""
 
 TABLES = {
-    "tidy": ("tidy", TIDY, estimate_table, "tidy_frame"),
+    "tidy": ("tidy", TIDY, EstimateTable, "tidy"),
     "predictions": ("prediction", MEAN, prediction_results, "mean_frame"),
     "tests": ("t_test frame", TESTS, ContrastResults, "summary_frame"),
     "effects": ("effects", COLUMNS, EnsembleResults, "effects_frame"),

@@ -397,12 +397,12 @@ def test_the_summary_says_what_it_aims_at(data, aimed):
     assert "this allows for a small remaining bias only" in text
     errors = aimed.info.aim.errors
     assert f"pilot ensembles: estimates {errors['estimates']:.3f}, standard" in text
-    assert "Bias left bias std err share" in text
+    assert "Remaining bias bias std err share" in text
     one = vs.fit(FORMULA, data, B=50, rng=4, trend="linear")
     text = " ".join(str(one.summary()).split())
     assert "each learner a linear trend and a tree, fitted to k = 56" in text
     assert "do not cover E[y|x]" in text
-    assert "Bias left" not in text
+    assert "Remaining bias" not in text
 
 
 DERIVED = {
@@ -426,12 +426,12 @@ def at_points(request, data):
 
 @pytest.mark.parametrize("kind", DERIVED)
 def test_derived_estimates_do_not_carry_the_bias_of_others(data, kind, at_points):
-    assert "Bias left" in str(at_points.summary())
+    assert "Remaining bias" in str(at_points.summary())
     derived = DERIVED[kind](at_points, data)
     for one in (derived, derived.with_variance("ij")):
         assert one.info.aim.truth
         assert one.info.aim.bias == one.info.aim.bias_error == ()
-        assert "Bias left" not in str(one.summary())
+        assert "Remaining bias" not in str(one.summary())
     assert not hasattr(derived, "bias_left")
 
 
@@ -446,7 +446,7 @@ def test_files_of_derived_estimates_hold_no_bias(aimed, tmp_path):
     aimed.avg_effects().results.save(path)
     loaded = vs.load(path)
     assert loaded.info.aim.bias == ()
-    assert "Bias left" not in str(loaded.summary())
+    assert "Remaining bias" not in str(loaded.summary())
     document, arrays = read_archive(path, known_arrays())
     # Files of early versions hold the biases of the query points.
     document["info"]["aim"].update(bias=[1.0] * 3, bias_error=[1.0] * 3)
@@ -469,7 +469,7 @@ def test_files_hold_what_was_chosen(aimed, data, tmp_path):
     assert loaded.info.aim == aimed.info.aim
     assert str(loaded.summary()) == str(aimed.summary())
     pd.testing.assert_frame_equal(loaded.bias_left(), aimed.bias_left())
-    with pytest.raises(ValueError, match="training data, which results"):
+    with pytest.raises(ValueError, match="training data, which these results"):
         loaded.bias_left(data.iloc[:2])
 
 
@@ -524,7 +524,7 @@ def test_no_bias_without_rows_left_out(data):
     with pytest.raises(ValueError, match="Fit with oob=True"):
         res.bias_left()
     aimed = vs.fit(FORMULA, data, B=20, rng=1, oob=False, target="truth")
-    assert "Bias left" not in str(aimed.summary())
+    assert "Remaining bias" not in str(aimed.summary())
 
 
 def test_a_fit_with_stages_is_one_of_trees(data):

@@ -99,7 +99,10 @@ def test_one_kind_of_learners_may_do_for_both(data):
     text = " ".join(str(res.summary()).split())
     assert "of a mean of learners, each a linear trend, a tree and a second" in text
     assert "but not for the bias of such a learner." in text
-    assert "each kind). We chose the least biased learner whose error" in text
+    assert (
+        "The least biased learner whose error is within two standard errors, and 25%"
+        in text
+    )
     assert "stack" not in text
 
 
@@ -220,7 +223,7 @@ def test_questions_about_predictors_are_those_to_less_biased_learners(res, rough
         assert_allclose(found.frame[columns], expected.frame[columns], rtol=1e-9)
     losses = [one.importance().loss for one in (res, rough)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-9)
-    assert f"with all of them: {losses[1]:.4g}, 120 rows" in str(res.importance())
+    assert f"with all predictors: {losses[1]:.4g}, 120 rows" in str(res.importance())
 
 
 @pytest.mark.parametrize("seed", [4, 5])
@@ -241,7 +244,7 @@ def test_compared_fits_are_told_apart(res, smooth, rough, new):
     assert vs.compare(res, rough, new).question == "target='truth' - target='mean'"
     found = vs.compare(smooth, rough, new)
     assert found.question == "the first fit - the second fit"
-    assert found.differences.info.title == "the first fit less the second fit"
+    assert found.differences.info.title == "the first fit minus the second fit"
 
 
 def test_more_learners_are_centred_anew(res, data):
@@ -257,7 +260,7 @@ def test_the_bootstrap_repeats_what_errors_come_from(res, smooth, rough):
     found, own = (one.bootstrap(20, B=50, rng=1, n_jobs=1) for one in (res, rough))
     step = smooth.params.to_numpy() - rough.params.to_numpy()
     assert_allclose(found.estimates, own.estimates + step, rtol=1e-9, atol=1e-12)
-    note = "The learners behind the standard errors were fitted again"
+    note = "The learners behind the standard errors were refitted"
     assert [note in str(one.summary()) for one in (found, own)] == [True, False]
 
 
@@ -407,4 +410,4 @@ def test_the_summary_says_where_numbers_come_from(res):
     numbers = [number_text(errors[one]) for one in ("estimates", "standard errors")]
     numbers = "estimates {}, standard errors {}, both".format(*numbers)
     assert f"pilot ensembles: {numbers}" in text
-    assert "standard errors come from the least biased learner whose error" in text
+    assert "of the best was chosen for the standard errors; the stack has" in text

@@ -130,10 +130,14 @@ def test_the_variance_in_use_stays(data):
 @pytest.mark.parametrize(
     ("B", "options", "message"),
     [
-        (100, {}, "`B` counts all learners, and there are 100 already; got 100"),
-        (2, {}, "`B` counts all learners"),
-        ("auto", {"max_B": 100}, "`max_B` counts all learners"),
-        ("complete", {}, "holds every subsample once"),
+        (
+            100,
+            {},
+            "must exceed the present 100; got 100",
+        ),
+        (2, {}, "`B` is the total number"),
+        ("auto", {"max_B": 100}, "`max_B` is the total number"),
+        ("complete", {}, "has every subsample once"),
         ("auto", {"tol": 2.0}, "`tol` must lie strictly between"),
         ("auto", {"atol": -1.0}, "`atol` must be a number of at least 0"),
     ],
@@ -148,7 +152,7 @@ def test_ensembles_that_cannot_continue(data):
     complete = vs.statistic(
         "gini", data["y"].to_numpy()[:8], k=2, B="complete", replace=False
     )
-    with pytest.raises(ValueError, match="holds every subsample once"):
+    with pytest.raises(ValueError, match="has every subsample once"):
         complete.more(100)
     uneven = vs.fit("y ~ x1", data, B=100, rng=1, design="balanced", block=60)
     with pytest.raises(ValueError, match="whole blocks of 60 learners; this one has"):

@@ -233,7 +233,7 @@ def test_effects_stop_where_the_memory_would(monkeypatch):
     part = vs.fit("y ~ .", data, B=20, rng=1)
     assert list(whole.effects.index) == ["x1", "x2", "x3", "x4", "x5"]
     pd.testing.assert_frame_equal(part.effects, whole.effects.iloc[:3])
-    assert "The last 2 predictors were not moved" in str(part.summary())
+    assert "The last 2 predictors have no effects" in str(part.summary())
     assert "not moved" not in str(whole.summary())
 
 

@@ -285,7 +285,7 @@ def test_learners_that_agree_do_not_claim_certainty(data):
     assert res.conf_int()["upper"].iloc[0] == pytest.approx(bound)
     assert res.conf_int()["lower"].iloc[1] == pytest.approx(1 - bound)
     text = " ".join(str(res.summary()).split())
-    assert f"Their bounds are those of a share among {N:.0f} observations." in text
+    assert f"Their bounds are those of a proportion among {N:.0f} observations." in text
 
 
 def test_ranges_are_saved(data, binary, tmp_path):

@@ -321,8 +321,11 @@ def test_estimators_by_counts_say_which_way_they_err(variance, wrong):
     with pytest.warns(vs.VstatkitWarning, match=f"is too {wrong} for k = 57 draws"):
         vs.fit("y ~ x1", data, k=57, **how)
     note = " ".join(str(vs.fit("y ~ x1", data, k=50, **how).summary(full=True)).split())
-    assert "10 to 50% low" not in note
-    measured = {"high": "1.2 to 2.2 times the true variance", "low": "67 to 95% low"}
+    assert "10 to 50% too low" not in note
+    measured = {
+        "high": "1.2 to 2.2 times the true variance",
+        "low": "67 to 95% too low",
+    }
     assert measured[wrong] in note
 
 

@@ -150,7 +150,7 @@ def test_learners_without_probabilities_are_refused(data):
     X, y = data
     bagging = BaggingClassifier(LinearSVC(), 10, max_samples=40, random_state=1)
     bagging.fit(X, y > 14)
-    with pytest.raises(ValueError, match="no class probabilities"):
+    with pytest.raises(ValueError, match="must have `predict_proba`"):
         vs.from_sklearn(bagging, X, y > 14, X.head(2))
 
 
@@ -246,7 +246,7 @@ def test_training_data_are_recognised(data, name, weighted):
     forest, X, y = fitted_to(FITTED[name], data, halves if weighted else None)
     vs.from_sklearn(forest, X, y)
     back = slice(None, None, -1)
-    same = "must be the .*'s training data, in the order of the fit"
+    same = "must be the .*'s training data, with the same rows"
     with pytest.raises(ValueError, match=same):
         vs.from_sklearn(forest, X[back], y[back])
     with pytest.raises(ValueError, match=r"reach other leaves than in"):

@@ -33,12 +33,7 @@ def res(data):
 
 @pytest.fixture(scope="module")
 def package():
-    """The package, where it and the polars beside it work together."""
-    found = pytest.importorskip("marginaleffects")
-    polars = pytest.importorskip("polars")
-    if int(polars.__version__.split(".")[0]) >= 2:
-        pytest.skip("marginaleffects 0.6 needs polars below 2.")
-    return found
+    return pytest.importorskip("marginaleffects")
 
 
 def same(table, ours):
@@ -176,10 +171,12 @@ def test_the_package_is_asked_for(res, monkeypatch):
         res.to_marginaleffects()
 
 
-def test_newer_polars_is_told_of(res):
-    pytest.importorskip("marginaleffects")
+def test_newer_polars_is_reported(package, res, monkeypatch):
     polars = pytest.importorskip("polars")
-    if int(polars.__version__.split(".")[0]) < 2:
-        pytest.skip("this polars works.")
+
+    def fail(*args, **options):
+        raise polars.exceptions.PolarsError("as polars 2 does")
+
+    monkeypatch.setattr("marginaleffects.classes.ModelVault", fail)
     with pytest.raises(ImportError, match="polars<2"):
         res.to_marginaleffects()

@@ -181,7 +181,7 @@ def test_profiles_of_several_predictors_have_a_panel_each(res):
 def test_profiles_of_too_many_predictors_ask_for_names(rng):
     X = rng.normal(size=(40, 13))
     forest = vs.ForestRegressor(20, max_samples=20, random_state=1).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="13 predictors, and a picture has room for"):
+    with pytest.raises(ValueError, match="at most 12 panels; there are 13 predictors"):
         plots.plot_profile(forest.results_)
     assert len(plots.plot_profile(forest.results_, ["x0", "x12"])) == 2
 
@@ -197,7 +197,9 @@ def test_loaded_results_have_profiles_without_a_rug(res, tmp_path):
 
 
 def test_profiles_name_the_predictors(res):
-    with pytest.raises(ValueError, match=r"'x11' is none; did you mean 'x1'. They are"):
+    with pytest.raises(
+        ValueError, match=r"got 'x11'; did you mean 'x1'. The predictors are"
+    ):
         plots.plot_profile(res, "x11")
     with pytest.raises(ValueError, match="`n_points` must be at least 2"):
         plots.plot_profile(res, "x1", n_points=1)
@@ -277,7 +279,7 @@ def test_pictures_that_make_no_sense_are_refused():
         plots.plot_effects(res)
     with pytest.raises(ValueError, match="no Monte Carlo error"):
         plots.plot_convergence(res)
-    with pytest.raises(ValueError, match="needs results of `fit`"):
+    with pytest.raises(ValueError, match="requires results of `fit`"):
         plots.plot_profile(res, "x1")
     assert res.plot().get_xlabel().startswith("mean")
 
@@ -311,8 +313,8 @@ def test_options_that_a_picture_lacks_are_named(res):
     with pytest.raises(TypeError) as caught:
         res.plot(variable="x1")
     assert str(caught.value) == (
-        "the picture 'effects' has no option 'variable'. Its options are: alpha. "
-        "'variable' is one of kind='profile' and kind='partial dependence'."
+        "the plot 'effects' has no option 'variable'. Its options are: alpha. "
+        "kind='profile' and kind='partial dependence' has 'variable'."
     )
     with pytest.raises(
         TypeError, match=r"are: variable, alpha, data, points, grid, se"

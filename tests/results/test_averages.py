@@ -583,7 +583,10 @@ def test_too_few_learners_are_told_with_the_number_needed(data):
     assert averages.results.diagnostics["relative_mc_error"].max() > VAGUE
     text = " ".join(str(averages).split())
     needed = round_up(float(averages.results.diagnostics["learners_needed"].max()))
-    assert f"About {needed} learners are needed to know them to 10%" in text
+    assert (
+        f"About {needed} learners are needed to reduce the Monte Carlo error to 10%"
+        in text
+    )
     joint = " ".join(str(averages.results.summary()).split())
     assert f"about {needed} learners would bring it to 10%" in joint
     many = vs.fit("y ~ x1 + x4", data, B=2000, k=30, rng=1).avg_effects()
@@ -638,7 +641,7 @@ def test_no_number_is_advised_by_too_few_learners(data, B):
         assert table.results.estimates.bounded.any()
         text = " ".join(str(table.summary()).split())
         assert "learners are needed" not in text
-        assert "Grow some hundreds of learners; the table then says how many" in text
+        assert "Grow some hundreds of learners; the table then has" in text
 
 
 @pytest.mark.parametrize("step", [0.5, 50.0])
@@ -746,3 +749,28 @@ def test_enumerated_row_influence():
 def test_misspelled_columns_of_by_are_suggested(res):
     with pytest.raises(ValueError, match=r"got 'x11'; did you mean 'x1'\?"):
         res.avg_predictions(by="x11")
+
+
+@pytest.mark.parametrize("se", ["sample", "population"])
+@pytest.mark.parametrize("new_rows", [False, True])
+@pytest.mark.parametrize(
+    "switch",
+    [*itertools.product(["ij", "corrected_v", "jackknife"], ["ij", "jackknife"])],
+)
+def test_averages_switch_estimators_as_fits_do(data, other, se, new_rows, switch):
+    """A switch of the averages equals a switch before averaging, or raises an error."""
+    old, new = switch
+    res = vs.fit("y ~ x1 + x4 + g", data, B=80, k=60, rng=1, n_jobs=1, variance=old)
+    rows = other if new_rows else None
+    averages = res.avg_predictions(rows, by="g", se=se)
+    literal = res.with_variance(new).avg_predictions(rows, by="g", se=se)
+    differ = old != new and (new_rows or "jackknife" in switch)
+    if se == "population" and differ:
+        assert not np.allclose(averages.points.values, literal.points.values) or (
+            not np.allclose(averages.points.noise.roots, literal.points.noise.roots)
+        )
+        with pytest.raises(ValueError, match=rf"must use .*'{old}'; got '{new}'"):
+            averages.with_variance(new)
+        assert new in averages.compare_variance().left_out
+    else:
+        np.testing.assert_allclose(averages.with_variance(new).bse, literal.bse)

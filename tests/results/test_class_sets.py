@@ -166,7 +166,7 @@ def test_rows_whose_labels_repeat_are_not_guessed():
         sets.tail(1).plot().collections[0].get_array(), shares[2:]
     )
     for part in (sets.tail(2), sets.iloc[[0, 1]], sets.iloc[[2, 1, 0]]):
-        with pytest.raises(ValueError, match="whose labels repeat"):
+        with pytest.raises(ValueError, match="their labels repeat"):
             part.plot()
 
 

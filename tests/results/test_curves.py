@@ -145,7 +145,7 @@ def test_contrasts_are_combinations_of_points(res):
     assert every.labels.to_list()[0] == "x4: mean → 0.1"
     one = curve.contrast(0.4)
     assert np.isclose(one.bse.item(), every.bse.iloc[1], rtol=1e-12)
-    with pytest.raises(ValueError, match="a value of each of x4"):
+    with pytest.raises(ValueError, match="must have values of x4"):
         curve.contrast((0.1, 0.2))
 
 

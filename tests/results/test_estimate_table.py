@@ -97,8 +97,8 @@ def test_predictions_switch_their_variance_as_the_fit_does(res, data):
 
 def test_averages_after_a_target_carry_no_bias_of_other_rows(data):
     fit = vs.fit("y ~ x1 + x4", data, B=60, rng=1, target="truth", at=data.iloc[[3, 9]])
-    assert "Bias left" in str(fit.summary())
-    assert "Bias left" not in str(fit.avg_effects().results.summary())
+    assert "Remaining bias" in str(fit.summary())
+    assert "Remaining bias" not in str(fit.avg_effects().results.summary())
 
 
 SAVED = {

@@ -72,7 +72,7 @@ def test_it_prints_as_a_compact_table(res):
     assert "Variance estimators" in lines[0]
     assert max(map(len, lines)) <= 80
     assert sum("ij_u *" in line for line in lines) == 2
-    assert "Not for this ensemble: " in text
+    assert "Not applicable: " in text
     assert "not shown" not in text
     html = res.compare_variance()._repr_html_()
     assert "ij_u *" in html

@@ -102,7 +102,7 @@ def test_without_training_rows_it_says_so(res, tmp_path):
     res.save(tmp_path / "fit.npz")
     loaded = vs.load(tmp_path / "fit.npz")
     for ask in (loaded.predict, loaded.get_prediction):
-        with pytest.raises(ValueError, match="hold no training data"):
+        with pytest.raises(ValueError, match="have no training data"):
             ask()
     for name in ("fittedvalues", "resid"):
         with pytest.raises(ValueError, match="they were loaded from a file"):
@@ -118,5 +118,5 @@ def test_what_predicts_nothing_says_so(data):
         _ = mean.fittedvalues
     assert not hasattr(mean, "rsquared")
     classes = vs.fit("g ~ x1", data, B=20, rng=1)
-    with pytest.raises(AttributeError, match="for a numeric response"):
+    with pytest.raises(AttributeError, match="requires a numeric response"):
         _ = classes.rsquared

@@ -550,7 +550,7 @@ def test_new_observations_are_covered_in_every_slice():
 def test_levels_that_cannot_be_reached_are_named(data):
     res = vs.fit("y ~ x1", data.head(20), B=30, rng=1)
     prediction = res.get_prediction(data.head(2))
-    words = r"not a number: .* of 39 units or more by 'local'; there are 20"
+    words = r"NaN: .*obs_method='local' need .* at least 39 units; there are 20"
     with pytest.warns(vs.FewUnitsWarning, match=words) as caught:
         frame = prediction.summary_frame(0.05)
     assert caught[0].filename == __file__
@@ -564,11 +564,11 @@ def test_levels_that_cannot_be_reached_are_named(data):
         prediction.summary_frame(0.01)
     for method, needed in (("local", 39), ("residuals", 39)):
         with pytest.raises(
-            ValueError, match=rf" of {needed} units or more.*there are 20"
+            ValueError, match=rf" at least {needed} units.*there are 20"
         ):
             prediction.summary_frame(0.05, method)
     assert "obs_ci_lower" in prediction.summary_frame(0.05, "jackknife+")
-    with pytest.raises(ValueError, match=r" of 99 units or more.*there are 20"):
+    with pytest.raises(ValueError, match=r" at least 99 units.*there are 20"):
         prediction.summary_frame(0.01, "jackknife+")
 
 
@@ -576,10 +576,10 @@ def test_a_level_needs_clusters_and_not_rows(data):
     some = data.assign(cluster=data["cluster"] // 3)  # twenty clusters of six
     res = vs.fit("y ~ x1", some, groups="cluster", B=60, rng=1)
     prediction = res.get_prediction(some.head(2))
-    with pytest.warns(vs.FewUnitsWarning, match=r"39 units or more.*there are 20"):
+    with pytest.warns(vs.FewUnitsWarning, match=r"at least 39 units.*there are 20"):
         frame = prediction.summary_frame(0.05)
     assert frame["obs_ci_lower"].isna().all()
-    with pytest.raises(ValueError, match=r"39 units or more.*there are 20"):
+    with pytest.raises(ValueError, match=r"at least 39 units.*there are 20"):
         prediction.summary_frame(0.05, "local")
     assert prediction.summary_frame(0.1).attrs["obs_method"] == "local"
 
@@ -590,7 +590,7 @@ def test_clusters_that_are_not_known_are_not_made_up(data):
     lost = dataclasses.replace(res, recipe=None, errors=None)
     prediction = lost.get_prediction(data.head(2))
     assert prediction.summary_frame().attrs["obs_method"] == "residuals"
-    with pytest.raises(ValueError, match="needs to know whose"):
+    with pytest.raises(ValueError, match="needs the units and predictors"):
         prediction.summary_frame(obs_method="local")
 
 
@@ -695,10 +695,10 @@ def test_classes_that_are_too_rare_are_named(data):
     prediction = res.get_prediction(rare.head(3))
     assert prediction.class_sets(0.1).shape == (3, 3)
     with pytest.raises(
-        ValueError, match=r"9 units or more of class 'odd'.*there are 8"
+        ValueError, match=r"at least 9 units of class 'odd'.*there are 8"
     ):
         prediction.class_sets(0.1, by_class=True)
-    with pytest.raises(ValueError, match=r"999 units or more that.*there are 120"):
+    with pytest.raises(ValueError, match=r"at least 999 units that.*there are 120"):
         prediction.class_sets(0.001)
 
 

@@ -274,7 +274,7 @@ def test_shards_are_replicates():
     saved = res.importance(["x1"])
     assert 0 < saved.frame["p_value"].item() < 1
     assert saved.conf_int().isna().all(axis=None)  # units are in one shard only
-    assert saved.plot().get_xlabel() == "out-of-bag loss saved"
+    assert saved.plot().get_xlabel() == "reduction in out-of-bag loss"
 
 
 def test_learners_that_agree_on_a_difference_have_no_test():

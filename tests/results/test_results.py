@@ -636,7 +636,7 @@ def test_an_effect_can_vary_twice_as_much_as_an_estimate(moved):
 def test_a_name_that_estimate_and_effect_share_is_nobodys():
     data = vs.datasets.mars(60, rng=4).rename(columns={"x4": "typical"})
     res = vs.fit("y ~ x1 + typical", data, B=60, rng=1)
-    with pytest.raises(ValueError, match="Rename the predictor, or label the rows"):
+    with pytest.raises(ValueError, match="Rename the predictor, change the labels"):
         res.t_test("typical = 0")
     assert_allclose(res.t_test([[1]]).params, res.params)
 

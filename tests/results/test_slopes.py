@@ -213,11 +213,11 @@ def test_rows_given_first_are_rows(res, wages):
         assert method(some).rows == "40 training rows"
         with pytest.raises(ValueError, match=r"got rows as both.*\(data=\.\.\.\)"):
             method(some, some)
-    with pytest.raises(ValueError, match=r"rows by their keyword: data=\.\.\."):
+    with pytest.raises(ValueError, match=r"Give rows as data=\.\.\."):
         res.partial_dependence(some)
     with pytest.raises(ValueError, match=r"both ends of each move.*data=\.\.\."):
         res.avg_effects({"educ": [8, 10, 12]})
-    with pytest.raises(ValueError, match="by='female' averages by its levels"):
+    with pytest.raises(ValueError, match="by='female' to average by its levels"):
         res.avg_predictions("female")
     array = res.avg_effects(np.array(["educ", "female"]))
     assert array.frame.index.to_list() == ["educ", "female"]

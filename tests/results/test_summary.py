@@ -243,7 +243,7 @@ def test_dropped_rows_and_clusters_are_reported(data):
 def test_few_units_are_not_relied_on(data, sites, said):
     few = data.assign(site=np.arange(80) % sites)
     text = words(vs.fit("y ~ x1", few, groups="site", B=40, rng=1).summary())
-    assert ("cannot be relied on with fewer than 20 clusters" in text) == said
+    assert ("are not reliable with fewer than 20 clusters" in text) == said
     text = words(vs.fit("y ~ x1", data.head(15), kernel="ols", B=40, rng=1).summary())
     assert "relied on" not in text
 
@@ -263,7 +263,7 @@ def test_very_few_units_have_no_measured_coverage(n):
 
 
 def test_what_was_measured_by_the_jackknife_is_said_of_it_alone():
-    measured = "than 20 observations: even with the jackknife's variance"
+    measured = "than 20 observations: in simulations with the jackknife's variance"
     assert measured in words(tiny(5, B=60, variance="jackknife").summary())
     text = words(tiny(5, B=60, variance="corrected").summary())
     unnumbered = re.sub(r" \[\d\]", "", text)
@@ -273,8 +273,8 @@ def test_what_was_measured_by_the_jackknife_is_said_of_it_alone():
 
 def test_a_better_estimator_is_advised_only_where_it_tells():
     """`variance="auto"` would have taken it there."""
-    advice = "variance='hoeffding' goes beyond it"
-    for n, needs in ((6, "4 of them or more; these leave out 2.4"), (30, None)):
+    advice = "variance='hoeffding' includes higher orders"
+    for n, needs in ((6, "at least 4 of them; these leave out 2.4"), (30, None)):
         res = tiny(n, B=60)
         text = words(res.with_variance("corrected").summary())
         assert (res.variance == "hoeffding") == (needs is None)
@@ -480,8 +480,8 @@ def test_coefficients_of_smaller_samples_are_not_the_full_ones(data):
         words(vs.fit("y ~ x1", data, kernel="ols", k=k, B=50, rng=1).summary())
         for k in (0.5, 1.0)
     )
-    assert "one fit to all of them has another" in small
-    assert "one fit to all" not in whole
+    assert "a single fit to all observations has another" in small
+    assert "single fit to all" not in whole
 
 
 @pytest.mark.parametrize("B", [2, 3, 4, 5, 10, 200])

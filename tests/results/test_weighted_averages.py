@@ -127,7 +127,7 @@ def test_rows_without_weight_do_not_count(data):
     literal = weighted(res.predict(even), even["w"])
     assert np.isclose(found.params.item(), literal, rtol=1e-12)
     assert found.rows == "30 of 60 training rows, weighted by 'w'"
-    with pytest.raises(ValueError, match="all 30 rows have the weight 0"):
+    with pytest.raises(ValueError, match="all 30 rows have weight 0"):
         res.avg_predictions(some[some["w"] == 0])
 
 

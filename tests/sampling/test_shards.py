@@ -555,7 +555,7 @@ def test_fit_chooses_shards_and_says_so():
     assert (found.design.name, found.variance, found.B) == ("shards", "shards", 120)
     text = " ".join(str(found.summary(full=True)).split())
     assert "spread of the ensembles of 40 disjoint shards of 3,150 observations" in text
-    assert "With 39 degrees of freedom it is itself known to 11%" in text
+    assert "It has 39 degrees of freedom, so its relative error is 11%" in text
     assert "normality tests of the means of the 40 shards" in text
 
 

@@ -669,7 +669,7 @@ def test_a_file_that_cannot_be_predicted_leaves_nothing(forest, data, tmp_path):
     out = tmp_path / "out.parquet"
     out.write_text("as before")
     with pytest.raises(
-        FormulaError, match=r"missing in row 200 .*from row 192 of the data"
+        FormulaError, match=r"missing in row 200 .*starts at row 192 of the data"
     ):
         forest.get_prediction(path, out=out)
     assert out.read_text() == "as before"

@@ -30,13 +30,12 @@ time.sleep(60)
 PREDICT = """
 import sys, time
 import vstatkit as vs
-from vstatkit.results import prediction_results
+from vstatkit.results import ensemble_results
 res = vs.fit("y ~ x1 + x2", "data.csv", B=20, rng=1)
-def slow(table):
+def slow(results, batch):
     print("ready", flush=True)
     time.sleep(60)
-    return table
-prediction_results._flat = slow
+ensemble_results.predict_means = slow
 res.predict("data.csv", out="out.csv")
 """
 

@@ -32,32 +32,31 @@ def from_arrays(
     name: str = "ensemble",
     kind: Literal["unknown", "trees", "smooth"] = "unknown",
 ) -> EnsembleResults:
-    """Wrap an ensemble made elsewhere.
+    """Make results of an ensemble that was fitted elsewhere.
 
     Parameters
     ----------
     counts : array-like or sparse of shape (B, n)
-        Times each observation occurs in each subsample.
+        Number of times each observation occurs in each subsample.
     values : array-like of shape (B, m)
-        Each learner's values.
+        Values of each learner.
     replace : bool
         Whether the subsamples were drawn with replacement.
     variance : str
-        Variance estimator.
+        Variance estimator; see `fit`.
     groups : array-like, optional
-        Group of every learner (length B), for "im", "little_bags" and "matched";
-        otherwise cluster of every observation (length n). Learners that were drawn
-        in groups depend on each other, and the other estimators are refused for
-        them.
+        Group of every learner (length B), for "im", "little_bags" and "matched", which
+        require learners drawn in groups; otherwise cluster of every observation
+        (length n).
     labels : sequence, optional
         Names of the m values.
     units : sequence, optional
         Names of the n observations.
     name : str
-        What the summary calls the ensemble.
+        Name of the ensemble in summaries.
     kind : {"unknown", "trees", "smooth"}
-        What the learners are, where it is known; "smooth" are means, regressions
-        and other statistics that are nearly linear in the counts.
+        Kind of the learners; "smooth" are means, regressions and other statistics that
+        are nearly linear in the counts.
 
     Returns
     -------
@@ -73,7 +72,7 @@ def from_arrays(
     >>> res.labels.to_list()
     ['h0']
     """
-    sort = kernel_kind(kind)
+    kernel = kernel_kind(kind)
     design, h = given_ensemble(
         counts,
         values,
@@ -93,12 +92,12 @@ def from_arrays(
         design=design,
         values=h,
         labels=index_of_length(names, h.shape[1], "labels"),
-        variance=resolve_for_design(variance, design, sort),
+        variance=resolve_for_design(variance, design, kernel),
         info=info,
         units=pd.RangeIndex(design.n)
         if units is None
         else index_of_length(units, design.n, "units"),
-        kind=sort,
+        kind=kernel,
     ).with_variance(variance)
 
 
@@ -114,19 +113,12 @@ def variance_components(
 
     Parameters
     ----------
-    counts : array-like or sparse of shape (B, n)
-        Times each observation occurs in each subsample.
-    values : array-like of shape (B, m)
-        Each learner's values.
+    counts, values, replace, groups
+        See `from_arrays`.
     method : str
         "auto", "corrected", or the name of an estimator: "im", "bm", "ij", "ij_u",
         "jackknife", "hoeffding", "corrected_v", "corrected_v_simple",
         "corrected_u", "little_bags" or "matched".
-    replace : bool
-        Whether the subsamples were drawn with replacement.
-    groups : array-like, optional
-        Group of every learner (length B), for "im", "little_bags" and "matched";
-        otherwise cluster of every observation (length n).
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """Results as a model of the package marginaleffects, which is loaded on demand.
 
-That package differentiates an estimate by the coefficients of a model and multiplies by
-their covariances. An ensemble has no coefficients, but its prediction is linear in the
-weights of its learners. They take the place of coefficients: the derivative of an
-estimate by a learner's weight is what the learner says of it, and from that our own
-standard errors come. No covariance of the weights exists, so none is made up.
+The package computes standard errors from derivatives of an estimate with respect to
+coefficients, and their covariance matrix. An ensemble has no coefficients, but its
+predictions are linear in the weights of its learners, which take their place: the
+derivatives with respect to the weights are the learners' own values of the estimate,
+from which we compute the standard error. The weights have no covariance matrix.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -27,19 +27,18 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 STEP = 1024.0
-"""Change of a prediction, in units of a learner's distance from it, for each unit of
-the learner's weight. Differences are taken with steps of 1e-8 of a weight: with this,
-neither rounding nor the curvature of ratios costs digits that matter."""
-
+"""Change of a prediction, in units of a learner's distance from it, per unit of the
+learner's weight. The package differentiates with steps of 1e-8; with this factor,
+neither rounding nor the curvature of ratios matters."""
 
 SHORT = 0.01
 """Shortest step of a slope, in standard deviations of the predictor."""
 
 
 class ErrorRule(np.ndarray[Any, np.dtype[np.float64]]):
-    """What stands for a covariance matrix: `J @ rule` knows the standard errors.
+    """Replacement of a covariance matrix: `J @ rule` gives our standard errors.
 
-    Its entries are not numbers, so that who takes it for a matrix gets no numbers.
+    All entries are NaN, so that any other use as a matrix gives NaN.
     """
 
     model: "EnsembleModel | None"
@@ -56,7 +55,7 @@ class ErrorRule(np.ndarray[Any, np.dtype[np.float64]]):
         self.model = getattr(other, "model", None)
 
     def __rmatmul__(self, jacobian: Any) -> Any:
-        """Return rows whose products with those of the jacobian are variances."""
+        """Return a matrix whose row-wise products with the jacobian are variances."""
         J = np.asarray(jacobian, dtype=np.float64)
         if self.model is None:
             return J @ np.asarray(self)
@@ -69,15 +68,15 @@ class ErrorRule(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 class EnsembleModel:
-    """The methods that marginaleffects asks a model for.
+    """The methods of a model that marginaleffects calls.
 
     Attributes
     ----------
     ensemble : EnsembleResults
-        What is asked.
+        The results.
     df_resid : float
-        Smallest degrees of freedom of the estimates asked for last: the package has
-        one number for all of them.
+        Smallest degrees of freedom of the last estimates; the package has one number
+        for all of them.
     """
 
     ensemble: "EnsembleResults"
@@ -86,18 +85,18 @@ class EnsembleModel:
     _before: pd.DataFrame | None = None
 
     def get_coef(self) -> Floats:
-        """Weights of the learners, each in units of its own."""
+        """Return the weights of the learners, all one."""
         return np.ones(self.ensemble.B)
 
     def get_coefnames(self) -> Any:
-        """Refuse tests of coefficients."""
+        """Raise an error: there are no coefficients to test."""
         raise ValueError(
             "an ensemble has no coefficients to test. Use the argument `hypothesis` of "
             "predictions(), comparisons() or slopes(); or t_test() of the results."
         )
 
     def get_vcov(self, vcov: Any = True) -> ErrorRule | None:
-        """Give our standard errors, or none."""
+        """Return the rule for our standard errors, or None."""
         if vcov is None or vcov is False:
             return None
         if vcov is not True:
@@ -126,9 +125,9 @@ class EnsembleModel:
         return table.reshape(len(table), len(rows), -1).swapaxes(0, 1)
 
     def _check_step(self, frame: pd.DataFrame) -> None:
-        """Refuse slopes of trees over steps that are too short for them.
+        """Raise an error for slopes of trees over steps that are too short.
 
-        Both ends of a step are asked for one after the other, and have a `term`.
+        The package asks for both ends of a step in turn, in frames with a `term`.
         """
         before, self._before = self._before, frame if "term" in frame else None
         if before is None or self._before is None or len(before) != len(frame):
@@ -144,8 +143,8 @@ class EnsembleModel:
             ends = np.concatenate([before[name], frame[name]])
             if values.size == 2 and not np.isin(ends, values).all():
                 raise ValueError(
-                    f"{name!r} has two values, {values[0]:g} and {values[1]:g}, and "
-                    "trees know nothing in between or beyond: compare these two with "
+                    f"{name!r} has two values, {values[0]:g} and {values[1]:g}; slopes "
+                    "of trees need observed values. Compare these two with "
                     "comparisons(), or use avg_slopes() of the results."
                 )
             spread = float(training[name].std())
@@ -153,14 +152,13 @@ class EnsembleModel:
             if steps.max() < least:
                 raise ValueError(
                     f"a step of {steps.max():.2g} in {name!r} is too short for a slope "
-                    "of trees, which are step functions: give `eps` a length that "
-                    f"matters, such as eps={max(spread, least):.2g}, or "
-                    "use avg_slopes() of the results."
+                    "of trees, which are step functions: use a larger step, such as "
+                    f"eps={max(spread, least):.2g}, or avg_slopes() of the results."
                 )
 
     def get_predict(self, params: Floats, newdata: Floats) -> Any:
-        """Predict with weights of the learners, at what `get_exog` gave."""
-        import polars as pl  # noqa: PLC0415 where marginaleffects is, it is too
+        """Predict from the weights of the learners and the output of `get_exog`."""
+        import polars as pl  # noqa: PLC0415 a dependency of marginaleffects
 
         changed = np.flatnonzero(params != 1)
         steps = STEP * (params[changed] - 1)
@@ -182,7 +180,7 @@ class EnsembleModel:
 
     def variances(self, jacobian: Floats) -> Floats:
         """Estimate variances from the derivatives by every learner, (estimates, B)."""
-        # A table of predictions has as many rows as there were predictions.
+        # Averages have fewer rows than there were predictions.
         of_points = len(jacobian) == self._n_predictions
         estimates = learner_estimates(self.ensemble, jacobian.T, of_points=of_points)
         self.df_resid = float(estimates.df.min())
@@ -201,7 +199,7 @@ def learner_estimates(
 
 
 def marginal_model(results: "EnsembleResults") -> Any:
-    """Make a model of marginaleffects; see `EnsembleResults.to_marginaleffects`."""
+    """Compute `EnsembleResults.to_marginaleffects`."""
     try:
         import polars as pl  # noqa: PLC0415 optional
         from marginaleffects.classes import ModelAbstract, ModelVault  # noqa: PLC0415
@@ -214,7 +212,7 @@ def marginal_model(results: "EnsembleResults") -> Any:
     predictor = predictor_of(results)
     try:
         vault = ModelVault(
-            formula=_no_formula,
+            formula=lambda data: (data, data),  # the package codes nothing
             modeldata=_with_levels(pl, training_rows(results)),
             package="vstatkit",
             variable_names=[results.info.response, *predictor_names(predictor)],
@@ -227,13 +225,8 @@ def marginal_model(results: "EnsembleResults") -> Any:
         ) from error
 
 
-def _no_formula(data: Any) -> Any:
-    """Stand for a formula: the package reads none, and codes nothing."""
-    return data, data
-
-
 def _with_levels(pl: Any, training: pd.DataFrame) -> Any:
-    """Write training rows as the package wants them: factors with their levels."""
+    """Convert training rows to polars, factors with their levels."""
     columns = {}
     for name, column in training.items():
         kind = getattr(column.dtype, "categories", column).dtype
@@ -241,17 +234,14 @@ def _with_levels(pl: Any, training: pd.DataFrame) -> Any:
             columns[name] = pl.Series(name, column.to_numpy())
             continue
         levels = [str(level) for level in pd.Categorical(column).categories]
-        texts = [None if missing else str(value) for value, missing in _marked(column)]
+        pairs = zip(column, column.isna(), strict=True)
+        texts = [None if missing else str(value) for value, missing in pairs]
         columns[name] = pl.Series(name, texts, dtype=pl.Enum(levels))
     return pl.DataFrame(columns)
 
 
-def _marked(column: "pd.Series[Any]") -> Any:
-    return zip(column, column.isna(), strict=True)
-
-
 def _convert_rows(newdata: Any, training: pd.DataFrame) -> pd.DataFrame:
-    """Write rows of the package in the kinds of the training rows."""
+    """Convert rows of the package to the dtypes of the training rows."""
     frame: pd.DataFrame = newdata.to_pandas()
     converted: dict[Any, Any] = {}
     for name in training.columns.intersection(frame.columns):

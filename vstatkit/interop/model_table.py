@@ -1,4 +1,4 @@
-"""Several models in one table, whatever package fitted them."""
+"""Several models in one table, of this and other packages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,9 +32,9 @@ def table(
     Parameters
     ----------
     models : results, a sequence of them, or a dict of them by their headings
-        Results of `fit` and `statistic` (shown by their effects, where they have
-        some), what they answer (`avg_slopes()`, `avg_effects()`, curves, functions of
-        estimates, `importance()`), and results of statsmodels or others that have
+        Results of `fit` and `statistic` (shown by their effects, if they have any),
+        tables of estimates (`avg_slopes()`, `avg_effects()`, curves, functions of
+        estimates), `importance()`, and results of statsmodels or other packages with
         `params`, `bse`, `pvalues` and `conf_int`.
     *more : results
         Further models, one by one.
@@ -54,8 +54,8 @@ def table(
 
     Notes
     -----
-    Terms stand in one line where they have the same name. An effect is named with its
-    ends, `bmi: 21 → 32.3`, since it is no slope; `avg_slopes()` has slopes, which can
+    Terms with the same name share a row. The name of an effect has both ends of the
+    move, `bmi: 21 → 32.3`, because it is not a slope; the slopes of `avg_slopes()` can
     be compared with the coefficients of a linear regression.
 
     Examples
@@ -74,7 +74,17 @@ def table(
         models = list(models.values())
     many = [*models] if isinstance(models, Sequence) else [models]
     many += more
-    return compose_table(many, names=names, alpha=alpha, stars=stars, title=title)
+    if not many:
+        raise ValueError("`models` must have at least one model; got none.")
+    level = 0.05 if alpha is None else alpha
+    check_alpha(level)
+    columns = [column_of(model, level) for model in many]
+    headings = _headings(columns, names)
+    terms, stats = _terms(columns, alpha, stars=stars), _stats(columns)
+    responses = [column.response for column in columns]
+    top, bottom = _align_columns((headings, terms), (responses, stats))
+    sections = [Section("", *part) for part in (top, bottom) if len(part[1])]
+    return compose(sections, title, _notes(columns, headings, alpha, stars=stars))
 
 
 def column_of(model: Any, alpha: float = 0.05) -> Column:
@@ -90,9 +100,9 @@ def foreign_column(model: Any, alpha: float = 0.05) -> Column:
     missing = [name for name in needed if not hasattr(model, name)]
     if missing:
         raise TypeError(
-            "a table takes results of vstatkit, or of statsmodels and the like, which "
-            f"have {', '.join(needed)}; {type(model).__name__} has no "
-            f"{', '.join(missing)}."
+            "models must be results of vstatkit, or have the attributes "
+            f"{', '.join(needed)} of statsmodels' results; {type(model).__name__} has "
+            f"no {', '.join(missing)}."
         )
     params = pd.Series(model.params)
     bse = np.asarray(model.bse, dtype=float)
@@ -121,32 +131,10 @@ STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
 """Marks of p-values, as in statsmodels' `summary_col`."""
 
 
-def compose_table(
-    models: list[Any],
-    *,
-    names: Sequence[str] | None,
-    alpha: float | None,
-    stars: bool,
-    title: str,
-) -> Summary:
-    """Compose the table of several models; see `vstatkit.table`."""
-    if not models:
-        raise ValueError("`models` must hold at least one model; got none.")
-    level = 0.05 if alpha is None else alpha
-    check_alpha(level)
-    columns = [column_of(model, level) for model in models]
-    headings = _headings(columns, names)
-    terms, stats = _terms(columns, alpha, stars=stars), _stats(columns)
-    responses = [column.response for column in columns]
-    top, bottom = _align_columns((headings, terms), (responses, stats))
-    sections = [Section("", *part) for part in (top, bottom) if len(part[1])]
-    return compose(sections, title, _notes(columns, headings, alpha, stars=stars))
-
-
 def _align_columns(
     *parts: tuple[list[str], pd.DataFrame],
 ) -> list[tuple[list[str], pd.DataFrame]]:
-    """Give all parts of a table columns of the same widths."""
+    """Pad the columns of all parts of a table to the same widths."""
     stub = max(len(name) for _, frame in parts for name in frame.index)
     widths = [
         max(len(text) for headers, frame in parts for text in [headers[j], *frame[j]])
@@ -173,7 +161,7 @@ def _headings(columns: list[Column], names: Sequence[str] | None) -> list[str]:
 
 
 def _terms(columns: list[Column], alpha: float | None, *, stars: bool) -> pd.DataFrame:
-    """Two lines for every term: the estimate, and below how well it is known."""
+    """Make two rows for every term: the estimate, and its uncertainty below."""
     order = list(
         dict.fromkeys(term for column in columns for term in column.frame.index)
     )
@@ -202,7 +190,7 @@ def _cells(
 
 
 def _uncertainty(row: dict[str, float], alpha: float | None) -> str:
-    """Write a standard error or an interval; nothing if it is not known."""
+    """Write a standard error or an interval; "" if unknown."""
     if np.isnan(row["std_error"]):
         return ""
     if alpha is None:

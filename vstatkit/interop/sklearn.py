@@ -32,23 +32,19 @@ from vstatkit.results.marginal_effects import column_names
 from vstatkit.variance.hoeffding import reference_rows
 
 N_TREES = 10
-"""Trees that are compared: each has a subsample of its own."""
-
+"""Number of trees that are compared with the training data."""
 
 MEANS = ("squared_error", "friedman_mse", "poisson", "gini", "entropy", "log_loss")
-"""Criteria whose trees keep means or shares; `absolute_error` keeps medians."""
-
+"""Criteria whose trees have means or shares in their leaves, not medians."""
 
 MISPLACED = 1e-3
-"""Share of rows that may be in other leaves: features may have been rounded."""
-
+"""Tolerated share of rows in other leaves, because features may have been rounded."""
 
 ROUNDING = 1e-6
-"""Difference of means that rounded responses may have, relative to their range."""
-
+"""Tolerated difference of means, relative to the range of the responses."""
 
 SINGLE = 1e-7
-"""The same relative to their size: the precision of single numbers."""
+"""Tolerated difference of means relative to their size: single precision."""
 
 
 def check_training_data(
@@ -60,23 +56,9 @@ def check_training_data(
     *,
     n_classes: int | None,
 ) -> None:
-    """Refuse data that the trees of a forest were not fitted to.
+    """Raise an error for data that the trees of a forest were not fitted to.
 
-    Parameters
-    ----------
-    forest : estimator
-        A fitted ensemble; only scikit-learn's own are looked at, as others may train
-        their trees in ways of their own.
-    learners : sequence of (estimator, features)
-        Its learners, each with the columns it uses.
-    counts : ndarray of shape (B, n)
-        Times each observation occurs in each subsample.
-    X : ndarray of shape (n, p)
-        Features.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    n_classes : int or None
-        None for regression.
+    Only scikit-learn's own ensembles are checked; others may train trees differently.
     """
     if not all(_is_plain(model) for model in (forest, *(tree for tree, _ in learners))):
         return
@@ -95,21 +77,21 @@ def check_training_data(
 
 def _refusal(forest: Any, what: str) -> ValueError:
     return ValueError(
-        f"`X` and `y` must be the {type(forest).__name__}'s training data, in the "
-        f"order of the fit; in those given, {what} than in the fit. Give the X and y "
-        "that `fit` had, with the same rows in the same order, or fit again."
+        f"`X` and `y` must be the {type(forest).__name__}'s training data, with the "
+        f"same rows in the same order; in those given, {what} than in the fit. Give "
+        "the X and y of the fit, or fit again."
     )
 
 
 def _is_plain(model: Any) -> bool:
-    """Whether an ensemble, or a tree, is one of scikit-learn's own."""
+    """Whether an ensemble or a tree is scikit-learn's own."""
     return type(model).__module__.split(".")[0] == "sklearn"
 
 
 def _has_plain_weights(
     forest: Any, learners: Sequence[tuple[Any, Ints]], counts: Ints
 ) -> bool:
-    """Whether roots hold plain means: weights are counts, and classes have none."""
+    """Whether roots have unweighted means: no weights other than counts."""
     if getattr(forest, "class_weight", None) is not None:
         return False
     return all(
@@ -125,7 +107,7 @@ def _has_root(tree: Any, drawn: Ints, y: Floats, n_classes: int | None) -> bool:
     """Compare the root with the mean, or the shares, of the rows drawn."""
     root = tree.tree_.value[0]
     if len(root) != 1:
-        return True  # several responses: refused elsewhere
+        return True  # several responses raise an error elsewhere
     if n_classes is None:
         scale = ROUNDING * np.ptp(y) + SINGLE * np.abs(y).max()
         return bool(abs(root[0, 0] - np.average(y, weights=drawn)) <= scale)
@@ -136,13 +118,12 @@ def _has_root(tree: Any, drawn: Ints, y: Floats, n_classes: int | None) -> bool:
 
 
 def _has_leaves(tree: Any, drawn: Ints, X: Floats) -> bool:
-    """Compare the rows of each leaf with those that arrive there."""
+    """Compare the size of each leaf with the number of rows that reach it."""
     if not hasattr(tree, "tree_"):
         return True
     nodes = tree.tree_
     size = nodes.n_node_samples
-    # Rows are counted once where the tree has their counts as weights. Rows of weight
-    # zero are not counted: which ones these are is not known here.
+    # Trees with counts as weights count rows once. Rows of weight zero are unknown.
     seen = np.minimum(drawn, 1) if size[0] == np.count_nonzero(drawn) else drawn
     if size[0] != seen.sum():
         return True
@@ -155,7 +136,7 @@ def _has_leaves(tree: Any, drawn: Ints, X: Floats) -> bool:
 
 @dataclass(frozen=True)
 class AdoptedKernel:
-    """Learners fitted elsewhere, which predict but are not fitted again.
+    """Learners that were fitted elsewhere, which predict but cannot be refitted.
 
     Attributes
     ----------
@@ -172,7 +153,7 @@ class AdoptedKernel:
 
     @property
     def n_outputs(self) -> int:
-        """One, or a column for each of more than two classes."""
+        """Number of columns: one, or one for each of more than two classes."""
         return output_columns(self.n_classes)
 
     @property
@@ -201,7 +182,7 @@ class AdoptedEnsemble:
     learners : list of (estimator, features)
         Learners, each with the columns it uses.
     counts : ndarray of shape (B, n)
-        Times each observation occurs in each subsample.
+        Number of times each observation occurs in each subsample.
     replace : bool
         Whether the subsamples were drawn with replacement.
     y : ndarray of shape (n,)
@@ -235,10 +216,10 @@ class AdoptedEnsemble:
 
     @property
     def limit(self) -> float | None:
-        """Largest standard deviation that a prediction can have, where it is known."""
+        """Largest standard deviation that a prediction can have, if known."""
         if self.classes is not None:
             return 0.5
-        # Leaves of trees average responses; other learners may leave their range.
+        # Trees average responses; other learners may leave their range.
         return float(np.ptp(self.y)) / 2 if self.trees else None
 
     @property
@@ -265,8 +246,8 @@ class AdoptedEnsemble:
 def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     """Read a fitted forest or bagging ensemble.
 
-    Subsamples come from the public `estimators_samples_`; they are never drawn
-    again from a seed, which would silently differ between versions.
+    Subsamples come from the public `estimators_samples_`; drawing them again from a
+    seed would silently differ between versions.
     """
     _check_ensemble(forest)
     kind = type(forest).__name__
@@ -276,7 +257,7 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     samples: Sequence[Ints] = forest.estimators_samples_
     n = len(rows)
     drawn_from = 1 + max(int(drawn.max()) for drawn in samples)
-    # Rows that no learner drew are known to scikit-learn alone.
+    # Only scikit-learn knows the rows that no learner drew.
     fitted = max(drawn_from, getattr(forest, "_n_samples", n))
     if fitted != n:
         raise ValueError(
@@ -286,14 +267,14 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     counts = np.stack([np.bincount(drawn, minlength=n) for drawn in samples])
     if np.all(counts == 1):
         raise ValueError(
-            f"every learner of this {kind} saw every row once, so subsampling says "
-            "nothing about its variance. Refit with bootstrap=True or max_samples < n."
+            f"every learner of this {kind} saw every row once, so its variance cannot "
+            "be estimated. Refit with bootstrap=True or max_samples < n."
         )
     classes = tuple(forest.classes_) if is_classifier(forest) else None
     if classes is not None and not hasattr(forest.estimators_[0], "predict_proba"):
         raise ValueError(
-            f"the learners of this {kind} give no class probabilities (they have no "
-            "`predict_proba`). Refit with learners that do."
+            f"the learners of a {kind} must have `predict_proba`; these do not. Refit "
+            "with learners that estimate class probabilities."
         )
     everything = np.arange(rows.shape[1])
     features = getattr(forest, "estimators_features_", None)
@@ -322,7 +303,7 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
 
 
 def _check_ensemble(forest: BaseEstimator) -> None:
-    """Refuse what is no fitted ensemble of learners on subsamples."""
+    """Raise an error unless `forest` is a fitted ensemble on subsamples."""
     kind = type(forest).__name__
     if not hasattr(forest, "fit"):
         raise TypeError(f"`forest` must be a scikit-learn ensemble; got {kind}.")
@@ -330,7 +311,7 @@ def _check_ensemble(forest: BaseEstimator) -> None:
     if hasattr(forest, "steps"):
         raise TypeError(
             f"`forest` must be the forest itself; got a {kind}. Give its last step and "
-            "what that step sees: from_sklearn(pipe[-1], pipe[:-1].transform(X), y)."
+            "the input of that step: from_sklearn(pipe[-1], pipe[:-1].transform(X), y)."
         )
     if not hasattr(forest, "estimators_samples_") or not hasattr(forest, "bootstrap"):
         raise TypeError(
@@ -374,19 +355,18 @@ def from_sklearn(
     Parameters
     ----------
     forest : RandomForest*, ExtraTrees* (with bootstrap=True) or Bagging*
-        Fitted to (X, y); its subsamples are read from `estimators_samples_`. Or a
-        `ForestRegressor` or `ForestClassifier`, whose `results_` these are.
+        Ensemble fitted to (X, y); subsamples are read from `estimators_samples_`. For a
+        `ForestRegressor` or `ForestClassifier` the results are its `results_`.
     X : array-like of shape (n, p)
-        Training data, in the order of the fit; others are refused where trees tell.
+        Training data, in the order of the fit; data that do not match the trees raise
+        an error.
     y : array-like of shape (n,)
         Training response, for the out-of-bag scores, without missing values.
     at : array-like of shape (q, p), optional
-        Query points; the typical row (medians) by default. Other points are predicted
-        by `get_prediction`.
-    variance : str
-        Variance estimator.
-    n_jobs : int, optional
-        Workers of later predictions.
+        Query points; the typical row (medians) by default. `get_prediction` predicts
+        other points.
+    variance, n_jobs
+        See `fit`.
 
     Returns
     -------
@@ -427,7 +407,7 @@ def from_sklearn(
         adopted.counts,
         evaluation.values[:, : len(query.labels)],
         replace=adopted.replace,
-        variance="bm",  # settled below, where there are learners to compare
+        variance="bm",  # replaced below, once the results have learners
         labels=query.labels,
         units=units,
         name=type(forest).__name__,
@@ -457,7 +437,7 @@ def from_sklearn(
 
 
 def _parse_features(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
-    """Read the training data as a formula of all columns does."""
+    """Describe the training data as a formula with all columns."""
     features = pd.DataFrame(adopted.kernel.X, columns=column_names(predictor))
     return parse_table(
         features, adopted.y, response=adopted.name, classes=adopted.classes
@@ -465,7 +445,7 @@ def _parse_features(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFor
 
 
 def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
-    """Find the query points, and the settings of the effects after them."""
+    """Build the query points, followed by the settings of the effects."""
     kernel: Any = predictor.kernel
     query = build_query(kernel, parsed, None)
     if at is None or query.rows is None:
@@ -480,7 +460,7 @@ def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
 def _own_results(
     forest: Forest, X: Any, at: Any, variance: str, n_jobs: int | None
 ) -> EnsembleResults:
-    """Give the results of a forest that has them, at other points if need be."""
+    """Return the results of one of our forests, at other points if given."""
     if len(X) != forest.design_.n:
         raise ValueError(
             f"`X` must be the {type(forest).__name__}'s training data, of "

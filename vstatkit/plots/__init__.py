@@ -1,4 +1,4 @@
-"""Pictures of results; each function takes results and axes, and returns the axes.
+"""Plots of results; each function takes results and axes, and returns the axes.
 
 The functions are imported on demand, because they load matplotlib.
 """
@@ -36,19 +36,19 @@ __all__ = [
 ]
 
 MODULES = ("marginal", "predictions", "tests")
-"""Modules that have the functions."""
+"""Modules with the functions."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a picture from its module."""
+    """Import a function from its module."""
     if name in __all__:
         for module in MODULES:
-            pictures = importlib.import_module(f"vstatkit.plots.{module}")
-            if hasattr(pictures, name):
-                return getattr(pictures, name)
+            functions = importlib.import_module(f"vstatkit.plots.{module}")
+            if hasattr(functions, name):
+                return getattr(functions, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """List the pictures too, before they are imported."""
+    """List the functions before they are imported."""
     return sorted({*globals(), *__all__})

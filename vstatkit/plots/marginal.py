@@ -1,4 +1,4 @@
-"""Pictures of averages, curves, functions of estimates and profiles."""
+"""Plots of averages, curves, functions of estimates and profiles."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,17 +9,16 @@ from matplotlib.axes import Axes
 
 from vstatkit.plots.predictions import outcome_text
 from vstatkit.plots.style import (
-    GREY,
     Lines,
     disable_mathtext,
-    draw_intervals,
+    draw_frame,
     draw_lines,
     draw_rug,
     ends,
     legend_above,
+    move_labels,
     names_on,
     new_axes,
-    short_text,
 )
 from vstatkit.results.delta_method import Transformed
 from vstatkit.results.dependence_curves import (
@@ -38,21 +37,12 @@ def plot_averages(
     averages: Averages, *, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
     """Draw averages with their intervals."""
-    frame = averages.summary_frame(alpha)
-    ax = new_axes(ax, len(frame))
-    labels = averages.texts
+    frame, labels, moves = averages.summary_frame(alpha), averages.texts, False
     if "from" in frame:
-        moves = zip(labels, frame["from"], frame["to"], strict=True)
-        labels = [
-            text if b is None else f"{text}: {short_text(a)} → {short_text(b)}"
-            for text, a, b in moves
-        ]
-        ax.axvline(0, color=GREY, linewidth=1)
-    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
-    response = averages.info.response
-    what = averages.what.capitalize()
-    ax.set_xlabel(f"{what}, {response}, {1 - alpha:.0%} interval ({averages.se})")
-    return ax
+        labels, moves = move_labels(frame, labels), True
+    what = f"{averages.what.capitalize()}, {averages.info.response}"
+    xlabel = f"{what}, {1 - alpha:.0%} interval ({averages.se})"
+    return draw_frame(frame, labels, xlabel, ax, zero=moves)
 
 
 def plot_transformed(
@@ -60,20 +50,17 @@ def plot_transformed(
 ) -> Axes:
     """Draw functions of estimates with their intervals."""
     frame = transformed.summary_frame(alpha)
-    ax = new_axes(ax, len(frame))
-    labels = label_texts(frame.index)
-    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
-    ax.set_xlabel(f"Functions of estimates, {1 - alpha:.0%} interval")
-    return ax
+    xlabel = f"Functions of estimates, {1 - alpha:.0%} interval"
+    return draw_frame(frame, label_texts(frame.index), xlabel, ax)
 
 
 def plot_curve(curve: Curve, *, alpha: float = 0.05, ax: Axes | None = None) -> Axes:
     """Draw a curve with intervals, band and rug; points for a factor.
 
-    Of several classes each has a curve, with its intervals alone.
+    Several classes have one curve each, without a band.
     """
     ax = new_axes(ax)
-    points = len(curve.grid.drop_duplicates())
+    points = curve.n_points
     outputs = len(curve.grid) // points
     names = (
         ["mean"] if outputs == 1 else [str(label[-1]) for label in curve.params.index]
@@ -99,10 +86,10 @@ def plot_curve(curve: Curve, *, alpha: float = 0.05, ax: Axes | None = None) -> 
 
 def plot_map(curve: Curve, *, axes: Any = None) -> Any:
     """Draw a map of the estimate and one of its standard error."""
-    if len(curve.grid) > len(curve.grid.drop_duplicates()):
+    if len(curve.grid) > curve.n_points:
         raise ValueError(
-            "a map shows one column of predictions; with several classes draw from "
-            "`frame`."
+            "a map has one column of predictions, but this curve has several classes. "
+            "Draw them from `frame`."
         )
     if axes is None:
         axes = plt.subplots(1, 2, figsize=(9.6, 4), layout="constrained")[1]
@@ -141,22 +128,22 @@ def plot_partial_dependence(
     Parameters
     ----------
     results : EnsembleResults
-        Of learners that predict.
+        Results that predict.
     variable : str or sequence of str
-        One predictor, or two.
+        One or two predictors.
     alpha : float
         One minus the coverage of a curve's intervals and band.
     ax : Axes or sequence of Axes, optional
-        Where to draw; two for a map.
+        Axes to draw on; two for a map.
     **options
-        Of `partial_dependence`.
+        Options of `partial_dependence`.
     """
     if variable is None:
         names = predictor_names(predictor_of(results))
         given = f", such as variable={names[0]!r}" if names else ""
         raise ValueError(
-            "a partial dependence needs `variable`, the predictor that moves (or two "
-            f"of them){given}; {list_predictors(names)}"
+            "a partial dependence needs `variable`, one or two predictors"
+            f"{given}; {list_predictors(names)}"
         )
     return results.partial_dependence(variable, **options).plot(ax, alpha=alpha)
 
@@ -168,12 +155,12 @@ def plot_average_effects(
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
-    """Draw the average effects; options are of `avg_effects`."""
+    """Draw the average effects; options are those of `avg_effects`."""
     return plot_averages(results.avg_effects(**options), alpha=alpha, ax=ax)
 
 
 MOST_PANELS = 12
-"""Most panels of one picture."""
+"""Most panels of one figure."""
 
 
 def plot_profile(
@@ -186,27 +173,26 @@ def plot_profile(
 ) -> Any:
     """Draw predictions along one predictor, the others at typical values.
 
-    Numeric predictors have a curve between the smallest and the largest value that
-    was observed, and marks where the observations are; factors have a point for each
-    level, with its number of observations. Of several classes each has a curve, and
-    intervals of its colour here and there along it.
+    A numeric predictor has a curve over its observed range, and a rug; a factor has one
+    point per level, with its number of observations. Several classes have one curve
+    each, with some intervals along it.
 
     Parameters
     ----------
     results : EnsembleResults
-        Of learners that predict.
+        Results that predict.
     variable : str or sequence of str, optional
-        A predictor; several have a panel each. All of them by default.
+        A predictor, or several, each in a panel of its own; all by default.
     n_points : int
-        Points on a curve; predictors of fewer values are drawn at these.
+        Points on a curve; at most the number of distinct values.
     alpha : float
-        One minus the coverage: of each point (dark band), of all (light band).
+        One minus the coverage of the intervals (dark) and of the band (light).
     ax : Axes or sequence of Axes, optional
-        Where to draw; one for each predictor.
+        Axes to draw on, one for each predictor.
 
     Returns
     -------
-    Axes, or ndarray of them where `variable` is no text
+    Axes, or ndarray of Axes if `variable` is not a str
     """
     names = profile_variables(results, variable)
     axes = _panels(names, ax)
@@ -226,7 +212,7 @@ def plot_profile(
 
 
 def _panels(names: Sequence[str], ax: Any) -> Any:
-    """Take the axes given, or make a panel for each name."""
+    """Return the given axes, or a new panel for each name."""
     if ax is not None:
         axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         if len(axes) != len(names):
@@ -236,8 +222,8 @@ def _panels(names: Sequence[str], ax: Any) -> Any:
         return axes
     if len(names) > MOST_PANELS:
         raise ValueError(
-            f"there are {len(names)} predictors, and a picture has room for "
-            f"{MOST_PANELS}. Name some as `variable`."
+            f"a figure has at most {MOST_PANELS} panels; there are {len(names)} "
+            "predictors. Choose some with `variable`."
         )
     if len(names) == 1:
         return np.array([new_axes(None)], dtype=object)
@@ -259,7 +245,7 @@ def _panels(names: Sequence[str], ax: Any) -> Any:
 
 
 def _legend(axes: Any) -> None:
-    """Name what is drawn once for all panels, by the one that has most to name."""
+    """Add one legend for all panels."""
     legends = [panel.get_legend_handles_labels() for panel in axes]
     handles, labels = max(legends, key=lambda entries: len(entries[0]))
     if len(handles) > 1:
@@ -304,7 +290,7 @@ def _draw_profile(
 
 
 def _with_counts(profile: Profile) -> list[str]:
-    """Write levels, and how many observations each has."""
+    """Write levels with their numbers of observations."""
     if profile.observed is None:
         return [str(level) for level in profile.x]
     times = profile.observed.value_counts()

@@ -1,4 +1,4 @@
-"""Pictures of estimates, effects, predictions, class sets and biases."""
+"""Plots of estimates, effects, predictions, class sets and biases."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,12 +17,13 @@ from vstatkit.plots.style import (
     POINT,
     clean,
     disable_mathtext,
+    draw_frame,
     draw_intervals,
     legend_above,
+    move_labels,
     names_on,
     new_axes,
     outcome_stroke,
-    short_text,
 )
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
@@ -59,19 +60,11 @@ def plot_effects(
     frame = results.effects_frame(alpha)
     if frame is None:
         raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
-    ax = new_axes(ax, len(frame))
-    labels = [
-        f"{label}: {short_text(start)} → {short_text(end)}"
-        for label, start, end in zip(
-            label_texts(frame.index), frame["from"], frame["to"], strict=True
-        )
-    ]
-    ax.axvline(0, color=GREY, linewidth=1)
-    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
     several = isinstance(frame.index, pd.MultiIndex)
     what = "probability" if several else results.info.response
-    ax.set_xlabel(f"Change in {what}, {1 - alpha:.0%} interval")
-    return ax
+    xlabel = f"Change in {what}, {1 - alpha:.0%} interval"
+    labels = move_labels(frame, label_texts(frame.index))
+    return draw_frame(frame, labels, xlabel, ax, zero=True)
 
 
 def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
@@ -108,7 +101,7 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
     ax.plot(sizes, bse, "o-", color=POINT, markersize=4)
     ax.set_ylim(bottom=0)
     ax.set_xscale("log")
-    shown = sizes[:: -max(1, len(sizes) // 6)]  # from the last one back
+    shown = sizes[:: -max(1, len(sizes) // 6)]  # with the last one
     ax.set_xticks(shown, [f"{size:,}" for size in shown])
     ax.minorticks_off()
     ax.set_xlabel("Base learners B")
@@ -121,7 +114,7 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
 
 def _prefix_sizes(results: EnsembleResults) -> list[int]:
     if results.design.complete:
-        raise ValueError("a complete statistic has no Monte Carlo error to follow.")
+        raise ValueError("a complete statistic has no Monte Carlo error to draw.")
     start = min(results.B, max(50, results.B // 50))
     wanted = np.geomspace(start, results.B, 15)
     whole = {
@@ -131,11 +124,11 @@ def _prefix_sizes(results: EnsembleResults) -> list[int]:
 
 
 MOST_NAMED = 40
-"""Most rows that are named beside their predictions."""
+"""Most rows that are labelled."""
 
 
 def outcome_text(results: EnsembleResults) -> str:
-    """Say what is predicted: the response, or probabilities of its classes."""
+    """Name the predicted quantity: the response, or probabilities of its classes."""
     classes = None if results.predictor is None else results.predictor.classes
     response = results.info.response
     return response if classes is None or len(classes) <= 2 else f"P({response})"
@@ -144,10 +137,10 @@ def outcome_text(results: EnsembleResults) -> str:
 def plot_prediction(
     prediction: PredictionResults, *, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
-    """Draw predictions with their intervals; many of them in order of size.
+    """Draw predictions with their intervals; many of them sorted by size.
 
-    Thick lines are confidence intervals of the means, thin ones hold a new
-    observation where that is known. Of several classes each has its colour.
+    Thick lines are confidence intervals of the means, thin ones are limits of a new
+    observation, if known. Several classes have different colours.
     """
     results = prediction.results
     frame = prediction.summary_frame(alpha)
@@ -183,7 +176,7 @@ def plot_prediction(
 def _draw_rows(
     ax: Axes, part: pd.DataFrame, places: Any, level: str, outcome: tuple[int, Any]
 ) -> None:
-    """Draw one interval a row, the mean in it, and limits of observations beneath."""
+    """Draw mean, interval and limits of new observations of each row."""
     few = len(part) <= MOST_NAMED
     number, name = outcome
     colour = POINT if name is None else outcome_stroke(number)[0]
@@ -217,23 +210,12 @@ def _draw_rows(
 MOST_ROWS = 40
 """Most rows that are drawn."""
 
-
 MOST_LETTERS = 48
-"""Most letters of the classes' names side by side; more are turned."""
+"""Most characters of the names of classes that are not rotated."""
 
 
 def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> Axes:
-    """Draw a row for each set: probabilities as shades, members with a mark.
-
-    Parameters
-    ----------
-    whole : DataFrame
-        Probabilities of the rows and classes that are drawn.
-    sets : ClassSets
-        The sets.
-    ax : Axes, optional
-        Where to draw.
-    """
+    """Draw one row per set: probabilities as shades, members with a mark."""
     shares = whole.iloc[:MOST_ROWS]
     rows = len(shares)
     ax = new_axes(ax, rows)
@@ -266,7 +248,7 @@ def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> A
 
 
 def _name_classes(ax: Axes, least: Mapping[Any, float]) -> None:
-    """Name the classes, with their thresholds where these differ."""
+    """Name the classes, with their thresholds if these differ."""
     names = [str(name) for name in least]
     if len(set(least.values())) > 1:
         label = "class, in a set from this probability on"
@@ -291,18 +273,18 @@ def plot_bias(
     alpha: float = 0.05,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what bias is left, beside the standard errors of the predictions.
+    """Draw the remaining bias, and the standard errors of the predictions.
 
     Parameters
     ----------
     results : EnsembleResults
-        Of a forest with a numeric response.
+        Results of a forest with a numeric response.
     data : DataFrame or dict of columns, optional
         New data; the query points by default.
     alpha : float
-        One less the level of the bias's normal intervals.
+        One minus the coverage of the normal intervals of the bias.
     ax : Axes, optional
-        Where to draw.
+        Axes to draw on.
 
     Examples
     --------
@@ -310,12 +292,12 @@ def plot_bias(
     >>> data = vs.datasets.mars(120, rng=1)
     >>> res = vs.fit("y ~ .", data, at=data.iloc[:3], B=100, rng=1, target="truth")
     >>> res.plot(kind="bias").get_xlabel()
-    'bias left, y, 95% interval; bars: standard error of the prediction'
+    'remaining bias, y, 95% interval; bars: standard error of the prediction'
 
     Notes
     -----
-    A wide bar reaches one standard error of the prediction to either side of zero:
-    where the bias lies within half of it, intervals cover nearly as often as they say.
+    A wide bar extends one standard error of the prediction to each side of zero. If the
+    bias is within half of it, the coverage of intervals is close to nominal.
     """
     check_alpha(alpha)
     left = results.bias_left(data)
@@ -331,7 +313,7 @@ def plot_bias(
     low, high = left["bias"] - half, left["bias"] + half
     draw_intervals(ax, label_texts(left.index), left["bias"], low, high)
     ax.set_xlabel(
-        f"bias left, {results.info.response}, {1 - alpha:.0%} interval; "
+        f"remaining bias, {results.info.response}, {1 - alpha:.0%} interval; "
         "bars: standard error of the prediction"
     )
     return ax

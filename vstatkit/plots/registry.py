@@ -1,4 +1,4 @@
-"""Registry of pictures by name; it does not import matplotlib."""
+"""Registry of plots by name; it does not import matplotlib."""
 
 import importlib
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def draw_importance(
     ax: "Axes | None" = None,
     **options: Any,
 ) -> "Axes":
-    """Draw what each predictor saves; options are those of `importance`."""
+    """Draw the importances; options are those of `importance`."""
     return results.importance(**options).plot(ax, alpha=alpha)
 
 
@@ -37,10 +37,9 @@ PLOTS: dict[str, Draw | str] = {
     "bias": "predictions:plot_bias",
     "convergence": "predictions:plot_convergence",
 }
-"""Pictures by the name that `EnsembleResults.plot` takes.
+"""Plots by the name that `EnsembleResults.plot` takes.
 
-Texts name a module of `vstatkit.plots`, which is imported on demand, and its
-function.
+A text is a module of `vstatkit.plots`, which is imported on demand, and its function.
 """
 
 PASSED_ON = {
@@ -48,19 +47,18 @@ PASSED_ON = {
     "average effects": "avg_effects",
     "partial dependence": "partial_dependence",
 }
-"""Methods of results that take the other options of a picture."""
+"""Methods of results that take the other options of a plot."""
 
 
 def register_plot(name: str, draw: Draw) -> None:
-    """Make a picture known by a name.
+    """Register a plot by name.
 
     Parameters
     ----------
     name : str
-        `results.plot(kind=name)` draws it from then on.
+        Name of the plot: `results.plot(kind=name)`.
     draw : callable
-        `(results, *, ax=None, **options) -> Axes`; draws on `ax`, or on axes of its
-        own.
+        `(results, *, ax=None, **options) -> Axes`; draws on `ax`, or on new axes.
     """
     if not callable(draw):
         raise TypeError(f"`draw` must be a function; got {type(draw).__name__}.")
@@ -72,30 +70,28 @@ def register_plot(name: str, draw: Draw) -> None:
 def draw(
     results: "EnsembleResults", kind: str | None, ax: "Axes | None", options: Any
 ) -> "Axes":
-    """Draw a picture; by default the effects, or the estimates where there are none."""
+    """Draw a plot; by default the effects, or the estimates if there are none."""
     if kind is None:
         kind = "estimates" if results.effects is None else "effects"
     if kind not in PLOTS:
         names = ", ".join(map(repr, PLOTS))
         raise ValueError(f"`kind` must be one of {names}; got {kind!r}.")
     _check_options(results, kind, options)
-    axes: Axes = _picture(kind)(results, ax=ax, **options)
+    axes: Axes = _plot_function(kind)(results, ax=ax, **options)
     return axes
 
 
-def _picture(kind: str) -> Draw:
-    picture = PLOTS[kind]
-    if not isinstance(picture, str):
-        return picture
-    module, _, function = picture.partition(":")
-    draw_picture: Draw = getattr(
-        importlib.import_module(f"vstatkit.plots.{module}"), function
-    )
-    return draw_picture
+def _plot_function(kind: str) -> Draw:
+    entry = PLOTS[kind]
+    if not isinstance(entry, str):
+        return entry
+    module, _, function = entry.partition(":")
+    plot: Draw = getattr(importlib.import_module(f"vstatkit.plots.{module}"), function)
+    return plot
 
 
 def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
-    """Refuse options that a picture has not, and say which it has."""
+    """Raise an error for unknown options of a plot."""
     known = _options_of(results, kind)
     for name in options:
         if known is None or name in known:
@@ -103,17 +99,16 @@ def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
         others = [
             other for other in PLOTS if name in (_options_of(results, other) or ())
         ]
-        there = f" {name!r} is one of kind={' and kind='.join(map(repr, others))}."
+        there = f" kind={' and kind='.join(map(repr, others))} has {name!r}."
         raise TypeError(
-            f"the picture {kind!r} has no option {name!r}"
-            f"{suggest_name(name, known)} Its options are: "
-            f"{', '.join(known) or 'none'}.{there if others else ''}"
+            f"the plot {kind!r} has no option {name!r}{suggest_name(name, known)} Its "
+            f"options are: {', '.join(known) or 'none'}.{there if others else ''}"
         )
 
 
 def _options_of(results: "EnsembleResults", kind: str) -> list[str] | None:
-    """Options of a picture, or None where it takes what nobody has listed."""
-    _, *given = signature(_picture(kind)).parameters.values()
+    """List the options of a plot; None if it takes any."""
+    _, *given = signature(_plot_function(kind)).parameters.values()
     if any(option.kind is option.VAR_KEYWORD for option in given):
         if kind not in PASSED_ON:
             return None

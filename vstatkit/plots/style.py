@@ -1,4 +1,4 @@
-"""Strokes, colours, lines and bands that pictures share."""
+"""Colours, lines, bands and legends that plots share."""
 
 import textwrap
 from collections.abc import Iterable
@@ -15,28 +15,20 @@ from matplotlib.ticker import FixedLocator
 from vstatkit._typing import Floats
 
 POINT = "#0072B2"
-
-
 BAND = "#56B4E9"
-
-
 ACCENT = "#D55E00"
-
-
 GREY = "#666666"
-"""Colours of Okabe and Ito, which all readers can tell apart."""
-
+"""Colours of Okabe and Ito, which colour-blind readers can distinguish."""
 
 OUTCOMES = (POINT, ACCENT, "#009E73", "#CC79A7", "#E69F00", BAND, "#000000")
-"""Colours of several outcomes, theirs too."""
-
+"""Colours of several outcomes, also by Okabe and Ito."""
 
 STYLES = ("-", "--", ":")
-"""Lines of outcomes that share a colour."""
+"""Line styles of outcomes that share a colour."""
 
 
 def new_axes(ax: Axes | None, rows: int = 8) -> Axes:
-    """Take the axes given, or make some that are high enough for so many rows."""
+    """Return the given axes, or new ones that are high enough for the rows."""
     if ax is not None:
         return ax
     height = float(np.clip(1.2 + 0.32 * rows, 3.2, 12))
@@ -44,13 +36,13 @@ def new_axes(ax: Axes | None, rows: int = 8) -> Axes:
 
 
 def outcome_stroke(j: int) -> tuple[str, str]:
-    """Give colour and line of the j-th of several outcomes."""
+    """Return colour and line style of the j-th of several outcomes."""
     style = STYLES[j // len(OUTCOMES) % len(STYLES)]
     return OUTCOMES[j % len(OUTCOMES)], style
 
 
 def legend_above(ax: Axes) -> None:
-    """Name what is drawn, above the axes, where it hides nothing."""
+    """Add a legend above the axes."""
     legend = ax.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
@@ -74,8 +66,34 @@ def draw_intervals(
     clean(ax)
 
 
+def draw_frame(
+    frame: pd.DataFrame,
+    labels: list[str],
+    xlabel: str,
+    ax: Axes | None,
+    *,
+    zero: bool = False,
+) -> Axes:
+    """Draw the estimates of a table with their intervals, and a line at zero."""
+    ax = new_axes(ax, len(frame))
+    if zero:
+        ax.axvline(0, color=GREY, linewidth=1)
+    draw_intervals(ax, labels, frame["estimate"], frame["ci_lower"], frame["ci_upper"])
+    ax.set_xlabel(xlabel)
+    return ax
+
+
+def move_labels(frame: pd.DataFrame, labels: list[str]) -> list[str]:
+    """Add the ends of moves to the labels of a table."""
+    moves = zip(labels, frame["from"], frame["to"], strict=True)
+    return [
+        text if b is None else f"{text}: {short_text(a)} → {short_text(b)}"
+        for text, a, b in moves
+    ]
+
+
 def clean(ax: Axes) -> None:
-    """Leave away what says nothing, and write names as they are."""
+    """Remove spines, add a grid, and write names without mathtext."""
     disable_mathtext(names_on(ax))
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="0.9", linewidth=0.8)
@@ -83,13 +101,13 @@ def clean(ax: Axes) -> None:
 
 
 def disable_mathtext(texts: Iterable[Text]) -> None:
-    """Take the dollars in names literally; between two there is no mathematics."""
+    """Show dollar signs in names literally."""
     for text in texts:
         text.set_parse_math(False)
 
 
 def names_on(ax: Axes) -> list[Text]:
-    """List texts that may hold names; numbers on an axis are left to matplotlib."""
+    """List texts that may have names; numbers on an axis are left to matplotlib."""
     texts = [ax.title]
     for axis in (ax.xaxis, ax.yaxis):
         texts.append(axis.label)
@@ -100,28 +118,24 @@ def names_on(ax: Axes) -> list[Text]:
 
 
 def short_text(value: Any) -> str:
-    """Write a setting in a few letters."""
+    """Write a value of a predictor in few characters."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 MOST_WHISKERS = 4
-"""Classes beyond which intervals of curves would only hide each other."""
-
+"""Most classes whose curves have intervals; more would overlap."""
 
 WHISKERS = 8
-"""Intervals along the curve of a class; those of other classes stand between them."""
-
+"""Intervals along the curve of a class."""
 
 FEW_POINTS = 12
-"""Points of a curve up to which each is marked."""
-
+"""Most points of a curve that are marked."""
 
 WRAP = 14
-"""Letters of a level after which it goes on in the next line."""
-
+"""Characters per line of a level."""
 
 LETTERS_PER_INCH = 10
-"""Letters of levels that stand side by side below an axis."""
+"""Characters of levels that fit below one inch of an axis."""
 
 
 @dataclass(frozen=True)
@@ -131,19 +145,19 @@ class Lines:
     Attributes
     ----------
     x : ndarray of shape (q,)
-        Values of the predictor; levels, if it is a factor.
+        Values of the predictor, or levels of a factor.
     factor : bool
-        Whether it is one.
+        Whether the predictor is a factor.
     mean : ndarray of shape (q, K)
         Estimates.
     each : ndarray of shape (2, q, K)
-        Ends of the interval of every point.
+        Pointwise intervals.
     band : ndarray of shape (2, q, K) or None
-        Ends of a band that holds for all points at once.
+        Simultaneous band.
     names : tuple of str
         Names of the K outcomes.
     level : str
-        Coverage, in words.
+        Coverage, such as "95%".
     """
 
     x: Any
@@ -167,7 +181,7 @@ def draw_lines(ax: Axes, lines: Lines) -> None:
 
 
 def _draw_curve(ax: Axes, lines: Lines) -> None:
-    """Shade the band of the whole curve lightly, the intervals of points darkly."""
+    """Draw a curve with a light band and dark pointwise intervals."""
     x = np.asarray(lines.x, dtype=np.float64)
     shades = ((lines.band, 0.25, "whole curve"), (lines.each, 0.6, "each point"))
     for bounds, strength, text in shades:
@@ -186,7 +200,7 @@ def _draw_curve(ax: Axes, lines: Lines) -> None:
 
 
 def _draw_classes(ax: Axes, lines: Lines) -> None:
-    """Draw a line for each class, and intervals in turn: bands would blend."""
+    """Draw a curve for each class, with intervals at alternating places."""
     x, K = np.asarray(lines.x, dtype=np.float64), len(lines.names)
     for j, name in enumerate(lines.names):
         colour, style = outcome_stroke(j)
@@ -199,10 +213,7 @@ def _draw_classes(ax: Axes, lines: Lines) -> None:
 def _whisker_positions(
     x: Floats, each: Floats, j: int, K: int
 ) -> tuple[Floats, Floats]:
-    """Choose where the intervals of the j-th of K classes stand.
-
-    Between points of the curve they are interpolated, as the curve is.
-    """
+    """Interpolate the intervals of the j-th of K classes at places of its own."""
     turns = (np.arange(WHISKERS) * K + j + 0.5) / (WHISKERS * K)
     at = x[0] + (x[-1] - x[0]) * turns
     return at, np.stack([np.interp(at, x, end) for end in each])
@@ -222,7 +233,7 @@ def _draw_levels(ax: Axes, lines: Lines) -> None:
 
 
 def name_levels(ax: Axes, texts: list[str]) -> None:
-    """Write levels below an axis, aslant where they would run into each other."""
+    """Write levels below an axis, rotated if they would overlap."""
     lines = [line for text in texts for line in textwrap.wrap(text, WRAP) or [""]]
     wrapped = [
         "\n".join(
@@ -238,7 +249,7 @@ def name_levels(ax: Axes, texts: list[str]) -> None:
 
 
 def draw_rug(ax: Axes, values: Any) -> None:
-    """Mark where the rows are, along the bottom."""
+    """Mark the observed values along the bottom."""
     known = np.asarray(values, dtype=np.float64)
     low, high = ax.get_xlim()
     inside = known[(known >= low) & (known <= high)]
@@ -255,5 +266,5 @@ def draw_rug(ax: Axes, values: Any) -> None:
 
 
 def ends(bounds: pd.DataFrame, outputs: int) -> Floats:
-    """Both ends of intervals, shape (2, points, outputs)."""
+    """Return the ends of intervals as an array of shape (2, points, outputs)."""
     return np.asarray(bounds.to_numpy().T.reshape(2, -1, outputs))

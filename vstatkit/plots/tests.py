@@ -1,6 +1,4 @@
-"""Pictures of tests, importances and checks."""
-
-from typing import TYPE_CHECKING
+"""Plots of tests, importances and checks."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,19 +12,13 @@ from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.predictor_tests import JointTest
 from vstatkit.results.variance_comparison import VarianceComparison
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from vstatkit.results.importance import Importance
-
-
 MOST_NAMED = 40
-"""Differences beyond which they are drawn in order of size, without names."""
+"""Most differences that are labelled; more are sorted by size."""
 
 
-def draw_differences(answer: JointTest, ax: "Axes | None" = None) -> "Axes":
-    """Draw differences with 95 % intervals; many of them in order of size."""
-    differences = answer.differences
+def draw_differences(test: JointTest, ax: Axes | None = None) -> Axes:
+    """Draw differences with 95 % intervals; many of them sorted by size."""
+    differences = test.differences
     bounds, centre = differences.conf_int(), differences.params
     if len(centre) <= MOST_NAMED:
         ax = new_axes(ax, len(centre))
@@ -42,33 +34,33 @@ def draw_differences(answer: JointTest, ax: "Axes | None" = None) -> "Axes":
         ax.set_ylabel("points, in order of the difference")
         clean(ax)
     ax.axvline(0, color=GREY, linewidth=1)
-    ax.set_xlabel(f"difference, 95 % interval ({answer.question})")
-    ax.set_title(f"{answer.null}: p = {answer.pvalue:.3g}", fontsize="medium")
+    ax.set_xlabel(f"difference, 95 % interval ({test.question})")
+    ax.set_title(f"{test.null}: p = {test.pvalue:.3g}", fontsize="medium")
     return ax
 
 
 def draw_importance(
-    importance: Importance, alpha: float = 0.05, ax: "Axes | None" = None
-) -> "Axes":
+    importance: Importance, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
     """Draw importances with their intervals, the largest on top."""
     order = importance.frame["importance"].sort_values(ascending=False).index
     ax = new_axes(ax, len(order))
     bounds = importance.conf_int(alpha).loc[order]
-    saved = importance.frame.loc[order, "importance"]
+    reduction = importance.frame.loc[order, "importance"]
     labels = [str(name) for name in order]
-    lower, upper = (bounds[side].fillna(saved) for side in ("lower", "upper"))
-    draw_intervals(ax, labels, saved, lower, upper)
+    lower, upper = (bounds[side].fillna(reduction) for side in ("lower", "upper"))
+    draw_intervals(ax, labels, reduction, lower, upper)
     ax.axvline(0, color=GREY, linewidth=1)
     known = f", {1 - alpha:.0%} interval" if bounds.notna().all(axis=None) else ""
-    ax.set_xlabel(f"out-of-bag loss saved{known}")
+    ax.set_xlabel(f"reduction in out-of-bag loss{known}")
     return ax
 
 
 def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -> Axes:
     """Draw the intervals of several variance estimators, estimate by estimate.
 
-    The estimator in use stands out. Of many estimates the first and the last are
-    drawn, as in the printed table.
+    The estimator in use has another colour. Of many estimates the first and the last
+    are drawn, as in the printed table.
     """
     shown = comparison.shown_tables()
     step = len(comparison.estimators) + 1  # a row for the estimate's label
@@ -96,12 +88,14 @@ def plot_comparison(comparison: VarianceComparison, *, ax: Axes | None = None) -
 
 
 def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
-    """Draw how often intervals lie above and below the truth."""
+    """Draw how often intervals lie above and below the true value."""
     frame, alpha = check.frame, check.alpha
     ax = new_axes(ax, len(frame))
     places = np.arange(len(frame))[::-1]
-    ax.plot(frame["miss_above"], places, "o", color=POINT, label="above the truth")
-    ax.plot(frame["miss_below"], places, "s", color=ACCENT, label="below the truth")
+    ax.plot(frame["miss_above"], places, "o", color=POINT, label="above the true value")
+    ax.plot(
+        frame["miss_below"], places, "s", color=ACCENT, label="below the true value"
+    )
     ax.axvline(alpha / 2, color=GREY, linewidth=1)
     ax.set_yticks(places, label_texts(frame.index))
     ax.set_ylim(-0.6, len(frame) - 0.4)
@@ -112,10 +106,9 @@ def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_quantiles(bootstrap: Bootstrap, *, ax: Axes | None = None) -> Axes:
-    """Draw quantiles of the estimates on resampled data against normal ones.
+    """Draw quantiles of the estimates on resampled data against normal quantiles.
 
-    Each estimate is centred and scaled by its own mean and standard deviation; normal
-    ones lie on the line.
+    Each estimate is standardised; normal estimates lie on the line.
     """
     ax = new_axes(ax, 12)
     places = (np.arange(1, bootstrap.R + 1) - 0.5) / bootstrap.R

@@ -10,7 +10,7 @@ import pandas as pd
 from vstatkit.report import figures, tables
 from vstatkit.report.html_page import Chapter, Part, Text, compose_page
 from vstatkit.report.tables import level_text, p_value_text
-from vstatkit.results.ensemble_results import EnsembleResults, estimate_effects
+from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.labels import label_texts, setting_text
 from vstatkit.results.summary_notes import number_text, summary_notes
 from vstatkit.sources.disk_arrays import check_directory
@@ -280,7 +280,7 @@ def _score_lines(results: EnsembleResults) -> list[str]:
 def _precision_line(results: EnsembleResults) -> str:
     if results.design.complete:
         return "Every subsample was evaluated, so there is no Monte Carlo error."
-    effects = estimate_effects(results)
+    effects = results.effect_estimates
     shown = [results.estimates] if effects is None else [results.estimates, effects]
     error = max(float(table.relative_mc_error.max(initial=0.0)) for table in shown)
     return (

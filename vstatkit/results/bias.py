@@ -25,42 +25,36 @@ def estimate_bias(results: "EnsembleResults", data: DataLike | None) -> pd.DataF
         aim = results.info.aim
         if aim is None or not aim.bias:
             aim = _with_bias(results, Aim("a tree"))
-        return _table(results, aim)
+        bias = np.array(aim.bias)
+        frame = pd.DataFrame(
+            {"bias": bias, "std_error": np.array(aim.bias_error)}, results.labels
+        )
+        return frame.assign(share=bias / results.bse.to_numpy())
     prediction = results.get_prediction(data)
     recipe, oob = _recipe(results)
     rows, labels = cast("Predictor", results.predictor).rows(data)
-    bias = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
-    frame = pd.DataFrame({"bias": bias.estimate, "std_error": bias.bse}, labels)
-    return frame.assign(share=bias.estimate / prediction.estimates.bse)
+    estimates = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
+    frame = pd.DataFrame(
+        {"bias": estimates.estimate, "std_error": estimates.bse}, labels
+    )
+    return frame.assign(share=estimates.estimate / prediction.estimates.bse)
 
 
 def _recipe(results: "EnsembleResults") -> tuple["Continuation", OutOfBag]:
-    """Find what the bias is estimated from, or say what is missing."""
+    """Return the recipe and out-of-bag sums, or raise an error without them."""
     recipe = results.recipe
     if recipe is None:
         raise ValueError(
-            "the bias is estimated from the training data, which results that were "
-            "loaded, adopted or combined do not hold. Ask the results of `fit`."
+            "the bias is estimated from the training data, which these results do not "
+            "have because they were loaded or adopted. Use the results of `fit`."
         )
     check_tree_kernel(recipe.task.kernel)
     if recipe.oob is None or not recipe.oob.times.any():
         raise ValueError(
-            "the bias is estimated from out-of-bag predictions, and there are none. "
-            "Fit with oob=True, and with a `k` that leaves rows out."
+            "the bias is estimated from out-of-bag predictions, which these results do "
+            "not have. Fit with oob=True, and with a `k` that leaves rows out."
         )
     return recipe, recipe.oob
-
-
-def _table(results: "EnsembleResults", aim: Aim) -> pd.DataFrame:
-    bias = np.array(aim.bias)
-    return pd.DataFrame(
-        {
-            "bias": bias,
-            "std_error": np.array(aim.bias_error),
-            "share": bias / results.bse.to_numpy(),
-        },
-        index=results.labels,
-    )
 
 
 def _with_bias(results: "EnsembleResults", aim: Aim) -> Aim:
@@ -73,7 +67,7 @@ def _with_bias(results: "EnsembleResults", aim: Aim) -> Aim:
 
 
 def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
-    """Say what the learners of a kernel aim at; None for plain ones."""
+    """Describe what the learners of a kernel target; None for plain ones."""
     stages = kernel.stages if isinstance(kernel, StagedKernel) else Stages()
     if choice is None:
         return Aim(stages.text) if any(stages) else None
@@ -82,10 +76,8 @@ def aim_of(kernel: AnyKernel, choice: Choice | None) -> Aim | None:
 
 
 def measure_remaining_bias(results: "EnsembleResults") -> "EnsembleResults":
-    """Measure what bias is left, where the intervals aim at E[y|x]."""
-    aim = results.info.aim
-    if aim is None or not aim.truth or results.recipe is None:
-        return results
-    if results.recipe.oob is None:
+    """Estimate the remaining bias if the intervals target E[y|x]."""
+    aim, recipe = results.info.aim, results.recipe
+    if aim is None or not aim.truth or recipe is None or recipe.oob is None:
         return results
     return replace(results, info=replace(results.info, aim=_with_bias(results, aim)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 MOST_FOR_SHAPIRO = 5000
-"""Repetitions for which the p-value of Shapiro and Wilk's test is accurate."""
+"""Most estimates for which the p-value of the Shapiro-Wilk test is accurate."""
 
 
 def repetitions_needed(alpha: float) -> int:
@@ -66,12 +66,12 @@ class Bootstrap:
 
     @property
     def bse(self) -> pd.Series:
-        """Bootstrap standard errors: the spread of the estimates, divisor R - 1."""
+        """Bootstrap standard errors: standard deviations with divisor R - 1."""
         spread = self.estimates.std(axis=0, ddof=1)
         return pd.Series(spread, self.labels, name="bootstrap_se")
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Percentile intervals: order statistics of the estimates.
+        """Compute percentile intervals: order statistics of the estimates.
 
         Parameters
         ----------
@@ -81,9 +81,9 @@ class Bootstrap:
         needed = repetitions_needed(alpha)
         if needed > self.R:
             raise ValueError(
-                f"percentile intervals at alpha={alpha:g} need {needed:,} resampled "
-                f"data sets or more; there are {self.R:,}. Use a larger `alpha`, or "
-                "a larger `R`."
+                f"percentile intervals at alpha={alpha:g} need at least {needed:,} "
+                f"resampled data sets; there are {self.R:,}. Use a larger `alpha` or a "
+                "larger `R`."
             )
         rank = int(np.floor((self.R + 1) * alpha / 2 + 1e-9))
         ordered = np.sort(self.estimates, axis=0)
@@ -94,26 +94,20 @@ class Bootstrap:
     def normality(self) -> pd.DataFrame:
         """Normality tests of the estimates, one row for each.
 
-        Those of `normality_tests`, and Shapiro and Wilk's (`shapiro`, `shapiro_p`),
-        of up to 5,000 estimates.
+        They are those of `normality_tests`, and the Shapiro-Wilk test (`shapiro`,
+        `shapiro_p`) of up to 5,000 estimates.
         """
         table = normality_tests(self.estimates).set_axis(self.labels)
-        for name, column in zip(("shapiro", "shapiro_p"), self._shapiro(), strict=True):
-            table[name] = column
-        return table
-
-    def _shapiro(self) -> tuple[list[float], list[float]]:
-        """Test every column; one that does not vary is as normal as can be."""
         tests = []
         for column in self.estimates[:MOST_FOR_SHAPIRO].T:
             spread = np.ptp(column)
             if spread > 1e-12 * np.abs(column).max():
                 test = stats.shapiro((column - column.mean()) / spread)
                 tests.append((float(test.statistic), float(test.pvalue)))
-            else:
+            else:  # estimates that do not vary are not tested
                 tests.append((1.0, 1.0))
-        statistics, pvalues = zip(*tests, strict=True)
-        return list(statistics), list(pvalues)
+        table["shapiro"], table["shapiro_p"] = map(list, zip(*tests, strict=True))
+        return table
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate standard errors and intervals beside those of the fit.
@@ -123,9 +117,9 @@ class Bootstrap:
         DataFrame
             `estimate`; `se` and `ci_lower`, `ci_upper` of the fit; `bootstrap_se`,
             its Monte Carlo standard error `bootstrap_se_error`, and the percentile
-            interval `bootstrap_ci_lower`, `bootstrap_ci_upper`, not a number where R
-            is too small for it; `omnibus_p`, `jarque_bera_p` and `shapiro_p` of the
-            estimates on resampled data.
+            interval `bootstrap_ci_lower`, `bootstrap_ci_upper`, which is NaN if R is
+            too small; `omnibus_p`, `jarque_bera_p` and `shapiro_p` of the estimates on
+            resampled data.
         """
         ours = self.results.conf_int(alpha)
         enough = repetitions_needed(alpha) <= self.R
@@ -150,7 +144,7 @@ class Bootstrap:
         )
 
     def summary(self, alpha: float = 0.05) -> "Summary":
-        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
         from vstatkit.results.summary import summarise_bootstrap  # noqa: PLC0415 slow import
 
         return summarise_bootstrap(self, alpha)
@@ -178,7 +172,7 @@ def bootstrap_fit(
     progress: bool | None,
     checkpoint: str | PathLike[str] | None,
 ) -> Bootstrap:
-    """Repeat a fit on resampled data; see `EnsembleResults.bootstrap`."""
+    """Compute `EnsembleResults.bootstrap`."""
     from vstatkit.storage.checkpoint import open_repetitions  # noqa: PLC0415 rarely needed
 
     if isinstance(R, bool) or not isinstance(R, int | np.integer):
@@ -190,21 +184,21 @@ def bootstrap_fit(
     recipe = results.recipe
     if recipe is None:
         raise ValueError(
-            "the bootstrap fits again, and these results hold no training data: they "
-            "were loaded from a file or a pickle, or made of learners that were fitted "
-            "elsewhere. Fit with `fit` or `statistic`, and call it there."
+            "the bootstrap refits to resampled training data, which these results do "
+            "not have: they were loaded from a file or a pickle, or their learners "
+            "were fitted elsewhere. Use the results of `fit` or `statistic`."
         )
     design, size = results.design, results.B if B is None else int(B)
     if design.complete and size != results.B:
         raise ValueError(
-            f"a complete ensemble has {results.B:,} learners; got B={B}. Leave it out."
+            f"`B` of a complete ensemble must be {results.B:,}; got {B}. Omit it."
         )
     design = design.with_size(size) if size != results.B else design
     own = stream(results.seed, 0, Purpose.BOOTSTRAP).integers(2**63)
     seed = int(own) if rng is None else resolve_seed(rng)
     task = replace(recipe.task, design=design)
     points = task.at
-    if points is not None:  # the settings of the effects are not needed
+    if points is not None:  # effects are not bootstrapped
         outputs = getattr(task.kernel, "n_outputs", 1)
         task = replace(task, at=points[: len(results.labels) // outputs])
     repeating = RepeatedFit(task, size, len(results.labels), seed)
@@ -216,6 +210,6 @@ def bootstrap_fit(
             progress=recipe.progress if progress is None else progress,
             keeper=keeper,
         )
-    if recipe.centre is not None:  # what varies is what standard errors come from
+    if recipe.centre is not None:  # the learners of the standard errors were refitted
         estimates = estimates + recipe.centre.shift[: len(results.labels)]
     return Bootstrap(results, estimates, seed)

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Continuation:
-    """What is needed to grow more learners; results hold the learners themselves.
+    """Data and settings to grow more learners.
 
     Attributes
     ----------
     task : Task
-        What is evaluated. Its kernel holds the data, and is the predictor's.
+        Kernel with the data, design and query points.
     oob : OutOfBag or None
         Out-of-bag sums so far.
     y : ndarray of shape (n_rows,) or None
@@ -47,9 +47,10 @@ class Continuation:
     progress : bool or None
         Whether to show a progress bar.
     data : DataFrame or None
-        The rows that were used, all columns; None where they are not held.
+        The rows that were used, with all columns; None if not available.
     centre : Centre or None
-        Where estimates are those of other learners: which, and how values were moved.
+        Learners that the estimates come from, and the shift of the values, if these are
+        not the learners of the standard errors.
     """
 
     task: Task
@@ -64,14 +65,14 @@ class Continuation:
 
 
 def recipe_of(results: "EnsembleResults") -> Continuation:
-    """Return the recipe of results, or say why they have none."""
+    """Return the recipe of results, or raise an error without one."""
     if results.recipe is not None:
         return results.recipe
     if results.design.name == "given":
-        reason = "their learners were fitted elsewhere, and only their values are here"
+        reason = "their learners were fitted elsewhere"
     else:
         reason = (
-            "they were loaded from a file or a pickle, which holds no training data. "
+            "they were loaded from a file or a pickle, which have no training data. "
             f"Fit again with the same data, rng={results.seed} and a larger `B`: the "
             f"first {results.B} learners will be the same"
         )
@@ -87,14 +88,14 @@ def check_size(
     size = ensemble_size(B)
     if size == "complete" or design.complete:
         raise ValueError(
-            "a complete ensemble holds every subsample once: there are no more to add, "
-            "and other ensembles do not grow into one. Fit with B='complete'."
+            "a complete ensemble has every subsample once, so it cannot grow, and "
+            "other ensembles cannot become complete. Fit with B='complete'."
         )
     total, name = (max_B, "max_B") if size == "auto" else (size, "B")
     if total <= present:
         raise ValueError(
-            f"`{name}` counts all learners, and there are {present} already; got "
-            f"{total}. Ask for a larger total."
+            f"`{name}` is the total number of learners and must exceed the present "
+            f"{present}; got {total}."
         )
     obstacle = design.obstacle(present, total)
     if obstacle is not None:
@@ -105,7 +106,7 @@ def check_size(
 
 
 def present_learners(results: "EnsembleResults") -> Evaluation:
-    """Collect what has been evaluated so far, by the kernel's own learners."""
+    """Return the evaluation so far, of the learners of the standard errors."""
     recipe = recipe_of(results)
     moves = results.effect_values
     values = results.values
@@ -118,7 +119,7 @@ def present_learners(results: "EnsembleResults") -> Evaluation:
 def with_centre(
     results: "EnsembleResults", centred_fit: CentredEvaluation
 ) -> "EnsembleResults":
-    """Say of results that their estimates are those of other learners, if they are."""
+    """Add the learners that the estimates come from, if these are others."""
     predictor, centre = results.predictor, centred_fit.centre
     if centre is None:
         return results
@@ -134,14 +135,11 @@ def rebuild_results(
     centred_fit: CentredEvaluation,
     growth: Growth,
 ) -> "EnsembleResults":
-    """Make the same kind of results from more learners."""
+    """Make results of more learners."""
     evaluation = centred_fit.evaluation
     recipe, count = recipe_of(results), len(results.labels)
-    moves, predictor, scores = (
-        results.effect_values,
-        results.predictor,
-        results.scores,
-    )
+    moves, predictor = results.effect_values, results.predictor
+    scores = results.scores
     if moves is not None:
         moves = replace(moves, values=evaluation.values[:, count:])
     if predictor is not None:
@@ -173,7 +171,7 @@ def continue_fit(
     n_jobs: int | None,
     progress: bool | None,
 ) -> "EnsembleResults":
-    """Grow results to B learners in total; see `EnsembleResults.more`."""
+    """Compute `EnsembleResults.more`."""
     max_B = MAX_B if growth.max_B is None else growth.max_B
     size, recipe = check_size(results, B, max_B), recipe_of(results)
     workers = recipe.n_jobs if n_jobs is None else n_jobs

@@ -23,22 +23,20 @@ if TYPE_CHECKING:
 
 Function = Callable[[Any], Any]
 
-
 LINEAR = 1e-8
 """Bend below which a function is linear, up to rounding."""
 
-
 BENT = 0.5
-"""Bend from which the table says that the delta method may not hold."""
+"""Bend above which the table warns of the delta method."""
 
 
 class NamedEstimates(np.ndarray):
-    """Estimates by their places, as an array has them, or by their names."""
+    """Array of estimates that can also be indexed by name."""
 
     names: dict[str, int]
 
     def __getitem__(self, key: Any) -> Any:
-        """Take an estimate by its name, or any part of an array."""
+        """Return an estimate by its name, or a part of the array."""
         if isinstance(key, str):
             if key not in self.names:
                 listed = ", ".join(self.names)
@@ -63,8 +61,9 @@ class Transformed(EstimateTable):
     value : ndarray of shape (r,)
         The functions at the estimates.
     bend : ndarray of shape (r,)
-        How much each function departs from a line one standard error away, relative
-        to the change of the line. If it is large, the delta method may be inaccurate.
+        Departure of each function from a line at a distance of one standard error,
+        relative to the change of the line. If it is large, the delta method may be
+        inaccurate.
     """
 
     value: Floats = field(default_factory=lambda: np.empty(0))
@@ -88,12 +87,12 @@ class Transformed(EstimateTable):
 
     @property
     def _named_table(self) -> EstimateTable:
-        """The functions with learners' values about them, not about their line."""
+        """The functions, with the values of learners shifted to their estimates."""
         shift = self.value - super()._estimate().estimate
         return derive_table(self, EstimateTable, values=self.values + shift)
 
     def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
-        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
         from vstatkit.results.summary import summarise_transformed  # noqa: PLC0415 slow import
 
         return summarise_transformed(self, alpha)
@@ -131,10 +130,10 @@ class Transformed(EstimateTable):
 
 
 def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
-    """Apply a function to the estimates; see `EstimateTable.transform`.
+    """Compute `EstimateTable.transform`.
 
-    Near the estimates the function is a linear combination of them, and that of
-    kernels is a kernel: its standard error comes from the learners, as in `t_test`.
+    Near the estimates the function is a linear combination of them, so its standard
+    error comes from the learners, as in `t_test`.
     """
     if not callable(f):
         raise TypeError(
@@ -147,7 +146,7 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
         value, again = _read(f(_name_estimates(at, texts)))
         if again != names or value.shape != first.shape:
             raise ValueError(
-                "the function must return the same names each time; it returned "
+                "`f` must return the same names each time; it returned "
                 f"{names}, then {again}."
             )
         return value
@@ -167,7 +166,7 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
 
 
 def _read(answer: Any) -> tuple[Floats, list[Any]]:
-    """Read what a function returned: numbers and their names."""
+    """Read the numbers that a function returned, and their names."""
     numbers: Any
     if isinstance(answer, pd.Series):
         names, numbers = list(answer.index), answer.to_numpy()
@@ -182,11 +181,9 @@ def _read(answer: Any) -> tuple[Floats, list[Any]]:
         value = np.array([float(number) for number in numbers], dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            "the function must return a number, a one-dimensional array, a dict or a "
-            f"Series of numbers; got {type(answer).__name__}."
+            "`f` must return a number, a one-dimensional array, a dict or a Series of "
+            f"numbers; got {type(answer).__name__}."
         ) from error
     if value.size == 0:
-        raise ValueError(
-            "the function must return at least one number; it returned none."
-        )
+        raise ValueError("`f` must return at least one number; it returned none.")
     return value, names

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
 
-    from vstatkit.ensemble.prediction import Predictor
     from vstatkit.results.ensemble_results import EnsembleResults
     from vstatkit.results.prediction_results import PredictionResults
 
@@ -54,10 +53,8 @@ if TYPE_CHECKING:
 CURVE_ROWS = {1: 2000, 2: 500}
 """Most rows that a partial dependence averages over, for one and two predictors."""
 
-
 CURVE_POINTS = {1: 30, 2: 10}
-"""Points on the grid of every numeric predictor."""
-
+"""Grid points of every numeric predictor."""
 
 CURVE_INTERVALS = {1: 20, 2: 8}
 """Intervals of every predictor of accumulated effects."""
@@ -66,7 +63,7 @@ CURVE_INTERVALS = {1: 20, 2: 8}
 @pickled_plainly
 @dataclass(frozen=True, repr=False)
 class Curve(EstimateTable):
-    """An average along one predictor, or over the plane of two, with its uncertainty.
+    """Averages along one predictor, or over the plane of two, with their uncertainty.
 
     Attributes
     ----------
@@ -75,13 +72,13 @@ class Curve(EstimateTable):
     variables : tuple of str
         The predictors, one or two.
     factors : tuple of bool
-        Which of them are categories.
+        Which of them are factors.
     title, rows : str
-        What it is, and which rows were averaged over, in words.
+        Kind of curve, and description of the rows.
     se : str
         Kind of standard error, "sample" or "population".
     rug : tuple of ndarray
-        Values of every predictor in the rows, for the picture.
+        Values of every predictor in the rows, for the plot.
     notes : tuple of str
         Further notes below the table.
     """
@@ -110,18 +107,17 @@ class Curve(EstimateTable):
         Parameters
         ----------
         to : value of the predictor, optional
-            A point (of numbers the nearest on the grid, beyond whose ends they may be
-            by half a step; a pair for two predictors); all points by default.
+            Point of the curve, a pair for two predictors; all points by default.
+            Numbers stand for the nearest grid point, and may lie beyond the ends of
+            the grid by half a step.
         start : value of the predictor, optional
-            The point to compare with; the mean over the points of the grid by
-            default.
+            Point to compare with; by default the mean over the grid points.
 
         Returns
         -------
         ContrastResults
-            Differences with standard errors from the same learners, with `summary()`,
-            `conf_int()` and tests. With several classes there is a
-            difference for each of them.
+            Differences with standard errors from the same learners, one for each class
+            if there are several.
 
         Examples
         --------
@@ -149,7 +145,7 @@ class Curve(EstimateTable):
 
     @property
     def n_points(self) -> int:
-        """Points on the grid; several classes share them."""
+        """Number of grid points, which several classes share."""
         return len(self.grid.drop_duplicates())
 
     @property
@@ -157,17 +153,14 @@ class Curve(EstimateTable):
         return self.grid.drop_duplicates().reset_index(drop=True)
 
     def _text(self, place: int) -> str:
-        row = self._points.iloc[place]
-        return ", ".join(
-            f"{value:.4g}" if isinstance(value, float) else str(value) for value in row
-        )
+        return ", ".join(map(setting_text, self._points.iloc[place]))
 
     def _place(self, value: Any) -> int:
-        """Find the point nearest to a value; levels must be met exactly."""
+        """Find the grid point nearest to a value, or equal to a level."""
         wanted = value if isinstance(value, tuple) else (value,)
         if len(wanted) != len(self.variables):
             raise ValueError(
-                f"a point has a value of each of {', '.join(self.variables)}; got "
+                f"a point must have values of {', '.join(self.variables)}; got "
                 f"{value!r}."
             )
         distance = np.zeros(self.n_points)
@@ -186,7 +179,7 @@ class Curve(EstimateTable):
         return place
 
     def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
-        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
         from vstatkit.results.summary import summarise_curve  # noqa: PLC0415 slow
 
         return summarise_curve(self, alpha)
@@ -194,8 +187,8 @@ class Curve(EstimateTable):
     def plot(self, ax: Any = None, *, alpha: float = 0.05) -> "Axes | Any":
         """Draw the curve with its intervals (dark) and band (light), and a rug.
 
-        Of two predictors a map of the estimate and one of its standard error are
-        drawn, on the two axes given as `ax` or on new ones; both are returned.
+        For two predictors, draw a map of the estimate and one of its standard error on
+        the two axes `ax`, or on new ones, and return both axes.
         """
         from vstatkit.plots import marginal  # noqa: PLC0415 loads on demand
 
@@ -231,17 +224,17 @@ class Curve(EstimateTable):
 
 
 def _gaps(points: Floats, value: float, name: str) -> Floats:
-    """Distances of a value from the points of a grid, as shares of its range.
+    """Compute distances of a value from grid points, as shares of their range.
 
-    Half a step beyond the ends the nearest point would be another question's answer.
+    Values more than half a step beyond the ends raise an error.
     """
     ends = np.unique(points)
     unit = float(ends[-1] - ends[0]) or 1.0
     first, last = np.diff(ends)[[0, -1]] if ends.size > 1 else (0.0, 0.0)
     if not ends[0] - first / 2 <= value <= ends[-1] + last / 2:
         raise ValueError(
-            f"the curve goes from {name} = {ends[0]:.4g} to {ends[-1]:.4g}; got "
-            f"{value:.4g}. Ask for a curve with a `grid` that has it."
+            f"a point must be on the curve, from {name} = {ends[0]:.4g} to "
+            f"{ends[-1]:.4g}; got {value:.4g}. Compute a curve with a larger `grid`."
         )
     return np.asarray(np.abs(points - value) / unit)
 
@@ -249,8 +242,8 @@ def _gaps(points: Floats, value: float, name: str) -> Floats:
 def _check_variables(variables: Sequence[str], predictor: Predictor) -> None:
     if not 1 <= len(variables) <= 2 or len(set(variables)) < len(variables):
         raise ValueError(
-            f"give one predictor, or two different ones; got {list(variables)}, and "
-            f"{list_predictors(predictor_names(predictor))}"
+            f"`variables` must be one predictor, or two different ones; got "
+            f"{list(variables)}, and {list_predictors(predictor_names(predictor))}"
         )
     for name in variables:
         check_variable(name, predictor_names(predictor))
@@ -263,7 +256,7 @@ def _grid_of(
     points: int,
     grid: Any,
 ) -> list[Any]:
-    """List the points of one predictor: those given, its levels or its quantiles."""
+    """List the grid points of one predictor: given, levels or quantiles."""
     if isinstance(grid, Mapping):
         grid = grid.get(name)
     factor = is_factor(predictor, name)
@@ -288,7 +281,7 @@ def dependence(
     grid: Any,
     se: str,
 ) -> Curve:
-    """Partial dependence; see `EnsembleResults.partial_dependence`."""
+    """Compute `EnsembleResults.partial_dependence`."""
     predictor, d = averaging_predictor(results), len(variables)
     everything = sample_of(results, data, None)
     _check_variables(variables, predictor)
@@ -315,14 +308,14 @@ def dependence(
         for name, factor in zip(variables, curve.factors, strict=True)
         if given.get(name) is None and not (factor and observed.stored_moves(name))
     ]
-    note = observed.note(f"the points of {', '.join(new)} are") if new else None
-    return curve if note is None else replace(curve, notes=(note,))
+    notes = observed.notes(f"the points of {', '.join(new)} are") if new else ()
+    return replace(curve, notes=notes)
 
 
 def _label_points(
     table: pd.DataFrame, variables: Sequence[str], predictor: Predictor
 ) -> tuple[pd.Index, pd.DataFrame]:
-    """Label points, every output of each."""
+    """Label points, with a label for every output."""
     if len(variables) == 1:
         index = pd.Index(table[variables[0]], name=variables[0])
     else:
@@ -361,15 +354,15 @@ def accumulate_effects(
     data: DataLike | None,
     points: int | None,
 ) -> Curve:
-    """Accumulated local effects; see `EnsembleResults.accumulated_effects`."""
+    """Compute `EnsembleResults.accumulated_effects`."""
     predictor, d = averaging_predictor(results), len(variables)
     sample = sample_of(results, data, MOST_ROWS)
     _check_variables(variables, predictor)
     for name in variables:
         if is_factor(predictor, name):
             raise ValueError(
-                f"accumulated effects are for numeric predictors, whose values have an "
-                f"order and distances; {name!r} has levels. Use partial_dependence."
+                "accumulated effects require numeric predictors; "
+                f"{name!r} is a factor. Use partial_dependence."
             )
     n = CURVE_INTERVALS[d] if points is None else points
     if n < 1:
@@ -393,7 +386,7 @@ def accumulate_effects(
         points=None,
         differences=1.0,
     )
-    # Sums of many differences have no bound but their number.
+    # The limits of single differences do not apply to sums of them.
     shared |= {"limit": None, "support": None}
     return _curve(shared, grid, averager, variables, title=title, se="sample")
 
@@ -410,14 +403,13 @@ class Profile:
     Attributes
     ----------
     x : ndarray or list
-        Values of the predictor, none outside of the observed range; levels of a
-        factor.
+        Values in the observed range of the predictor, or levels of a factor.
     factor : bool
-        Whether it is one.
+        Whether the predictor is a factor.
     prediction : PredictionResults
-        Predictions there.
+        Predictions at these values.
     observed : Series or None
-        The predictor in the training data, where these are held.
+        The predictor in the training data, if available.
     """
 
     x: Any
@@ -431,8 +423,8 @@ def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Prof
     typical, predictor = _profile_inputs(results)
     if variable not in typical.columns:
         raise ValueError(
-            f"`variable` must be a predictor; {variable!r} is none"
-            f"{suggest_name(str(variable), typical.columns)} They are "
+            f"`variable` must be a predictor; got {variable!r}"
+            f"{suggest_name(str(variable), typical.columns)} The predictors are "
             f"{', '.join(map(str, typical.columns))}."
         )
     frame = training_frame(results)
@@ -454,7 +446,7 @@ def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Prof
 def profile_variables(
     results: "EnsembleResults", given: str | Sequence[str] | None
 ) -> list[str]:
-    """List the predictors that profiles are asked for; None is all of them."""
+    """List the predictors of profiles; all by default."""
     typical, _ = _profile_inputs(results)
     if typical.columns.empty:
         raise ValueError(f"there is no profile to draw: {list_predictors([])}")
@@ -466,14 +458,14 @@ def profile_variables(
 def _profile_inputs(results: "EnsembleResults") -> "tuple[pd.DataFrame, Predictor]":
     typical, predictor = results.typical, results.predictor
     if typical is None or predictor is None:
-        raise ValueError("a profile needs results of `fit` that predict.")
+        raise ValueError("a profile requires results of `fit` that predict.")
     return typical, predictor
 
 
 def _profile_grid(
     results: "EnsembleResults", name: str, observed: pd.Series | None, n_points: int
 ) -> Any:
-    """Values from the smallest to the largest; those that occur, if they are few."""
+    """List values from the smallest to the largest; the observed ones if few."""
     if n_points < 2:
         raise ValueError(f"`n_points` must be at least 2; got {n_points}.")
     if observed is not None:
@@ -486,11 +478,11 @@ def _profile_grid(
 def _profile_levels(
     results: "EnsembleResults", name: str, observed: pd.Series | None
 ) -> list[Any]:
-    """Levels of a factor: those of the training data, or of the effects."""
+    """List levels of a factor in the training data, or in the effects."""
     if observed is not None:
         return list(as_variables(observed.to_frame()).levels(name))
     moves = results.effect_values
     if moves is None or name not in moves.frame.index.get_level_values(0):
-        raise ValueError(f"these results do not hold the levels of {name!r}.")
+        raise ValueError(f"these results do not have the levels of {name!r}.")
     own_moves = moves.frame.loc[[name]]
     return list(dict.fromkeys([*own_moves["from"], *own_moves["to"]]))

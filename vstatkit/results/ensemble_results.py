@@ -67,15 +67,15 @@ if TYPE_CHECKING:
 
 
 R_SQUARED = "OOB R-squared"
-"""Name of the score, as the summary has it."""
+"""Name of the score in summaries."""
 
 
 @dataclass(frozen=True, repr=False)
 class EnsembleResults(EstimateTable):
     """A fitted ensemble: its estimates, learners, scores and training data.
 
-    Estimates, standard errors, intervals and tests are those of `EstimateTable`. Here
-    are the methods that need the learners or the training data.
+    Estimates, standard errors, intervals and tests are those of `EstimateTable`. This
+    class adds the methods that need the learners or the training data.
 
     Attributes
     ----------
@@ -86,9 +86,9 @@ class EnsembleResults(EstimateTable):
     scores : Scores or None
         Out-of-bag scores.
     reference : ndarray of shape (r, p), DataFrame or None
-        Rows, as the predictor takes them, on which learners are compared beyond
-        the first order; None to compare the values themselves.
-    errors : Errors or None
+        Rows on which the variance beyond the first order is measured; None to use the
+        values themselves.
+    errors : OutOfBagErrors or None
         Out-of-bag residuals of single observations, and their local scale.
     recipe : Continuation or None
         How to grow more learners; None if the training data are not available.
@@ -102,7 +102,7 @@ class EnsembleResults(EstimateTable):
     recipe: Continuation | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the recipe out of pickles: it holds data, and maybe functions."""
+        """Omit the recipe, which has the training data and maybe functions."""
         state = {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
         return plain_state(state)
 
@@ -110,7 +110,7 @@ class EnsembleResults(EstimateTable):
         take_state(self, state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EnsembleResults":
-        """Copy the recipe too: the data are in this process."""
+        """Copy the recipe too, unlike pickles."""
         copied = object.__new__(type(self))
         memo[id(self)] = copied
         copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -118,7 +118,7 @@ class EnsembleResults(EstimateTable):
 
     @cached_property
     def out_of_bag_errors(self) -> OutOfBagErrors | None:
-        """Out-of-bag errors of single observations, and how large they are where."""
+        """Out-of-bag residuals of single observations, and their local scale."""
         return collect_residuals(self)
 
     @property
@@ -128,42 +128,72 @@ class EnsembleResults(EstimateTable):
 
     @property
     def effects(self) -> pd.DataFrame | None:
-        """Change of the estimate when one predictor moves and the others stay typical.
+        """Change of the estimate when one predictor moves, the others being typical.
 
-        Numeric predictors move from their 10 % to their 90 % quantile,
-        categories from the reference level to each other one. None for kernels that
-        do not predict.
+        Numeric predictors move from their 10 % to their 90 % quantile, factors from
+        the reference level to each other level. None for kernels that do not predict.
         """
         return self.effects_frame()
 
     def effects_frame(self, alpha: float = 0.05) -> pd.DataFrame | None:
         """Tabulate the `effects` with intervals of coverage 1 - alpha."""
-        return _effects_table(self.effect_values, self.effect_estimates, alpha)
+        moves, estimates = self.effect_values, self.effect_estimates
+        if moves is None or estimates is None:
+            return None
+        table = estimates_frame(estimates, moves.frame.index, alpha)
+        return pd.concat([moves.frame, table], axis=1)
 
     @cached_property
     def effect_estimates(self) -> Estimates | None:
-        """Estimates behind the effects."""
-        return estimate_effects(self)
+        """Estimates of the effects, each the difference of two values."""
+        moves, limit = self.effect_values, self.limit
+        if moves is None:
+            return None
+        limit = None if limit is None else 2 * np.max(limit)
+        estimates = estimate(
+            self.design, moves.values, self.variance, limit, self.orders
+        )
+        support = None if self.support is None else self.support.of_differences
+        tails = None if self.tails is None else self.tails.of_differences
+        return replace(estimates, support=support, tails=tails)
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper`.
 
-        The last column, `se_mc_error`, is the Monte Carlo error of `mean_se`, in its
-        unit: how much another seed would change the standard error. `components.mc_se`
-        is that of the variance.
+        The last column, `se_mc_error`, is the Monte Carlo error of `mean_se`: how much
+        another seed would change the standard error. `components.mc_se` is the Monte
+        Carlo error of the variance.
         """
         return mean_frame(self.estimates, self.labels, alpha)
 
     def glance(self) -> pd.DataFrame:
-        """One flat row for the whole ensemble."""
-        return glance_frame(self)
+        """Describe the whole ensemble in one row, as R's broom does."""
+        row: dict[str, Any] = {
+            "response": self.info.response,
+            "kernel": self.info.kernel,
+            "nobs": self.nobs,
+            "k": self.k,
+            "B": self.B,
+            "replace": self.replace,
+            "design": self.design.name,
+            "variance": self.variance,
+            "n_dropped": self.info.n_dropped,
+            "max_relative_mc_error": float(self.estimates.relative_mc_error.max()),
+            "seed": self.seed,
+        }
+        given = {"weights": self.info.weights, "groups": self.info.groups}
+        row.update({name: text for name, text in given.items() if text is not None})
+        scores = {} if self.scores is None else self.scores.table
+        for name, value in scores.items():
+            row[name.lower().replace(" ", "_").replace("-", "_")] = value
+        return pd.DataFrame([row])
 
     def with_variance(self, name: str) -> "EnsembleResults":
-        """Switch the variance estimator; nothing is fitted again."""
+        """Switch to another variance estimator without refitting."""
         return with_typical(super().with_variance(name))
 
     def _measure_orders(self) -> HigherOrders:
-        """Compare the learners at the reference rows, or on the values without them."""
+        """Measure the correction at the reference rows, if there are any."""
         predictor, rows = self.predictor, self.reference
         if predictor is None or rows is None:
             return super()._measure_orders()
@@ -175,7 +205,7 @@ class EnsembleResults(EstimateTable):
         )
 
     def _restriction_table(self, R: Restrictions) -> EstimateTable:
-        """Add the effects to the estimates, for restrictions that name them."""
+        """Add the effects, for restrictions that name them."""
         if not isinstance(R, str):
             return self
         _check_effect_names(self, R)
@@ -213,22 +243,22 @@ class EnsembleResults(EstimateTable):
         Parameters
         ----------
         B : int or "auto"
-            Learners in total, more than there are; "auto" grows until the
-            standard errors are known well enough, as in `fit`.
+            Total number of learners, more than the present one; "auto" grows until
+            the standard errors are precise enough, as in `fit`.
         tol, atol, max_B
-            See `fit`; `tol` and `atol` are those of the fit by default.
+            See `fit`; by default `tol` and `atol` of the fit.
         n_jobs, progress
-            See `fit`; those of the fit by default.
+            See `fit`; by default those of the fit.
 
         Returns
         -------
         EnsembleResults
-            The learners are those that `fit` with this `B` and the same seed
-            would grow (sums of out-of-bag predictions may differ in their last
-            digits). A balanced ensemble continues after whole blocks; a complete
-            one cannot, nor results that were loaded, or made of learners fitted
-            elsewhere: there are no training data to grow from. A statistic is
-            evaluated on the data that were given, as they are now.
+            The learners are those that `fit` with this `B` and the same seed grows;
+            sums of out-of-bag predictions may differ in their last digits. A balanced
+            ensemble continues after whole blocks. A complete ensemble cannot grow, and
+            neither can results without training data: results that were loaded, or
+            whose learners were fitted elsewhere. A statistic is evaluated on the
+            current contents of the data given to `statistic`.
 
         Examples
         --------
@@ -245,36 +275,8 @@ class EnsembleResults(EstimateTable):
             continue_fit(self, B, growth, n_jobs=n_jobs, progress=progress)
         )
 
-    @with_advice
-    def summary(
-        self, alpha: float = 0.05, *, full: bool = False, title: str | None = None
-    ) -> "Summary":
-        """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV.
-
-        Parameters
-        ----------
-        alpha : float
-            One minus the coverage of the intervals.
-        full : bool
-            Whether to add the variance components and the normality tests as tables,
-            with notes on how they are computed. Otherwise there is a line of each.
-        title : str, optional
-            Title of the table.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
-        >>> "zeta_1" in str(res.summary(full=True, title="Friedman's function"))
-        True
-        """
-        from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
-
-        return summarise(self, alpha, full=full, title=title)
-
     def summary2(self, alpha: float = 0.05, title: str | None = None) -> "Summary":
-        """Summarise with all tables: `summary(full=True)`, by statsmodels' name."""
+        """Summarise with all tables; the same as `summary(full=True)`."""
         return self.summary(alpha, full=True, title=title)
 
     def plot(
@@ -284,19 +286,18 @@ class EnsembleResults(EstimateTable):
         kind: str | None = None,
         **options: Any,
     ) -> "Axes":
-        """Draw the effects, or the estimates where there are no effects.
+        """Draw the effects, or the estimates if there are no effects.
 
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw.
+            Axes to draw on.
         kind : str, optional
-            Another picture: "estimates", "effects", "average effects", "profile",
-            "partial dependence", "importance", "influence", "convergence", "bias"
-            (of what is left; see `bias_left`), or one added by
-            `vstatkit.register_plot`.
+            Another plot: "estimates", "effects", "average effects", "profile",
+            "partial dependence", "importance", "influence", "convergence", "bias" (see
+            `bias_left`), or one added by `vstatkit.register_plot`.
         **options
-            Of the picture; see `vstatkit.plots`.
+            Options of the plot; see `vstatkit.plots`.
         """
         from vstatkit.plots.registry import draw  # noqa: PLC0415 takes results
 
@@ -309,20 +310,19 @@ class EnsembleResults(EstimateTable):
         alpha: float = 0.05,
         title: str | None = None,
     ) -> None:
-        """Write one page that stands alone: tables, pictures, notes, settings, seed.
+        """Write a self-contained HTML page: tables, plots, notes, settings and seed.
 
-        The page is an HTML file with its pictures inside. It loads nothing from the
-        network, runs nothing, and can be printed. The same results give the same
-        page.
+        The page loads nothing from the network, has no scripts, and can be printed. The
+        same results give the same page.
 
         Parameters
         ----------
         path : str or path
-            Where to write it; ends with .html. A file of that name is replaced.
+            File to write, which ends with .html. An existing file is replaced.
         alpha : float
             One minus the coverage of the intervals.
         title : str, optional
-            The heading; by default the kind of results and the response.
+            Heading; by default the kind of results and the response.
 
         Examples
         --------
@@ -356,32 +356,31 @@ class EnsembleResults(EstimateTable):
         Parameters
         ----------
         data : DataFrame, path to a Parquet or CSV file, ..., optional
-            New data, of any kind that `fit` takes. By default the training rows, by
-            all learners; `fittedvalues` has their out-of-bag predictions.
+            New data, of any kind that `fit` takes. By default the training rows,
+            predicted by all learners; `fittedvalues` has out-of-bag predictions.
         out : str or path, optional
-            Parquet or CSV file to which predictions are written batch after batch,
-            for data that do not fit into memory.
+            Parquet or CSV file to which predictions are written in batches, for data
+            that do not fit into memory.
 
         Returns
         -------
         Series, or DataFrame with a column for each of more than two classes
-            With `out` the path of the file, which has a row for each of the data's.
+            With `out`, the path of the file, which has one row per row of the data.
         """
-        results = self
-        data = training_rows(results) if data is None else data
-        check = _new_rows_check(results)
+        data = training_rows(self) if data is None else data
+        check = _new_rows_check(self)
         if out is None:
-            rows = read_into_memory(results, data)
-            means = predict_means(results, rows)
+            rows = read_into_memory(self, data)
+            means = predict_means(self, rows)
             check(rows)
             return means
 
         def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
-            means = pd.DataFrame(predict_means(results, batch))
+            means = pd.DataFrame(predict_means(self, batch))
             check(batch)
             return means
 
-        return write_predictions(results, data, out, tabulate)
+        return write_predictions(self, data, out, tabulate)
 
     @overload
     def get_prediction(
@@ -419,40 +418,40 @@ class EnsembleResults(EstimateTable):
         data : DataFrame, path to a Parquet or CSV file, ..., optional
             New data, of any kind that `fit` takes; by default the training rows.
         out : str or path, optional
-            Parquet or CSV file to which the `summary_frame` is written batch after
-            batch, for data that do not fit into memory.
+            Parquet or CSV file to which the `summary_frame` is written in batches, for
+            data that do not fit into memory.
         alpha : float
-            One minus the coverage of the intervals that are written.
+            One minus the coverage of the intervals in the file.
         obs_method : {"local", "residuals", "jackknife+"}, optional
-            How a new observation is bounded, from out-of-bag residuals. "local", the
-            default, scales them by what a small forest has learnt about their size:
-            limits are narrow where residuals are small. "residuals" gives all points
-            the same width. "jackknife+" is the jackknife+ after bootstrap, which
-            covers with probability `1 - 2 alpha` at least, and `1 - alpha` as a rule.
-            Results for which "local" is not available (fitted in R, or saved by an
-            earlier version) use "residuals" by default.
+            Method for the limits of a new observation, which come from out-of-bag
+            residuals. "local", the default, scales the residuals by their expected
+            size, which a small forest predicts, so limits are narrow where residuals
+            are small. "residuals" gives limits of the same width everywhere.
+            "jackknife+" is the jackknife+ after bootstrap, which covers with
+            probability at least `1 - 2 alpha`, and usually `1 - alpha`. Results for
+            which "local" is not available (fitted in R, or saved by an earlier
+            version) use "residuals" by default.
 
         Returns
         -------
         PredictionResults
-            With `out` the path of the file, which has a row for each of the data's,
-            or one for each of them and class.
+            With `out`, the path of the file, which has one row per row of the data, or
+            per row and class.
         """
-        results = self
-        data = training_rows(results) if data is None else data
-        check = _new_rows_check(results)
+        data = training_rows(self) if data is None else data
+        check = _new_rows_check(self)
         if out is None:
-            rows = read_into_memory(results, data)
-            prediction = predict_with_errors(results, rows, obs_method)
+            rows = read_into_memory(self, data)
+            prediction = predict_with_errors(self, rows, obs_method)
             check(rows)
             return prediction
 
         def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
-            table = predict_with_errors(results, batch, obs_method).summary_frame(alpha)
+            table = predict_with_errors(self, batch, obs_method).summary_frame(alpha)
             check(batch)
             return table
 
-        return write_predictions(results, data, out, tabulate)
+        return write_predictions(self, data, out, tabulate)
 
     def avg_predictions(
         self, data: DataLike | None = None, by: By = None, se: str = "sample"
@@ -462,18 +461,17 @@ class EnsembleResults(EstimateTable):
         Parameters
         ----------
         data : DataFrame, optional
-            Rows to average over; the training rows by default (of more than 20,000
-            rows so many, drawn by the seed). Rows of a fit with `weights` count by
-            their weights: training rows by their own, other rows by the column of
-            that name.
+            Rows to average over; the training rows by default (at most 20,000, drawn
+            by the seed). If the fit has `weights`, averages are weighted: training
+            rows have their own weights, other rows those in the column of that name.
         by : str or list of str, optional
-            A column: one average for each of its levels. Several columns: one for
-            each combination of levels that occurs.
+            Column, or columns, for whose levels (combinations of levels) averages are
+            computed separately.
         se : {"sample", "population"}
-            Standard errors for these rows as they are, or for the population that
-            they were drawn from, which includes the sampling of the rows. Rows of
-            `data` that are training rows (the same labels and values) are known as
-            such; others are taken as independent of the training data.
+            Standard errors conditional on the rows, or for the population that the
+            rows were drawn from, which includes the sampling of the rows. Rows of
+            `data` with the labels and values of training rows are recognised as
+            training rows; other rows are taken to be independent of them.
 
         Returns
         -------
@@ -481,13 +479,12 @@ class EnsembleResults(EstimateTable):
 
         Notes
         -----
-        The average of a learner's predictions is a kernel, so that its standard error
-        comes from the learners as that of a prediction does; see
-        `vstatkit.inference.population.population_estimates` for the population. Of
-        rows that are no training rows at most 100 in each average, evenly spaced (and
-        fewer, if averages are many), tell how much of the spread of the predictions
-        is their error: a mean over them is enough, and it is divided by the number of
-        all rows.
+        The average of a learner's predictions is a kernel, so its standard error comes
+        from the learners as that of a prediction does; see
+        `vstatkit.inference.population.population_estimates` for the population. For
+        rows that are not training rows, at most 100 evenly spaced rows of each average
+        (fewer if there are many averages) are used to estimate how much of the spread
+        of the predictions is their error.
 
         Examples
         --------
@@ -506,23 +503,23 @@ class EnsembleResults(EstimateTable):
         by: By = None,
         se: str = "sample",
     ) -> Averages:
-        """Average over rows what changes when one predictor moves.
+        """Average over rows the change of the prediction when one predictor moves.
 
         Parameters
         ----------
         variables : str, list of str or dict, optional
-            Predictors that move, one at a time; all by default. Numbers move from
-            their 10 % to their 90 % quantile, categories from the reference level
-            (the first one unless the formula names another) to each other one, as in
-            `effects`. Quantiles and levels are those of the training data. A dict
-            gives both ends.
+            Predictors that move, one at a time; all by default. Numeric predictors
+            move from their 10 % to their 90 % quantile, factors from the reference
+            level (the first one unless the formula names another) to each other level,
+            as in `effects`. Quantiles and levels are those of the training data. A
+            dict gives both ends of each move.
         data, by, se
             See `avg_predictions`.
 
         Returns
         -------
         Averages
-            All other predictors stay as they were observed, row by row.
+            All other predictors have their observed values, row by row.
 
         Examples
         --------
@@ -555,14 +552,14 @@ class EnsembleResults(EstimateTable):
         step : float or dict, optional
             Least distance between the two values of a numeric predictor that are
             compared; one standard deviation by default. Trees are step functions: a
-            short step crosses few of their splits, and its slope is mostly noise.
+            short step crosses few splits, and its slope is mostly noise.
 
         Returns
         -------
         Averages
-            A predictor with two values, such as 0 and 1, is moved from one to the
-            other in every row, and the change is divided by their distance; the
-            table shows both. For other numbers it shows the `step`.
+            A predictor with two values, such as 0 and 1, moves from one to the other
+            in every row, and the change is divided by their distance; the table shows
+            both values. For other numeric predictors it shows the `step`.
 
         Notes
         -----
@@ -577,18 +574,17 @@ class EnsembleResults(EstimateTable):
 
         where :math:`z_i` are the other predictors of row i, and :math:`w_i` are the
         weights of the rows, equal unless the fit was weighted. The values
-        :math:`x_i^-` and :math:`x_i^+` are the observed values nearest to the ends of
-        a window of width h about :math:`x_i`, on the outside; a window that leaves the
-        range of the training data is shifted into it, because forests are flat
-        beyond. If the range is shorter than h, both ends of it are compared. So a
-        secant always crosses the splits between two observed values, and it does not
-        matter where between them the splits are: the slope of a 0/1 predictor is the
-        one-unit change, for any `step`; a linear function has its coefficient as
-        slope. The slope is linear in the values of the learners, so that its standard
-        error comes from them as that of a prediction does.
+        :math:`x_i^-` and :math:`x_i^+` are the nearest observed values outside a window
+        of width h about :math:`x_i`. A window that leaves the range of the training
+        data is shifted into it, because forests are constant beyond; if the range is
+        shorter than h, its ends are compared. A secant therefore crosses all splits
+        between two observed values, wherever between them the splits are: the slope of
+        a 0/1 predictor is the one-unit change, for any `step`, and the slope of a
+        linear function is its coefficient. The slope is linear in the values of the
+        learners, so its standard error comes from them as that of a prediction does.
 
-        Rows in which the predictor is missing have no slope, and are left out of its
-        average; the table shows the number of `rows`.
+        Rows in which the predictor is missing are left out of its average; the table
+        shows the number of `rows`.
 
         Examples
         --------
@@ -609,20 +605,20 @@ class EnsembleResults(EstimateTable):
         grid: Any = None,
         se: str = "sample",
     ) -> "Curve":
-        """Average the predictions over rows, with one or two predictors set.
+        """Average the predictions over rows, with one or two predictors fixed.
 
         Parameters
         ----------
         *variables : str
-            One predictor, or two; a list of them is taken too.
+            One or two predictors, also as a list.
         data : DataFrame, optional
-            Rows to average over; by default the training rows: at most 2,000 (500
-            with two predictors), drawn by the seed.
+            Rows to average over; by default at most 2,000 training rows (500 with two
+            predictors), drawn by the seed.
         points : int, optional
-            Points on the grid of a numeric predictor: quantiles from 5 % to 95 %; 30
-            by default, 10 with two predictors. Factors have all their levels.
+            Number of grid points of a numeric predictor, quantiles from 5 % to 95 %;
+            30 by default, 10 with two predictors. Factors have all their levels.
         grid : array-like or dict, optional
-            The points themselves; a dict of them by name for two predictors.
+            The grid itself; for two predictors a dict of grids by name.
         se : {"sample", "population"}
             See `avg_predictions`.
 
@@ -656,13 +652,13 @@ class EnsembleResults(EstimateTable):
         data: DataLike | None = None,
         points: int | None = None,
     ) -> "Curve":
-        """Accumulate local effects of one numeric predictor, or of two together.
+        """Accumulate local effects of one or two numeric predictors.
 
         Parameters
         ----------
         *variables : str
-            One numeric predictor, or two: then what they do together, beyond what
-            each does by itself. A list of them is taken too.
+            One numeric predictor, or two for their interaction beyond the effects of
+            each, also as a list.
         data : DataFrame, optional
             Rows; by default the training rows, at most 20,000 drawn by the seed.
         points : int, optional
@@ -672,8 +668,8 @@ class EnsembleResults(EstimateTable):
         Returns
         -------
         Curve
-            It has a mean of zero over the rows. Standard errors are for these rows and
-            this grid as they are.
+            Its mean over the rows is zero. Standard errors are conditional on these
+            rows and this grid.
 
         References
         ----------
@@ -695,16 +691,16 @@ class EnsembleResults(EstimateTable):
 
     @property
     def feature_test(self) -> NoReturn:
-        """Raise an error: `importance` answers the question."""
+        """Raise an error; `importance` replaces it."""
         raise AttributeError(
-            "feature_test was removed: its p-values depended on the seed, and it found "
-            "less than importance(), which tests the same null hypothesis. Use "
+            "feature_test was removed: its p-values depended on the seed, and it had "
+            "less power than importance(), which tests the same null hypothesis. Use "
             "res.importance(['x1']).frame['p_value']."
         )
 
     @property
     def permutation_test(self) -> NoReturn:
-        """Raise an error: `importance` answers the question."""
+        """Raise an error; `importance` replaces it."""
         raise AttributeError(
             "permutation_test was removed: it rejected irrelevant proxies of relevant "
             "predictors too often. Use res.importance(['x1']).frame['p_value'], or "
@@ -725,50 +721,50 @@ class EnsembleResults(EstimateTable):
         ----------
         variables : str or sequence, optional
             Predictors, as columns of the data; all by default, one by one. A tuple of
-            names among them is a set of predictors that are tested together.
+            names is a set of predictors that are tested together.
         how : {"conditional", "permute"}
-            What stands in the place of the predictor when the learners predict rows
-            that they have not seen. "conditional": copies that depend on the other
-            predictors as it does, but on the response only through these. The null is
-            that the response does not depend on the predictor, given the others.
-            "permute": its values in other rows. An irrelevant predictor that is a
-            proxy for a relevant one then saves much, so there are neither p-values
-            nor intervals.
+            Values that replace the predictor in out-of-bag predictions. "conditional":
+            copies that depend on the other predictors as the original does, but on the
+            response only through them. The null hypothesis is that the response does
+            not depend on the predictor, given the others. "permute": its values in
+            other rows. Irrelevant proxies of relevant predictors then appear
+            important, so there are neither p-values nor intervals.
         copies : int
-            Copies that losses are averaged over.
+            Number of copies that losses are averaged over.
         learners : int, optional
-            Learners that are used: 500 trees by default, of which those that the fit
-            does not have are grown; of other kernels at most those of the fit. Designs
-            other than "iid" use all of the fit's. With `target="truth"` they are those
-            that standard errors come from, not the stacked ensemble.
+            Number of learners to use: by default 500 trees, which are grown if the fit
+            has fewer; other kernels use at most those of the fit. Designs other than
+            "iid" use all learners of the fit. With `target="truth"` they are the
+            learners behind the standard errors, not the stacked ensemble.
 
         Returns
         -------
         Importance
-            Prints as a table; `frame` holds its numbers, `plot()` draws it. The loss is
-            the squared error, of classes that of their probabilities, summed.
+            Prints as a table; `frame` has the numbers, `plot()` draws them. The loss is
+            the squared error; for classes, the summed squared error of the
+            probabilities.
 
         Notes
         -----
         With f the out-of-bag prediction of a row, :math:`\tilde f` its mean with copies
         and g a prediction of the response from the other predictors, the importance is
         the mean of :math:`2 (y - g)(f - \tilde f)`. With ideal copies this has the
-        expectation of :math:`(y - \tilde f)^2 - (y - f)^2`, the loss that is saved, but
+        expectation of the reduction in loss, :math:`(y - \tilde f)^2 - (y - f)^2`, but
         errors of the copies matter only if g has errors too; see `saved_losses`.
 
-        The standard error is over data sets: it counts what every observation does
-        through its own row and through the learners that saw it. The interval covers
-        the expected importance of an ensemble of this size. The p-value is one-sided
-        and uses another standard error, derived under the null (see `mean_saved`), and
-        rows count less, by :math:`(1 - h)^2`, where no other row is near: h is the
-        leverage of the row in the prediction g. `holm` controls the family-wise error
-        rate, `bh` the false discovery rate.
+        The standard error is over data sets: it includes the influence of every
+        observation through its own row and through the learners that saw it. The
+        interval covers the expected importance of an ensemble of this size. The p-value
+        is one-sided and uses a standard error that is derived under the null (see
+        `mean_saved`); rows with few neighbours are downweighted by
+        :math:`(1 - h)^2`, where h is the leverage of the row in the prediction g.
+        `holm` controls the family-wise error rate, `bh` the false discovery rate.
 
         A copy is a prediction of the predictor from the others (see `explain`) plus
         the residual of another row; it has the values of the predictor in another
-        order. Levels are drawn from out-of-bag shares. Several predictors are taken
-        from the same row. The mean is over rows by their sampling weights, if there
-        are any; copies and g are made without weights.
+        order. Levels are drawn from out-of-bag shares. Copies of several predictors
+        come from the same row. The mean is weighted if the fit has sampling weights;
+        copies and g are unweighted.
 
         References
         ----------
@@ -812,26 +808,26 @@ class EnsembleResults(EstimateTable):
         first, second : str
             Predictors, as columns of the data.
         grid : int
-            Values of each: all values of a number that has no more than these,
-            otherwise quantiles; the most frequent levels of a category.
+            Number of values of each predictor: quantiles of a numeric predictor (all
+            values if there are no more), the most frequent levels of a factor.
         rows : int
-            Rows of the data, drawn by the seed, from which the other predictors are
-            taken; contrasts are averaged over them.
+            Number of rows of the data, drawn by the seed, that contrasts are averaged
+            over; they supply the other predictors.
         learners : int, optional
-            Learners that are used, see `importance`; 1000 by default.
+            Number of learners to use, see `importance`; 1000 by default.
 
         Returns
         -------
         InteractionTest
-            Prints as a line of a table; `table()` has the contrasts.
+            Prints as one row of a table; `table()` has the contrasts.
 
         Notes
         -----
-        With values u of the first and v of the second predictor the contrasts
-        `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)` are all zero where they
-        add up. f is the expectation of the ensemble, not E[y|x]: trees of an
-        additive truth are not quite additive themselves, so that a small p-value says
-        that the *fit* has an interaction, not that nature has.
+        With values u of the first and v of the second predictor, additivity implies
+        that all contrasts `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)` are
+        zero. f is the expectation of the ensemble, not E[y|x]: trees are not quite
+        additive even if E[y|x] is, so a small p-value is evidence of an interaction in
+        the *fit*, not in the data-generating process.
 
         References
         ----------
@@ -868,12 +864,12 @@ class EnsembleResults(EstimateTable):
         variables : sequence of str, optional
             Predictors, as columns of the data; all by default.
         grid, rows, learners
-            See `interaction_test`, and what is said there of trees.
+            See `interaction_test`, and its notes on trees.
 
         Returns
         -------
         InteractionTest
-            Prints as a line of a table; `table()` has the contrasts of all pairs.
+            Prints as one row of a table; `table()` has the contrasts of all pairs.
 
         Examples
         --------
@@ -898,15 +894,14 @@ class EnsembleResults(EstimateTable):
         Returns
         -------
         DataFrame
-            `bias`, what predictions are too high by; `std_error`, of the estimate of
-            the bias; and `share`, the bias in units of the prediction's own standard
-            error. Where that is well above a half, intervals cover E[y|x] less often
-            than they say.
+            `bias` of the predictions; its `std_error`; and `share`, the bias divided
+            by the standard error of the prediction. If the share is well above 0.5,
+            intervals cover E[y|x] less often than their nominal level.
 
         Notes
         -----
-        Out-of-bag predictions minus responses, smoothed by a forest. It flattens what
-        it smooths, so that the bias is rather larger than shown.
+        The estimate is out-of-bag predictions minus responses, smoothed by a forest.
+        Smoothing flattens it, so the true bias tends to be larger.
         `res.plot(kind="bias")` draws it, with `data=` for new data.
 
         Examples
@@ -938,28 +933,27 @@ class EnsembleResults(EstimateTable):
     ) -> Bootstrap:
         """Repeat the whole fit on resampled data.
 
-        Observations (or clusters) are drawn again with replacement, as many as there
-        are, and an ensemble of the same size is fitted to them. Formula and query
-        points stay as they are, and so does what `target="truth"` has chosen: the
-        learners of the standard errors are fitted again, and their estimates moved as
-        far as those of the fit were.
+        The n observations (or clusters) are resampled with replacement, and an ensemble
+        of the same size is fitted to them. Formula, query points and the choices of
+        `target="truth"` are not repeated: the learners behind the standard errors are
+        refitted, and their estimates are shifted as those of the fit were.
 
         Parameters
         ----------
         R : int
             Number of resampled data sets.
         B : int, optional
-            Learners of each; by default as many as there are. Fewer are faster, and
-            leave more Monte Carlo variance.
+            Learners of each ensemble; by default those of the fit. Fewer learners are
+            faster, but add Monte Carlo variance.
         rng : int, Generator or None
-            Seed of the resampling; by default it follows from that of the fit.
+            Seed of the resampling; by default derived from that of the fit.
         n_jobs, progress
-            See `fit`; those of the fit by default.
+            See `fit`; by default those of the fit.
         checkpoint : str or path, optional
-            A directory where repetitions are kept as they are made. A bootstrap that
-            was killed and is called again on the same fit goes on from there, to the
-            same numbers; so does one with a larger `R`. Other data, fits or seeds are
-            refused, and so is a second process at the same time.
+            Directory in which repetitions are saved as they are computed. If an
+            interrupted bootstrap of the same fit is called again, it resumes from there
+            with the same numbers, also with a larger `R`. Other data, fits or seeds
+            raise an error, and so does a second process at the same time.
 
         Returns
         -------
@@ -992,15 +986,14 @@ class EnsembleResults(EstimateTable):
 
     @property
     def formula(self) -> str | None:
-        """The formula as written; None where there was none."""
+        """The formula as written; None if there was none."""
         return self.info.formula
 
     @property
     def model(self) -> FittedModel:
-        """What was fitted, by statsmodels' names."""
-        results = self
-        info, names = results.info, label_texts(results.labels)
-        coding = None if results.predictor is None else results.predictor.coding
+        """The fitted model, under statsmodels' names."""
+        info, names = self.info, label_texts(self.labels)
+        coding = None if self.predictor is None else self.predictor.coding
         columns = names if coding is None else coding.names
         data = ModelData(names, info.response)
         return FittedModel(info.formula, info.response, columns, info.kernel, data)
@@ -1009,10 +1002,10 @@ class EnsembleResults(EstimateTable):
     def fittedvalues(self) -> pd.Series | pd.DataFrame:
         """Out-of-bag predictions of the training rows.
 
-        Each row is predicted by the learners that have not seen it, so that residuals
-        are honest; `predict()` without data takes all learners. A row that every
-        learner has seen has a missing value. Of classes these are probabilities: of
-        the second class of two, or a column for each of more.
+        Each row is predicted by the learners that have not seen it; `predict()` without
+        data uses all learners. Rows that every learner has seen have a missing value.
+        For a categorical response these are probabilities: of the second of two
+        classes, or of each of more classes in a column of its own.
 
         Examples
         --------
@@ -1022,26 +1015,20 @@ class EnsembleResults(EstimateTable):
         >>> bool(((res.fittedvalues + res.resid - data["y"]).abs() < 1e-9).all())
         True
         """
-        results = self
-        recipe, oob = _out_of_bag(results)
-        return _label_rows(results, oob.mean, _row_labels(results, recipe, oob))
+        recipe, oob = _out_of_bag(self)
+        return _label_rows(self, oob.mean, recipe, oob)
 
     @property
     def resid(self) -> pd.Series | pd.DataFrame:
         """Out-of-bag residuals: response minus `fittedvalues`.
 
-        Of classes the response is one for the class that a row has, zero for others.
+        For more than two classes, the response is an indicator of each class.
         """
-        results = self
-        recipe, oob = _out_of_bag(results)
-        observed = oob.of(np.asarray(recipe.y))
-        seen = (
-            observed[:, None]
-            if oob.total.shape[1] == 1
-            else _code_classes(observed, oob)
-        )
-        labels = _row_labels(results, recipe, oob)
-        return _label_rows(results, seen - oob.mean, labels)
+        recipe, oob = _out_of_bag(self)
+        y, outputs = oob.of(np.asarray(recipe.y)), oob.total.shape[1]
+        codes = np.asarray(np.equal.outer(y, np.arange(outputs)), dtype=float)
+        observed = y[:, None] if outputs == 1 else codes
+        return _label_rows(self, observed - oob.mean, recipe, oob)
 
     @property
     def rsquared(self) -> float:
@@ -1049,28 +1036,27 @@ class EnsembleResults(EstimateTable):
         scores = self.scores
         if scores is None or R_SQUARED not in scores.table:
             raise AttributeError(
-                "`rsquared` is for a numeric response that varies, predicted out of "
-                "bag; `glance()` has the scores that there are."
+                "`rsquared` requires a numeric response that varies, and out-of-bag "
+                "predictions; `glance()` has the available scores."
             )
         return scores.table[R_SQUARED]
 
     def to_marginaleffects(self) -> Any:
-        """Hand results on to the package marginaleffects, where it is installed.
+        """Convert the results to a model of the package marginaleffects.
 
         Returns
         -------
         model
-            What its `predictions`, `comparisons`, `slopes` and their averages take.
+            Argument for its `predictions`, `comparisons`, `slopes` and their averages.
 
         Notes
         -----
-        Estimates and standard errors are ours, for the rows as they are: those of
-        `get_prediction` for predictions and comparisons row by row, and those of
-        `avg_predictions` and `avg_effects` for averages. Functions of them, such as
-        ratios, have those of the delta method. The package has one number of degrees
-        of freedom for a table: the smallest of ours. Its slopes take very short
-        steps, which trees, being step functions, refuse: give `eps` a length, such as
-        a standard deviation.
+        Estimates and standard errors are those of this package, conditional on the
+        rows: of `get_prediction` for predictions and comparisons row by row, and of
+        `avg_predictions` and `avg_effects` for averages. Functions of estimates, such
+        as ratios, use the delta method. marginaleffects has one number of degrees of
+        freedom per table: the smallest one. Its slopes use very short steps, which
+        raise an error for trees; set `eps` to a length such as a standard deviation.
 
         Examples
         --------
@@ -1088,7 +1074,7 @@ class EnsembleResults(EstimateTable):
 
 
 def _new_rows_check(results: "EnsembleResults") -> Callable[[Any], None]:
-    """Make a function that warns of rows far outside the training data, once."""
+    """Return a function that warns once of rows far outside the training data."""
     warned = False
 
     def check(data: Any) -> None:
@@ -1102,35 +1088,8 @@ def _new_rows_check(results: "EnsembleResults") -> Callable[[Any], None]:
     return check
 
 
-def estimate_effects(results: "EnsembleResults") -> Estimates | None:
-    """Estimate the effects; an effect is the difference of two values."""
-    moves = results.effect_values
-    if moves is None:
-        return None
-    limit = None if results.limit is None else 2 * np.max(results.limit)
-    support = None if results.support is None else results.support.of_differences
-    moved = estimate(
-        results.design, moves.values, results.variance, limit, results.orders
-    )
-    tails = None if results.tails is None else results.tails.of_differences
-    return replace(moved, support=support, tails=tails)
-
-
-def _effects_table(
-    moves: EffectValues | None, moved: Estimates | None, alpha: float
-) -> pd.DataFrame | None:
-    """Put the settings and the estimates of the effects side by side."""
-    if moves is None or moved is None:
-        return None
-    frame = moves.frame
-    return pd.concat([frame, estimates_frame(moved, frame.index, alpha)], axis=1)
-
-
 def _with_effects(results: "EnsembleResults") -> EstimateTable:
-    """Put the effects beside the estimates, each by its name.
-
-    Where an effect has the name of an estimate, it is left out.
-    """
+    """Add the effects to the estimates, except those with the name of an estimate."""
     moves = results.effect_values
     if moves is None:
         return results
@@ -1156,7 +1115,7 @@ def _with_effects(results: "EnsembleResults") -> EstimateTable:
 
 
 def _check_effect_names(results: "EnsembleResults", R: str) -> None:
-    """Refuse words that name both an estimate and an effect."""
+    """Raise an error if R uses a name that an estimate and an effect share."""
     moves = results.effect_values
     if moves is None:
         return
@@ -1165,68 +1124,35 @@ def _check_effect_names(results: "EnsembleResults", R: str) -> None:
         if name in texts and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", R):
             raise ValueError(
                 f"{name!r} is the name of an effect and of an estimate. Rename the "
-                "predictor, or label the rows of `at` otherwise; a matrix with a "
-                "column for each estimate needs no names."
+                "predictor, change the labels of `at`, or give a matrix with a column "
+                "for each estimate."
             )
 
 
-def glance_frame(results: "EnsembleResults") -> pd.DataFrame:
-    """Tabulate what there is to say about the whole ensemble, in one row."""
-    scores = {} if results.scores is None else results.scores.table
-    row: dict[str, Any] = {
-        "response": results.info.response,
-        "kernel": results.info.kernel,
-        "nobs": results.nobs,
-        "k": results.k,
-        "B": results.B,
-        "replace": results.replace,
-        "design": results.design.name,
-        "variance": results.variance,
-        "n_dropped": results.info.n_dropped,
-        "max_relative_mc_error": float(results.estimates.relative_mc_error.max()),
-        "seed": results.seed,
-    }
-    given = {"weights": results.info.weights, "groups": results.info.groups}
-    row.update({name: text for name, text in given.items() if text is not None})
-    for name, value in scores.items():
-        row[name.lower().replace(" ", "_").replace("-", "_")] = value
-    return pd.DataFrame([row])
-
-
-def _out_of_bag(results: "EnsembleResults") -> "tuple[Continuation, OutOfBag]":
-    """Give the out-of-bag sums, and what they belong to, or say why there are none."""
+def _out_of_bag(results: "EnsembleResults") -> tuple[Continuation, OutOfBag]:
+    """Return the out-of-bag sums and their recipe, or raise an error."""
     recipe = results.recipe
     if recipe is not None and recipe.oob is not None and recipe.y is not None:
         return recipe, recipe.oob
     reason = (
-        "they were loaded from a file or a pickle, or made of learners fitted elsewhere"
+        "they were loaded from a file or a pickle, or their learners were fitted "
+        "elsewhere"
         if recipe is None
         else "nothing was predicted out of bag (a statistic, or oob=False)"
     )
     raise ValueError(
-        f"these results hold no out-of-bag predictions of the training rows: {reason}."
+        f"these results have no out-of-bag predictions of the training rows: {reason}."
     )
 
 
-def _code_classes(codes: Floats, oob: "OutOfBag") -> Floats:
-    """Write classes as ones and zeros, a column for each."""
-    return np.asarray(np.equal.outer(codes, np.arange(oob.total.shape[1])), dtype=float)
-
-
-def _row_labels(
-    results: "EnsembleResults", recipe: "Continuation", oob: "OutOfBag"
-) -> Labels:
-    """Label the training rows that were predicted."""
+def _label_rows(
+    results: "EnsembleResults", values: Floats, recipe: Continuation, oob: OutOfBag
+) -> pd.Series | pd.DataFrame:
+    """Label values of the training rows that were predicted out of bag."""
+    labels: Labels = pd.RangeIndex(results.nobs)
     if recipe.data is not None:
         labels = recipe.data.index
-    else:
-        labels = pd.RangeIndex(results.nobs)
-    return labels if oob.rows is None else labels[oob.rows]
-
-
-def _label_rows(
-    results: "EnsembleResults", values: Floats, labels: Labels
-) -> pd.Series | pd.DataFrame:
+    labels = labels if oob.rows is None else labels[oob.rows]
     if values.shape[1] == 1:
         return pd.Series(values[:, 0], labels, name=results.info.response)
     predictor = results.predictor

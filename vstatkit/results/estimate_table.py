@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 
 SE_MC_ERROR = "Monte Carlo error of the standard error, in its unit"
-"""What the column `se_mc_error` beside a standard error is."""
+"""Description of the column `se_mc_error`."""
 
 
 def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.DataFrame:
@@ -105,45 +105,8 @@ def mean_frame(
     return frame
 
 
-def tidy_frame(estimates: Estimates, labels: Labels, alpha: float) -> pd.DataFrame:
-    """Tabulate estimates flat, with the columns of R's broom."""
-    lower, upper = estimates.interval(alpha)
-    return pd.DataFrame(
-        {
-            "term": label_texts(labels),
-            "estimate": estimates.estimate,
-            "std_error": estimates.bse,
-            "statistic": estimates.zvalues,
-            "p_value": estimates.pvalues,
-            "conf_low": lower,
-            "conf_high": upper,
-            "df": estimates.df,
-        }
-    )
-
-
-def diagnostics_frame(
-    estimates: Estimates, labels: Labels, tolerance: Tolerance, k: int
-) -> pd.DataFrame:
-    """Tabulate diagnostics of the reliability of the estimates."""
-    parts = estimates.scaled
-    zeta_k = np.where(parts.zeta_k > 0, parts.zeta_k, 1)
-    return pd.DataFrame(
-        {
-            "df": estimates.df,
-            "monte_carlo_share": estimates.monte_carlo_share,
-            "relative_mc_error": estimates.relative_mc_error,
-            "learners_needed": np.ceil(tolerance.learners_needed(estimates)),
-            "linear_share": k * parts.zeta_1 / zeta_k,
-            "negative": parts.sampling < 0,
-            "bounded": estimates.bounded,
-        },
-        labels,
-    )
-
-
 MOST_SHOWN = 200
-"""Most estimates that are computed for `repr`."""
+"""Most estimates that `repr` computes."""
 
 
 @pickled_plainly
@@ -151,10 +114,10 @@ MOST_SHOWN = 200
 class EstimateTable(TabularModel):
     """Labelled estimates with their uncertainty.
 
-    Every estimate is the mean of one kernel over the base learners of an ensemble, so
-    that standard errors, covariances and tests come from the learners. Predictions,
-    linear combinations, averages and curves are such tables; `EnsembleResults` is one
-    that also has the learners.
+    Every estimate is the mean of a kernel over the base learners of an ensemble, so
+    standard errors, covariances and tests come from the learners. Predictions, linear
+    combinations, averages and curves are such tables. `EnsembleResults` also has the
+    learners.
 
     Attributes
     ----------
@@ -175,8 +138,8 @@ class EstimateTable(TabularModel):
     limit : float, ndarray of shape (m,) or None
         Largest standard deviation that an estimate can have; None if unknown.
     support : Support or None
-        Range of estimates that are probabilities, or combinations of them; their
-        intervals stay within it.
+        Range of estimates that are probabilities, or combinations of them; intervals
+        stay within this range.
     tails : Tails or None
         Bounds and skewness of other predictions, for intervals that allow for
         skewness.
@@ -186,8 +149,7 @@ class EstimateTable(TabularModel):
         Correction beyond the first order; None if the variance estimator does not
         use it.
     points : RowInfluence or None
-        Influence of the rows that were averaged over, for standard errors of averages
-        that are about the population of these rows.
+        Influence of the averaged rows, for standard errors of population averages.
 
     Examples
     --------
@@ -216,7 +178,7 @@ class EstimateTable(TabularModel):
     points: RowInfluence | None = field(default=None, repr=False)
 
     def _estimate(self) -> Estimates:
-        """Estimate means and variances from the values."""
+        """Estimate means and variances."""
         estimates = estimate(
             self.design, self.values, self.variance, self.limit, self.orders
         )
@@ -236,19 +198,19 @@ class EstimateTable(TabularModel):
 
     @property
     def _named_table(self) -> "EstimateTable":
-        """The estimates under names that do not repeat, for functions of them."""
+        """The same estimates under unique names."""
         return self
 
     def _restriction_table(self, R: Restrictions) -> "EstimateTable":
-        """Return the estimates under the names that restrictions use."""
+        """Return the estimates under the names that restrictions can use."""
         return self._named_table
 
     @property
     def tests_zero(self) -> bool:
         """Whether summaries test the estimates against zero.
 
-        Predictions and averages of probabilities are hardly ever zero. Differences of
-        probabilities, slopes and contrasts may be.
+        They do so for coefficients, slopes and contrasts, but not for predictions and
+        average probabilities, which are hardly ever zero.
         """
         support = self.support
         probabilities = support is not None and bool(np.all(support.low >= 0))
@@ -299,7 +261,7 @@ class EstimateTable(TabularModel):
 
     @property
     def tvalues(self) -> pd.Series:
-        """The same as `zvalues`, by the name that goes with Student's t."""
+        """The same as `zvalues`."""
         return self.zvalues.rename("tvalues")
 
     @property
@@ -319,31 +281,31 @@ class EstimateTable(TabularModel):
 
     @with_advice
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
-        """Confidence intervals for the expectation of this ensemble.
+        """Compute confidence intervals for the expectation of this ensemble.
 
-        They cover its expectation over data sets of this size, not E[y|x].
+        The expectation is over data sets of this size; it is not E[y|x].
 
         Parameters
         ----------
         alpha : float
             One minus the coverage.
         simultaneous : bool
-            Whether all intervals must cover at once.
+            Whether the intervals cover jointly, with probability 1 - alpha.
 
         Returns
         -------
         DataFrame
             Columns `lower` and `upper`. Intervals of probabilities lie inside [0, 1],
-            and so do those of trees if all responses are 0 or 1. Intervals of trees are
-            not below zero if no response is negative. Intervals of skewed estimates are
-            longer on one side; see "Skewed estimates" in the theory.
+            as do those of trees if all responses are 0 or 1. Intervals of trees do not
+            extend below zero if no response is negative. Intervals of skewed estimates
+            are longer on one side; see "Skewed estimates" in the theory.
         """
         critical = self.band_values(alpha) if simultaneous else None
         bounds = np.column_stack(self.estimates.interval(alpha, critical))
         return pd.DataFrame(bounds, self.labels, ["lower", "upper"])
 
     def band_values(self, alpha: float = 0.05) -> Floats:
-        """Multiples of the standard errors that make all intervals hold at once."""
+        """Compute the multiples of standard errors for simultaneous intervals."""
         correlation, df = self.covariances.correlation, self.estimates.df
         return band_critical_values(correlation, alpha, df, self.seed)
 
@@ -354,24 +316,24 @@ class EstimateTable(TabularModel):
         return covariance(self.design, self.values, self.estimates, self.points)
 
     def cov_params(self) -> pd.DataFrame:
-        """Covariance matrix of the estimates, positive semi-definite.
+        """Return the covariance matrix of the estimates, positive semi-definite.
 
-        Its `attrs["repaired"]` says how much had to be changed for that: the share
-        of the correlation matrix's eigenvalues that was negative.
+        `attrs["repaired"]` is the share of the correlation matrix's eigenvalues that
+        was negative and was set to zero.
         """
         frame = pd.DataFrame(self.covariances.matrix, self.labels, self.labels)
         frame.attrs["repaired"] = self.covariances.repaired
         return frame
 
     def influence(self) -> pd.DataFrame:
-        """Influence of every observation (or cluster) on every estimate.
+        """Compute the influence of every observation (or cluster) on every estimate.
 
         Returns
         -------
         DataFrame of shape (n, m)
             `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
-            infinitesimal jackknife variance. With shards there is a row for each of
-            them, and the sum of squares is the variance that is reported.
+            infinitesimal jackknife variance. With shards there is one row per shard,
+            and the sum of squares is the reported variance.
         """
         entries = self.design.n * len(self.labels)
         check_memory({"the influences": 2 * FLOAT * entries})
@@ -387,9 +349,8 @@ class EstimateTable(TabularModel):
         -------
         DataFrame or None
             One row per estimate: `unit`, the label of the observation, and `share`,
-            the share of the sampling variance that is due to it, corrected for the
-            Monte Carlo error of the influences. None for designs whose learners come
-            in dependent groups.
+            its share of the sampling variance, corrected for the Monte Carlo error of
+            the influences. None for designs that draw learners in dependent groups.
         """
         frame = most_influential(self.design, self.values, self.units)
         return None if frame is None else frame.set_axis(self.labels)
@@ -401,7 +362,7 @@ class EstimateTable(TabularModel):
 
     @property
     def tolerance(self) -> Tolerance:
-        """When the standard errors are known well enough; see `fit`."""
+        """Tolerance for the Monte Carlo error of the standard errors; see `fit`."""
         growth = self.info.growth
         shards = isinstance(self.design, ShardsDesign)
         return tolerance_of(
@@ -420,18 +381,30 @@ class EstimateTable(TabularModel):
         -------
         DataFrame
             `df`; `monte_carlo_share` of the variance; `relative_mc_error` of the
-            standard error, and the `learners_needed` to bring it to 0.1 (or to the
-            `tol` of the fit), or below what never matters (its `atol`);
-            `linear_share`, `k zeta_1 / zeta_k`, the share of a learner's variance
-            that single observations explain; `negative`, whether the raw
-            sampling variance is below zero; `bounded`, whether the standard
-            error is the largest that single learners allow, since the ensemble
-            is too small to tell more.
+            standard error, and the `learners_needed` to reduce it to 0.1 (or the `tol`
+            of the fit), or to the absolute tolerance `atol`; `linear_share`,
+            `k zeta_1 / zeta_k`, the share of a learner's variance that single
+            observations explain; `negative`, whether the raw sampling variance is below
+            zero; `bounded`, whether the ensemble is so small that the standard error is
+            the largest one that the spread of single learners allows.
         """
-        return diagnostics_frame(self.estimates, self.labels, self.tolerance, self.k)
+        estimates, parts = self.estimates, self.estimates.scaled
+        zeta_k = np.where(parts.zeta_k > 0, parts.zeta_k, 1)
+        return pd.DataFrame(
+            {
+                "df": estimates.df,
+                "monte_carlo_share": estimates.monte_carlo_share,
+                "relative_mc_error": estimates.relative_mc_error,
+                "learners_needed": np.ceil(self.tolerance.learners_needed(estimates)),
+                "linear_share": self.k * parts.zeta_1 / zeta_k,
+                "negative": parts.sampling < 0,
+                "bounded": estimates.bounded,
+            },
+            self.labels,
+        )
 
     def cov(self) -> pd.DataFrame:
-        """Covariance matrix of the estimates; the same as `cov_params`."""
+        """Return the covariance matrix of the estimates; the same as `cov_params`."""
         return self.cov_params()
 
     @property
@@ -444,19 +417,25 @@ class EstimateTable(TabularModel):
         return estimates_frame(self.estimates, self.labels, alpha)
 
     def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
-        """One flat row per estimate, with the columns of R's broom."""
-        return tidy_frame(self.estimates, self.labels, alpha)
+        """Tabulate the estimates without an index, with the columns of R's broom."""
+        frame = estimates_frame(self.estimates, self.labels, alpha)
+        frame = frame.drop(columns="relative_mc_error").reset_index(drop=True)
+        frame.insert(0, "term", label_texts(self.labels))
+        names = {"t": "statistic", "ci_lower": "conf_low", "ci_upper": "conf_high"}
+        return frame.rename(columns=names)
 
     def with_variance(self, name: str) -> Self:
-        """Switch the variance estimator; nothing is fitted again."""
+        """Switch to another variance estimator without refitting."""
         method = resolve_for_design(name, self.design, self.kind)
+        if self.points is not None:
+            _check_row_influence(self.points, self.variance, method)
         orders = self.orders
         if ESTIMATORS[method].beyond and orders is None:
             orders = self._measure_orders()
         return replace(self, variance=method, orders=orders)
 
     def _measure_orders(self) -> HigherOrders:
-        """Compare the learners on the values of this table."""
+        """Measure the correction on the values of this table."""
         columns = spread_columns(self.values.shape[1])
         return measure_orders(
             self.design, self.B, lambda L: self.values[:L, columns], self.kind
@@ -468,17 +447,18 @@ class EstimateTable(TabularModel):
         Parameters
         ----------
         R : str, list of str or array-like of shape (r, m)
-            "a = b, c = 0", or a list of such texts, with the names of estimates or of
-            effects (predictors; `g[b]` where the factor g moves to several levels, all
-            of which "g = 0" stands for), or a matrix with a column for each estimate.
+            Restrictions such as "a = b, c = 0", with the names of estimates or effects,
+            or a matrix with a column for each estimate. Effects have the names of the
+            predictors; `g[b]` is the effect of level b of a factor with several
+            levels, and "g = 0" restricts all of them.
 
         Returns
         -------
         ContrastResults
-            Its estimates are `R @ params`; `tvalues` and `pvalues` compare them
-            with the hypothesised values. A linear combination of kernels is a
-            kernel, so standard errors come from the same learners. It has the names
-            of statsmodels' tests too: `effect`, `sd`, `tvalue`, `pvalue`.
+            The estimates are `R @ params`; `tvalues` and `pvalues` compare them with
+            the hypothesised values. A linear combination of kernels is a kernel, so
+            standard errors come from the same learners. statsmodels' names `effect`,
+            `sd`, `tvalue` and `pvalue` are available too.
 
         Examples
         --------
@@ -488,7 +468,7 @@ class EstimateTable(TabularModel):
         >>> bool(res.t_test("x4 = 0").pvalues.item() < 0.01)
         True
         """
-        return linear_combinations(self, R)
+        return _combine(*_read(self, join_restrictions(R)))
 
     def wald_test(self, R: Restrictions) -> WaldTest:
         """Test linear restrictions jointly, by Wald's F.
@@ -501,18 +481,18 @@ class EstimateTable(TabularModel):
         Returns
         -------
         WaldTest
-            It does not depend on how the restrictions are written: equivalent ones
-            give the same statistic, degrees of freedom and p-value, and a test of a
-            factor does not depend on its reference level. Restrictions that follow
-            from others are not counted, and printing the result reports them.
+            Equivalent restrictions give the same statistic, degrees of freedom and
+            p-value; a test of a factor does not depend on its reference level.
+            Restrictions that follow from others are not counted, and the printed
+            result reports them.
 
         Notes
         -----
-        F is the mean of the squared t statistics of r combinations of the restrictions
-        that are uncorrelated. Its denominator has 2 degrees of freedom plus the
-        harmonic mean of those that the combinations have beyond 2: they count most
-        whose standard error is imprecise. With one restriction, F is the square of t
-        and has its degrees of freedom. See "Joint tests" in the theory.
+        F is the mean of the squared t statistics of r uncorrelated combinations of the
+        restrictions. Its denominator has 2 degrees of freedom plus the harmonic mean of
+        the combinations' degrees of freedom beyond 2, so imprecise standard errors
+        count most. With one restriction, F is the square of t and has the same degrees
+        of freedom. See "Joint tests" in the theory.
 
         Examples
         --------
@@ -525,17 +505,17 @@ class EstimateTable(TabularModel):
         return joint_test(self, R)
 
     def f_test(self, R: Restrictions) -> WaldTest:
-        """Test jointly, as `wald_test` does: statsmodels' other name."""
+        """Test linear restrictions jointly; the same as `wald_test`."""
         return self.wald_test(R)
 
     def transform(self, f: "Function") -> "Transformed":
-        """Estimate a function of the estimates, by the delta method.
+        """Estimate functions of the estimates, by the delta method.
 
         Parameters
         ----------
         f : callable
-            Takes the estimates, an array that also knows their names, and returns a
-            number, an array, a dict or a Series.
+            Takes the estimates, as an array that can also be indexed by name, and
+            returns a number, an array, a dict or a Series.
 
         Returns
         -------
@@ -562,10 +542,10 @@ class EstimateTable(TabularModel):
         Returns
         -------
         VarianceComparison
-            Prints as a table; `frame` holds its numbers (`sampling`, `se`,
-            `se_mc_error`, `df` and the interval, one row per estimate and estimator),
-            `left_out` says why the other estimators do not apply, and `plot()`
-            draws the intervals. Nothing is fitted again.
+            Prints as a table. `frame` has `sampling`, `se`, `se_mc_error`, `df` and the
+            interval, one row per estimate and estimator; `left_out` has the reasons why
+            the other estimators do not apply; `plot()` draws the intervals. Nothing is
+            refitted.
 
         Examples
         --------
@@ -593,17 +573,17 @@ class EstimateTable(TabularModel):
         -------
         NormalityCheck
             Prints as a table with a verdict for every estimate: "safe", "lopsided"
-            (fine as a two-sided interval only), "not safe", or "not known" where
-            there are too few learners to tell. `frame` holds the numbers, and
-            `plot()` draws them.
+            (reliable as a two-sided interval only), "not safe", or "not known" if there
+            are too few learners for a verdict. `frame` has the numbers, and `plot()`
+            draws them.
 
         Notes
         -----
-        Skewness and kurtosis of an estimate follow from the influences of single
-        observations, since it is nearly a sum of them; their Monte Carlo noise is
-        taken out. Edgeworth's expansion of a studentised sum turns them into the
-        probabilities that an interval misses on either side. What comes from
-        interactions of observations is taken to be normal.
+        An estimate is nearly a sum of the influences of single observations, so its
+        skewness and kurtosis follow from theirs, after a correction for Monte Carlo
+        noise. Edgeworth's expansion of a studentised sum gives the probabilities that
+        an interval misses on either side. The part of the estimate that is due to
+        interactions of observations is assumed to be normal.
 
         References
         ----------
@@ -632,14 +612,22 @@ class EstimateTable(TabularModel):
         alpha : float
             One minus the coverage of the intervals.
         full : bool
-            Whether to add the variance components and the normality tests as tables,
-            with notes on how they are computed.
+            Whether to add tables of the variance components and the normality tests,
+            with notes on how they are computed. Otherwise each of them has one line.
         title : str, optional
             Title of the table.
-        """
-        from vstatkit.results.summary import summarise_estimates  # noqa: PLC0415 slow import
 
-        return summarise_estimates(self, alpha, full=full, title=title)
+        Examples
+        --------
+        >>> import vstatkit as vs
+        >>> data = vs.datasets.mars(100, rng=1)
+        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
+        >>> "zeta_1" in str(res.summary(full=True, title="Friedman's function"))
+        True
+        """
+        from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
+
+        return summarise(self, alpha, full=full, title=title)
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the estimates with their intervals."""
@@ -650,7 +638,7 @@ class EstimateTable(TabularModel):
         return plot_estimates(self, alpha=alpha, ax=ax)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save as arrays and JSON; `vstatkit.load` reads it back."""
+        """Save to a file of arrays and JSON, which `vstatkit.load` reads."""
         from vstatkit.storage.results_file import (  # noqa: PLC0415 rarely needed
             save_results,
         )
@@ -667,18 +655,12 @@ class EstimateTable(TabularModel):
         )
 
     def _column_stats(self) -> dict[str, Any]:
-        """Describe the whole ensemble at the foot of a column."""
+        """Return the statistics at the foot of a column."""
         return {OBSERVATIONS: self.nobs, LEARNERS: self.B}
 
     def _shown_columns(self) -> dict[str, Any]:
-        """Choose the numbers that `repr` shows for the first estimates."""
+        """Return the columns that `repr` shows."""
         return {"": self.estimates.estimate, "std err": self.estimates.bse}
-
-    def _shown_estimates(self) -> str:
-        """Write the first estimates with their standard errors."""
-        if len(self.labels) > MOST_SHOWN:
-            return f"{len(self.labels):,} estimates"
-        return shown_estimates(label_texts(self.labels), self._shown_columns())
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -688,7 +670,27 @@ class EstimateTable(TabularModel):
 
     def __repr__(self) -> str:
         drawn = f"{self.info.kernel}, n={self.design.n}, k={self.k}, B={self.B}"
-        return f"<{type(self).__name__}: {drawn}; {self._shown_estimates()}>"
+        shown = f"{len(self.labels):,} estimates"
+        if len(self.labels) <= MOST_SHOWN:
+            shown = shown_estimates(label_texts(self.labels), self._shown_columns())
+        return f"<{type(self).__name__}: {drawn}; {shown}>"
+
+
+def _check_row_influence(points: RowInfluence, old: str, new: str) -> None:
+    """Raise an error if the influence of averaged rows depends on the estimator.
+
+    Training rows are predicted out of bag for estimators by presence, and by all
+    learners for others. For other rows the noise of predictions is estimated.
+    """
+    sources = {ESTIMATORS[name].source == "presence" for name in (old, new)}
+    if old != new and (
+        points.noise is not None or (points.shared and len(sources) > 1)
+    ):
+        raise ValueError(
+            "standard errors for the population must use the variance estimator of the "
+            f"averages, {old!r}; got {new!r}. Switch before averaging: "
+            f"res.with_variance({new!r}).avg_predictions(..., se='population')."
+        )
 
 
 Table = TypeVar("Table", bound=EstimateTable)
@@ -698,27 +700,17 @@ SHARED_FIELDS = tuple(item.name for item in fields(EstimateTable))
 
 
 def derive_table(table: EstimateTable, kind: type[Table], **changes: Any) -> Table:
-    """Make a table of another kind from the design and learners of this one.
-
-    Parameters
-    ----------
-    table : EstimateTable
-        Supplies every field of `EstimateTable` that is not changed, and no others.
-    kind : type
-        Class of the new table.
-    **changes
-        Fields of the new table.
-    """
+    """Make a table of another class; it shares the fields of `EstimateTable`."""
     shared = {name: getattr(table, name) for name in SHARED_FIELDS}
     return kind(**{**shared, **changes})
 
 
 @dataclass(frozen=True, repr=False)
 class ContrastResults(EstimateTable):
-    """Linear combinations of estimates with their tests, under statsmodels' names.
+    """Tests of linear combinations of estimates, under statsmodels' names.
 
-    The arrays have statsmodels' shapes too: a single test has `sd` and `tvalue` of
-    shape (1, 1), and a `pvalue` of shape ().
+    Arrays have statsmodels' shapes: a single test has `sd` and `tvalue` of shape
+    (1, 1), and a `pvalue` of shape ().
 
     Examples
     --------
@@ -766,7 +758,7 @@ class ContrastResults(EstimateTable):
 
     @property
     def df_denom(self) -> Floats:
-        """Degrees of freedom, as `df`: each test has its own."""
+        """Degrees of freedom of each test, as `df`."""
         return self.estimates.df.squeeze()
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -790,18 +782,10 @@ def _as_matrix(values: Floats) -> Floats:
     return values.reshape(1, 1) if values.size == 1 else values
 
 
-def linear_combinations(results: "EstimateTable", R: Restrictions) -> "ContrastResults":
-    """Combine estimates: a linear combination of kernels is a kernel.
-
-    Restrictions in words may name effects too.
-    """
-    return _combine(*_read(results, join_restrictions(R)))
-
-
 def _read(
     results: "EstimateTable", R: Restrictions
 ) -> tuple["EstimateTable", Floats, Floats, list[str]]:
-    """Read restrictions: results with what they name, coefficients, values, names."""
+    """Read restrictions: the table they refer to, coefficients, values and names."""
     results = results._restriction_table(R)
     typical = results.info.typical
     predictors = [] if typical is None else [str(name) for name in typical.columns]
@@ -812,37 +796,29 @@ def _read(
 def _combine(
     results: "EstimateTable", coefs: Floats, constants: Floats, names: list[str]
 ) -> "ContrastResults":
-    """Make the results of linear combinations, shape (r, m), of the estimates."""
-    info = results.info.derive("Linear combinations of estimates")
-    support = None if results.support is None else results.support.combine(coefs)
-    tails = None if results.tails is None else results.tails.combine(coefs)
-    points = None if results.points is None else results.points.combine(coefs)
+    """Make the table of linear combinations, with coefficients of shape (r, m)."""
+    limit, support, tails = results.limit, results.support, results.tails
+    if limit is not None:
+        limits = np.broadcast_to(np.asarray(limit, dtype=np.float64), coefs.shape[1])
+        limit = np.abs(coefs) @ limits
     return derive_table(
         results,
         ContrastResults,
-        points=points,
+        points=None if results.points is None else results.points.combine(coefs),
         values=_combine_values(results.values, coefs),
-        limit=_combine_limit(results, coefs),
-        support=support,
-        tails=tails,
+        limit=limit,
+        support=None if support is None else support.combine(coefs),
+        tails=None if tails is None else tails.combine(coefs),
         labels=pd.Index(names),
         null=constants,
-        info=info,
+        info=results.info.derive("Linear combinations of estimates"),
     )
 
 
 def _combine_values(values: Floats, coefs: Floats) -> Floats:
-    """Values of linear combinations, taken about the first learner's."""
+    """Combine values about those of the first learner, for accuracy."""
     first = values[0]
     return np.asarray((values - first) @ coefs.T + first @ coefs.T)
-
-
-def _combine_limit(results: "EstimateTable", coefs: Floats) -> Floats | None:
-    if results.limit is None:
-        return None
-    limit = np.asarray(results.limit, dtype=np.float64)
-    combined: Floats = np.abs(coefs) @ np.broadcast_to(limit, len(results.labels))
-    return combined
 
 
 def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
@@ -850,21 +826,20 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
 
     Notes
     -----
-    The test depends on the space of the restrictions only, not on how they are
-    written. The learners give every restriction a value; in the metric of the
-    covariance of these values over learners we take the eigenvectors of the
-    restrictions' estimated covariance. An invertible transformation of the
-    restrictions gives the same directions. In each of them the variance is estimated,
-    made positive and given degrees of freedom as that of any single combination
-    (`inference.estimates.stabilise`). The directions are uncorrelated, so that
+    The test depends only on the space of the restrictions, not on how they are
+    written. Its directions are the eigenvectors of the restrictions' estimated
+    covariance, in the metric of the covariance of their values over learners; an
+    invertible transformation of the restrictions does not change them. In each
+    direction the variance is estimated, made positive and given degrees of freedom as
+    for any single combination (`inference.estimates.stabilise`). The directions are
+    uncorrelated, so that
 
     .. math:: F = \frac{\nu}{\nu + r - 1} \cdot \frac{1}{r} \sum_j t_j^2 ,
 
     with the degrees of freedom :math:`\nu` of `inference.linear_tests.joint_df`. If the
     covariance has no negative eigenvalue and no noise, the sum is
     :math:`d' C^{-1} d` with the differences d and their covariance C. The first factor
-    accounts for the estimation of C (see `inference.linear_tests.wald_test`). With one
-    restriction F is the square of t.
+    accounts for the estimation of C (see `inference.linear_tests.wald_test`).
     """
     R = join_restrictions(R)
     null = str(R) if isinstance(R, str) else "R @ params = 0"

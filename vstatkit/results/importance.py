@@ -1,7 +1,7 @@
 """Importance: each predictor's reduction in out-of-bag loss."""
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,44 +47,41 @@ if TYPE_CHECKING:
 PredictorSets = str | Sequence[str | Sequence[str]] | None
 """Predictors, and sets of predictors; None for all predictors one by one."""
 
-
 LEARNERS = 500
-"""Learners that are asked, unless told otherwise."""
-
+"""Default number of learners."""
 
 WEIGHT_POWER = 2
-"""Power of one minus the leverage by which rows count in the test."""
-
+"""Power of one minus the leverage by which rows are weighted in the test."""
 
 THROUGH = ("iid", "balanced")
-"""Designs in which what units do through learners is seen in those without them.
+"""Designs for which the influence of units through the learners is estimated.
 
-Of others p-values are by the rows alone, and there are no intervals.
+For other designs p-values use the rows alone, and there are no intervals.
 """
 
 
 @pickled_plainly
 @dataclass(frozen=True)
 class Importance(TabularModel):
-    """What each predictor saves of the out-of-bag loss.
+    """Each predictor's reduction in out-of-bag loss.
 
     Attributes
     ----------
     frame : DataFrame
-        One row per predictor, or set of predictors: `importance`, the mean loss that
-        it saves; `std_error` of that over data sets, missing where it is not known;
-        `share` of the loss that there is; `p_value` of the null that it saves nothing
-        (one-sided, by a standard error under the null); `holm` and `bh`, the same
-        adjusted for the number of rows. There are no p-values for `how="permute"`.
+        One row per predictor, or set of predictors: `importance`, the mean reduction in
+        loss; its `std_error` over data sets, NaN if unknown; its `share` of the loss;
+        the one-sided `p_value` of no reduction, with a standard error under the null;
+        and the p-values adjusted for multiple tests, `holm` and `bh`. There are no
+        p-values for `how="permute"`.
     loss : float
-        Out-of-bag loss of the learners that were asked: mean squared error, of classes
-        that of their probabilities.
+        Out-of-bag loss of the learners: mean squared error, of class probabilities for
+        a categorical response.
     how : str
-        What took the place of each predictor.
+        Values that replaced each predictor, "conditional" or "permute".
     df : Series
         Degrees of freedom of the standard errors.
     n_rows : int
-        Rows that were predicted out of bag.
+        Number of rows that were predicted out of bag.
 
     Examples
     --------
@@ -104,10 +101,10 @@ class Importance(TabularModel):
     n_rows: int
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Compute intervals by Student's t; missing for `how="permute"`.
+        """Compute intervals by Student's t; NaN for `how="permute"`.
 
-        They cover the expected importance: its mean over data sets of this size, each
-        with an ensemble of its own.
+        They cover the expected importance over data sets of this size, each with an
+        ensemble of its own.
         """
         check_alpha(alpha)
         half = stats.t.isf(alpha / 2, self.df) * self.frame["std_error"]
@@ -115,7 +112,7 @@ class Importance(TabularModel):
         return pd.DataFrame({"lower": centre - half, "upper": centre + half})
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
-        """Draw the importances with their intervals, if known, the largest on top."""
+        """Draw the importances with their intervals, the largest on top."""
         from vstatkit.plots.tests import draw_importance  # noqa: PLC0415
 
         return draw_importance(self, alpha, ax)
@@ -123,8 +120,7 @@ class Importance(TabularModel):
     def _column(self, alpha: float = 0.05) -> Column:
         """Describe the importances as a column.
 
-        They have no t: the standard error of the test is that under the null, and the
-        one that is shown is not. Importances of permuted predictors have no test.
+        There is no t, because the test uses another standard error than the column.
         """
         table, bounds = self.frame, self.conf_int(alpha)
         tested = "p_value" in table
@@ -138,8 +134,8 @@ class Importance(TabularModel):
                 "ci_upper": bounds["upper"],
             }
         )
-        note = f"out-of-bag loss that is saved, how={self.how!r}; "
-        note += "one-sided p-values of no saving" if tested else "no tests"
+        note = f"reduction in out-of-bag loss, how={self.how!r}; "
+        note += "one-sided p-values of no reduction" if tested else "no tests"
         stats = {OBSERVATIONS: self.n_rows, "OOB loss": self.loss}
         names = [str(name) for name in frame.index]
         frame = frame.set_axis(names)
@@ -148,16 +144,16 @@ class Importance(TabularModel):
     def __str__(self) -> str:
         table = self.frame.to_string(float_format=lambda number: f"{number:.4g}")
         return (
-            f"Out-of-bag loss that each predictor saves (how={self.how!r}; with all of "
-            f"them: {self.loss:.4g}, {self.n_rows} rows)\n{table}"
+            f"Reduction in out-of-bag loss by each predictor (how={self.how!r}; loss "
+            f"with all predictors: {self.loss:.4g}, {self.n_rows} rows)\n{table}"
         )
 
     def __repr__(self) -> str:
         number = len(self.frame)
-        said = f"how={self.how!r}"
+        detail = f"how={self.how!r}"
         if "holm" in self.frame:
-            said = f"{int((self.frame['holm'] < 0.05).sum())} with holm < 0.05"
-        return f"<Importance: {number} predictor{'s'[: number != 1]}, {said}>"
+            detail = f"{int((self.frame['holm'] < 0.05).sum())} with holm < 0.05"
+        return f"<Importance: {number} predictor{'s'[: number != 1]}, {detail}>"
 
     def _repr_html_(self) -> str:
         return str(self.frame.to_html())
@@ -171,7 +167,7 @@ def importance(
     copies: int,
     learners: int | None,
 ) -> Importance:
-    """Compare losses; see `EnsembleResults.importance`."""
+    """Compute `EnsembleResults.importance`."""
     check_how(how)
     check_number("copies", copies)
     question = PredictorQuestion.of(results, learners, "importance", LEARNERS)
@@ -185,8 +181,8 @@ def importance(
         losses, leverage = _compare_losses(question, full, names, how, copies)
         if not np.isfinite(losses.base).any():
             raise ValueError(
-                "importance needs rows that some learners have not seen; every learner "
-                "has seen every row. Use a smaller `k`."
+                "importance needs out-of-bag rows, but every learner has seen every "
+                "row. Use a smaller `k`."
             )
         lines[label] = _line(question, losses, sampling, leverage)
     assert losses is not None
@@ -206,37 +202,33 @@ def importance(
 def _sets(
     question: PredictorQuestion, variables: PredictorSets
 ) -> dict[str, list[str]]:
-    """Label the sets of predictors that are tested, most of one predictor each.
-
-    The members of a set are ordered as in the formula, so that results do not depend on
-    the order in which they were given.
-    """
+    """Label the sets of predictors, each ordered as in the formula."""
     if variables is None:
         variables = question.coding.variables
     given = [variables] if isinstance(variables, str) else list(variables)
     if not given:
-        raise ValueError("name at least one predictor.")
+        raise ValueError("`variables` must have at least one predictor; got none.")
     place = {name: j for j, name in enumerate(question.coding.variables)}
     sets = [sorted(question.names(names), key=place.__getitem__) for names in given]
     return {", ".join(names): names for names in sets}
 
 
 def _shares(sampling: Floats | None, known: Bools) -> Floats:
-    """Give the weights of known rows in a mean; they add up to one."""
+    """Return the weights of known rows in a mean, which add up to one."""
     if sampling is None:
         return np.full(int(known.sum()), 1 / known.sum())
     return np.asarray(sampling[known] / sampling[known].sum())
 
 
 def _rows(question: PredictorQuestion) -> Ints:
-    """Choose the rows that are predicted out of bag."""
+    """Return the rows that are predicted out of bag."""
     n = len(question.frame)
     some = question.task.oob_rows(n)
     return np.arange(n) if some is None else some
 
 
 def _unit_of_row(question: PredictorQuestion) -> Ints:
-    """Give the unit of every row that is predicted."""
+    """Return the units of the rows that are predicted."""
     rows, unit_of_row = _rows(question), question.task.unit_of_row
     return rows if unit_of_row is None else unit_of_row[rows]
 
@@ -248,19 +240,17 @@ def _compare_losses(
     how: How,
     copies: int,
 ) -> tuple[LossDifferences, Floats | None]:
-    """Compare losses with those that copies leave; give leverages for the test."""
+    """Compare losses with and without copies; return leverages for the test too."""
     kernel: Any = question.task.kernel
     rows, y = _rows(question), question.recipe.y
     assert y is not None
     copier = question.copier()
-    if how == "permute":
-        reduced = replace(
-            full, tables=_tables(question, copier.copies(names, how, copies))
-        )
+    others = None if how == "permute" else copier.others(names)
+    frames = copier.copies(names, how, copies, others)
+    tables = tuple(question.coding.matrix(frame) for frame in frames)
+    reduced = replace(full, tables=tables)
+    if others is None:
         return compare_losses(full, reduced, y, rows, kernel.n_classes), None
-    others = copier.others(names)
-    copied_frames = copier.copies(names, how, copies, others)
-    reduced = replace(full, tables=_tables(question, copied_frames))
     predictions = _predict_response(question, names, others)
     expected = np.column_stack([prediction.mean for prediction in predictions])
     leverage = np.max([prediction.leverage for prediction in predictions], axis=0)
@@ -268,17 +258,10 @@ def _compare_losses(
     return saved, leverage[rows]
 
 
-def _tables(
-    question: PredictorQuestion, frames: Iterable[pd.DataFrame]
-) -> tuple[Floats, ...]:
-    """Code data with copies of some predictors."""
-    return tuple(question.coding.matrix(frame) for frame in frames)
-
-
 def _predict_response(
     question: PredictorQuestion, names: list[str], others: OtherPredictors
 ) -> list[LeaveOneOut]:
-    """Predict the response, or each class, from all predictors but some."""
+    """Predict the response, or each class, from the other predictors."""
     kernel: Any = question.task.kernel
     assert question.recipe.y is not None
     key = zlib.crc32("\0".join(names).encode())
@@ -312,7 +295,7 @@ def _line(
         pvalue = test.pvalue
     if leverage is not None and through:
         error, df = _spread(question, losses, sampling)
-        # Where nothing is saved there is no first order, and the second has its own.
+        # Without a reduction the first order vanishes, and the second order counts.
         own = average_differences(
             losses.weighted(weights), design, unit_of_row, skewness=False
         )
@@ -330,14 +313,14 @@ def _line(
 def _spread(
     question: PredictorQuestion, losses: LossDifferences, sampling: Floats | None
 ) -> tuple[float, float]:
-    r"""Estimate the standard error of a mean saving over data sets, and its df.
+    r"""Estimate the standard error of a mean reduction over data sets, and its df.
 
     Notes
     -----
-    A unit counts through its own rows, whose savings are as large as they are, and
-    through the learners that saw it. Savings are linear in the learners to the first
-    order, with the values :math:`\bar d + L \sum_i w_i p_{bi}` for weights w that add
-    up to one, so that the standard error is that of an average over rows; see
+    A unit has influence through the reductions of its own rows, and through the
+    learners that saw it. Reductions are linear in the learners to the first order,
+    with the values :math:`\bar d + L \sum_i w_i p_{bi}` for weights w that add up to
+    one, so the standard error is that of an average over rows; see
     `population_estimates`.
     """
     results = question.results

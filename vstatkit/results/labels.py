@@ -1,34 +1,29 @@
 """Names of estimates, effects and settings in words."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Labels
 
-if TYPE_CHECKING:
-    pass
-
 
 def label_texts(labels: Labels) -> list[str]:
-    """Write the labels of estimates on one line each; classes in brackets."""
-    if not isinstance(labels, pd.MultiIndex):
-        return [_join(label) for label in labels]
-    if labels.names[-1] != "class":
+    """Write the label of each estimate as text, with classes in brackets."""
+    if not isinstance(labels, pd.MultiIndex) or labels.names[-1] != "class":
         return [_join(label) for label in labels]
     return [f"{_join(label[:-1])} [{label[-1]}]" for label in labels]
 
 
 def _join(label: Any) -> str:
-    """Write the levels of an index one after the other."""
+    """Join the levels of a label by commas."""
     if isinstance(label, tuple):
         return ", ".join(_join(part) for part in label)
     return str(label)
 
 
 def setting_text(value: Any) -> str:
-    """Write a setting of a predictor: a number, or a level; nothing where it has none.
+    """Write a value of a predictor, a number or a level; "" if it is missing.
 
     Examples
     --------
@@ -41,7 +36,7 @@ def setting_text(value: Any) -> str:
 
 
 def effect_names(frame: pd.DataFrame) -> list[str]:
-    """Name effects: by the predictor, and by the level where it has several moves."""
+    """Name effects by the predictor, and by the level if it has several moves."""
     several = isinstance(frame.index, pd.MultiIndex)
     predictors = [label[0] if several else label for label in frame.index]
     moves = pd.Series(frame["to"].to_numpy()).groupby(predictors).nunique()
@@ -57,7 +52,7 @@ def effect_names(frame: pd.DataFrame) -> list[str]:
 
 
 def add_moves(frame: pd.DataFrame, names: list[str]) -> list[str]:
-    """Add the ends of moves to names, which coefficients do not have."""
+    """Add the ends of moves to names."""
     classes = [""] * len(names)
     if frame.index.names[-1] == "class":
         classes = [f" [{level}]" for level in frame.index.get_level_values("class")]
@@ -69,7 +64,7 @@ def add_moves(frame: pd.DataFrame, names: list[str]) -> list[str]:
 
 
 def slope_names(frame: pd.DataFrame, names: list[str]) -> list[str]:
-    """Name slopes as regressions name coefficients: by the predictor, or its level."""
+    """Name slopes as coefficients of a regression: by the predictor, or its level."""
     predictors = frame.index.get_level_values(0)
     rows = zip(names, predictors, frame["to"], frame["step"].isna(), strict=True)
     return [

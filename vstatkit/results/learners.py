@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def predictor_of(results: "EnsembleResults") -> Predictor:
-    """Return the predictor of a fit, or raise an error that says why it has none."""
+    """Return the predictor of a fit, or raise an error without one."""
     if results.predictor is None:
         raise ValueError(
-            f"these results hold no learners that predict: {results.info.kernel!r} is "
+            f"these results have no learners that predict: {results.info.kernel!r} is "
             "a statistic, or they were saved without learners. The estimates are in "
             "`params` and `summary()`."
         )
@@ -26,9 +26,9 @@ def predictor_of(results: "EnsembleResults") -> Predictor:
 
 
 def averaging_predictor(results: "EnsembleResults") -> Predictor:
-    """Return a predictor for averages over rows; learners not kept are refitted.
+    """Return a predictor for averages over rows.
 
-    Every learner is fitted again in each pass over the learners; averages need one.
+    Learners that were not kept are refitted in each pass; averages need one pass.
     """
     predictor, recipe = results.predictor, results.recipe
     if predictor is None or recipe is None or recipe.centre is not None:

@@ -4,7 +4,7 @@ import reprlib
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,19 +43,16 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-Kind = Literal["sample", "population"]
-
-
 MOST_ROWS = 20_000
-"""Most rows that averages are taken over; more are drawn from by the seed."""
+"""Most rows that averages are taken over; they are drawn by the seed."""
 
 
 def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
-    """Return the training rows, as the predictor takes them, where they are held."""
+    """Return the training rows, as the predictor takes them, if available."""
     predictor = results.predictor
     if results.recipe is not None:
         return results.recipe.data
-    rows = getattr(predictor, "training", None)  # of a forest that R has grown
+    rows = getattr(predictor, "training", None)  # of a forest grown in R
     if rows is not None:
         return pd.DataFrame(rows)
     X = getattr(getattr(predictor, "kernel", None), "X", None)
@@ -67,16 +64,14 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
 
 @dataclass(frozen=True)
 class ObservedPredictors:
-    """Observed values of the predictors: ends of moves, levels and grids.
+    """Observed values of the predictors, for ends of moves, levels and grids.
 
     Attributes
     ----------
     frame : DataFrame
-        The predictors in the training rows; in the rows given if results do not have
-        the training rows.
+        Predictors in the training rows; in the rows given if these are not available.
     moves : DataFrame or None
-        Columns `from` and `to` of the effects table if `frame` has the rows given;
-        None otherwise.
+        Columns `from` and `to` of the effects table if `frame` has the rows given.
     trained : bool
         Whether `frame` has the training rows.
     """
@@ -86,7 +81,7 @@ class ObservedPredictors:
     trained: bool = True
 
     def stored_moves(self, name: Any) -> list[tuple[Any, Any]]:
-        """List the moves of a predictor in the effects table, if they are needed."""
+        """List the moves of a predictor in the effects table."""
         if self.moves is None:
             return []
         own = self.moves[self.moves.index.get_level_values(0) == name]
@@ -99,24 +94,27 @@ class ObservedPredictors:
             return as_variables(self.frame).levels(name)
         return [stored[0][0], *(end for _, end in stored)]
 
-    def note(self, what: str) -> str | None:
-        """Say that defaults were taken from the rows given; None otherwise."""
+    def notes(self, what: str) -> tuple[str, ...]:
+        """Report defaults that come from the rows given."""
         if self.trained:
-            return None
-        return f"The training data are not available: {what} those of the rows given."
+            return ()
+        return (
+            f"The training data are not available: {what} those of the rows given.",
+        )
 
 
 def observed_predictors(
     results: "EnsembleResults", rows: pd.DataFrame
 ) -> ObservedPredictors:
-    """Return the training values of the predictors; those of `rows` without them.
+    """Return the training values of the predictors, or those of `rows`.
 
-    Files and pickles have the columns that the formula reads, so that defaults are the
-    same before and after. Fits to data on disk have only the effects table.
+    Files and pickles have the columns of the formula, so that defaults are the same
+    after loading. Fits to data on disk have only the effects table.
     """
+    predictor, info = results.predictor, results.info
     training = training_frame(results)
-    if training is None:
-        training = stored_predictors(results)
+    if training is None and predictor is not None and predictor.coding is not None:
+        training = predictor.coding.recipe.predictors(info.nobs, info.n_dropped)
     if training is not None:
         return ObservedPredictors(training)
     effects = results.effect_values
@@ -125,52 +123,44 @@ def observed_predictors(
     )
 
 
-def stored_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
-    """Return the predictors in the training rows as files and pickles have them."""
-    predictor, info = results.predictor, results.info
-    if predictor is None or predictor.coding is None:
-        return None
-    return predictor.coding.recipe.predictors(info.nobs, info.n_dropped)
-
-
 def training_rows(results: "EnsembleResults") -> pd.DataFrame:
-    """Return the training rows, or say why there are none."""
-    averaging_predictor(results)  # says what does not predict
+    """Return the training rows, or raise an error if there are none."""
+    averaging_predictor(results)  # raises an error if the kernel does not predict
     training = training_frame(results)
     if training is None:
         raise ValueError(
-            "these results hold no training data (they were loaded from a file or a "
+            "these results have no training data (they were loaded from a file or a "
             "pickle, or fitted to data on disk). Give rows as `data`."
         )
     return training
 
 
 def predictor_names(predictor: Predictor) -> tuple[str, ...]:
-    """List what can be moved: the variables of the formula, or all columns."""
+    """List the predictors: the variables of the formula, or all columns."""
     if predictor.coding is not None:
         return predictor.coding.variables
     return tuple(column_names(predictor))
 
 
 def column_names(predictor: Predictor) -> list[str]:
-    """Name the columns of learners without a formula: x0, x1, ... without names."""
+    """List the columns of learners without a formula; x0, x1, ... by default."""
     if predictor.columns is not None:
         return list(predictor.columns)
     return [f"x{j}" for j in range(predictor.kernel.n_features)]
 
 
 def training_weights(results: "EnsembleResults") -> Floats | None:
-    """Return the weights of the training rows; None without them, or not held."""
+    """Return the weights of the training rows, if available."""
     weights = getattr(averaging_predictor(results).kernel, "weights", None)
     return weights if isinstance(weights, np.ndarray) else None
 
 
 def _weight_rows(results: "EnsembleResults", sample: Sample) -> Sample:
-    """Weight rows as the fit was; rows without weight do not count.
+    """Weight rows as the fit was weighted, and drop rows with weight zero.
 
-    Training rows have their own weights. Other rows have those of the column that the
-    weights of the fit were, if they have it; otherwise they count equally. Weights
-    that were given as an array have no column.
+    Training rows have their own weights. Other rows have the weights in the column of
+    that name; without this column, or if the fit had an array of weights, they count
+    equally.
     """
     name, in_column = results.info.weights, results.info.weights_in_column
     if name is None:
@@ -186,8 +176,8 @@ def _weight_rows(results: "EnsembleResults", sample: Sample) -> Sample:
         return replace(sample, weighting=f", not weighted{why}")
     if not weights.any():
         raise ValueError(
-            f"all {len(sample):,} rows have the weight 0, so there is nothing to "
-            "average. Give rows with positive weights as `data`."
+            f"`data` must have rows with positive weights; all {len(sample):,} rows "
+            "have weight 0."
         )
     of = f" by {name!r}" if in_column else ""
     weighted = replace(sample, weights=weights, weighting=f", weighted{of}")
@@ -197,10 +187,7 @@ def _weight_rows(results: "EnsembleResults", sample: Sample) -> Sample:
 def sample_of(
     results: "EnsembleResults", data: DataLike | None, most: int | None = MOST_ROWS
 ) -> Sample:
-    """Take the training rows, or those given; at most so many, drawn by the seed.
-
-    Rows have the sampling weights of the fit, if there were any.
-    """
+    """Take the training rows, or those given, at most `most`, with their weights."""
     predictor, training = averaging_predictor(results), training_frame(results)
     _check_rows(data, training)
     places: Ints | None
@@ -214,7 +201,7 @@ def sample_of(
             rows_given = pd.DataFrame(X, index, column_names(predictor))
         frame = as_frame(rows_given)
         places = training_places(training, frame)
-    predictor.rows(frame.iloc[:1])  # says what is missing
+    predictor.rows(frame.iloc[:1])  # raises an error if columns are missing
     sample = Sample(frame, places, len(frame), predictor_names(predictor))
     sample = _weight_rows(results, sample)
     if most is None or len(sample) <= most:
@@ -225,24 +212,25 @@ def sample_of(
 
 
 def _check_rows(data: DataLike | None, training: pd.DataFrame | None) -> None:
-    """Refuse the name of a column in the place of rows."""
+    """Raise an error if `data` is the name of a column."""
     if training is not None and isinstance(data, str) and data in training.columns:
         raise ValueError(
-            f"`data` must be rows to average over; got the column {data!r}. Give it by "
-            f"its keyword: by={data!r} averages by its levels."
+            f"`data` must be rows to average over; got the column {data!r}. Use "
+            f"by={data!r} to average by its levels."
         )
 
 
 def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager:
-    """Get ready to average over a sample, for one kind of standard error."""
+    """Make the averager of a sample, for one kind of standard error."""
     if se not in ("sample", "population"):
         raise ValueError(
-            "`se` must be 'sample' (for these rows as they are) or 'population' (for "
-            f"the population that they were drawn from); got {se!r}."
+            "`se` must be 'sample' (conditional on the rows) or 'population' (for the "
+            f"population that they were drawn from); got {se!r}."
         )
-    unit_of_row = (
-        None if sample.places is None else _unit_of_row(results, sample.places)
-    )
+    units, recipe = sample.places, results.recipe
+    unit_of_row = None if recipe is None else recipe.task.unit_of_row
+    if units is not None and unit_of_row is not None:
+        units = np.asarray(unit_of_row)[units]
     presence = ESTIMATORS[results.variance].source == "presence"
     return Averager(
         predictor=averaging_predictor(results),
@@ -254,20 +242,13 @@ def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager
     )
 
 
-def _unit_of_row(results: "EnsembleResults", places: Ints) -> Ints:
-    """Find the unit of every training row: itself, or its cluster."""
-    recipe = results.recipe
-    unit_of_row = None if recipe is None else recipe.task.unit_of_row
-    return places if unit_of_row is None else np.asarray(unit_of_row)[places]
-
-
 def average_orders(orders: HigherOrders) -> HigherOrders:
-    """Say what is known of averages beyond the first order: half of predictions' rho.
+    """Return the correction for averages: half the rho of predictions.
 
-    Pairs of learners do not tell the rho of a single average, there being no points to
-    pool. Averages of predictions have a smaller one than predictions, averages of
-    effects have the same (measured in docs/averages.md); one rule for both keeps
-    contrasts of averages consistent with averages of contrasts.
+    The rho of a single average cannot be estimated from pairs of learners, because
+    there are no points to pool. Average predictions have a smaller rho than
+    predictions, average effects have the same (docs/averages.md). One rule for both
+    keeps contrasts of averages consistent with averages of contrasts.
     """
     return replace(
         orders,
@@ -287,22 +268,9 @@ def averaged_fields(
     points: RowInfluence | None,
     differences: Floats | float | None = None,
 ) -> dict[str, Any]:
-    """Collect the fields of a table of averages, with joint covariances and tests.
+    """Collect the fields of a table of averages, with values of shape (B, m).
 
-    Parameters
-    ----------
-    results : "EnsembleResults"
-        What was averaged.
-    values : ndarray of shape (B, m)
-        Averages by every learner.
-    labels : Index of length m
-        Their names.
-    title : str
-        Title of a summary.
-    points : RowInfluence or None
-        Influence of the rows, for the population.
-    differences : ndarray of shape (m,), float or None
-        What differences of predictions were divided by; None for predictions.
+    `differences` are the divisors of differences of predictions; None for predictions.
     """
     predictor = averaging_predictor(results)
     limit = None if results.limit is None else float(np.max(results.limit))
@@ -335,15 +303,14 @@ def averaged_fields(
 
 
 Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
-"""Predictors that move; a mapping says from where to where."""
-
+"""Predictors that move; a mapping has both ends of each move."""
 
 ROUNDING = 1e-9
-"""Share of a predictor's range by which rounding may move the end of a step."""
+"""Tolerance for rounding of the ends of a step, as a share of the range."""
 
 
 class Move(NamedTuple):
-    """A predictor that is set to one value, and to another."""
+    """A predictor and the two values that are compared."""
 
     name: str
     start: Any
@@ -366,7 +333,7 @@ def list_predictors(names: Sequence[Any]) -> str:
 
 
 def check_variable(name: Any, names: Sequence[Any]) -> None:
-    """Refuse what is not a predictor."""
+    """Raise an error if a name is not a predictor."""
     if name not in names:
         listed = ", ".join(map(str, names))
         near = suggest_name(str(name), [str(known) for known in names])
@@ -377,12 +344,12 @@ def check_variable(name: Any, names: Sequence[Any]) -> None:
 
 
 def is_factor(predictor: Predictor, name: Any) -> bool:
-    """Whether a predictor is a category."""
+    """Whether a predictor is a factor."""
     return predictor.is_category(name)
 
 
 def select_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
-    """List the predictors asked for; all of them by default."""
+    """List the given predictors; all by default."""
     names = predictor_names(predictor)
     if variables is None:
         return list(names)
@@ -397,7 +364,7 @@ def select_variables(variables: Variables | None, predictor: Predictor) -> list[
 def sort_arguments(
     method: str, variables: Any, data: DataLike | None
 ) -> tuple[Any, DataLike | None]:
-    """Take rows that were given in the place of `variables` as `data`.
+    """Take rows that were given as `variables` as `data`.
 
     Examples
     --------
@@ -411,7 +378,7 @@ def sort_arguments(
     if data is not None:
         raise ValueError(
             f"{method}() takes predictors as `variables` and rows as `data`; got rows "
-            f"as both. Write {method}(data=...) for the rows to average over."
+            f"as both. Use {method}(data=...) for the rows to average over."
         )
     return None, variables
 
@@ -424,7 +391,7 @@ def _are_rows(variables: Any) -> bool:
 
 
 def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
-    """List arguments that were given one by one, or as scikit-learn takes them.
+    """List names that were given one by one, or as one list.
 
     Examples
     --------
@@ -433,7 +400,7 @@ def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
     """
     if any(map(_are_rows, variables)):
         raise ValueError(
-            "predictors are given by their names, rows by their keyword: data=..."
+            "predictors must be given by name; got rows. Give rows as data=..."
         )
     if len(variables) == 1 and isinstance(variables[0], list | tuple):
         return tuple(variables[0])
@@ -443,7 +410,7 @@ def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
 def effect_moves(
     variables: Variables | None, predictor: Predictor, observed: ObservedPredictors
 ) -> list[Move]:
-    """Move as the effects table does: between quantiles, or from the reference."""
+    """List moves as in the effects table: between quantiles, or from the reference."""
     if isinstance(variables, Mapping):
         select_variables(list(variables), predictor)
         return [
@@ -476,23 +443,22 @@ def default_moves(
 def ends_note(
     variables: Variables | None, moves: Sequence[Move], observed: ObservedPredictors
 ) -> tuple[str, ...]:
-    """Say which ends of effects are those of the rows given, if any are."""
+    """Report ends of effects that come from the rows given."""
     if isinstance(variables, Mapping):
         return ()
     names = dict.fromkeys(move.name for move in moves)
     new = [str(name) for name in names if not observed.stored_moves(name)]
-    note = observed.note(f"the ends of {list_names(new)} are") if new else None
-    return () if note is None else (note,)
+    return observed.notes(f"the ends of {list_names(new)} are") if new else ()
 
 
 def _check_ends(name: Any, ends: Any) -> Any:
-    """Check what a predictor moves between."""
+    """Check both ends of a move."""
     if isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2:
         return ends
     raise ValueError(
-        f"a dict of `variables` gives both ends of each move, such as "
-        f"{{{name!r}: (0, 1)}}; got {reprlib.repr(ends)}. Rows to average over are "
-        "given as data=..."
+        f"a dict of `variables` must have both ends of each move, such as "
+        f"{{{name!r}: (0, 1)}}; got {reprlib.repr(ends)}. Give rows to average over as "
+        "data=..."
     )
 
 
@@ -502,22 +468,17 @@ def unmovable_message(selected: Sequence[Any]) -> str:
         return f"there is nothing to move: {list_predictors(selected)}"
     names = ", ".join(map(str, selected))
     return (
-        f"there is nothing to move: {names} has the same value in every row. Ask for "
-        "a predictor that varies."
+        f"there is nothing to move: {names} has the same value in every row. Choose a "
+        "predictor that varies."
     )
 
 
 def constant_names(
     variables: Variables | None, predictor: Predictor, moved: Sequence[Any]
 ) -> tuple[str, ...]:
-    """List predictors that were asked for and do not vary."""
+    """List the given predictors that do not vary."""
     selected = select_variables(variables, predictor)
     return tuple(str(name) for name in selected if name not in moved)
-
-
-def varying_names(names: Sequence[Any], frame: pd.DataFrame) -> list[Any]:
-    """List the predictors that have more than one value."""
-    return [name for name in names if frame[name].min() < frame[name].max()]
 
 
 def observed_values(frame: pd.DataFrame, name: Any) -> Floats:
@@ -534,7 +495,7 @@ def slope_width(name: Any, frame: pd.DataFrame, step: Any) -> float:
         return width
     if given is None:
         raise ValueError(
-            f"{name!r} has the same value in every row, and so no slope. Leave it "
+            f"{name!r} has the same value in every row, so it has no slope. Leave it "
             "out, or give `step`."
         )
     raise ValueError(f"the step of {name!r} must be a positive number; got {given!r}.")
@@ -545,32 +506,21 @@ def slope_move(
 ) -> RowMove:
     r"""Move every row between two observed values at least a width apart.
 
-    Parameters
-    ----------
-    name : str
-        A numeric predictor.
-    rows : DataFrame
-        Rows that move.
-    width : float
-        Least distance between the two values, as far as the range allows.
-    observed : ndarray
-        Distinct values of the predictor in the training data, ascending.
+    `observed` are the distinct values of the predictor in the training data, ascending.
 
     Notes
     -----
     The window of a row at x has the given width h, is centred at x, and is shifted
-    into the range :math:`[a, b]` of the observed values where it leaves it. Its ends
-    are moved outwards to the nearest observed values:
+    into the range :math:`[a, b]` of the observed values if it leaves it. Its ends are
+    moved outwards to the nearest observed values:
 
     .. math::
 
         x^- = \max\{v : v \le l\}, \quad x^+ = \min\{v : v \ge l + h\}, \qquad
         l = \min\{\max(x - h/2, a), b - h\} .
 
-    If h exceeds the range, both ends are those of the range. Trees split between
-    observed values, so that the difference between two of them does not depend on
-    where exactly. A single observed value has no such neighbours: rows move by half
-    a width to each side of where they are. Rows without a value do not count.
+    If h exceeds the range, both ends are those of the range. With a single observed
+    value, rows move by half a width to each side. Rows without a value do not count.
 
     Examples
     --------
@@ -606,8 +556,8 @@ class Slope(NamedTuple):
     name : str
         The predictor.
     start, end : object
-        Both values, where they are the same for all rows: levels of a factor, or of a
-        predictor with two values; None otherwise.
+        Both values if they are the same for all rows: levels of a factor, or values of
+        a predictor that has two; None otherwise.
     step : float
         Least distance between the values that are compared; NaN for levels.
     move : RowMove
@@ -630,23 +580,13 @@ def slopes_of(
 ) -> list[Slope]:
     """List slopes along numeric predictors, and contrasts of factors, in their order.
 
-    Parameters
-    ----------
-    variables : str, list of str or None
-        Predictors asked for; all by default, without numbers that do not vary.
-    predictor : Predictor
-        The learners.
-    rows : DataFrame
-        Rows that move.
-    observed : ObservedPredictors
-        Observed values of the predictors.
-    step : float, dict or None
-        Least distances.
+    By default these are all predictors except constant numeric ones.
     """
     selected = select_variables(variables, predictor)
     numeric = [name for name in selected if not is_factor(predictor, name)]
     if variables is None and step is None:
-        numeric = varying_names(numeric, observed.frame)
+        known = observed.frame
+        numeric = [name for name in numeric if known[name].min() < known[name].max()]
     slopes: list[Slope] = []
     for name in selected:
         if is_factor(predictor, name):
@@ -670,7 +610,7 @@ def slopes_of(
 
 
 def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
-    """Add the classes to labels where there are several columns of predictions."""
+    """Add the classes to labels if there are more than two."""
     if classes is None or len(classes) == 2:
         return index
     tuples = [
@@ -689,18 +629,18 @@ class Averages(EstimateTable):
     Attributes
     ----------
     settings : DataFrame
-        What was averaged, one row per estimate: `from`, `to` and `step` where a
-        predictor was moved, and the number of `rows`.
+        One row per estimate: `from`, `to` and `step` of a predictor that moves, and
+        the number of `rows`.
     what : str
-        What was averaged, in words.
+        Kind of averages, such as "average effects".
     rows : str
-        Which rows, in words.
+        Description of the rows.
     se : str
         Kind of standard error, "sample" or "population".
     constant : tuple of str
-        Predictors that were to move, and have the same value in every row.
+        Predictors without effect because they have the same value in every row.
     by : tuple of str
-        Columns whose levels were averaged separately.
+        Columns whose levels have separate averages.
     notes : tuple of str
         Further notes below the table.
     """
@@ -715,23 +655,23 @@ class Averages(EstimateTable):
 
     @property
     def results(self) -> EstimateTable:
-        """The same estimates under labels that do not repeat, such as `region[w]`."""
+        """The same estimates under unique labels, such as `region[w]`."""
         if self.labels.is_unique:
             return derive_table(self, EstimateTable)
         return self._named_table
 
     @property
     def texts(self) -> list[str]:
-        """Name every row in words, levels with their column: "x4, married=1"."""
+        """Names of the rows, such as "x4, married=1"."""
         return self._texts([str(name) for name in self._predictors])
 
     @property
     def _predictors(self) -> pd.Index:
-        """What was moved in each row; the first level of the labels otherwise."""
+        """The predictor of each row, or the first level of the labels."""
         return self.settings.index.get_level_values(0)
 
     def _texts(self, names: list[str]) -> list[str]:
-        """Put levels and classes behind the names of predictors."""
+        """Append levels and classes to the names of predictors."""
         labels = self.settings.index
         levels = [
             [f"{name}={setting_text(level)}" for level in labels.get_level_values(name)]
@@ -747,7 +687,7 @@ class Averages(EstimateTable):
 
     @property
     def _named_table(self) -> EstimateTable:
-        """The averages by the names of effects, if a factor has several levels."""
+        """The averages under the names of effects, such as `region[w]`."""
         names = [str(name) for name in self._predictors]
         if "to" in self.settings:
             names = effect_names(self.settings[["to"]].set_axis(self._predictors))
@@ -758,7 +698,7 @@ class Averages(EstimateTable):
         return pd.concat([self.settings, super().summary_frame(alpha)], axis=1)
 
     def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
-        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
         from vstatkit.results.summary import summarise_averages  # noqa: PLC0415 slow
 
         return summarise_averages(self, alpha)
@@ -871,8 +811,7 @@ def average_slopes(
     )
     constant = constant_names(variables, predictor, list(table.index))
     numeric = any(np.isfinite(slope.step) for slope in slopes)
-    note = observed.note("the steps and ends of slopes are") if numeric else None
-    notes = () if note is None else (note,)
+    notes = observed.notes("the steps and ends of slopes are") if numeric else ()
     return replace(averages, constant=constant, notes=notes)
 
 
@@ -885,7 +824,7 @@ def _average_moves(
     by: By,
     words: tuple[str, str],
 ) -> Averages:
-    """Average differences between two settings of the rows, over their widths."""
+    """Average differences between two settings of the rows, divided by widths."""
     averager, division = averager_of(results, sample, words[1]), Division(sample, by)
     shares = [move.shares_of(division.shares) for move in moves]
     weights = [averager.weights(own, len(moves)) for own in shares]
@@ -908,7 +847,7 @@ def _average_moves(
 
 
 def _level_index(names: Sequence[tuple[Any, ...]], division: Division) -> pd.Index:
-    """Label every level of a division, once for each of several names before it."""
+    """Label every level of a division, for each of several names."""
     single = len(division.columns) == 1
     levels = [(level,) if single else level for level in division.levels]
     tuples = [(*name, *level) for name in names for level in levels]
@@ -931,7 +870,7 @@ def _label_averages(
     points: RowInfluence | None,
     divisors: Floats | None = None,
 ) -> Averages:
-    """Label averages, every output of each, and put the table together."""
+    """Make the table of averages, with a label for every output."""
     predictor = averager.predictor
     what, se = words
     index = output_index(table.index, predictor.classes)

@@ -11,7 +11,7 @@ OBSERVATIONS = "Observations"
 LEARNERS = "Base learners B"
 
 NUMBERS = ["estimate", "std_error", "t", "p_value", "ci_lower", "ci_upper"]
-"""What a column holds about each term."""
+"""Columns of numbers of each term."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,16 @@ class Column:
     response : str
         Dependent variable.
     kind : str
-        What was fitted, or asked of a fit.
+        Kind of model or of estimates.
     frame : DataFrame
         `estimate std_error t p_value ci_lower ci_upper` of every term.
     stats : dict
-        What is said of the whole model: observations, learners, scores.
+        Statistics of the whole model: observations, learners, scores.
     note : str
-        What its terms are, where they are not coefficients.
+        Description of the terms, if they are not coefficients.
     own_test : bool
-        Whether p-values do not follow from estimates and standard errors, so that they
-        are shown.
+        Whether to show p-values, because they do not follow from estimates and standard
+        errors.
     """
 
     response: str
@@ -50,7 +50,7 @@ def numbers_of(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class ModelData:
-    """Names of what was estimated, where statsmodels' tables look for them.
+    """Names of the estimates, as statsmodels' tables read them.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ModelData:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """What was fitted, by statsmodels' names.
+    """Description of a fitted model, under statsmodels' names.
 
     Attributes
     ----------
@@ -75,9 +75,9 @@ class FittedModel:
     endog_names : str
         Response.
     exog_names : list of str
-        Columns of the design matrix; names of the estimates where there is none.
+        Columns of the design matrix; without one, names of the estimates.
     kernel : str
-        What was evaluated on each subsample.
+        Name of the kernel.
     data : ModelData
         Names of the estimates.
     """
@@ -89,9 +89,7 @@ class FittedModel:
     data: ModelData
 
 
-SHORT = {"b": "estimate", "se": "std_error", "t": "t", "p": "p_value"}
-
-SHORT |= {"ci95l": "ci_lower", "ci95u": "ci_upper"}
+SHORT = dict(zip(("b", "se", "t", "p", "ci95l", "ci95u"), NUMBERS, strict=True))
 """maketables' names of the columns."""
 
 KEYS = {
@@ -102,14 +100,11 @@ KEYS = {
     "log_loss": "OOB log-loss",
     "B": "Base learners B",
 }
-"""What maketables may ask for."""
+"""maketables' names of statistics."""
 
 
 class TabularModel(ABC):
-    """What tables of other packages read: statsmodels' `model`, maketables' protocol.
-
-    maketables reads its names from any object; it is not needed here.
-    """
+    """Base of results in tables: statsmodels' `model`, and maketables' protocol."""
 
     @abstractmethod
     def _column(self, alpha: float = 0.05) -> Column:
@@ -117,7 +112,7 @@ class TabularModel(ABC):
 
     @property
     def model(self) -> FittedModel:
-        """What was estimated, by statsmodels' names."""
+        """The model, under statsmodels' names."""
         column = self._column()
         names = [str(name) for name in column.frame.index]
         data = ModelData(names, column.response)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 POINTS = 20
-"""Rows of the data at which fits are compared, if none are given."""
+"""Default number of rows at which fits are compared."""
 
 
 class FitComparison(JointTest):
-    """Two fits side by side, and a test that they predict the same.
+    """Differences of two fits, and a joint test that they predict the same.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class FitComparison(JointTest):
 
 
 SHOWN = 10
-"""Rows that are printed from either end of a long table."""
+"""Rows printed from each end of a long table."""
 
 
 def compare(
@@ -64,28 +64,28 @@ def compare(
     Parameters
     ----------
     a, b : EnsembleResults
-        Fits to the same rows and the same response: a forest and a regression, say,
-        or two formulas. Both should have been fitted with the same `k`, `replace`,
-        `design` and `rng`. If they were not, `b` is fitted again on the subsamples of
-        `a`, where it holds its training data.
+        Fits to the same rows and the same response, such as a forest and a regression,
+        or two formulas. They should have the same `k`, `replace`, `design` and `rng`.
+        Otherwise `b` is refitted on the subsamples of `a`, which requires its training
+        data.
     at : DataFrame or dict of columns, optional
         Points to compare at; by default 20 rows of the data, drawn by the seed.
 
     Returns
     -------
     FitComparison
-        Prints the differences `a - b` with standard errors, and a joint test that
-        there are none; `frame` is the test, `table()` the differences, `plot()` draws
+        Prints the differences `a - b` with standard errors, and a joint test that they
+        are zero; `frame` has the test, `table()` the differences, and `plot()` draws
         them.
 
     Notes
     -----
-    On the same subsamples the difference of the two learners' predictions is a kernel
-    itself, so its standard error comes from the learners as that of a prediction does:
-    what both fits have in common cancels. Standard errors are by the estimator of `a`,
-    or of `b` if only `b` goes beyond the first order, and what is beyond it is that of
-    its predictions. Of a fit with `target="truth"`, whose estimates come from a mix of
-    learners, the learners of the standard errors are taken, moved to these estimates.
+    On the same subsamples, the difference of the two learners' predictions is a kernel,
+    so its standard error comes from the learners as that of a prediction does, and
+    common variation cancels. The variance estimator is that of `a`, or that of `b` if
+    only `b` includes higher orders; the correction for higher orders is the one of its
+    predictions. For a fit with `target="truth"`, whose estimates come from a stacked
+    ensemble, the learners of the standard errors are used, shifted to these estimates.
 
     References
     ----------
@@ -110,7 +110,7 @@ def compare(
     lead = replace(b if beyond == [False, True] else a, design=a.design)
     labels = predictor_of(a).labels(points.index)
     name_a, name_b = _names(a, b)
-    differences = difference_table(lead, values, labels, f"{name_a} less {name_b}")
+    differences = difference_table(lead, values, labels, f"{name_a} minus {name_b}")
     return FitComparison(
         question=f"{name_a} - {name_b}",
         null=f"Null: {name_a} and {name_b} predict the same {a.info.response}",
@@ -122,21 +122,21 @@ def compare(
 
 
 def _names(a: EnsembleResults, b: EnsembleResults) -> tuple[str, str]:
-    """Name the fits by what first tells them apart."""
-    names = zip(_identity(a), _identity(b), strict=True)
-    told = (pair for pair in names if pair[0] != pair[1])
-    return next(told, ("the first fit", "the second fit"))
+    """Name the fits by their first difference: kernel, formula or target."""
+    pairs = zip(_identity(a), _identity(b), strict=True)
+    different = (pair for pair in pairs if pair[0] != pair[1])
+    return next(different, ("the first fit", "the second fit"))
 
 
 def _identity(results: EnsembleResults) -> tuple[str, str, str]:
-    """List what fits are told apart by: kernel, formula, target."""
+    """List kernel, formula and target."""
     aim = results.info.aim
     target = "truth" if aim is not None and aim.truth else "mean"
     return results.info.kernel, str(results.info.formula), f"target={target!r}"
 
 
 def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
-    """Refuse fits of different responses, or to different rows."""
+    """Raise an error for fits of different responses, or to different rows."""
     for results, name in ((a, "first"), (b, "second")):
         if not isinstance(results, EnsembleResults):
             raise TypeError(
@@ -154,8 +154,8 @@ def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
     if a.design.n != b.design.n or not a.units.equals(b.units):
         raise ValueError(
             "fits to compare must use the same rows (or clusters), in the same order; "
-            f"these use {a.design.n} and {b.design.n}. Rows with missing values may "
-            "have been dropped from one of them: drop them from the data first."
+            f"these use {a.design.n} and {b.design.n}. If one of them dropped rows "
+            "with missing values, drop these from the data first."
         )
 
 
@@ -165,7 +165,7 @@ def _points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
     if first is None or second is None:
         raise ValueError(
             "without `at`, fits are compared at rows of their training data, which "
-            "these results do not hold. Give points as `at`."
+            "these results do not have. Give points as `at`."
         )
     new = [name for name in second.columns if name not in first.columns]
     joined = first.assign(**{name: second[name].array for name in new})
@@ -184,7 +184,7 @@ def _second_values(
     a: EnsembleResults, b: EnsembleResults, points: pd.DataFrame, L: int
 ) -> tuple["Floats", bool]:
     """Predict with the second fit, on the subsamples of the first."""
-    prefix = a.design.name == "iid"  # of others only whole ensembles are alike
+    prefix = a.design.name == "iid"  # other designs depend on B
     if a.design == b.design and (prefix or a.B == b.B):
         return _values(b, points, L), False
     if b.recipe is None:

@@ -10,16 +10,16 @@ from vstatkit.text import short_repr
 
 @dataclass(frozen=True)
 class Growth:
-    """How the number of learners came about.
+    """How the number of learners was chosen.
 
     Attributes
     ----------
     tol : float or None
-        Tolerance of `B="auto"`; None when B was given.
+        Tolerance of `B="auto"`; None if B was given.
     max_B : int or None
-        Where growth had to stop.
+        Largest B.
     atol : float or None
-        Absolute tolerance that was asked for; None for the default.
+        Absolute tolerance; None for the default.
     """
 
     tol: float | None = None
@@ -28,31 +28,31 @@ class Growth:
 
     @property
     def without_atol(self) -> "Growth":
-        """For other estimates than were asked for: no absolute error is small there.
+        """Growth for derived estimates, to which the absolute tolerance does not apply.
 
-        The absolute tolerance is in the unit of what B was chosen for. Slopes, averages
-        and functions of estimates have other units, or smaller standard errors.
+        Slopes, averages and functions of estimates have other units, or smaller
+        standard errors, than the estimates that B was chosen for.
         """
         return replace(self, atol=0.0)
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What the intervals of trees in stages aim at.
+    """Target of the intervals of trees in stages.
 
     Attributes
     ----------
     learner : str
-        What a learner is, in words.
+        Description of a learner.
     truth : bool
-        Whether its stages were chosen, so that intervals aim at E[y|x].
+        Whether the learner was chosen so that intervals target E[y|x].
     errors : dict of str to float
-        Out-of-bag errors of what it was chosen from.
+        Out-of-bag errors of the candidates.
     bias, bias_error : tuple of float
-        Out-of-bag estimate of the bias that is left at the query points, and its
-        standard error.
+        Out-of-bag estimate of the remaining bias at the query points, and its standard
+        error.
     mix : str or None
-        What learners are that estimates come from, if not the same.
+        Description of the stacked ensemble that estimates come from, if any.
     """
 
     learner: str
@@ -64,14 +64,14 @@ class Aim:
 
     @property
     def without_bias(self) -> "Aim":
-        """For other estimates than those whose bias was estimated."""
+        """The target of other estimates than those whose bias was estimated."""
         return replace(self, bias=(), bias_error=())
 
 
 @pickled_plainly
 @dataclass(frozen=True)
 class ModelInfo:
-    """What the header of a summary says.
+    """Description of a model, for the header of the summary.
 
     Attributes
     ----------
@@ -88,11 +88,11 @@ class ModelInfo:
     n_dropped : int
         Rows dropped for missing values.
     units : str
-        What was resampled: "observations" or "clusters".
+        Resampled units: "observations" or "clusters".
     coefficients : bool
         Whether the estimates are coefficients, as in a table of OLS.
     growth : Growth
-        How B came about.
+        How B was chosen.
     typical : DataFrame or None
         The typical row.
     ranges : dict
@@ -100,14 +100,13 @@ class ModelInfo:
     unused_levels : tuple of str
         Levels of the response that no observation has.
     aim : Aim or None
-        What intervals of trees in stages aim at.
+        Target of the intervals of trees in stages.
     weights, groups : str or None
-        The column that they were, "given" if it has no name; None without them.
+        Name of the column, "given" if it has no name; None without them.
     weights_in_column : bool
-        Whether `weights` names a column, by which other rows can be weighted; false
-        for weights that were given as an array.
+        Whether `weights` is a column, which other rows may have too, not an array.
     data_notes : tuple of str
-        What is probably wrong with the data, one sentence each.
+        Sentences on probable problems of the data.
     scale_share : float
         Robust scale of the response over half its range, at most one; see
         `robust_share`.
@@ -135,10 +134,9 @@ class ModelInfo:
     __repr__ = short_repr
 
     def derive(self, title: str) -> "ModelInfo":
-        """Describe estimates that are computed from others: averages, contrasts.
+        """Describe estimates that are computed from others, without their bias.
 
-        The bias that was estimated belongs to the query points, and is left out: the
-        covariances of these biases, which a combination would need, are not known.
+        The bias of a combination would need covariances of biases, which are unknown.
         """
         aim = None if self.aim is None else self.aim.without_bias
         return replace(self, title=title, coefficients=True, aim=aim)

@@ -21,27 +21,26 @@ if TYPE_CHECKING:
     from vstatkit.results.estimate_table import EstimateTable
 
 TWO_SIDED = 0.2
-"""Share of alpha that the coverage may be off."""
+"""Largest tolerated error of the coverage, as a share of alpha."""
 
 ONE_SIDED = 0.5
-"""Share of alpha / 2 that each side may be off."""
+"""Largest tolerated error of each side, as a share of alpha / 2."""
 
 MOST_OF_ONE = 0.25
-"""Share of the variance that one unit may have."""
+"""Largest tolerated share of the variance that is due to one unit."""
 
 SAFE, LOPSIDED, NOT_SAFE, UNKNOWN = "safe", "lopsided", "not safe", "not known"
 
 MEANINGS = {
-    SAFE: "the interval covers about as often as it says, and misses on both sides "
-    "alike.",
-    LOPSIDED: "the interval covers about as often as it says, but misses on one side "
-    "much more often than on the other: do not use it one-sided.",
-    NOT_SAFE: "the interval does not cover as often as it says, or one unit has over "
-    f"{MOST_OF_ONE:.0%} of the variance. See `bootstrap`.",
-    UNKNOWN: "the Monte Carlo error of the skewness is too large to tell. Grow more "
-    "learners with `more`.",
+    SAFE: "the coverage is close to nominal, and so is the error on each side.",
+    LOPSIDED: "the coverage is close to nominal, but the interval misses much more "
+    "often on one side than on the other: do not use it one-sided.",
+    NOT_SAFE: "the coverage is not close to nominal, or more than "
+    f"{MOST_OF_ONE:.0%} of the variance is due to one unit. See `bootstrap`.",
+    UNKNOWN: "the Monte Carlo error of the skewness is too large for a verdict. Grow "
+    "more learners with `more`.",
 }
-"""What the verdicts mean."""
+"""Meanings of the verdicts."""
 
 
 @pickled_plainly
@@ -53,11 +52,11 @@ class NormalityCheck:
     ----------
     frame : DataFrame
         One row per estimate. `skew` and `kurtosis` (3 if normal) of the estimate, as
-        the influences imply them; `skew_mc_se`, the Monte Carlo standard error of the
-        skewness; `largest_share` of the variance that one unit has; `zeta_ratio`,
+        implied by the influences; `skew_mc_se`, the Monte Carlo standard error of the
+        skewness; `largest_share` of the variance that is due to one unit; `zeta_ratio`,
         `zeta_k / (n zeta_1)`, which must be small for normality; `miss_above` and
-        `miss_below`, the probabilities that the interval lies above or below the
-        truth, alpha/2 each if normal; their rest `coverage`; and the `verdict`.
+        `miss_below`, the probabilities that the interval lies above or below the true
+        value, alpha/2 each if normal; `coverage`; and the `verdict`.
     alpha : float
         One minus the coverage of the intervals.
     """
@@ -74,7 +73,7 @@ class NormalityCheck:
         }
 
     def summary(self) -> "Summary":
-        """Lay the table out as statsmodels does: text, HTML, LaTeX or CSV."""
+        """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
         from vstatkit.results.summary import summarise_normality  # noqa: PLC0415 slow import
 
         return summarise_normality(self)
@@ -98,14 +97,15 @@ class NormalityCheck:
 
 
 def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
-    """Check the estimates; see `EnsembleResults.normality_check`."""
+    """Compute `EstimateTable.normality_check`."""
     check_alpha(alpha)
     design, estimates = results.design, results.estimates
     shards = isinstance(design, ShardsDesign)
     if design.has_groups and not shards:
         raise ValueError(
-            f"with design={design.name!r} learners depend on each other, so that the "
-            "noise of influences is not known. Fit with design='iid'."
+            f"normality_check requires independent learners; with "
+            f"design={design.name!r} the noise of the influences is unknown. Fit with "
+            "design='iid'."
         )
     unit = estimates.unit
     powers = influence_powers(design, results.values / unit)
@@ -118,14 +118,18 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
     shape = cumulants(powers, noise)
     critical = float(stats.t.isf(alpha / 2, powers.n - 1))
     above, below = studentised_tails(critical, shape.skew, shape.excess, powers.n)
+    largest, linear = results.most_influential, design.n**2 * estimates.positive
     frame = pd.DataFrame(
         {
             "skew": shape.skew,
             "kurtosis": 3 + shape.excess,
             "skew_mc_se": shape.skew_error,
-            "largest_share": _largest_shares(results),
-            "zeta_ratio": _ratio(
-                design.k**2 * estimates.scaled.zeta_k, design.n**2 * estimates.positive
+            "largest_share": 0.0 if largest is None else largest["share"].to_numpy(),
+            "zeta_ratio": np.divide(
+                design.k**2 * estimates.scaled.zeta_k,
+                linear,
+                out=np.zeros_like(linear),
+                where=linear > 0,
             ),
             "miss_above": above,
             "miss_below": below,
@@ -138,18 +142,8 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
     return NormalityCheck(frame, alpha)
 
 
-def _largest_shares(results: "EstimateTable") -> Floats:
-    """Take the share of the most influential unit in each variance."""
-    frame = results.most_influential
-    return np.zeros(len(results.labels)) if frame is None else frame["share"].to_numpy()
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
-
-
 def _verdicts(frame: pd.DataFrame, shift: Floats, alpha: float) -> list[str]:
-    """Judge; `shift` is what two Monte Carlo errors of the skewness may move a side."""
+    """Choose verdicts; `shift` is the effect of two Monte Carlo errors on a side."""
     sides = frame[["miss_above", "miss_below"]].to_numpy()
     coverage, largest = frame["coverage"].to_numpy(), frame["largest_share"].to_numpy()
     off = np.abs(sides - alpha / 2).max(axis=1) > ONE_SIDED * alpha / 2

@@ -33,7 +33,6 @@ from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.pickling import pickled_plainly
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.estimate_table import (
-    ContrastResults,
     EstimateTable,
     derive_table,
     mean_frame,
@@ -55,17 +54,17 @@ if TYPE_CHECKING:
 
 
 class ClassSets(pd.DataFrame):
-    """Which classes new observations may have; a data frame that has a picture.
+    """Sets of classes for new observations: a data frame with a `plot` method.
 
-    A row for each point and a column for each class: whether it is in the set.
-    `attrs["least_probability"]` has the probability from which a class is in a set.
-    Rows and classes that are chosen from it, as by `head()`, have the picture too; what
-    is computed from it is a data frame like any other.
+    Each row is a point and each column a class; an entry is true if the class is in the
+    set. `attrs["least_probability"]` has the least probability of each class in a set.
+    Selected rows and classes, as by `head()`, are sets too; the result of any other
+    computation is a plain data frame.
 
     Attributes
     ----------
     probabilities : DataFrame
-        Of all rows and classes.
+        Probabilities of all rows and classes.
     alpha : float
         One minus the coverage.
 
@@ -90,21 +89,21 @@ class ClassSets(pd.DataFrame):
         return _sets_or_frame
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":  # type: ignore[override]
-        """Draw the sets, probabilities as shades; the first 40 rows of more."""
+        """Draw the sets, with probabilities as shades; at most 40 rows."""
         from vstatkit.plots.predictions import draw_sets  # noqa: PLC0415 on demand
 
         return draw_sets(shown_shares(self), self, ax)
 
 
 def _sets_or_frame(*args: Any, **options: Any) -> pd.DataFrame:
-    """Make what pandas computes from sets: sets, or another table where it is none."""
+    """Make sets of what pandas selects from sets; a plain frame of other tables."""
     frame = pd.DataFrame(*args, **options)
     sets = len(frame.columns) > 0 and all(kind.kind == "b" for kind in frame.dtypes)
     return ClassSets(frame) if sets else frame
 
 
 def shown_shares(sets: ClassSets) -> pd.DataFrame:
-    """Probabilities of the rows and classes that are left, found by their labels."""
+    """Return the probabilities of the selected rows and classes, by their labels."""
     whole = getattr(sets, "probabilities", None)
     if isinstance(whole, pd.DataFrame):
         names = [name for name in whole.columns if name in sets.columns]
@@ -115,9 +114,9 @@ def shown_shares(sets: ClassSets) -> pd.DataFrame:
             if np.array_equal(in_sets, sets[names].to_numpy()):
                 return rows[names]
     raise ValueError(
-        "these are not rows of sets as `class_sets` gives them, or rows whose labels "
-        "repeat. Draw the sets before you change them, or predict the rows by "
-        "themselves: get_prediction(rows).class_sets().plot()."
+        "`plot` needs rows of sets as `class_sets` returns them, with unique labels; "
+        "these were changed, or their labels repeat. Draw the sets before you change "
+        "them, or predict the rows: get_prediction(rows).class_sets().plot()."
     )
 
 
@@ -129,10 +128,10 @@ def _rows_of(whole: pd.DataFrame, labels: Labels) -> pd.DataFrame | None:
 
 
 def members(shares: Floats, least: Floats) -> Bools:
-    """Say which classes are probable enough.
+    """Return which classes are probable enough.
 
-    Errors are compared, as they were when the thresholds were found: rounding must
-    not put out the row that a threshold comes from.
+    One minus the probabilities are compared, as in the computation of the thresholds,
+    so that rounding does not exclude the row that defines a threshold.
     """
     return 1 - shares <= 1 - least
 
@@ -144,20 +143,7 @@ def probable_classes(
     classes: Sequence[Hashable],
     alpha: float,
 ) -> ClassSets:
-    """Put the classes that are probable enough into sets.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (q, K)
-        Probabilities of the classes.
-    least : ndarray of shape (K,)
-        Probability from which a class is in a set.
-    index : Index of length q
-        Labels of the points.
-    classes : sequence of length K
-        Names of the classes.
-    alpha : float
-        One minus the coverage.
+    """Make sets of the classes with at least these probabilities, (q, K) and (K,).
 
     Examples
     --------
@@ -177,18 +163,18 @@ def probable_classes(
 
 
 METHODS = ("local", "residuals", "jackknife+")
-"""What `obs_method` chooses from."""
+"""Values of `obs_method`."""
 
 
 def check_method(method: str | None) -> None:
-    """Refuse methods that there are not."""
+    """Raise an error for unknown methods."""
     if method is not None and method not in METHODS:
         names = ", ".join(map(repr, METHODS))
         raise ValueError(f"`obs_method` must be one of {names}; got {method!r}.")
 
 
 def collect_residuals(results: "EnsembleResults") -> OutOfBagErrors | None:
-    """Collect the out-of-bag errors of results; None where it is not known whose."""
+    """Collect the out-of-bag residuals; None if their units are unknown."""
     scores, predictor = results.scores, results.predictor
     if results.errors is not None or scores is None or predictor is None:
         return results.errors
@@ -204,22 +190,22 @@ def collect_residuals(results: "EnsembleResults") -> OutOfBagErrors | None:
 
 
 def with_residuals(results: "EnsembleResults") -> "EnsembleResults":
-    """Collect the out-of-bag errors now: tables and pickles then grow nothing."""
+    """Collect the out-of-bag residuals now, so that pickles have them."""
     return replace(results, errors=collect_residuals(results))
 
 
 class Bounds(NamedTuple):
-    """What is known about where new observations fall.
+    """Limits of new observations.
 
     Attributes
     ----------
     method : str or None
-        What was used; None without limits.
+        Method that was used; None without limits.
     limits : tuple of ndarray or None
-        Lower and upper limits, not a number where there are too few units for the
-        level; None where there are no residuals to make them of.
+        Lower and upper limits; NaN if there are too few units for the level; None
+        without out-of-bag residuals.
     note : str or None
-        Why there are none; None for classes, which have no limits.
+        Why there are no limits; None for classes.
     """
 
     method: str | None
@@ -230,22 +216,10 @@ class Bounds(NamedTuple):
 def observation_limits(
     prediction: "PredictionResults", alpha: float, method: str | None
 ) -> Bounds:
-    """Bound new observations.
+    """Compute limits of new observations.
 
-    Parameters
-    ----------
-    prediction : PredictionResults
-        Points.
-    alpha : float
-        One minus the coverage.
-    method : str or None
-        One of `METHODS`; None for "local", or "residuals" where nothing is known
-        about whose errors they are.
-
-    Returns
-    -------
-    Bounds
-        Without limits only if no method was asked for.
+    Without a `method` this is "local" if possible, otherwise "residuals", and there are
+    no limits instead of an error if they cannot be computed.
     """
     check_method(method)
     check_alpha(alpha)
@@ -283,7 +257,11 @@ def _limits(
         offsets = scores.interval_offsets(alpha)
         return None if offsets is None else (mean + offsets[0], mean + offsets[1])
     if errors is None or (method == "local" and errors.spread is None):
-        raise ValueError(_unknown_units_message(method))
+        raise ValueError(
+            f"obs_method={method!r} needs the units and predictors of the out-of-bag "
+            "residuals. These results do not have them: they were saved by an earlier "
+            "version, or fitted elsewhere. Use obs_method='residuals', or fit again."
+        )
     predictor = predictor_of(results)
     if method == "jackknife+":
         return jackknife_limits(errors, predictor, results.design, prediction.X, alpha)
@@ -300,20 +278,12 @@ def _has_classes(results: "EnsembleResults") -> bool:
 def _no_residuals_message(results: "EnsembleResults") -> str:
     if _has_classes(results):
         return (
-            "`obs_method` is for a numeric response; this one has classes. Use "
+            "`obs_method` requires a numeric response; this one has classes. Use "
             "class_sets(alpha) for the classes that a new observation may have."
         )
     return (
         "limits of new observations need out-of-bag residuals, and these results have "
-        "none. Fit with oob=True, and a `k` that leaves rows out."
-    )
-
-
-def _unknown_units_message(method: str) -> str:
-    return (
-        f"obs_method={method!r} needs to know whose the out-of-bag residuals are, and "
-        "their predictors. These results do not: they were saved by an earlier "
-        "version, or fitted elsewhere. Use obs_method='residuals', or fit again."
+        "none. Fit with oob=True, and with a `k` that leaves rows out."
     )
 
 
@@ -330,8 +300,8 @@ def _too_few_message(
     if fewer and least_units(alpha) <= cast("OutOfBagErrors", errors).n_units:
         other = f", or obs_method='jackknife+', which needs {least_units(alpha):,}"
     return (
-        f"limits at alpha={alpha:g} need out-of-bag residuals of "
-        f"{least_units(share):,} units or more by {method!r}; there are {there:,}. Use "
+        f"limits at alpha={alpha:g} with obs_method={method!r} need out-of-bag "
+        f"residuals of at least {least_units(share):,} units; there are {there:,}. Use "
         f"a larger `alpha`{other}."
     )
 
@@ -346,8 +316,8 @@ def tabulate_class_sets(
     K = predictor.kernel.n_classes
     if K is None:
         raise ValueError(
-            "sets of classes are for a response that has classes; this one is "
-            "numeric. summary_frame(alpha) has the limits of a new observation."
+            "sets of classes require a categorical response; this one is numeric. "
+            "summary_frame(alpha) has the limits of a new observation."
         )
     errors = results.out_of_bag_errors
     if errors is None or errors.codes is None:
@@ -363,7 +333,7 @@ def tabulate_class_sets(
         mine = errors.units[errors.codes == c] if by_class else errors.units
         of_class = f" of class {classes[c]!r}" if by_class else ""
         raise ValueError(
-            f"sets at alpha={alpha:g} need {least_units(alpha):,} units or more"
+            f"sets at alpha={alpha:g} need at least {least_units(alpha):,} units"
             f"{of_class} that were out of bag; there are {np.unique(mine).size:,}. Use "
             "a larger `alpha`."
         )
@@ -375,18 +345,17 @@ def tabulate_class_sets(
 
 
 def class_shares(estimates: Floats, n_classes: int) -> Floats:
-    """Give probabilities a column for each class; of two, the second is predicted."""
+    """Give probabilities one column per class; of two, the second is estimated."""
     if n_classes == 2:
         return np.column_stack([1 - estimates, estimates])
     return estimates.reshape(-1, n_classes)
 
 
 KINDS = (".parquet", ".pq", ".csv")
-"""Files that predictions are written to."""
-
+"""Endings of files with predictions."""
 
 Tabulate = Callable[[pd.DataFrame], pd.DataFrame]
-"""Predicts a batch."""
+"""Function that predicts a batch."""
 
 
 def write_predictions(
@@ -395,41 +364,29 @@ def write_predictions(
     out: str | PathLike[str],
     tabulate: Tabulate,
 ) -> Path:
-    """Predict batch after batch, and write every batch to a file.
+    """Write predictions to a Parquet or CSV file in batches, and return its path.
 
-    Parameters
-    ----------
-    results : "EnsembleResults"
-        The ensemble that predicts.
-    data : Any
-        New data, in memory or read batch after batch.
-    out : str or path
-        File to write, Parquet or CSV by its name. Until all is written it has
-        another name, and an older file stays as it was.
-    tabulate : callable
-        Predicts a batch: one row for each, or one for each and class.
-
-    Returns
-    -------
-    Path
-        The file.
+    The file has a temporary name until it is complete; an older file stays until then.
     """
     path = Path(out)
     if path.suffix.lower() not in KINDS:
         raise DataError(f"`out` must end in {', '.join(KINDS)}; got {path}.")
     check_directory(path)
-    with _replace_when_done(path) as beside, _writer(path, beside) as write:
+    open_writer = _csv_writer if path.suffix.lower() == ".csv" else _parquet_writer
+    with _replace_when_done(path) as beside, open_writer(beside) as write:
         first = 0
         for batch in _batches(results, data):
             with _locate_errors(first):
-                table = tabulate(batch.set_axis(_places(first, len(batch))))
-            write(_flatten_index(table))
+                places = pd.RangeIndex(first, first + len(batch))
+                table = tabulate(batch.set_axis(places))
+            several = isinstance(table.index, pd.MultiIndex)  # the class of every row
+            write(table.reset_index(drop=not several))
             first += len(batch)
     return path
 
 
 def read_into_memory(results: "EnsembleResults", data: DataLike) -> DataLike:
-    """Read new data into memory, if they are not there and are few."""
+    """Read new data into memory, unless they are too many."""
     source = find_source(data)
     if source is None:
         return data
@@ -466,33 +423,22 @@ def _needed_columns(results: "EnsembleResults", source: Source) -> list[str]:
     return names
 
 
-def _places(first: int, length: int) -> pd.RangeIndex:
-    return pd.RangeIndex(first, first + length)
-
-
 @contextmanager
 def _locate_errors(first: int) -> Iterator[None]:
-    """Say, where a batch is refused, where its rows are in the data."""
+    """Add the place of the batch in the data to errors."""
     try:
         yield
     except FormulaError as error:
         if first == 0:
             raise
         raise FormulaError(
-            f"{error} (This is among the rows from row {first} of the data on.)"
+            f"{error} (This batch starts at row {first} of the data.)"
         ) from error
-
-
-def _flatten_index(table: pd.DataFrame) -> pd.DataFrame:
-    """Write the class of every row, where there are several, into a column."""
-    if isinstance(table.index, pd.MultiIndex):
-        return table.reset_index()
-    return table.reset_index(drop=True)
 
 
 @contextmanager
 def _replace_when_done(path: Path) -> Iterator[Path]:
-    """Give a name to write under; what was written whole is moved into place."""
+    """Yield a temporary name; the complete file is then moved into place."""
     machine = f".{path.name}.{socket.gethostname()}"
     _remove_abandoned(path.parent, machine)
     beside = path.with_name(f"{machine}.{os.getpid()}.part")
@@ -505,20 +451,13 @@ def _replace_when_done(path: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(directory: Path, machine: str) -> None:
-    """Remove parts that killed processes of this machine have left."""
+    """Remove temporary files of processes of this machine that no longer exist."""
     for part in directory.iterdir():
         rest = part.name.removeprefix(f"{machine}.").removesuffix(".part")
         named = part.name == f"{machine}.{rest}.part" and rest.isdecimal()
         if named and not is_alive(int(rest)):
             with suppress(OSError):  # another process was faster, or has it open
                 part.unlink()
-
-
-@contextmanager
-def _writer(path: Path, beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    open_writer = _csv_writer if path.suffix.lower() == ".csv" else _parquet_writer
-    with open_writer(beside) as write:
-        yield write
 
 
 @contextmanager
@@ -556,7 +495,7 @@ class PredictionResults(EstimateTable):
 
     Attributes
     ----------
-    results : "EnsembleResults"
+    results : EnsembleResults
         The ensemble that predicts.
     X : ndarray of shape (q, p)
         Coded query points.
@@ -565,12 +504,25 @@ class PredictionResults(EstimateTable):
     estimates : Estimates
         Estimates as arrays, with stabilised variances.
     obs_method : str or None
-        How new observations are bounded, by default.
+        Default method for the limits of new observations.
 
     Notes
     -----
-    The predictions of single learners, `values`, are computed when covariances or
-    tests need them: predictions of many rows are estimated chunk by chunk.
+    Predictions of many rows are estimated in chunks. The predictions of single
+    learners, `values`, are computed when covariances or tests need them.
+
+    Restrictions name predictions by the labels of their rows. Rows whose labels are
+    numbers are named `row0`, `row1`, ...; with more than two classes a prediction is
+    named `row0 [class]`.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(200, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=500, rng=1)
+    >>> new = {"x1": [0.5, 0.5], "x4": [0.1, 0.9]}
+    >>> bool(res.get_prediction(new).t_test("row0 = row1").pvalue < 0.05)
+    True
     """
 
     results: "EnsembleResults"
@@ -622,7 +574,7 @@ class PredictionResults(EstimateTable):
         )
 
     def _restriction_table(self, R: Restrictions) -> EstimateTable:
-        """Give rows that are labelled by numbers names that restrictions can use."""
+        """Name rows that have numbers as labels `row0`, `row1`, ..."""
         labels = self.labels
         classes = isinstance(labels, pd.MultiIndex) and labels.names[-1] == "class"
         rows = labels.get_level_values(0) if classes else labels
@@ -636,12 +588,12 @@ class PredictionResults(EstimateTable):
         return derive_table(self, EstimateTable, labels=named)
 
     def with_variance(self, name: str) -> "PredictionResults":
-        """Switch the variance estimator; nothing is fitted again."""
+        """Switch to another variance estimator without refitting."""
         results = self.results.with_variance(name)
         return _predict_rows(results, self.X, self.labels, self.obs_method)
 
     def summary(self, alpha: float = 0.05) -> "Summary":  # type: ignore[override]
-        """Lay the predictions out as statsmodels does: text, HTML, LaTeX or CSV."""
+        """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
         from vstatkit.results.summary import summarise_predictions  # noqa: PLC0415 slow import
 
         return summarise_predictions(self, alpha)
@@ -666,19 +618,19 @@ class PredictionResults(EstimateTable):
         alpha : float
             One minus the coverage of the intervals.
         obs_method : {"local", "residuals", "jackknife+"}, optional
-            How a new observation is bounded, by default as `get_prediction` was told.
-            See there.
+            Method for the limits of a new observation, see `get_prediction`; by
+            default the method given there.
 
         Returns
         -------
         DataFrame
-            `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric
-            response `obs_ci_lower`, `obs_ci_upper`, the bounds of a new
-            observation from out-of-bag residuals; and `se_mc_error`, the Monte Carlo
-            error of `mean_se`, in its unit. `attrs["obs_method"]` names the method.
-            With too few units for the level the bounds are not a number,
-            `attrs["obs_note"]` says why, and a `FewUnitsWarning` does (an error, if a
-            method was asked for). A fit with `oob=False` has no such columns.
+            `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric response
+            `obs_ci_lower` and `obs_ci_upper`, limits of a new observation from
+            out-of-bag residuals; and `se_mc_error`, the Monte Carlo error of
+            `mean_se`. `attrs["obs_method"]` is the method. If there are too few units
+            for the level, the limits are NaN, `attrs["obs_note"]` has the reason, and
+            a `FewUnitsWarning` is issued (an error if `obs_method` was given). A fit
+            with `oob=False` has no limits.
 
         Examples
         --------
@@ -700,8 +652,8 @@ class PredictionResults(EstimateTable):
         if bounds.note is not None:
             frame.attrs["obs_note"] = bounds.note
         if bounds.note is not None and bounds.limits is not None:
-            words = f"obs_ci_lower and obs_ci_upper are not a number: {bounds.note}"
-            warnings.warn(words, FewUnitsWarning, stacklevel=2)
+            message = f"obs_ci_lower and obs_ci_upper are NaN: {bounds.note}"
+            warnings.warn(message, FewUnitsWarning, stacklevel=2)
         return frame
 
     def class_sets(self, alpha: float = 0.05, *, by_class: bool = False) -> ClassSets:
@@ -710,25 +662,25 @@ class PredictionResults(EstimateTable):
         Parameters
         ----------
         alpha : float
-            One minus the coverage: a new observation's class is in its set with
-            probability 1 - alpha, over points like those of the fit.
+            One minus the coverage: the probability that the set of a new observation
+            contains its class, on average over points like those of the fit.
         by_class : bool
-            Whether that must hold for the observations of every class, not only for
-            all of them together.
+            Whether the coverage is for observations of every class, not only on
+            average over classes.
 
         Returns
         -------
         ClassSets
-            A data frame, with a row for each point and a column for each class:
-            whether it is in the set; `plot()` draws it. A set may hold several
-            classes, or none where no class is as probable as the observed ones were.
-            `attrs["least_probability"]` has the probability from which a class is in
-            a set.
+            A data frame with one row per point and one column per class: whether the
+            class is in the set. `plot()` draws it. A set may contain several classes,
+            or none if no class is as probable as the observed ones were.
+            `attrs["least_probability"]` has the least probability of each class in a
+            set.
 
         Notes
         -----
-        A class is in the set where it is at least as probable as all but a share
-        alpha of the observed classes were, out of bag. See "New observations".
+        A class is in the set if it is at least as probable as all but a share alpha of
+        the observed classes, out of bag. See "New observations".
 
         References
         ----------
@@ -754,34 +706,6 @@ class PredictionResults(EstimateTable):
 
         return plot_prediction(self, alpha=alpha, ax=ax)
 
-    def t_test(self, R: Restrictions) -> ContrastResults:
-        """Test linear combinations of the predictions, one by one.
-
-        Parameters
-        ----------
-        R : str, list of str or array-like of shape (r, m)
-            A matrix with a column for each prediction, or restrictions in words, such
-            as "a = b" with the labels of the rows. Rows whose labels are numbers are
-            called `row0`, `row1`, ... in words; with more than two classes a
-            prediction is called `row0 [class]`.
-
-        Returns
-        -------
-        ContrastResults
-            See `EnsembleResults.t_test`. Covariances of the predictions are included:
-            standard errors come from the same learners.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=500, rng=1)
-        >>> new = {"x1": [0.5, 0.5], "x4": [0.1, 0.9]}
-        >>> bool(res.get_prediction(new).t_test("row0 = row1").pvalue < 0.05)
-        True
-        """
-        return super().t_test(R)
-
 
 def predict_means(
     results: "EnsembleResults", data: DataLike
@@ -799,7 +723,7 @@ def predict_means(
 def predict_with_errors(
     results: "EnsembleResults", data: DataLike, obs_method: str | None = None
 ) -> PredictionResults:
-    """Predict new data with standard errors, chunk after chunk."""
+    """Predict new data with standard errors, in chunks."""
     check_method(obs_method)
     predictor = predictor_of(results)
     X, index = predictor.rows(data)

@@ -41,15 +41,15 @@ class JointTest:
     Attributes
     ----------
     question : str
-        What was asked.
+        Short name of the test.
     null : str
-        The hypothesis that is tested.
+        The null hypothesis.
     test : PooledTest
         The joint test.
     differences : ContrastResults
         The differences, with standard errors, as `params`, `bse`, `conf_int()`.
     points : DataFrame
-        Where they were taken, one row for each point.
+        Points of the differences, one row each.
     details : dict
         Further columns of the table.
     """
@@ -78,12 +78,12 @@ class JointTest:
 
     @property
     def pvalue(self) -> float:
-        """Probability of such a statistic if nothing differs."""
+        """P-value of the joint test."""
         return self.test.pvalue
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The test in one row; answers can be put together by `pandas.concat`."""
+        """The test in one row, for `pandas.concat`."""
         row = {
             "statistic": self.statistic,
             "df_num": self.df_num,
@@ -135,7 +135,7 @@ class InteractionTest(JointTest):
 
 
 def training_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
-    """Take the predictors of the rows that were used; None where they are not held."""
+    """Return the predictors of the training rows, if available."""
     recipe, predictor = results.recipe, results.predictor
     if recipe is None or recipe.data is None:
         return None
@@ -145,25 +145,25 @@ def training_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
 
 
 USUAL_LEARNERS = 1000
-"""Learners that answer a question, unless told otherwise."""
+"""Default number of learners."""
 
 
 @dataclass(frozen=True)
 class PredictorQuestion:
-    """Results that questions are asked of, with their training data.
+    """A fit with the training data and learners that tests of predictors need.
 
     Attributes
     ----------
-    results : "EnsembleResults"
+    results : EnsembleResults
         The fit.
     recipe : Continuation
-        How it was fitted.
+        Its training data and settings.
     coding : Coding
-        How data become rows of the design matrix.
+        Coding of the design matrix.
     frame : DataFrame
-        The predictors, as they are in the data.
+        The predictors before coding.
     n_learners : int
-        Learners that are used, the first ones.
+        Number of learners to use.
     """
 
     results: "EnsembleResults"
@@ -180,15 +180,15 @@ class PredictorQuestion:
         what: str,
         usual: int = USUAL_LEARNERS,
     ) -> "PredictorQuestion":
-        """Take what is needed from results, or say what is missing."""
+        """Collect what a test needs, or raise an error if something is missing."""
         recipe, coding = results.recipe, None
         if results.predictor is not None:
             coding = results.predictor.coding
         reason = None
         if recipe is None:
             reason = (
-                "the training data, and these results hold none: they were loaded from "
-                "a file or a pickle, or their learners were fitted elsewhere. Fit "
+                "the training data, which these results do not have: they were loaded "
+                "from a file or a pickle, or their learners were fitted elsewhere. Fit "
                 f"again with the same data and rng={results.seed}"
             )
         elif coding is None:
@@ -198,8 +198,8 @@ class PredictorQuestion:
             )
         elif recipe.data is None:
             reason = (
-                "the predictors in memory; these were read batch after batch. Fit to "
-                "a data frame of some of the rows"
+                "the predictors in memory; these were read in batches. Fit to a data "
+                "frame of some of the rows"
             )
         frame = training_predictors(results)
         if frame is None or recipe is None or coding is None:
@@ -209,7 +209,7 @@ class PredictorQuestion:
 
     @property
     def task(self) -> Task:
-        """What was evaluated."""
+        """The task of the fit."""
         return self.recipe.task
 
     @property
@@ -218,14 +218,14 @@ class PredictorQuestion:
         return self.recipe.n_jobs
 
     def copier(self) -> Copier:
-        """Get ready to make copies of predictors."""
+        """Return an object that makes copies of predictors."""
         return Copier(self.frame, self.results.seed, self.task.unit_of_row, self.n_jobs)
 
     def names(self, given: str | Sequence[str]) -> list[str]:
         """Check names of predictors."""
         names = [given] if isinstance(given, str) else list(given)
         if not names:
-            raise ValueError("name at least one predictor.")
+            raise ValueError("`variables` must have at least one predictor; got none.")
         for name in names:
             if name not in self.coding.variables:
                 raise ValueError(
@@ -236,7 +236,7 @@ class PredictorQuestion:
         return list(dict.fromkeys(names))
 
     def values(self, at: Floats) -> Floats:
-        """Predict at coded rows with every learner that is used, as they are."""
+        """Predict at coded rows with every learner."""
         predictor = self.results.predictor
         assert predictor is not None
         L = self.n_learners
@@ -251,7 +251,7 @@ class PredictorQuestion:
         return np.asarray(getattr(self.task.kernel, "X"))  # noqa: B009 not in a protocol
 
     def reader(self, tables: Sequence[Floats]) -> OutOfBagPredictor:
-        """Get ready to ask the learners about rows of some tables."""
+        """Return an object that predicts the rows of tables with the learners."""
         predictor, L = self.results.predictor, self.n_learners
         assert predictor is not None
         learners = predictor.learners[:L]
@@ -267,16 +267,16 @@ class PredictorQuestion:
 
 
 def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
-    """Count the learners that are used.
+    """Choose the number of learners.
 
-    Those of an iid design are a beginning of more: where they are grown in a moment,
-    missing ones are. Other designs are used as they are.
+    Missing learners of an iid design are grown if the kernel is fast; other designs use
+    the learners of the fit.
     """
     if learners is not None and not (
         isinstance(learners, int | np.integer) and learners >= 2
     ):
         raise ValueError(
-            f"`learners` must be a whole number from 2 on; got {learners!r}."
+            f"`learners` must be a whole number of at least 2; got {learners!r}."
         )
     if results.design.name != "iid":
         return results.B
@@ -288,40 +288,28 @@ def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
 
 
 def check_number(name: str, number: Any) -> None:
-    """Refuse anything but whole numbers from one on."""
+    """Raise an error unless a number is whole and at least 1."""
     if not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"`{name}` must be a whole number from 1 on; got {number!r}.")
+        raise ValueError(
+            f"`{name}` must be a whole number of at least 1; got {number!r}."
+        )
 
 
 def difference_table(
     results: "EnsembleResults", values: Floats, labels: Labels, title: str
 ) -> ContrastResults:
-    """Make a table of differences: those of kernels are kernels.
-
-    Parameters
-    ----------
-    results : "EnsembleResults"
-        Whose design and variance estimator are used.
-    values : ndarray of shape (L, m)
-        Differences, learner by learner.
-    labels : Index of length m
-        Their names.
-    title : str
-        Title of the summary.
-    """
-    info = results.info.derive(title)
-    support = None if results.support is None else results.support.of_differences
-    limit = None if results.limit is None else 2 * float(np.max(results.limit))
+    """Make a table of differences of predictions, with values of shape (L, m)."""
+    limit, support, tails = results.limit, results.support, results.tails
     return derive_table(
         results,
         ContrastResults,
         values=values,
         labels=labels,
-        limit=limit,
-        support=support,
-        tails=None if results.tails is None else results.tails.of_differences,
+        limit=None if limit is None else 2 * float(np.max(limit)),
+        support=None if support is None else support.of_differences,
+        tails=None if tails is None else tails.of_differences,
         null=np.zeros(values.shape[1]),
-        info=info,
+        info=results.info.derive(title),
         points=None,
     )
 
@@ -335,10 +323,12 @@ def interaction_test(
     rows: int,
     learners: int | None,
 ) -> InteractionTest:
-    """Test one pair of predictors; see `EnsembleResults.interaction_test`."""
+    """Compute `EnsembleResults.interaction_test`."""
     question = PredictorQuestion.of(results, learners, "interaction_test")
     if first == second:
-        raise ValueError(f"an interaction is of two predictors; got {first!r} twice.")
+        raise ValueError(
+            f"an interaction needs two different predictors; got {first!r} twice."
+        )
     question.names([first, second])
     null = f"Null: {first} and {second} are additive in the expectation of the ensemble"
     texts = f"{first}:{second}", null
@@ -353,13 +343,13 @@ def additivity_test(
     rows: int,
     learners: int | None,
 ) -> InteractionTest:
-    """Test all pairs of predictors at once; see `EnsembleResults.additivity_test`."""
+    """Compute `EnsembleResults.additivity_test`."""
     question = PredictorQuestion.of(results, learners, "additivity_test")
     names = question.names(
         question.coding.variables if variables is None else variables
     )
     if len(names) < 2:
-        raise ValueError("additivity is of two or more predictors; there is one.")
+        raise ValueError("additivity_test needs at least two predictors; got one.")
     null = f"Null: {', '.join(names)} are additive in the expectation of the ensemble"
     pairs = list(combinations(names, 2))
     return _test_pairs(question, pairs, ("all pairs", null), grid=grid, rows=rows)
@@ -375,8 +365,10 @@ def _test_pairs(
 ) -> InteractionTest:
     check_number("rows", rows)
     if not isinstance(grid, int | np.integer) or grid < 2:
-        raise ValueError(f"`grid` must be a whole number from 2 on; got {grid!r}.")
-    background = _background(question, rows)
+        raise ValueError(f"`grid` must be a whole number of at least 2; got {grid!r}.")
+    rng, n = stream(question.results.seed, 3, Purpose.QUESTION), len(question.frame)
+    drawn = np.sort(rng.choice(n, min(rows, n), replace=False))
+    background = question.frame.iloc[drawn]
     contrasts = [_contrasts(question, pair, background, grid) for pair in pairs]
     values = np.concatenate([values for values, _ in contrasts], axis=1)
     points = pd.concat([where for _, where in contrasts], ignore_index=True)
@@ -392,23 +384,16 @@ def _test_pairs(
     )
 
 
-def _background(question: PredictorQuestion, rows: int) -> pd.DataFrame:
-    """Draw the rows that contrasts are averaged over."""
-    rng = stream(question.results.seed, 3, Purpose.QUESTION)
-    n = len(question.frame)
-    return question.frame.iloc[np.sort(rng.choice(n, min(rows, n), replace=False))]
-
-
 def _contrasts(
     question: PredictorQuestion,
     pair: tuple[str, str],
     background: pd.DataFrame,
     grid: int,
 ) -> tuple[Floats, pd.DataFrame]:
-    """Give the contrasts of a pair, learner by learner, and where they were taken.
+    """Compute the contrasts of a pair by every learner, and their points.
 
-    On the values `u_0, u_1, ...` of one predictor and `v_0, v_1, ...` of the other
-    these are `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)`.
+    With values `u_0, u_1, ...` of one predictor and `v_0, v_1, ...` of the other they
+    are `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)`.
     """
     u, v = (_settings(question, name, grid) for name in pair)
     means = np.stack(
@@ -454,22 +439,22 @@ def _means(
 
 
 def _settings(question: PredictorQuestion, name: str, grid: int) -> list[Any]:
-    """Choose values: quantiles of a number, the most frequent levels of a category."""
+    """Choose quantiles of a numeric predictor, frequent levels of a factor."""
     column = question.frame[name].dropna()
     if name in question.coding.categorical:
         chosen = list(column.value_counts().index[:grid])
     else:
         chosen = list(grid_values(column.to_numpy(), grid))
     if len(chosen) < 2:
-        raise ValueError(f"{name!r} has one value only, so that nothing can interact.")
+        raise ValueError(f"{name!r} must vary for a test of interactions; it does not.")
     return chosen
 
 
 def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
-    """Choose values of a column: all, if they are few, or quantiles.
+    """Choose values of a column: all if they are few, otherwise quantiles.
 
-    Where quantiles coincide, because many rows have the same value, quantiles of the
-    other rows are added.
+    If quantiles coincide, because many rows have the same value, quantiles of the other
+    rows are added.
 
     Examples
     --------
@@ -492,7 +477,7 @@ def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
 
 
 def _contrast_names(points: pd.DataFrame) -> list[str]:
-    """Name contrasts by the values they go to."""
+    """Name contrasts by the second value of each predictor."""
     columns = points[["first", "to_first", "second", "to_second"]]
     return [f"{a}={_short(u)}, {b}={_short(v)}" for a, u, b, v in columns.to_numpy()]
 

@@ -4,7 +4,6 @@ import copy
 import html
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -45,9 +44,6 @@ from vstatkit.results.variance_comparison import VarianceComparison
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.estimator import COMPONENTS
 from vstatkit.variance.registry import ESTIMATORS
-
-if TYPE_CHECKING:
-    from vstatkit.results.ensemble_results import EnsembleResults
 
 
 class Section:
@@ -124,7 +120,7 @@ def _test_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def estimates_section(table: EstimateTable, alpha: float) -> Section:
-    """Tabulate the estimates with intervals, and with tests where these make sense."""
+    """Tabulate the estimates with intervals, and with tests if these make sense."""
     shown = shown_rows(table.labels)
     frame = estimates_frame(table.estimates, table.labels, alpha).iloc[shown]
     cells = _test_cells(frame)
@@ -140,7 +136,7 @@ def estimates_section(table: EstimateTable, alpha: float) -> Section:
 
 
 def shown_rows(labels: Labels) -> Ints:
-    """Places of the rows that are printed: all, or the first and the last."""
+    """Return the places of the printed rows: all, or the first and the last."""
     places = np.arange(len(labels))
     if not _is_cut(labels):
         return places
@@ -153,7 +149,7 @@ def _is_cut(labels: Labels) -> bool:
 
 
 def effects_section(results: EnsembleResults, alpha: float) -> Section | None:
-    """Tabulate the effects, where there are any."""
+    """Tabulate the effects, if there are any."""
     frame = results.effects_frame(alpha)
     if frame is None:
         return None
@@ -189,12 +185,12 @@ def averages_section(
 
 
 def bias_section(results: EnsembleResults) -> Section | None:
-    """Tabulate what bias is left, where intervals aim at E[y|x]."""
+    """Tabulate the remaining bias, if intervals target E[y|x]."""
     if not has_bias(results):
         return None
     cells = results.bias_left().iloc[shown_rows(results.labels)].map(number_text)
     headers = ["bias", "std err", "share"]
-    return Section("Bias left", headers, cells, cut=_is_cut(results.labels))
+    return Section("Remaining bias", headers, cells, cut=_is_cut(results.labels))
 
 
 def components_section(table: EstimateTable) -> Section:
@@ -210,7 +206,7 @@ def components_section(table: EstimateTable) -> Section:
 
 
 def normality_frame(table: EstimateTable, shown: Ints) -> pd.DataFrame | None:
-    """Test influences on some estimates, where there are enough units for that."""
+    """Test the influences on some estimates, if there are enough units."""
     if len(influence_labels(table.design, table.units)) < MIN_OBSERVATIONS:
         return None
     tests = influence_normality(table.design, table.values[:, shown])
@@ -218,7 +214,7 @@ def normality_frame(table: EstimateTable, shown: Ints) -> pd.DataFrame | None:
 
 
 def normality_section(table: EstimateTable) -> Section | None:
-    """Tabulate the normality tests, where there are enough units for them."""
+    """Tabulate the normality tests, if there are enough units."""
     frame = normality_frame(table, shown_rows(table.labels))
     if frame is None:
         return None
@@ -233,7 +229,7 @@ def percent_text(share: float) -> str:
 
 
 MAX_SETTINGS = 12
-"""Predictors of the typical row that are written out."""
+"""Most predictors of the typical row that are printed."""
 
 
 class Lines:
@@ -248,16 +244,16 @@ class Lines:
 
     @property
     def width(self) -> int:
-        """Least width; the text is wrapped to what there is."""
+        """Least width; the text is wrapped to the common width."""
         return self._stub_width
 
     def table(self, width: int) -> SimpleTable:
         """Lay the lines out over the common width."""
         room = width - self._stub_width - 2
         rows = [
-            (name if first else "", part)
+            ("" if j else name, part)
             for name, text in self.lines.items()
-            for first, part in _wrap_text(text, room)
+            for j, part in enumerate(textwrap.wrap(text, room))
         ]
         style = copy.deepcopy(fmt_base)
         style["colwidths"] = None
@@ -268,25 +264,11 @@ class Lines:
         return SimpleTable(texts, None, stubs, txt_fmt=style)
 
 
-def _wrap_text(text: str, width: int) -> list[tuple[bool, str]]:
-    return [(j == 0, part) for j, part in enumerate(textwrap.wrap(text, width))]
-
-
-def compact_lines(
-    table: EstimateTable, *, full: bool, typical: str | None = None
-) -> Lines | None:
-    """Describe the typical row, the variance and the influences in a line each.
-
-    Parameters
-    ----------
-    table : EstimateTable
-        What is shown.
-    full : bool
-        Whether variances and influences have their own tables.
-    typical : str or None
-        The typical row in words.
-    """
-    lines = {"Typical row:": typical}
+def compact_lines(table: EstimateTable, *, full: bool) -> Lines | None:
+    """Describe the typical row, and the variance and influences unless `full`."""
+    lines: dict[str, str | None] = {}
+    if isinstance(table, EnsembleResults):
+        lines["Typical row:"] = typical_text(table)
     if not full:
         lines["Variance:"] = _variance(table)
         lines["Influence:"] = _influence(table)
@@ -295,16 +277,12 @@ def compact_lines(
 
 
 def typical_text(results: EnsembleResults) -> str | None:
-    """Write the typical row in words; None for coefficients."""
+    """Write the typical row, "bmi 25.7, bp 93, ..."; None for coefficients."""
     row = results.typical
     if row is None or results.info.coefficients:
         return None
-    return settings_text(row)
-
-
-def settings_text(row: pd.DataFrame, most: int = MAX_SETTINGS) -> str:
-    """Write the first row of a frame: "bmi 25.7, bp 93, ..."."""
-    shown = [f"{name} {setting_text(row[name].iloc[0])}" for name in row.columns[:most]]
+    names = row.columns[:MAX_SETTINGS]
+    shown = [f"{name} {setting_text(row[name].iloc[0])}" for name in names]
     left = row.shape[1] - len(shown)
     tail = f", and {left:,} more in `typical`" if left else ""
     return ", ".join(shown) + tail
@@ -327,7 +305,7 @@ def _range(shares: pd.Series) -> str:
 
 
 def _influence(table: EstimateTable) -> str | None:
-    """Name the observation that the answer depends on most."""
+    """Name the most influential observation."""
     if len(influence_labels(table.design, table.units)) < MIN_OBSERVATIONS:
         return None
     shown = shown_rows(table.labels)
@@ -362,8 +340,8 @@ WIDTH = 78
 class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
     """statsmodels' Summary, safe for any name of a column or level.
 
-    Names are escaped in HTML and LaTeX, and every table is a tabular of its own
-    in LaTeX, since they differ in columns.
+    Names are escaped in HTML and LaTeX. In LaTeX every table is a separate tabular,
+    because the tables have different columns.
 
     Attributes
     ----------
@@ -429,64 +407,23 @@ def _escape_cells(table: SimpleTable, escape: Callable[[str], str]) -> SimpleTab
 
 
 def summarise(
-    results: EnsembleResults, alpha: float, *, full: bool, title: str | None
-) -> Summary:
-    """Compose the summary of a fit: effects first, then the estimates.
-
-    Parameters
-    ----------
-    results : EnsembleResults
-        The fit.
-    alpha : float
-        One minus the coverage of the intervals.
-    full : bool
-        Whether variance components and normality tests have their own tables, rather
-        than a line each.
-    title : str or None
-        Another title.
-    """
-    scores = {} if results.scores is None else results.scores.table
-    return _compose_estimates(
-        results,
-        [
-            effects_section(results, alpha),
-            estimates_section(results, alpha),
-            compact_lines(results, full=full, typical=typical_text(results)),
-            bias_section(results),
-        ],
-        alpha,
-        full=full,
-        title=title,
-        scores=scores,
-    )
-
-
-def summarise_estimates(
     table: EstimateTable, alpha: float, *, full: bool, title: str | None
 ) -> Summary:
-    """Compose the summary of a table of estimates; see `summarise`."""
-    sections = [estimates_section(table, alpha), compact_lines(table, full=full)]
-    return _compose_estimates(table, sections, alpha, full=full, title=title, scores={})
-
-
-def _compose_estimates(
-    table: EstimateTable,
-    sections: "Sequence[Section | Lines | None]",
-    alpha: float,
-    *,
-    full: bool,
-    title: str | None,
-    scores: dict[str, float],
-) -> Summary:
-    """Add the header, the notes and the tables of a full summary."""
+    """Compose the summary of estimates; a fit has its effects first."""
+    fit = table if isinstance(table, EnsembleResults) else None
+    sections = [
+        None if fit is None else effects_section(fit, alpha),
+        estimates_section(table, alpha),
+        compact_lines(table, full=full),
+        None if fit is None else bias_section(fit),
+    ]
     notes = summary_notes(table, alpha, full=full)
-    shown = [section for section in sections if section is not None]
     if full:
-        shown.append(components_section(table))
-        normality = normality_section(table)
-        shown += [] if normality is None else [normality]
+        sections += [components_section(table), normality_section(table)]
     else:
         notes.append(more_note(table))
+    shown = [section for section in sections if section is not None]
+    scores = {} if fit is None or fit.scores is None else fit.scores.table
     title = table.info.title if title is None else title
     return compose(shown, title, notes, _header(table, scores))
 
@@ -518,7 +455,7 @@ def compose(
     notes: Sequence[str],
     header: tuple[list[tuple[str, str]], ...] | None = None,
 ) -> EnsembleSummary:
-    """Combine tables of one width with numbered notes."""
+    """Compose a summary of tables of the same width and numbered notes."""
     head = 0 if header is None else _header_width(header)
     width = max(WIDTH, head, *(section.width for section in sections))
     summary = EnsembleSummary()
@@ -556,15 +493,16 @@ def _comparison_section(
 
 def _comparison_notes(comparison: VarianceComparison, n_hidden: int) -> list[str]:
     notes = [
-        "* is in use; `with_variance(name)` switches without fitting again.",
-        "sampling is raw, negative or not; std err rests on the sampling part made "
-        "positive, plus the Monte Carlo part, and MC error is its Monte Carlo error.",
+        "* is in use; `with_variance(name)` switches without refitting.",
+        "sampling is the raw sampling variance, which may be negative; std err uses "
+        "its positive version plus the Monte Carlo part; MC error is the Monte Carlo "
+        "error of std err.",
     ]
     if comparison.left_out:
         names = ", ".join(comparison.left_out)
-        notes.append(f"Not for this ensemble: {names}; `left_out` says why.")
+        notes.append(f"Not applicable: {names}; `left_out` has the reasons.")
     if n_hidden:
-        notes.append(f"{n_hidden:,} estimates are not shown; `frame` holds all.")
+        notes.append(f"{n_hidden:,} estimates are not shown; `frame` has all.")
     return notes
 
 
@@ -580,10 +518,10 @@ def summarise_normality(check: NormalityCheck) -> Summary:
     cut = len(frame) < len(check.frame)
     section = Section("", headers, cells, cut=cut)
     notes = [
-        f"above, below: how often a {1 - check.alpha:.0%} interval lies above or below "
-        f"the truth, by Edgeworth's expansion; {check.alpha / 2:.1%} each if the "
-        "estimate is normal.",
-        "largest: the largest share of the variance that one unit has.",
+        "above, below: probabilities that a "
+        f"{1 - check.alpha:.0%} interval lies above or below the true value, by "
+        f"Edgeworth's expansion; {check.alpha / 2:.1%} each if the estimate is normal.",
+        "largest: the largest share of the variance that is due to one unit.",
         *(f"{verdict}: {meaning}" for verdict, meaning in check.verdicts.items()),
     ]
     return compose([section], "Normality of the estimates", notes)
@@ -604,22 +542,23 @@ def summarise_bootstrap(bootstrap: Bootstrap, alpha: float) -> Summary:
     section = Section("", headers, cells, cut=len(frame) < len(whole))
     error = (frame["bootstrap_se_error"] / frame["bootstrap_se"]).max()
     notes = [
-        f"bootstrap: the standard error over {bootstrap.R:,} resampled data sets, "
-        f"known to {percent_text(float(error))}. The second interval has its "
-        "percentiles.",
+        f"bootstrap: the standard error over {bootstrap.R:,} resampled data sets, with "
+        f"a relative error of {percent_text(float(error))}. The second interval is the "
+        "percentile interval.",
         "omnibus, JB (Jarque-Bera), Shapiro: p-values of tests that the estimates on "
         "resampled data are normal.",
     ]
     recipe = bootstrap.results.recipe
     if recipe is not None and recipe.centre is not None:
         notes.append(
-            "The learners behind the standard errors were fitted again; their "
+            "The learners behind the standard errors were refitted, and their "
             "estimates were shifted as those of the fit were."
         )
     needed = repetitions_needed(alpha)
     if needed > bootstrap.R:
         notes.append(
-            f"Percentiles at {1 - alpha:g} need {needed:,} resampled data sets."
+            f"Percentile intervals at {1 - alpha:g} need at least {needed:,} resampled "
+            "data sets."
         )
     return compose([section], "Bootstrap", notes)
 
@@ -689,18 +628,16 @@ def _header_table(
 
 
 KINDS = {
-    "sample": "for these rows as they are",
+    "sample": "conditional on these rows",
     "population": "for the population that these rows were drawn from",
 }
-"""What each kind of standard error is about."""
-
+"""Descriptions of the kinds of standard errors."""
 
 VAGUE = 0.25
-"""Monte Carlo error of a standard error from which it is too large on average: a
-variance that noise may have made negative is replaced by a positive one."""
+"""Monte Carlo error above which standard errors are too large on average, because
+negative estimates of the variance are replaced by positive ones."""
 
-
-HALF = ": for averages half of what it is for predictions."
+HALF = ": for averages half of its value for predictions."
 
 
 def summarise_averages(averages: Averages, alpha: float) -> Summary:
@@ -727,7 +664,7 @@ def summarise_averages(averages: Averages, alpha: float) -> Summary:
 
 
 def _slope_notes(frame: pd.DataFrame) -> list[str]:
-    """Say what slopes are, and which rows of their table are none."""
+    """Explain slopes, and the rows of their table that are not slopes."""
     notes = []
     if frame["to"].isna().any():
         notes.append(
@@ -740,7 +677,7 @@ def _slope_notes(frame: pd.DataFrame) -> list[str]:
             "is divided by their distance."
         )
     if frame["step"].isna().any():
-        notes.append("Factors have contrasts between two levels in place of slopes.")
+        notes.append("Factors have contrasts between two levels instead of slopes.")
     return notes
 
 
@@ -773,9 +710,9 @@ def summarise_transformed(transformed: Transformed, alpha: float) -> Summary:
     bent = transformed.bend[transformed.bend > BENT]
     if bent.size:
         notes.append(
-            f"{bent.size} function(s) depart from a line by up to "
-            f"{percent_text(float(bent.max()))} of its change within one standard "
-            "error: the delta method may be inaccurate there."
+            f"Within one standard error, {bent.size} function(s) depart from a line by "
+            f"up to {percent_text(float(bent.max()))} of its change: the delta method "
+            "may be inaccurate for them."
         )
     frame = transformed.summary_frame(alpha)
     untested = untested_note(frame, label_texts(frame.index))
@@ -785,18 +722,18 @@ def summarise_transformed(transformed: Transformed, alpha: float) -> Summary:
 
 
 def _advice(results: EstimateTable) -> str:
-    """Advise a number of learners, as far as there are enough to forecast one."""
+    """Recommend a number of learners, if there are enough to forecast one."""
     if results.estimates.bounded.any():
-        return f"Grow {many_more(results.B)}; the table then says how many are needed."
+        return f"Grow {many_more(results.B)}; the table then has a recommended number."
     needed = float(results.tolerance.learners_needed(results.estimates).max())
     return (
-        f"About {stopping.round_up(needed)} learners are needed to know them to "
-        f"{results.tolerance.tol:.0%}."
+        f"About {stopping.round_up(needed)} learners are needed to reduce the Monte "
+        f"Carlo error to {results.tolerance.tol:.0%}."
     )
 
 
 def _learner_notes(results: EstimateTable, about: str = ".") -> list[str]:
-    """Say what the numbers rest on."""
+    """Describe the learners, the variance estimator and the Monte Carlo error."""
     worst = float(results.estimates.relative_mc_error.max())
     error = percent_text(worst)
     label = ESTIMATORS[results.variance].label
@@ -817,5 +754,5 @@ def _learner_notes(results: EstimateTable, about: str = ".") -> list[str]:
         )
     if len(results.labels) > MAX_ROWS:
         hidden = len(results.labels) - MAX_ROWS
-        notes.append(f"{hidden:,} rows are not shown; `frame` holds all.")
+        notes.append(f"{hidden:,} rows are not shown; `frame` has all.")
     return notes

@@ -23,11 +23,11 @@ from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 
 MAX_ROWS = 40
-"""Rows of a table that are printed, the first and the last; the notes say so."""
+"""Most rows of a table that are printed."""
 
 
 def number_text(value: float) -> str:
-    """Write a number with four significant digits, plainly where it is readable."""
+    """Write a number with four significant digits, without exponent if possible."""
     if value == 0:
         return "0"
     if not np.isfinite(value):
@@ -39,7 +39,7 @@ def number_text(value: float) -> str:
 
 
 def has_bias(results: EnsembleResults) -> bool:
-    """Whether the bias that is left was estimated for these very estimates."""
+    """Whether the remaining bias of these estimates is known."""
     aim = results.info.aim
     return aim is not None and bool(aim.bias)
 
@@ -47,28 +47,19 @@ def has_bias(results: EnsembleResults) -> bool:
 SOME_HUNDREDS = 300
 """Above this B, recommend a multiple instead of some hundreds."""
 
-
 RELIABLE_UNITS = 20
-"""Least number of observations or clusters for intervals to hold their level."""
-
+"""Fewest observations or clusters with which intervals have their nominal coverage."""
 
 MEASURED_UNITS = 5
-"""Fewest units whose intervals have been measured."""
+"""Fewest units for which coverage has been simulated."""
 
 
 def summary_notes(
     results: EstimateTable, alpha: float, *, full: bool = False
 ) -> list[str]:
-    """Explain what the numbers mean and how precise they are.
+    """Explain the numbers of a summary and how precise they are.
 
-    Parameters
-    ----------
-    results : EstimateTable
-        What is shown.
-    alpha : float
-        One minus the coverage of the intervals.
-    full : bool
-        Whether to say how the variance was estimated, for the tables that show it.
+    With `full`, also explain how the variance was estimated.
     """
     fit = results if isinstance(results, EnsembleResults) else None
     candidates = [
@@ -81,7 +72,6 @@ def summary_notes(
         _test_note(results),
         _exact_note(results),
         _learners_note(results),
-        None if fit is None else _effects_error_note(fit),
         *([] if fit is None else effect_notes(fit, alpha)),
         *results.info.data_notes,
         _unused_note(results),
@@ -112,7 +102,8 @@ def _weights_note(results: EstimateTable) -> str | None:
     return (
         "Weights are sampling weights: they multiply the loss of their row in every "
         "learner, and averages over rows and OOB scores are weighted. Standard errors "
-        "count rows; the typical row and the quantiles of moves do so too."
+        "count rows, not weights; the typical row and the quantiles of effects are "
+        "unweighted."
     )
 
 
@@ -129,8 +120,9 @@ def _variance_note(results: EstimateTable) -> str | None:
     if ESTIMATORS[results.variance].nonnegative or results.design.complete:
         return None
     return (
-        "The Variance table is raw. std err squares to its monte carlo part plus the "
-        "sampling part made positive (a posterior mean); MC share is a share of that."
+        "The Variance table is raw. The square of std err is the monte carlo part plus "
+        "a positive version of the sampling part (its posterior mean); MC share is the "
+        "monte carlo share of it."
     )
 
 
@@ -143,7 +135,7 @@ def _learners_note(results: EstimateTable) -> str | None:
         return _shrinkage_note(results, tolerance)
     reached = estimates.relative_mc_error.max()
     aim = f"{100 * tolerance.tol:g}%{_absolute_text(results)}"
-    derived = not isinstance(results, EnsembleResults)  # B was chosen for others
+    derived = not isinstance(results, EnsembleResults)  # B was chosen for the fit
     if tolerance.excess(estimates) <= 1:
         if growth.tol is None or derived:
             return None
@@ -152,7 +144,7 @@ def _learners_note(results: EstimateTable) -> str | None:
             f"below {aim}; {reached:.1%} was reached."
         )
     whose = "The std err" if derived else "The Estimates' std err"
-    if estimates.bounded.any():  # too few learners to tell how many
+    if estimates.bounded.any():  # too few learners for a forecast
         return f"{whose} has a Monte Carlo error of {reached:.0%}."
     needed = float(tolerance.learners_needed(estimates).max())
     return (
@@ -162,7 +154,7 @@ def _learners_note(results: EstimateTable) -> str | None:
 
 
 def _effects_error_note(results: EnsembleResults) -> str | None:
-    """Say how well the effects' standard errors are known, where more are needed."""
+    """Report the Monte Carlo error of the effects if they need more learners."""
     effects, tolerance = results.effect_estimates, results.tolerance
     if effects is None or results.design.complete or isinstance(tolerance, Shrinkage):
         return None
@@ -172,7 +164,7 @@ def _effects_error_note(results: EnsembleResults) -> str | None:
     ):
         return None
     if effects.bounded.any() or results.estimates.bounded.any():
-        return None  # too few learners to tell how many
+        return None  # too few learners for a forecast
     return (
         "The Effects' std err has a Monte Carlo error of up to "
         f"{effects.relative_mc_error.max():.1%}; about {round_up(needed)} learners "
@@ -181,7 +173,7 @@ def _effects_error_note(results: EnsembleResults) -> str | None:
 
 
 def _stopped_text(results: EstimateTable) -> str:
-    """Say that growth has come to its end, if it has."""
+    """Report that growth stopped at `max_B`, if it did."""
     most = results.info.growth.max_B
     if most is None or results.design.round_size(most, at_most=most) > results.B:
         return ""
@@ -189,7 +181,7 @@ def _stopped_text(results: EstimateTable) -> str:
 
 
 def _shrinkage_note(results: EstimateTable, tolerance: Shrinkage) -> str | None:
-    """Say how much smaller the standard errors of shards could be."""
+    """Report how much smaller the standard errors of shards could be."""
     growth = results.info.growth
     if tolerance.excess(results.estimates) <= 1:
         if growth.tol is None or not isinstance(results, EnsembleResults):
@@ -200,21 +192,21 @@ def _shrinkage_note(results: EstimateTable, tolerance: Shrinkage) -> str | None:
         )
     needed = float(tolerance.learners_needed(results.estimates).max())
     return (
-        "The std err holds as it is, but more learners would make it smaller; about "
+        "The std err is valid, but more learners would make it smaller; about "
         f"{round_up(needed)} would bring it to within {100 * tolerance.tol:g}%"
-        f"{_least(tolerance)} of what is left with infinitely many."
+        f"{_least(tolerance)} of its limit for infinitely many."
         f"{_stopped_text(results)}"
     )
 
 
 def _least(tolerance: Shrinkage) -> str:
-    """Name the absolute tolerance where there is one."""
+    """Write the absolute tolerance, if there is one."""
     least = float(np.mean(tolerance.atol))
     return f", or {number_text(least)}," if least > 0 else ""
 
 
 def _absolute_text(results: EstimateTable) -> str:
-    """Name the absolute tolerance where it is what counts."""
+    """Write the absolute tolerance, if it is larger than the relative one."""
     tolerance = results.tolerance
     counts = tolerance.allowed_error(results.estimates) > tolerance.tol
     if not counts.any():
@@ -227,16 +219,14 @@ def _exact_note(results: EstimateTable) -> str | None:
     count = int((results.estimates.bse == 0).sum())
     if count == 0:
         return None
-    bounds = (
-        ""
-        if results.support is None
-        else f" Their bounds are those of a share among {results.support.nobs:.0f} "
-        "observations."
-    )
+    bounds = ""
+    if results.support is not None:
+        nobs = f"{results.support.nobs:.0f}"
+        bounds = f" Their bounds are those of a proportion among {nobs} observations."
     untested = ", and there is no test (nan)" if results.tests_zero else ""
     return (
         f"All learners agree for {count} of {len(results.labels)} estimates: their std "
-        f"err is zero, which says nothing about other data{untested}.{bounds}"
+        f"err is zero, which is not evidence of precision{untested}.{bounds}"
     )
 
 
@@ -248,21 +238,21 @@ def _unused_note(results: EstimateTable) -> str | None:
 
 
 def _few_units_note(results: EstimateTable) -> str | None:
-    """Warn of intervals that are known, from simulations, to miss their level."""
+    """Warn of intervals that miss their nominal coverage in simulations."""
     smooth = results.kind == KernelKind.SMOOTH
     if smooth or results.design.n >= RELIABLE_UNITS:
         return None
-    said = (
-        f"The intervals cannot be relied on with fewer than {RELIABLE_UNITS} "
+    warning = (
+        f"The intervals are not reliable with fewer than {RELIABLE_UNITS} "
         f"{results.info.units}"
     )
     if results.design.n < MEASURED_UNITS:
-        return f"{said}, least of all with {results.design.n}."
-    if _first_order(results):  # what was measured is the jackknife's
-        return f"{said}."
+        return f"{warning}, least of all with {results.design.n}."
+    if _first_order(results):  # coverage was simulated with the jackknife
+        return f"{warning}."
     return (
-        f"{said}: even with the jackknife's variance, forests' 95% intervals have been "
-        "measured to cover 92% in places."
+        f"{warning}: in simulations with the jackknife's variance, 95% intervals of "
+        "forests cover as little as 92%."
     )
 
 
@@ -278,25 +268,28 @@ def _shards_note(results: EstimateTable) -> str | None:
     each = f"{low:,}" if low == high else f"{low:,} or {high:,}"
     return (
         f"The std err is the spread of the ensembles of {G} disjoint shards of {each} "
-        f"{results.info.units}. With {G - 1} degrees of freedom it is itself known to "
-        f"{np.sqrt(0.5 / (G - 1)):.0%}, whatever B; its monte carlo part falls as B "
-        f"grows.{_jackknife_text(results)}"
+        f"{results.info.units}. It has {G - 1} degrees of freedom, so its relative "
+        f"error is {np.sqrt(0.5 / (G - 1)):.0%} for any B; its monte carlo part falls "
+        f"as B grows.{_jackknife_text(results)}"
     )
 
 
 def _jackknife_text(results: EstimateTable) -> str:
-    """Say what the jackknife would need, as far as these learners tell."""
+    """Estimate the number of learners that the jackknife would need."""
     parts = results.components
     linear = results.k * float(parts.zeta_1.mean())
     if not linear > 0:
         return ""
     ratio = max(1.0, float(parts.zeta_k.mean()) / linear)
     needed = round_up(jackknife_learners(results.design.n, ratio))
-    return f" Of independent subsamples, about {needed} would tell it to {TOL:.0%}."
+    return (
+        f" With independent subsamples, about {needed} learners would estimate it "
+        f"within {TOL:.0%}."
+    )
 
 
 def more_note(results: EstimateTable) -> str:
-    """Say what a full summary has besides."""
+    """Describe what a full summary adds."""
     enough = len(influence_labels(results.design, results.units)) >= MIN_OBSERVATIONS
     tests = " and normality tests" if enough else ""
     return f"summary(full=True) adds variance components{tests}."
@@ -325,8 +318,8 @@ def _negative_note(results: EstimateTable) -> str | None:
         return None
     return (
         f"The raw sampling variance is negative for {count} of {len(results.labels)} "
-        "estimates and shown as it is; the std err uses its posterior mean given that "
-        "it is positive. Grow more learners."
+        "estimates; the std err uses its posterior mean given that it is positive. "
+        "Grow more learners."
     )
 
 
@@ -336,27 +329,27 @@ def _bounded_note(results: EstimateTable) -> str | None:
         return None
     largest = "the largest that the spread of single learners allows"
     whose = f"the std err of {count} of {len(results.labels)} estimates is"
-    if results.tolerance.excess(results.estimates) <= 1:  # not for want of learners
+    if results.tolerance.excess(results.estimates) <= 1:  # B is large enough
         return f"{whose.capitalize()} {largest}."
     return (
         f"B = {results.B:,} is too small: {whose} only {largest}. Grow "
-        f"{many_more(results.B)}; the summary then says how many are needed."
+        f"{many_more(results.B)}; the summary then has a recommended number."
     )
 
 
 def many_more(B: int) -> str:
-    """Advise how many learners to grow if there are too few for a forecast."""
+    """Recommend a number of learners if there are too few for a forecast."""
     return "some hundreds of learners" if B < SOME_HUNDREDS else "several times as many"
 
 
 def _range_note(results: EstimateTable) -> str | None:
-    """Say that squares of huge or tiny responses do not fit into the table."""
+    """Report variances of huge or tiny responses that overflow."""
     shown, scaled = results.components.total, results.estimates.scaled.total
     if (np.isfinite(shown) & ((shown != 0) | (scaled == 0))).all():
         return None
     return (
-        "Variances are squares beyond the range of floating point, shown as inf or 0; "
-        "all other numbers are as they should be."
+        "Some variances are beyond the range of floating point, and are shown as inf "
+        "or 0; all other numbers are correct."
     )
 
 
@@ -366,8 +359,9 @@ def _orders_note(results: EstimateTable) -> str | None:
         return None
     return (
         f"The sampling variance is the jackknife's over 1 + rho, rho = "
-        f"{orders.rho:.2f} (standard error {orders.error:.2f}): the jackknife counts "
-        f"twice and more what pairs and larger sets of {results.info.units} explain."
+        f"{orders.rho:.2f} (standard error {orders.error:.2f}), because the jackknife "
+        "counts variance that is due to pairs and larger sets of "
+        f"{results.info.units} at least twice."
     )
 
 
@@ -380,22 +374,22 @@ def _large_k_note(results: EstimateTable) -> str | None:
     if warning:
         return f"{warning[0].upper()}{warning[1:]}"
     absent, least = results.design.n_absent, least_absent(n)
-    needs = (
-        ""
-        if absent >= least
-        else f", but needs subsamples that leave out {least:.0f} of them or more; "
-        f"these leave out {absent:.1f} on average"
-    )
+    needs = ""
+    if absent < least:
+        needs = (
+            f", but needs subsamples that leave out at least {least:.0f} of them; "
+            f"these leave out {absent:.1f} on average"
+        )
     if results.replace:
-        measured = "10 to 50% low for trees"
+        measured = "10 to 50% too low"
     elif ESTIMATORS[results.variance].inflated:
-        measured = "1.2 to 2.2 times the true variance for trees"
+        measured = "1.2 to 2.2 times the true variance"
     else:
-        measured = "67 to 95% low for trees"
+        measured = "67 to 95% too low"
     return (
-        f"k = {results.k:,} exceeds half of the {_units(results)}: there this "
-        "estimator of the variance, which sees the first order only, has been measured "
-        f"to be {measured}. variance='hoeffding' goes beyond it{needs}."
+        f"k = {results.k:,} exceeds half of the {_units(results)}: in simulations with "
+        "trees, this variance estimator, which includes the first order only, was "
+        f"{measured}. variance='hoeffding' includes higher orders{needs}."
     )
 
 
@@ -404,12 +398,12 @@ def _probability_note(results: EstimateTable) -> str | None:
         return None
     return (
         "Intervals of probabilities and of their differences stay within their range "
-        "(Agresti and Coull's, on an effective number of observations)."
+        "(Agresti and Coull, with an effective number of observations)."
     )
 
 
 def _skew_note(results: EstimateTable, alpha: float) -> str | None:
-    """Say that intervals are not symmetric, and why."""
+    """Report intervals that are not symmetric."""
     estimates = results.estimates
     if results.support is not None:
         return None
@@ -471,7 +465,7 @@ def _kept_note(results: EnsembleResults) -> str | None:
         return None
     return (
         "The learners were not kept, so get_prediction is not available, and averages "
-        "over rows fit them again; keep_learners=True keeps them."
+        "over rows refit them; keep_learners=True keeps them."
     )
 
 
@@ -491,79 +485,46 @@ def _cut_note(results: EstimateTable) -> str | None:
 
 
 def effects_note(results: EnsembleResults) -> str | None:
-    """Say what an effect is."""
+    """Explain the effects."""
     if results.effect_values is None:
         return None
     return (
         "Effects: change of the mean prediction when one predictor moves from its 10% "
-        "to its 90% quantile (a factor: from its reference level), all others being as "
-        "in the typical row."
+        "to its 90% quantile (a factor: from its reference level), all others at the "
+        "typical row."
     )
 
 
 def effect_notes(results: EnsembleResults, alpha: float) -> list[str | None]:
-    """Say which effects are missing, or to be read with care.
-
-    Parameters
-    ----------
-    results : EnsembleResults
-        What is shown.
-    alpha : float
-        One minus the coverage of the intervals.
-    """
+    """List notes on effects that are missing, imprecise or not tested."""
+    frame, tests = results.effects_frame(alpha), list[str | None]()
+    if frame is not None:
+        tests.append(untested_note(frame, effect_names(frame)))
+    if frame is not None and results.support is not None:
+        tests.append(margin_note(frame, effect_names(frame), alpha))
     return [
+        _effects_error_note(results),
         constant_note(constant_predictors(results)),
         _unmoved_note(results),
         _beyond_note(results),
-        _effects_test_note(results, alpha),
-        _effects_margin_note(results, alpha),
+        *tests,
     ]
 
 
-def _effects_test_note(results: EnsembleResults, alpha: float) -> str | None:
-    frame = results.effects_frame(alpha)
-    return None if frame is None else untested_note(frame, effect_names(frame))
-
-
 def untested_note(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
-    """Explain missing tests.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Column `std_error`.
-    names : sequence of str
-        What the rows are called.
-    """
+    """Explain missing tests of the rows of a frame, which have these names."""
     places = np.flatnonzero(frame["std_error"] == 0)
     if not places.size:
         return None
     listed = list_names([names[place] for place in places.tolist()])
     return (
-        f"No test of {listed} (nan): all learners agree, so that the std err is zero, "
-        "which says nothing about other data."
+        f"No test of {listed} (nan): all learners agree, so the std err is zero, which "
+        "is not evidence of precision."
     )
 
 
-def _effects_margin_note(results: EnsembleResults, alpha: float) -> str | None:
-    frame = results.effects_frame(alpha)
-    if frame is None or results.support is None:
-        return None
-    return margin_note(frame, effect_names(frame), alpha)
-
-
 def margin_note(frame: pd.DataFrame, names: Sequence[str], alpha: float) -> str | None:
-    """Say where the test and the interval of a change of probabilities disagree.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Columns `p_value`, `ci_lower` and `ci_upper`, of a level of `1 - alpha`.
-    names : sequence of str
-        What the rows are called.
-    alpha : float
-        Level of the test.
-    """
+    """Report changes of probabilities whose test and interval disagree."""
     inside = (frame["ci_lower"] <= 0) & (frame["ci_upper"] >= 0)
     tested = frame["p_value"].notna()
     apart = np.flatnonzero(tested & ((frame["p_value"] < alpha) == inside))
@@ -572,8 +533,8 @@ def margin_note(frame: pd.DataFrame, names: Sequence[str], alpha: float) -> str 
     listed = list_names([names[place] for place in apart.tolist()])
     return (
         f"The test and the interval of {listed} disagree at {alpha:g}: the test "
-        "is Student's t, the interval Agresti and Coull's. Neither is sure so near the "
-        "margin; more observations or learners would tell."
+        "is Student's t, the interval Agresti and Coull's. The result is borderline; "
+        "more observations or learners would decide it."
     )
 
 
@@ -592,7 +553,7 @@ def constant_predictors(results: EnsembleResults) -> list[str]:
 
 
 def constant_note(constant: Sequence[str]) -> str | None:
-    """Say that constant predictors have no effect."""
+    """Report predictors without effect because they are constant."""
     if not constant:
         return None
     return f"No effect of {', '.join(constant)}: the same value in every row."
@@ -604,7 +565,7 @@ def _unmoved_note(results: EnsembleResults) -> str | None:
         return None
     return (
         f"No effect of {', '.join(effects.left_out)}: the formula is not finite when "
-        "it moves with the others at typical values."
+        "it moves and the others are at typical values."
     )
 
 
@@ -613,14 +574,14 @@ def _beyond_note(results: EnsembleResults) -> str | None:
     if effects is None or not effects.n_beyond:
         return None
     return (
-        f"The last {effects.n_beyond:,} predictors were not moved: with so many "
-        "columns their rows would fill the memory. get_prediction at two rows "
-        "compares any."
+        f"The last {effects.n_beyond:,} predictors have no effects: with so many "
+        "columns, their rows would need too much memory. Use get_prediction at two "
+        "rows to compare any values."
     )
 
 
 def target_note(results: EstimateTable, alpha: float) -> str:
-    """Say what intervals cover."""
+    """Describe what the intervals cover."""
     info = results.info
     if info.aim is not None:
         return _aim_note(results, info.aim, alpha)
@@ -644,17 +605,13 @@ def target_note(results: EstimateTable, alpha: float) -> str:
     if info.coefficients and not isinstance(results, EnsembleResults):
         return f"{note}."
     if info.coefficients:
-        single = (
-            "; one fit to all of them has another."
-            if results.k < results.design.n
-            else "."
-        )
-        return note + single
+        single = f"; a single fit to all {info.units} has another expectation"
+        return f"{note}{single if results.k < results.design.n else ''}."
     return f"{note}. They do not cover E[y|x]{_truth_text(results)}."
 
 
 def _truth_text(results: EstimateTable) -> str:
-    """Name the option that targets E[y|x], if there is one for the kernel."""
+    """Name the option that targets E[y|x], if the kernel has one."""
     available = results.info.kernel in ("forest", "tree") and results.support is None
     return "; use target='truth' for that" if available else ""
 
@@ -682,18 +639,18 @@ def _aim_note(results: EstimateTable, aim: Aim, alpha: float) -> str:
 
 
 def choice_note(results: EstimateTable) -> str | None:
-    """Say how learners were chosen, if they were."""
+    """Explain how learners were chosen, if they were."""
     aim = results.info.aim
     if aim is None or not aim.truth:
         return None
     errors = ", ".join(f"{name} {number_text(e)}" for name, e in aim.errors.items())
-    taken = "We chose"
+    purpose = ""
     if aim.mix is not None:
-        taken = "The stack has a small error and is smooth; standard errors come from"
+        purpose = " for the standard errors; the stack has a small error and is smooth"
     return (
-        f"Learners were chosen by out-of-bag errors of pilot ensembles: {errors} "
-        f"(of stages, the least of each kind). {taken} the least biased learner whose "
-        "error is within two standard errors, and 25%, of the best."
+        f"Learners were chosen by out-of-bag errors of pilot ensembles: {errors} (the "
+        "smallest of each kind of stages). The least biased learner whose error is "
+        f"within two standard errors, and 25%, of the best was chosen{purpose}."
     )
 
 
@@ -702,7 +659,7 @@ def bias_note(results: EnsembleResults) -> str | None:
     if not has_bias(results):
         return None
     return (
-        "Bias left: out-of-bag predictions minus responses, smoothed; rather too "
-        "small. If share, bias over std err, is well above 0.5, the intervals cover "
-        "E[y|x] less often than stated."
+        "Remaining bias: out-of-bag predictions minus responses, smoothed; it tends to "
+        "be too small. If share, bias over std err, is well above 0.5, the intervals "
+        "cover E[y|x] less often than their nominal level."
     )

@@ -24,21 +24,18 @@ if TYPE_CHECKING:
 TYPICAL_VALUES = 300
 """Most reference values whose variances and third moments are pooled."""
 
-
 TYPICAL_LEARNERS = 5000
 """Most learners whose predictions of reference values are pooled."""
 
-
 TYPICAL_DRAWS = 400_000_000
-"""Most draws, of learners times reference values, that are summed for it."""
-
+"""Most draws, of learners times reference values, that are summed for them."""
 
 FEWEST_LEARNERS = 50
 """Fewest learners from which variances at reference rows are estimated."""
 
 
 def with_typical(results: "EnsembleResults") -> "EnsembleResults":
-    """Find what intervals of predictions need to know of predictions in general."""
+    """Add the support and tails of predictions in general, for their intervals."""
     predictor, rows = results.predictor, results.reference
     if predictor is None or rows is None:
         return results
@@ -49,7 +46,7 @@ def with_typical(results: "EnsembleResults") -> "EnsembleResults":
     if support is not None:
         support = typical_support(support, typical, results.design.n)
     if tails is not None and predictor.centre is not None:
-        tails = Tails()  # other learners may leave the range of the response
+        tails = Tails()  # stacked learners may leave the range of the response
     if tails is not None:
         tails = typical_tails(tails, typical)
     return replace(results, support=support, tails=tails)
@@ -58,19 +55,7 @@ def with_typical(results: "EnsembleResults") -> "EnsembleResults":
 def typical_estimates(
     predictor: Predictor, rows: Floats, how: Estimation, B: int
 ) -> Estimates | None:
-    """Estimate at some reference rows; None where too few learners were kept.
-
-    Parameters
-    ----------
-    predictor : Predictor
-        Predicts with the learners, of which the first may have been kept alone.
-    rows : ndarray or DataFrame
-        Reference rows.
-    how : Estimation
-        How values become estimates.
-    B : int
-        Learners of the ensemble.
-    """
+    """Estimate at some reference rows; None if too few learners were kept."""
     some = rows[: max(1, TYPICAL_VALUES // predictor.kernel.n_outputs)]
     all_of_them = compares_groups(how.method) or how.design.complete
     draws = how.design.k * len(some) * predictor.kernel.n_outputs
@@ -92,8 +77,8 @@ def typical_support(support: Support, typical: Estimates | None, units: int) -> 
 def typical_tails(tails: Tails, typical: Estimates | None) -> Tails:
     """Pool variance and skewness over reference rows.
 
-    The skewness is the ratio of sums, of third moments and of variances to the power
-    3/2: skewness of single rows would be too small, as few rows show a long tail.
+    The skewness is the ratio of two sums, of third moments and of variances to the
+    power 3/2. A mean of the skewness of single rows would be too small.
     """
     if typical is None or typical.scaled.skew is None:
         return tails
@@ -104,7 +89,7 @@ def typical_tails(tails: Tails, typical: Estimates | None) -> Tails:
     if not weight.sum() > 0 or parts.noise is None or parts.concentration is None:
         return tails
     pooled = np.asarray(typical.scaled.skew @ weight / weight.sum())
-    # Learners, and so their noise, are the same at all rows.
+    # All rows share the learners, and thus their noise.
     share = np.asarray(parts.noise.sum() / variance.sum())
     noise = noise_of_skew(share, np.asarray(parts.concentration.mean()), parts.n)
     skew = float(shrink_skew(pooled, noise))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LEVEL = "estimator"
 """Name of the last level of a comparison's index."""
 
-
 MAX_ROWS = 40
 """Most rows that are printed and drawn, unless there are only two estimates."""
 
@@ -28,13 +27,13 @@ MAX_ROWS = 40
 @pickled_plainly
 @dataclass(frozen=True)
 class VarianceComparison:
-    """What each variance estimator that applies says about the same learners.
+    """Standard errors by every variance estimator that applies to the same learners.
 
     Attributes
     ----------
     frame : DataFrame
         One row per estimate and estimator, indexed by both: `estimate`; `sampling`,
-        the raw sampling variance, negative or not; `se`, the standard error;
+        the raw sampling variance, which may be negative; `se`, the standard error;
         `se_mc_error`, its Monte Carlo error; `df`; `ci_lower` and `ci_upper`.
     labels : Index of length m
         Names of the estimates.
@@ -58,10 +57,7 @@ class VarianceComparison:
         return list(dict.fromkeys(self.frame.index.get_level_values(LEVEL)))
 
     def shown_tables(self) -> list[tuple[str, pd.DataFrame]]:
-        """Label and table of every estimate that is shown, indexed by estimator.
-
-        If there are many estimates, only the first and the last.
-        """
+        """List labels and tables of the estimates; of many, the first and the last."""
         m, step = len(self.labels), len(self.estimators)
         half = max(1, MAX_ROWS // step // 2)
         places = range(m) if m <= 2 * half else [*range(half), *range(m - half, m)]
@@ -70,7 +66,7 @@ class VarianceComparison:
         return [(texts[j], flat.iloc[j * step : (j + 1) * step]) for j in places]
 
     def summary(self) -> "Summary":
-        """Lay the tables out as statsmodels does: text, HTML, LaTeX or CSV."""
+        """Summarise in tables like statsmodels': text, HTML, LaTeX or CSV."""
         from vstatkit.results.summary import summarise_comparison  # noqa: PLC0415 slow import
 
         return summarise_comparison(self)
@@ -96,15 +92,7 @@ class VarianceComparison:
 
 
 def compare_estimators(table: EstimateTable, alpha: float) -> VarianceComparison:
-    """Estimate the variance by every estimator of the registry that applies.
-
-    Parameters
-    ----------
-    table : EstimateTable
-        The estimates; nothing is fitted again.
-    alpha : float
-        One minus the coverage of the intervals.
-    """
+    """Compute `EstimateTable.compare_variance`."""
     frames: dict[str, pd.DataFrame] = {}
     left_out: dict[str, str] = {}
     for name in ESTIMATORS:
@@ -113,7 +101,7 @@ def compare_estimators(table: EstimateTable, alpha: float) -> VarianceComparison
         except ValueError as reason:
             left_out[name] = str(reason)
     stacked = pd.concat(frames, names=[LEVEL])
-    # Estimators lead, as concat puts them; the estimates are to lead.
+    # The rows are sorted by estimator; sort them by estimate.
     m, count = len(table.labels), len(frames)
     places = [e * m + j for j in range(m) for e in range(count)]
     order = [*range(1, stacked.index.nlevels), 0]
@@ -122,7 +110,7 @@ def compare_estimators(table: EstimateTable, alpha: float) -> VarianceComparison
 
 
 def _tabulate(table: EstimateTable, alpha: float) -> pd.DataFrame:
-    """Tabulate what one estimator says."""
+    """Tabulate the numbers of one estimator."""
     estimates, bounds = table.estimates, table.conf_int(alpha)
     return pd.DataFrame(
         {

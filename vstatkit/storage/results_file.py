@@ -434,7 +434,7 @@ FIELDS = (
 )
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str]) -> EstimateTable:
     """Load results that were saved with `EnsembleResults.save`.
 
     Parameters
