@@ -43,7 +43,6 @@ DOORS = {
     ("vstatkit.results.bootstrap", "vstatkit.storage.checkpoint"),
     ("vstatkit.results.delta_method", "vstatkit.plots.marginal"),
     ("vstatkit.results.dependence_curves", "vstatkit.plots.marginal"),
-    ("vstatkit.results.ensemble_results", "vstatkit.interop.marginaleffects"),
     ("vstatkit.results.ensemble_results", "vstatkit.plots.registry"),
     ("vstatkit.results.ensemble_results", "vstatkit.report.contents"),
     ("vstatkit.results.estimate_table", "vstatkit.plots.predictions"),

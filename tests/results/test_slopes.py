@@ -7,7 +7,6 @@ import statsmodels.formula.api as smf
 
 import vstatkit as vs
 from tests.oracles.ensembles import secant_ends
-from vstatkit.interop.marginaleffects import EnsembleModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::vstatkit.MonteCarloWarning")
 
@@ -274,23 +273,3 @@ def test_bad_columns_are_refused(res):
         res.avg_predictions(by=[1, 2])
     with pytest.raises(ValueError, match=r"one of educ, female.*got 'age'"):
         res.avg_predictions(by=["female", "age"])
-
-
-def test_steps_of_other_packages_are_checked(res, wages):
-    """Trees know nothing between two values, nor within the gaps of integers."""
-    model = type("Model", (EnsembleModel,), {"ensemble": res})()
-
-    def compare(name, below, above):
-        model._before = None
-        for shift in (below, above):
-            model._check_step(wages.assign(term=name, **{name: wages[name] + shift}))
-
-    with pytest.raises(ValueError, match="'female' has two values, 0 and 1"):
-        compare("female", -0.5, 0.5)
-    with pytest.raises(ValueError, match="too short for a slope of trees"):
-        compare("educ", -0.5, 0.5)
-    compare("educ", -1.0, 1.0)
-    compare("tenure", -0.5, 0.5)
-    model._before = None
-    for value in (0, 1):
-        model._check_step(wages.assign(term="female", female=value))

@@ -1041,37 +1041,6 @@ class EnsembleResults(EstimateTable):
             )
         return scores.table[R_SQUARED]
 
-    def to_marginaleffects(self) -> Any:
-        """Convert the results to a model of the package marginaleffects.
-
-        Returns
-        -------
-        model
-            Argument for its `predictions`, `comparisons`, `slopes` and their averages.
-
-        Notes
-        -----
-        Estimates and standard errors are those of this package, conditional on the
-        rows: of `get_prediction` for predictions and comparisons row by row, and of
-        `avg_predictions` and `avg_effects` for averages. Functions of estimates, such
-        as ratios, use the delta method. marginaleffects has one number of degrees of
-        freedom per table: the smallest one. Its slopes use very short steps, which
-        raise an error for trees; set `eps` to a length such as a standard deviation.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> model = res.to_marginaleffects()  # doctest: +SKIP
-        >>> marginaleffects.avg_comparisons(model, {"x4": [0.2, 0.8]})  # doctest: +SKIP
-        """
-        from vstatkit.interop.marginaleffects import (  # noqa: PLC0415 on demand
-            marginal_model,
-        )
-
-        return marginal_model(self)
-
 
 def _new_rows_check(results: "EnsembleResults") -> Callable[[Any], None]:
     """Return a function that warns once of rows far outside the training data."""
