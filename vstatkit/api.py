@@ -468,6 +468,6 @@ def statistic(
         groups=column_name(groups),
     )
     settings, tables = {"kernel": describe(h)}, {"data": table, "groups": unit_of_row}
-    kept = Checkpoint.of(checkpoint, task, settings, tables)
-    growth = GrowthOptions(tol, max_B, atol, n_jobs, progress, kept)
+    saved = Checkpoint.of(checkpoint, task, settings, tables)
+    growth = GrowthOptions(tol, max_B, atol, n_jobs, progress, saved)
     return grow_results(task, plan, query, growth, info=info, units=units)

@@ -197,7 +197,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         data=options.data,
         quick=options.quick,
         progress=True,
-        **{name: _listed(getattr(options, name)) for name in registry.options()},
+        **{name: _split_names(getattr(options, name)) for name in registry.options()},
     )
     for report in reports:
         print(f"# {report.name}\n\n{report.markdown}\n", flush=True)
@@ -208,7 +208,7 @@ def _reproduce(options: argparse.Namespace) -> int:
     return 0
 
 
-def _listed(names: str | None) -> list[str] | None:
+def _split_names(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
 
 

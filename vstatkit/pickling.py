@@ -1,8 +1,4 @@
-"""Pickles without the insides of pandas, which differ from version to version.
-
-Indexes and frames are pickled as arrays and lists, and made again by the pandas that
-reads them.
-"""
+"""Pickle pandas objects as arrays and lists, so that pandas versions do not matter."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,7 +11,7 @@ T = TypeVar("T")
 
 
 class Plain:
-    """Stands for an object of pandas in the state of another one.
+    """A pandas object that is pickled without the internals of pandas.
 
     Examples
     --------
@@ -28,7 +24,7 @@ class Plain:
         self.value = value
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Write what pandas needs to make the object again."""
+        """Return the function and arguments that rebuild the object."""
         value = self.value
         if isinstance(value, pd.DataFrame):
             columns = [_column(value.iloc[:, j]) for j in range(value.shape[1])]
@@ -46,7 +42,7 @@ class Plain:
 
 
 Column = tuple[str, Any]
-"""How a column is written, and what was written."""
+"""The format of a column, and its data."""
 
 
 def _column(values: Any) -> Column:
@@ -71,8 +67,8 @@ def _column(values: Any) -> Column:
 
 
 def _objects(values: Any) -> list[Any]:
-    """List values; what is missing is None."""
-    return [None if one is pd.NA or one is pd.NaT else one for one in values]
+    """List values, with None for missing ones."""
+    return [None if value is pd.NA or value is pd.NaT else value for value in values]
 
 
 def _read_zone(stamps: NDArray[Any], unit: str, zone: str) -> Any:
@@ -85,7 +81,7 @@ def _read_objects(items: list[Any]) -> Any:
 
 
 def _read_text(items: list[Any]) -> Any:
-    """Make text of the kind that this pandas has for it."""
+    """Build text of the type that this pandas version uses."""
     return pd.Series(items, dtype=None if items else "str")
 
 
@@ -98,7 +94,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "interval": lambda what: pd.arrays.IntervalArray.from_arrays(*what),
     "named": lambda what: pd.array(what[0], dtype=what[1]),
 }
-"""How a column is read that was written in each way."""
+"""Readers of columns by format."""
 
 
 def _values(written: Column) -> Any:
@@ -122,10 +118,10 @@ def _make_levels(levels: list[Any], codes: list[Any], names: list[Any]) -> Any:
 
 
 def _make_series(written: Column, index: Any, name: Any) -> Any:
-    return pd.Series(_indexed(written, index), index, name=name)
+    return pd.Series(_with_index(written, index), index, name=name)
 
 
-def _indexed(written: Column, index: Any) -> Any:
+def _with_index(written: Column, index: Any) -> Any:
     values = _values(written)
     return values.set_axis(index) if isinstance(values, pd.Series) else values
 
@@ -133,16 +129,17 @@ def _indexed(written: Column, index: Any) -> Any:
 def _make_frame(
     columns: list[Column], names: Any, index: Any, attrs: dict[Any, Any]
 ) -> Any:
-    made = pd.DataFrame(
-        {place: _indexed(one, index) for place, one in enumerate(columns)}, index
+    frame = pd.DataFrame(
+        {place: _with_index(column, index) for place, column in enumerate(columns)},
+        index,
     )
-    made.columns = names
-    made.attrs.update(attrs)
-    return made
+    frame.columns = names
+    frame.attrs.update(attrs)
+    return frame
 
 
 def plain_state(state: dict[str, Any]) -> dict[str, Any]:
-    """Put plain stand-ins in the place of pandas' objects."""
+    """Replace pandas objects by `Plain` ones."""
     return {name: _plain(value) for name, value in state.items()}
 
 
@@ -150,25 +147,25 @@ def _plain(value: Any) -> Any:
     if type(value) in (pd.DataFrame, pd.Series) or isinstance(value, pd.Index):
         return Plain(value)
     if type(value) is dict:
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 
-def take_state(made: Any, state: dict[str, Any]) -> None:
-    """Give an object its state back; a copy in memory has stand-ins in it."""
-    made.__dict__.update({name: _meant(value) for name, value in state.items()})
+def take_state(target: Any, state: dict[str, Any]) -> None:
+    """Restore the state of an object; copies in memory still hold `Plain` objects."""
+    target.__dict__.update({name: _restore(value) for name, value in state.items()})
 
 
-def _meant(value: Any) -> Any:
+def _restore(value: Any) -> Any:
     if isinstance(value, Plain):
         return value.value
     if type(value) is dict:
-        return {key: _meant(one) for key, one in value.items()}
+        return {key: _restore(item) for key, item in value.items()}
     return value
 
 
 def pickled_plainly(kind: type[T]) -> type[T]:
-    """Let the pickles of a class hold nothing of pandas'; a decorator.
+    """Make the pickles of a class independent of pandas internals; a decorator.
 
     A class with a `__getstate__` of its own calls `plain_state` in it.
     """

@@ -118,7 +118,7 @@ def test_the_parts_add_up():
 def test_trees_beyond_a_size_go_to_disk():
     plan = MemoryPlan(
         n=10, p=3, m=4, n_outputs=2, learner=2.0**20 + 9, entries=20, workers=2,
-        ranked=True, n_scored=9, filed=2.0**20,
+        ranked=True, n_scored=9, spilled=2.0**20,
     )  # fmt: skip
     few, many = plan.needs(60), plan.needs(500)
     assert few[memory.LEARNERS] == 60 * (2**20 + 9)
@@ -145,7 +145,7 @@ def test_learners_of_a_mix_count(data):
     alone, plan = plan_memory(task, 1), plan_memory(task, 1, mix)
     others = sum(share * learner_bytes(one, task.design, 600) for one, share in mix)
     assert plan.learner == pytest.approx(alone.learner + others)
-    beside = (plan.learner - plan.filed) / (alone.learner - alone.filed)
+    beside = (plan.learner - plan.spilled) / (alone.learner - alone.spilled)
     assert beside == pytest.approx(2)  # all but the nodes, of twice as many learners
     assert plan.needs(20)[memory.VALUES] == 2 * alone.needs(20)[memory.VALUES]
     limit = sum(alone.needs(20).values()) + task.kernel.X.nbytes

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact inside_r packing pickling text",
+    "classical datasets exact json_values pickling reticulate text",
     "scratch",
     "native",
     "workers",

@@ -465,7 +465,7 @@ def test_rows_written_side_by_side_are_those_written_in_turn(width, seed, room):
                 array.append(block)
         else:
             array.take(placed.handed_over())
-    held = array.mapped()
+    held = array.map_array()
     assert_array_equal(held, wanted)
     file = only_file(room)
     assert file.stat().st_size == wanted.nbytes

@@ -31,7 +31,7 @@ from vstatkit.formula.parse import parse
 from vstatkit.formula.patsy_engine import environment_of
 from vstatkit.formula.streaming import columns
 from vstatkit.formula.streaming.encode import parse_source
-from vstatkit.packing import pack_index, unpack_index
+from vstatkit.json_values import pack_index, unpack_index
 from vstatkit.shell import input_tables
 from vstatkit.sources import arrow, csv_files, disk_arrays, recognition, source
 from vstatkit.sources.recognition import find_source

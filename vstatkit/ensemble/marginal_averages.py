@@ -205,10 +205,10 @@ def _crossed_levels(
     places = np.ravel_multi_index([codes for codes, _ in coded], sizes)
     occurring, codes = np.unique(places, return_inverse=True)
     _check_levels(", ".join(columns), occurring.size)
-    found = np.transpose(np.unravel_index(occurring, sizes))
+    combinations = np.transpose(np.unravel_index(occurring, sizes))
     levels = [
         tuple(own[place] for (_, own), place in zip(coded, row, strict=True))
-        for row in found
+        for row in combinations
     ]
     return codes.astype(np.int64), levels
 
@@ -221,15 +221,15 @@ def _levels(frame: pd.DataFrame, by: str) -> tuple[Ints, list[Any]]:
             f"`by` must be a column of the data, one of {names}; got {by!r}"
             f"{suggest_name(by, frame.columns)}"
         )
-    found = pd.Categorical(frame[by]).remove_unused_categories()
-    if (found.codes < 0).any():
+    column = pd.Categorical(frame[by]).remove_unused_categories()
+    if (column.codes < 0).any():
         raise ValueError(
             f"the column {by!r} has missing values; every row must have a level of it "
             "to be averaged `by` it."
         )
-    levels = list(found.categories)
+    levels = list(column.categories)
     _check_levels(by, len(levels))
-    return found.codes.astype(np.int64), levels
+    return column.codes.astype(np.int64), levels
 
 
 def _check_levels(by: str, size: int) -> None:
@@ -448,7 +448,7 @@ class Averager:
         return averages
 
     def influence(
-        self, found: Sequence["LearnerAverages"], weights: Sequence[RowWeights]
+        self, averages: Sequence["LearnerAverages"], weights: Sequence[RowWeights]
     ) -> RowInfluence | None:
         """Influence of the rows on averages, in several settings one after the other.
 
@@ -457,20 +457,22 @@ class Averager:
         """
         if not self.population:
             return None
-        pairs = zip(found, weights, strict=True)
-        parts = [self._influences(averages, own.shares) for averages, own in pairs]
-        noise = self._noise(found, weights[0]) if self.units is None else None
+        pairs = zip(averages, weights, strict=True)
+        parts = [
+            self._influences(own, row_weights.shares) for own, row_weights in pairs
+        ]
+        noise = self._noise(averages, weights[0]) if self.units is None else None
         shared = self.units is not None
         return RowInfluence(np.concatenate(parts, axis=1), shared, noise)
 
-    def _influences(self, found: "LearnerAverages", shares: Any) -> Floats:
+    def _influences(self, averages: "LearnerAverages", shares: Any) -> Floats:
         """Influences on the averages of one setting."""
-        predictions = np.asarray(found.own)
+        predictions = np.asarray(averages.own)
         n_units = len(predictions) if self.units is None else self.design.n
         without: list[Any] = [None] * shares.shape[0]
         if self.out_of_bag:
-            whole = ensemble_mean(self.design, found.values)
-            left_out = whole - deletions(self.design, found.values)[0]
+            whole = ensemble_mean(self.design, averages.values)
+            left_out = whole - deletions(self.design, averages.values)[0]
             without = np.split(left_out, len(without), axis=1)
         parts = [
             row_influence(predictions, share, self.units, n_units, centre)
@@ -479,9 +481,9 @@ class Averager:
         return np.concatenate(parts, axis=1)
 
     def _noise(
-        self, found: Sequence["LearnerAverages"], weights: RowWeights
+        self, averages: Sequence["LearnerAverages"], weights: RowWeights
     ) -> RowNoise:
-        errors = np.stack([averaged.errors for averaged in found], axis=2)
+        errors = np.stack([own.errors for own in averages], axis=2)
         return row_noise(
             self.estimation, errors, weights.codes, weights.shares.shape[0]
         )
@@ -694,7 +696,7 @@ def accumulate_line(averager: Averager, cut: Intervals) -> Floats:
 
 
 def accumulate_map(
-    averager: Averager, one: Intervals, two: Intervals
+    averager: Averager, first: Intervals, second: Intervals
 ) -> tuple[Floats, Bools]:
     """Accumulated local effects of two predictors together, for every learner.
 
@@ -708,20 +710,22 @@ def accumulate_map(
     empty : ndarray of shape (K, L)
         Cells without rows.
     """
-    K, L = one.masses.size, two.masses.size
-    cells = one.codes * L + two.codes
-    shares = _cell_shares(cells, one.weights, K * L)
+    K, L = first.masses.size, second.masses.size
+    cells = first.codes * L + second.codes
+    shares = _cell_shares(cells, first.weights, K * L)
     corners = {}
-    for a, first in enumerate((one.lower, one.upper)):
-        for b, second in enumerate((two.lower, two.upper)):
-            frame = averager.sample.at({one.name: first, two.name: second})
+    for a, first_edges in enumerate((first.lower, first.upper)):
+        for b, second_edges in enumerate((second.lower, second.upper)):
+            frame = averager.sample.at(
+                {first.name: first_edges, second.name: second_edges}
+            )
             corners[a, b] = averager.sums(frame, shares=shares).values
     steps = (corners[1, 1] - corners[1, 0]) - (corners[0, 1] - corners[0, 0])
     counts = np.bincount(cells, minlength=K * L).reshape(K, L)
     steps = steps.reshape(len(steps), K * L, -1)[:, _nearest_cells(counts)]
     steps = steps.reshape(len(steps), K, L, -1)
     table = _accumulate(_accumulate(steps, 1), 2)
-    weights = _masses(cells, one.weights, K * L).reshape(K, L)
+    weights = _masses(cells, first.weights, K * L).reshape(K, L)
     table = (
         table
         - _main_part(table, weights)

@@ -103,11 +103,11 @@ class MemoryPlan:
         Whether all rows are ranked.
     n_scored : int
         Rows that are predicted where a subsample leaves them out.
-    filed : float
+    spilled : float
         Bytes of a learner that are moved to a file where there are many.
     stacked : bool
         Whether as many learners of a stacked ensemble are grown besides; `learner` and
-        `filed` include their bytes.
+        `spilled` include their bytes.
     """
 
     n: int
@@ -119,7 +119,7 @@ class MemoryPlan:
     workers: int
     ranked: bool
     n_scored: int
-    filed: float = 0.0
+    spilled: float = 0.0
     stacked: bool = False
 
     def fixed(self) -> dict[str, int]:
@@ -141,7 +141,7 @@ class MemoryPlan:
     def needs(self, B: int) -> dict[str, int]:
         """Bytes that B learners need beside the design matrix."""
         values, learner = self.per_learner().values()
-        beside = max(0.0, B * self.filed - RESIDENT_BYTES)  # in a file
+        beside = max(0.0, B * self.spilled - RESIDENT_BYTES)  # in a file
         retained = int(B * learner - beside)
         return {**self.fixed(), VALUES: int(B * values), LEARNERS: retained}
 
@@ -150,8 +150,8 @@ class MemoryPlan:
         left = limit - sum(self.fixed().values())
         each = sum(self.per_learner().values())
         in_memory = left // each
-        in_file = (left - RESIDENT_BYTES) // (each - self.filed)
-        return max(0, int(in_memory), int(in_file) if self.filed else 0)
+        in_file = (left - RESIDENT_BYTES) // (each - self.spilled)
+        return max(0, int(in_memory), int(in_file) if self.spilled else 0)
 
 
 def plan_memory(
@@ -192,7 +192,7 @@ def plan_memory(
         workers=joblib.effective_n_jobs(n_jobs),
         ranked=trees and many,
         n_scored=scored if task.oob and p > 0 else 0,
-        filed=nodes,
+        spilled=nodes,
         stacked=bool(stack),
     )
 

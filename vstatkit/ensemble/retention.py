@@ -228,7 +228,7 @@ def spill_to_disk(learners: list[Any]) -> list[Any]:
     table = GrowingArray(learners[0].nodes.dtype)
     for tree in learners:
         table.append(tree.nodes)
-    parts = np.split(table.mapped(), np.cumsum(sizes)[:-1])
+    parts = np.split(table.map_array(), np.cumsum(sizes)[:-1])
     pairs = zip(learners, parts, strict=True)
     return [replace(tree, nodes=nodes) for tree, nodes in pairs]
 

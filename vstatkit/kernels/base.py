@@ -383,7 +383,7 @@ class KernelCodec:
         `(kernel, learners) -> (fields, arrays)`; fields hold what JSON can.
     unpack : callable
         `(fields, arrays, B, p) -> (kernel, learners)` of B learners that predict
-        from p columns. The content of a file is checked (`vstatkit.packing.check`),
+        from p columns. The content of a file is checked (`vstatkit.json_values.check`),
         since it may be damaged or malicious.
     """
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special
 
 from vstatkit._typing import Floats, Ints
+from vstatkit.json_values import check, take, take_floats
 from vstatkit.kernels.base import Arrays, Fields, KernelCodec, KernelKind
-from vstatkit.packing import check, take, take_floats
 
 
 @dataclass(frozen=True)

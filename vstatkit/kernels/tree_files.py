@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit._typing import Bools, Ints
+from vstatkit.json_values import check, take, take_floats, take_size
 from vstatkit.kernels.base import Arrays, Fields, KernelCodec
 from vstatkit.kernels.staged_tree import StagedTree, StoredStagedKernel
 from vstatkit.kernels.tree import StoredTreeKernel, Tree
 from vstatkit.native._engine import LEVELS_FLAG, MOST_LEVELS, NODE
-from vstatkit.packing import check, take, take_floats, take_size
 
 AnyStored = TypeVar("AnyStored", bound=StoredTreeKernel)
 

@@ -250,8 +250,8 @@ def run(options: argparse.Namespace) -> int:
     results = _fit(options, data, None if at is None else at.frame)
     predictions = None
     if at is not None:
-        found = results.get_prediction(at.frame, obs_method=options.obs_method)
-        predictions = at.align(found.summary_frame(options.alpha))
+        prediction = results.get_prediction(at.frame, obs_method=options.obs_method)
+        predictions = at.align(prediction.summary_frame(options.alpha))
     tables = tables_of(results, predictions, options.alpha)
     text = as_printed(results, tables, Show(options.alpha, options.full))
     _write(options, results, tables)  # first: what reads the text may stop reading
@@ -323,7 +323,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.data == options.at == STDIN:
         raise ValueError("the data and --at cannot both come from standard input.")
     inputs = [
-        Path(one) for one in (options.data, options.at) if one not in (None, STDIN)
+        Path(name) for name in (options.data, options.at) if name not in (None, STDIN)
     ]
     for path in options.out:
         check_output("--out", path, tuple(WRITERS), inputs)
@@ -372,10 +372,10 @@ def _option(text: str) -> tuple[str, Any]:
     if not sign or not name.strip().isidentifier():
         raise ValueError(f"--option must be NAME=VALUE; got {text!r}.")
     try:
-        found = json.loads(value.lower() if value in ("True", "False") else value)
+        parsed = json.loads(value.lower() if value in ("True", "False") else value)
     except ValueError:
-        found = value
-    return name.strip(), found
+        parsed = value
+    return name.strip(), parsed
 
 
 def _check_option(name: str) -> None:

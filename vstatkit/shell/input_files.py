@@ -75,7 +75,7 @@ def read_content(path: str) -> Content:
     else:
         name, packed = path, _file_bytes(Path(path))
     try:
-        data = _unpacked(packed, name)
+        data = _decompress(packed, name)
     except _DAMAGED as error:
         raise DataError(
             f"{name} is packed, and cannot be unpacked: {error}. It may be cut off."
@@ -106,7 +106,7 @@ def _read_elsewhere(name: str, what: str, reader: str) -> str:
 def check_folder(path: Path) -> None:
     """Refuse folders without Parquet files."""
     inside = sorted(one for one in path.rglob("*") if one.is_file())
-    if any(one.name.lower().endswith(PARQUET) for one in inside):
+    if any(file.name.lower().endswith(PARQUET) for file in inside):
         return
     example = f", such as {inside[0]}" if inside else ""
     raise DataError(
@@ -116,13 +116,13 @@ def check_folder(path: Path) -> None:
 
 def _file_bytes(path: Path) -> bytes:
     if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}{_like(path)}")
+        raise FileNotFoundError(f"there is no file {path}{_suggest_file(path)}")
     if not os.access(path, os.R_OK):
         raise PermissionError(f"{path} may not be read: see its permissions.")
     return path.read_bytes()
 
 
-def _like(path: Path) -> str:
+def _suggest_file(path: Path) -> str:
     """Name the file that was probably meant: the same name, another ending."""
     folder = path.parent
     if not folder.is_dir():
@@ -131,7 +131,7 @@ def _like(path: Path) -> str:
     return f"; did you mean {same[0]}?" if same else "."
 
 
-def _unpacked(data: bytes, name: str) -> bytes:
+def _decompress(data: bytes, name: str) -> bytes:
     for mark, unpack in _PACKED:
         if data.startswith(mark):
             return unpack(data, name)
@@ -140,7 +140,7 @@ def _unpacked(data: bytes, name: str) -> bytes:
 
 def _from_zip(data: bytes, name: str) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        files = [one for one in archive.namelist() if not one.endswith("/")]
+        files = [name for name in archive.namelist() if not name.endswith("/")]
         if "[Content_Types].xml" in files:
             raise DataError(_read_elsewhere(name, "an Excel workbook", "pd.read_excel"))
         if "mimetype" in files:

@@ -78,7 +78,7 @@ def check_output(
         )
     if path.is_dir():
         raise IsADirectoryError(f"{option} {path} is a folder; give a file's name.")
-    if path.exists() and any(one.exists() and one.samefile(path) for one in inputs):
+    if path.exists() and any(file.exists() and file.samefile(path) for file in inputs):
         raise ValueError(
             f"{option} {path} would overwrite the data; name another file."
         )
@@ -92,12 +92,12 @@ def tables_of(
 ) -> Tables:
     """Tabulate the estimates, the effects and the predictions, as far as they are."""
     effects = results.effects_frame(alpha)
-    found = {"estimates": results.tidy(alpha)}
+    tables = {"estimates": results.tidy(alpha)}
     if effects is not None:
-        found["effects"] = effects.reset_index()
+        tables["effects"] = effects.reset_index()
     if predictions is not None:
-        found["predictions"] = _flat(predictions)
-    return found
+        tables["predictions"] = _flat(predictions)
+    return tables
 
 
 def _flat(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -129,7 +129,7 @@ def as_json(results: EnsembleResults, tables: Tables, show: Show) -> str:
     whole = {"fit": results.glance(), **tables}
     records = {
         name: [
-            {str(key): _plain_value(one) for key, one in row.items()}
+            {str(key): _plain_value(value) for key, value in row.items()}
             for row in table.to_dict(orient="records")
         ]
         for name, table in whole.items()
@@ -157,10 +157,10 @@ def as_markdown(results: EnsembleResults, tables: Tables, show: Show) -> str:
     parts.append(_markdown_table(results.glance().T.reset_index(), ["", ""]))
     for name, table in tables.items():
         parts.append(f"## {name.capitalize()}\n")
-        parts.append(_markdown_table(table, [str(one) for one in table.columns]))
+        parts.append(_markdown_table(table, list(map(str, table.columns))))
     if show.full:
         more = [components_section(results), normality_section(results)]
-        parts += [_markdown_section(one) for one in more if one is not None]
+        parts += [_markdown_section(part) for part in more if part is not None]
     _, _, notes = str(results.summary(show.alpha, full=show.full)).partition(
         "\nNotes:\n"
     )
@@ -177,13 +177,13 @@ def _markdown_section(section: Section) -> str:
 def _markdown_table(table: pd.DataFrame, header: list[str]) -> str:
     lines = [header, ["---"] * len(header)]
     lines += [
-        [_shown(one).replace("|", r"\|") for one in row]
+        [_format_value(one).replace("|", r"\|") for one in row]
         for row in table.itertuples(index=False)
     ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.5g}"
     return str(value).replace("\n", " ")
@@ -206,8 +206,11 @@ def _with_predictions(
     summary: EnsembleSummary = results.summary(show.alpha, full=show.full)
     if "predictions" in tables:
         frame = tables["predictions"]
-        rows = [[_shown(one) for one in row] for row in frame.itertuples(index=False)]
-        summary.tables.append(SimpleTable(rows, [str(one) for one in frame.columns]))
+        rows = [
+            [_format_value(value) for value in row]
+            for row in frame.itertuples(index=False)
+        ]
+        summary.tables.append(SimpleTable(rows, list(map(str, frame.columns))))
     return summary
 
 
@@ -222,11 +225,11 @@ def as_text(results: EnsembleResults, tables: Tables, show: Show) -> str:
 
 def as_printed(results: EnsembleResults, tables: Tables, show: Show) -> str:
     """Write what is printed: as text, the first of many predictions."""
-    found = tables.get("predictions")
-    if found is None or len(found) <= MOST_PRINTED:
+    predictions = tables.get("predictions")
+    if predictions is None or len(predictions) <= MOST_PRINTED:
         return as_text(results, tables, show)
-    shown = {**tables, "predictions": found.head(MOST_PRINTED)}
-    hidden = len(found) - MOST_PRINTED
+    shown = {**tables, "predictions": predictions.head(MOST_PRINTED)}
+    hidden = len(predictions) - MOST_PRINTED
     text = as_text(results, shown, show)
     return f"{text}... and {hidden:,} more; --out FILE writes all of them.\n"
 

@@ -88,13 +88,13 @@ class GrowingArray:
             self._file.truncate(self._bytes(self._n_rows))
             self._file.close()
 
-    def filed(self) -> "ArrayFile":
+    def to_file(self) -> "ArrayFile":
         """End the writing; the rows are mapped each time they are read."""
         self._close()
         self._removal.detach()
         return ArrayFile(self._path, self._kind, (self._n_rows, *self._row))
 
-    def mapped(self) -> NDArray[Any]:
+    def map_array(self) -> NDArray[Any]:
         """Map all rows into memory, to be read.
 
         The file is removed with the array and all its views.

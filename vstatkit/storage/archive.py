@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vstatkit.exceptions import FileError
-from vstatkit.packing import pack
+from vstatkit.json_values import pack
 from vstatkit.scratch import removed_if_ended
 
 

@@ -16,9 +16,9 @@ from vstatkit._typing import Floats, Seed
 from vstatkit.ensemble.evaluation import Batches, LazyLearner, Task, evaluate
 from vstatkit.ensemble.refit import RepeatedFit
 from vstatkit.exceptions import CheckpointError
+from vstatkit.json_values import check, check_fields, take, take_floats, take_size
 from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel
 from vstatkit.kernels.registry import codec_of
-from vstatkit.packing import check, only, take, take_floats, take_size
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.storage.archive import Arrays, read_archive, write_archive
 from vstatkit.storage.directory import (
@@ -114,7 +114,7 @@ def read_learners(path: Path, task: Task) -> Evaluation | None:
         if kind is None:
             return None
         check(kind == codec.name, "its learners are of another kind.")
-        only(document, ("start", "stop", "kind", *codec.fields), "the document")
+        check_fields(document, ("start", "stop", "kind", *codec.fields), "the document")
         p = task.kernel.n_features if isinstance(task.kernel, PredictiveModel) else 0
         return Evaluation(
             values, codec.unpack(document, arrays, stop - start, p)[1], None
@@ -138,7 +138,7 @@ def read_sums(path: Path) -> Sums:
     """Read the sums of a range of learners."""
 
     def unpack(document: Any, arrays: Arrays) -> Sums:
-        only(document, ("start", "stop", "asked"), "the document")
+        check_fields(document, ("start", "stop", "asked"), "the document")
         start = take_size(document, "start", 0)
         check(path.name == f"sums-{start:08d}.npz", "it was renamed.")
         stop = take_size(document, "stop", start + 1)
@@ -480,7 +480,7 @@ class RepetitionFiles:
 
     def _read(self, path: Path, first: int, last: int) -> Floats:
         def unpack(document: Any, arrays: Arrays) -> Floats:
-            only(document, ("first", "last"), "the document")
+            check_fields(document, ("first", "last"), "the document")
             named = take_size(document, "first", 0), take_size(document, "last", 1)
             check(named == (first, last), "it was renamed.")
             estimates = take_floats(arrays, "estimates", 2)

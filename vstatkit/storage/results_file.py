@@ -24,13 +24,9 @@ from vstatkit.inference.intervals import (
     prediction_support,
     prediction_tails,
 )
-from vstatkit.kernels.base import KernelCodec, KernelKind
-from vstatkit.kernels.registry import CODECS, codec_of
-from vstatkit.kernels.tree import StoredTreeKernel
-from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
-from vstatkit.packing import (
+from vstatkit.json_values import (
     check,
-    only,
+    check_fields,
     pack,
     pack_frame,
     pack_index,
@@ -42,6 +38,10 @@ from vstatkit.packing import (
     unpack_frame,
     unpack_index,
 )
+from vstatkit.kernels.base import KernelCodec, KernelKind
+from vstatkit.kernels.registry import CODECS, codec_of
+from vstatkit.kernels.tree import StoredTreeKernel
+from vstatkit.kernels.tree_files import STAGED_CODEC, TREE_CODEC
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.model_info import Aim, Growth, ModelInfo
@@ -88,7 +88,7 @@ def unpack_errors(
     """Unpack out-of-bag errors for a design of n units."""
     if packed is None:
         return None
-    only(packed, ("spread",), "`errors`")
+    check_fields(packed, ("spread",), "`errors`")
     if predictor is None:
         raise FileError("it has errors, but no learners.")
     table = take_floats(arrays, "errors", 2)
@@ -110,7 +110,7 @@ def unpack_errors(
 
 
 def _unpack_spread(packed: Any, arrays: Arrays, p: int) -> ResidualScale:
-    only(packed, SPREAD_FIELDS, "`spread`")
+    check_fields(packed, SPREAD_FIELDS, "`spread`")
     T, least = take_size(packed, "n_trees", 0), take(packed, "least", float)
     check(0 < least < np.inf, "the least expected error is not positive.")
     if T == 0:
@@ -350,10 +350,10 @@ def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
         return _unpack_given(packed, arrays, B)
     kinds: dict[str, type[Any]] = {**DESIGNS, CompleteDesign.name: CompleteDesign}
     check(name in kinds, "its design is not known.")
-    only(packed, ("name", "fields"), "`design`")
+    check_fields(packed, ("name", "fields"), "`design`")
     fields = packed["fields"]
     names = [field.name for field in dataclasses.fields(kinds[name])]
-    only(fields, names, "`design`")
+    check_fields(fields, names, "`design`")
     options = {o: take_size(fields, o, 1) for o in names if o not in DESIGN_FIELDS}
     common = _common_fields(fields)
     if name == CompleteDesign.name:
@@ -378,8 +378,8 @@ def _common_fields(fields: Any) -> dict[str, Any]:
 
 
 def _unpack_given(packed: Any, arrays: Arrays, B: int) -> GivenDesign:
-    only(packed, ("name", "fields", "sparse"), "`design`")
-    only(packed["fields"], DESIGN_FIELDS, "`design`")
+    check_fields(packed, ("name", "fields", "sparse"), "`design`")
+    check_fields(packed["fields"], DESIGN_FIELDS, "`design`")
     common = _common_fields(packed["fields"])
     table = _unpack_counts(arrays, B, common["n"])
     sums = np.asarray(table.sum(axis=1))
@@ -481,7 +481,7 @@ def _unpack_results(document: Any, arrays: Arrays) -> EstimateTable:
     check(OLDEST <= version <= FORMAT, readable)
     if version < FORMAT:
         _bring_up_to_date(document, arrays)
-    only(document, FIELDS, "the document")
+    check_fields(document, FIELDS, "the document")
     values = take_floats(arrays, "values", 2)
     B, m = values.shape
     check(B >= 2 and m >= 1, "an ensemble needs two learners and an estimate.")
@@ -655,7 +655,9 @@ def _unpack_tails(arrays: Arrays, m: int) -> Tails | None:
 def _unpack_info(packed: Any, arrays: Arrays) -> ModelInfo:
     if isinstance(packed, dict):  # early files of layout 8 lack it
         packed.setdefault("weights_in_column", packed.get("weights") != "given")
-    only(packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`")
+    check_fields(
+        packed, [field.name for field in dataclasses.fields(ModelInfo)], "`info`"
+    )
     typical = packed["typical"]
     if typical is not None:
         numbers = take_floats(arrays, "typical_numbers", 2, missing=True)
@@ -698,7 +700,7 @@ def _unpack_share(packed: Any) -> float:
 def _unpack_aim(packed: Any) -> Aim | None:
     if packed is None:
         return None
-    only(packed, [field.name for field in dataclasses.fields(Aim)], "`aim`")
+    check_fields(packed, [field.name for field in dataclasses.fields(Aim)], "`aim`")
     errors = take(packed, "errors", dict)
     numbers = {name: take(packed, name, list) for name in ("bias", "bias_error")}
     for number in (*errors.values(), *numbers["bias"], *numbers["bias_error"]):
@@ -715,7 +717,7 @@ def _unpack_aim(packed: Any) -> Aim | None:
 
 
 def _unpack_growth(packed: Any) -> Growth:
-    only(packed, ("tol", "max_B", "atol"), "`growth`")
+    check_fields(packed, ("tol", "max_B", "atol"), "`growth`")
     tol = take(packed, "tol", float, type(None))
     check(tol is None or 0 < tol < 1, "its tolerance is no share.")
     atol = take(packed, "atol", float, type(None))
@@ -736,7 +738,7 @@ def _unpack_ranges(packed: dict[str, Any]) -> dict[str, tuple[float, float]]:
 def _unpack_effects(packed: Any, arrays: Arrays, B: int) -> EffectValues | None:
     if packed is None:
         return None
-    only(packed, ("from", "to", "index", "left_out", "n_beyond"), "`effects`")
+    check_fields(packed, ("from", "to", "index", "left_out", "n_beyond"), "`effects`")
     values = take_floats(arrays, "effects", 2)
     check(len(values) == B, "effects and learners differ in number.")
     count = values.shape[1]
@@ -755,7 +757,7 @@ def _unpack_effects(packed: Any, arrays: Arrays, B: int) -> EffectValues | None:
 def _unpack_scores(packed: Any, arrays: Arrays, nobs: int) -> Scores | None:
     if packed is None:
         return None
-    only(packed, ("table", "n_scored"), "`scores`")
+    check_fields(packed, ("table", "n_scored"), "`scores`")
     residuals = take_floats(arrays, "residuals", 1)
     n_scored = take_size(packed, "n_scored", 0, nobs)
     check(residuals.size in (0, n_scored), "residuals are missing.")
@@ -780,7 +782,7 @@ def _unpack_predictor(packed: Any, arrays: Arrays, B: int) -> Predictor | None:
     kind = take(packed, "kind", str)
     check(kind in CODECS, "its learners are of no known kind.")
     codec = CODECS[kind]
-    only(packed, PREDICTOR + codec.fields, "`predictor`")
+    check_fields(packed, PREDICTOR + codec.fields, "`predictor`")
     numbers = take_floats(arrays, "frame_numbers", 2, missing=True)
     parsed = _unpack_formula(packed, numbers)
     classes = _unpack_classes(take(packed, "classes", list, type(None)))
@@ -798,7 +800,7 @@ def _unpack_centre(packed: Any, arrays: Arrays, own: Predictor) -> Predictor | N
         return None
     kind = take(fields, "kind", str)
     check(kind == STAGED_CODEC.name, "estimates come from learners of no known kind.")
-    only(fields, ("kind", *STAGED_CODEC.fields), "`centred_at`")
+    check_fields(fields, ("kind", *STAGED_CODEC.fields), "`centred_at`")
     B, p = len(own.learners), own.kernel.n_features
     stacked = _pop_arrays(arrays, CENTRE, STAGED_CODEC)
     kernel, learners = STAGED_CODEC.unpack(fields, stacked, B, p)

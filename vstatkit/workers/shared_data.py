@@ -62,7 +62,7 @@ class Parcel:
         self._value: tuple[Any] | None = None
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        buffers: list[Any] = [pickle.PickleBuffer(one) for one in self.buffers]
+        buffers: list[Any] = [pickle.PickleBuffer(buffer) for buffer in self.buffers]
         if int(protocol) < 5:
             buffers = [one.raw().tobytes() for one in buffers]
         return Parcel, (self.key, bytes(self.body), buffers)
@@ -74,7 +74,7 @@ class Parcel:
         """Unpack the value, once; `parts` are parcels that it refers to."""
         with self._lock:
             if self._value is None:
-                self.buffers = [_aligned(one) for one in self.buffers]
+                self.buffers = [_align(one) for one in self.buffers]
                 known = {part.key: part for part in parts}
                 reader = _Unpickler(self.body, self.buffers, known)
                 self._value = (reader.load(),)
@@ -82,7 +82,7 @@ class Parcel:
 
     def take(self) -> Any:
         """Unpack the value into memory of its own, to keep it."""
-        buffers = [_copied(one) for one in self.buffers]
+        buffers = [_copy_buffer(one) for one in self.buffers]
         return _Unpickler(self.body, buffers, {}).load()
 
     def write(self, path: Path) -> None:
@@ -109,16 +109,16 @@ class Parcel:
         return Parcel(key, found[0], found[1:])
 
 
-def _aligned(buffer: Any) -> Any:
+def _align(buffer: Any) -> Any:
     """Copy what a network has left anywhere in memory to where arrays may begin.
 
     Matrix products of arrays that begin elsewhere differ in the last bit.
     """
     place = np.frombuffer(buffer, np.uint8).ctypes.data
-    return buffer if place % ARRAY_ALIGNMENT == 0 else _copied(buffer)
+    return buffer if place % ARRAY_ALIGNMENT == 0 else _copy_buffer(buffer)
 
 
-def _copied(buffer: Any) -> NDArray[np.uint8]:
+def _copy_buffer(buffer: Any) -> NDArray[np.uint8]:
     return np.frombuffer(buffer, np.uint8).copy()  # where numpy lets arrays begin
 
 

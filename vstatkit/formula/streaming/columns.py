@@ -107,7 +107,7 @@ class ColumnWriter:
     def finish(self) -> "StoredColumn":
         """Finish writing."""
         levels = list(self._places) if self._coded else None
-        return StoredColumn(self._rows.filed(), levels, self._kind)
+        return StoredColumn(self._rows.to_file(), levels, self._kind)
 
 
 @dataclass(frozen=True)

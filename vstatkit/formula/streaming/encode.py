@@ -489,13 +489,13 @@ class RowWriter:
         plan, files = self._plan, self._files
         n_rows = plan.seen.n_rows
         whole = self._n_kept == n_rows
-        rows = pd.RangeIndex(n_rows) if whole else files.rows.mapped()
+        rows = pd.RangeIndex(n_rows) if whole else files.rows.map_array()
         index = pd.Index(rows, copy=False)
         stored = [column.finish() for column in files.columns]
         used = dict(zip(plan.used, stored, strict=False))
         beside = dict(zip(self._beside, stored[len(used) :], strict=True))
         return StoredRows(
-            X=files.X.mapped(),
+            X=files.X.map_array(),
             response=self._response(rows.size),
             rows=rows,
             data=StoredFrame(used, index),
@@ -506,19 +506,19 @@ class RowWriter:
     def _response(self, n_kept: int) -> Response:
         levels = response_levels(self._plan.sides.left)
         if levels is None:
-            return Response(self._files.y.mapped(), None, ())
+            return Response(self._files.y.map_array(), None, ())
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
         seen = self._plan.seen
         dropped = DroppedRows(seen.n_rows - n_kept, seen.n_missing)
         classes, unused = split_levels(levels, occurs, dropped)
-        places, codes = self._files.y.mapped(), class_codes(occurs)
+        places, codes = self._files.y.map_array(), class_codes(occurs)
         if not unused:
             return Response(places, classes, unused)
         y = GrowingArray(np.float64)
         for first in range(0, len(places), CHUNK_ROWS):
             y.append(codes[places[first : first + CHUNK_ROWS].astype(np.int64)])
-        return Response(y.mapped(), classes, unused)
+        return Response(y.map_array(), classes, unused)
 
 
 def _first_values(places: Floats, rows: Ints) -> dict[Level, int]:

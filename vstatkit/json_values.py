@@ -1,7 +1,6 @@
 """Convert scalars, indexes and data frames to JSON and back.
 
-Everything that is unpacked is checked: it may come from a file that was damaged, or
-made to do harm.
+All input is checked, because files may be damaged or malicious.
 """
 
 import math
@@ -17,21 +16,21 @@ from vstatkit._typing import Floats, Labels
 from vstatkit.exceptions import FileError, VstatkitError
 
 MAX_DEPTH = 4
-"""Tuples within tuples."""
+"""Largest depth of nested tuples."""
 
 KINDS = re.compile(
     r"bool|object|u?int(8|16|32|64)|float(16|32|64)"
     r"|datetime64\[(s|ms|us|ns)(, [A-Za-z0-9_/+:-]{1,40})?\]"
 )
-"""Kinds of columns that are written item by item."""
+"""Types of columns that are written item by item."""
 
 
 LISTED = 100_000
-"""Numbers in a row of which every one is written; of more only the ends are."""
+"""Longest range index that is written item by item."""
 
 
 def check(holds: Any, otherwise: str) -> None:
-    """Refuse a file in which something does not hold."""
+    """Raise a `FileError` unless a condition holds."""
     if not holds:
         raise FileError(otherwise)
 
@@ -67,12 +66,12 @@ def take_floats(
 def take_texts(packed: Any, name: str) -> list[str]:
     """Read a list of texts."""
     values: list[str] = take(packed, name, list)
-    check(all(type(one) is str for one in values), f"{name!r} must hold texts.")
+    check(all(type(value) is str for value in values), f"{name!r} must hold texts.")
     return values
 
 
-def only(packed: Any, names: Sequence[str], what: str) -> None:
-    """Refuse missing and unknown fields."""
+def check_fields(packed: Any, names: Sequence[str], what: str) -> None:
+    """Raise a `FileError` if fields are missing or unknown."""
     check(type(packed) is dict, f"{what} is no list of fields.")
     check(set(packed) == set(names), f"{what} must have the fields {', '.join(names)}.")
 
@@ -129,15 +128,17 @@ def unpack_index(packed: Any, length: int) -> Labels:
     if type(packed) is dict and "range" in packed:
         return _unpack_range(packed, length)
     several = type(packed) is dict and "rows" in packed
-    only(packed, ("rows", "names") if several else ("items", "name"), "an index")
+    check_fields(
+        packed, ("rows", "names") if several else ("items", "name"), "an index"
+    )
     items = [
         unpack(item) for item in take(packed, "rows" if several else "items", list)
     ]
     check(len(items) == length, f"an index has {len(items)} labels for {length}.")
     if not several:
         name = unpack(packed["name"])
-        kept: Labels = pd.Index(items, name=name, tupleize_cols=False)
-        return kept
+        index: Labels = pd.Index(items, name=name, tupleize_cols=False)
+        return index
     names = [unpack(name) for name in take(packed, "names", list)]
     check(
         all(type(row) is tuple and len(row) == len(names) for row in items),
@@ -147,9 +148,9 @@ def unpack_index(packed: Any, length: int) -> Labels:
 
 
 def _unpack_range(packed: Any, length: int) -> Labels:
-    only(packed, ("range", "name"), "an index")
+    check_fields(packed, ("range", "name"), "an index")
     ends = take(packed, "range", list)
-    whole = [type(one) for one in ends] == [int, int, int] and ends[2] != 0
+    whole = [type(end) for end in ends] == [int, int, int] and ends[2] != 0
     check(whole and max(map(abs, ends)) < 2**62, "an index has no such range.")
     check(len(range(*ends)) == length, "an index has a range of another length.")
     start, stop, step = ends
@@ -183,15 +184,15 @@ def _pack_column(name: str, column: pd.Series) -> dict[str, Any]:
 
 def unpack_frame(packed: Any, numbers: NDArray[Any]) -> pd.DataFrame:
     """Read a data frame; `numbers` are its columns of floats, column by column."""
-    only(packed, ("names", "floats", "others", "index"), "a table")
+    check_fields(packed, ("names", "floats", "others", "index"), "a table")
     names, floats = take_texts(packed, "names"), take_texts(packed, "floats")
     check(numbers.ndim == 2 and len(numbers) == len(floats), "columns are missing.")
     check(not np.isinf(numbers).any(), "a column has infinite values.")
     rows = numbers.shape[1]
     index = unpack_index(packed["index"], rows)
     columns: dict[str, Any] = dict(zip(floats, numbers, strict=True))
-    for one in take(packed, "others", list):
-        columns[take(one, "name", str)] = _unpack_column(one, index)
+    for column in take(packed, "others", list):
+        columns[take(column, "name", str)] = _unpack_column(column, index)
     listed = sorted(names) == sorted(columns) and len(set(names)) == len(names)
     check(listed, "the columns of a table are not those that it lists.")
     return pd.DataFrame({name: columns[name] for name in names}, index)
@@ -201,16 +202,16 @@ def _unpack_column(packed: Any, index: Labels) -> Any:
     items = [unpack(item) for item in take(packed, "items", list)]
     check(len(items) == len(index), "the columns of a table differ in length.")
     if "categories" in packed:
-        only(packed, ("name", "items", "categories", "ordered"), "a column")
+        check_fields(packed, ("name", "items", "categories", "ordered"), "a column")
         levels = [unpack(level) for level in take(packed, "categories", list)]
         ordered = take(packed, "ordered", bool)
         values = pd.Categorical(items, levels, ordered)
         missing = sum(item is None for item in items)
         check((values.codes < 0).sum() == missing, "an item is none of the levels.")
         return values
-    only(packed, ("name", "items", "dtype"), "a column")
+    check_fields(packed, ("name", "items", "dtype"), "a column")
     kind = take(packed, "dtype", str)
     check(KINDS.fullmatch(kind), "a column is of no known kind.")
-    finite = all(type(one) is not float or math.isfinite(one) for one in items)
+    finite = all(type(item) is not float or math.isfinite(item) for item in items)
     check(finite, "a column has values that are not finite.")
     return pd.Series(items, index, dtype=kind)
