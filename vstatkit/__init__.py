@@ -26,7 +26,7 @@ from vstatkit.exceptions import (
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.inference.normality import normality_tests
 from vstatkit.interop.arrays import from_arrays, variance_components
-from vstatkit.interop.model_table import table
+from vstatkit.interop.multi_model_table import table
 from vstatkit.interop.sklearn import from_sklearn
 from vstatkit.kernels.registry import register_kernel
 from vstatkit.plots.registry import register_plot

@@ -1,4 +1,4 @@
-"""The public functions: check arguments, wire the stages; no arithmetic."""
+"""The public functions `fit` and `statistic`."""
 
 from collections.abc import Callable
 from dataclasses import replace as changed
@@ -59,7 +59,7 @@ from vstatkit.sampling.design import check_units, unit_codes
 from vstatkit.sampling.registry import design_options, warn_of_single_rows
 from vstatkit.sources.recognition import find_source, read_few
 from vstatkit.storage.checkpoint import Checkpoint, recorded_seed
-from vstatkit.storage.directory import describe
+from vstatkit.storage.checkpoint_directory import describe
 from vstatkit.validation import (
     check_statistic_options,
     check_workers,
@@ -124,13 +124,13 @@ def fit(
         "little-bags", "matched", "shards", or a registered design. "auto" is
         "iid", independent subsamples, unless there are so many observations that
         standard errors would need many more than 10,000 learners. Then it is
-        "shards", disjoint parts of the data, if a `k` of at most n / 20 was asked for;
-        with the default `k` a warning says that there are no reliable standard errors.
+        "shards", disjoint parts of the data, if a `k` of at most n / 20 is given; with
+        the default `k` a warning says that there are no reliable standard errors.
         Options (`block`; `n_out` and `n_in`; `group_size`; `n_shards`) are given as
         keywords.
     variance : str
-        Variance estimator. "auto" is what suits the kernel and k: "hoeffding",
-        which goes beyond the first order, for trees and other learners; "corrected",
+        Variance estimator. "auto" depends on the kernel and k: "hoeffding", which
+        includes interactions between rows, for trees and other learners; "corrected",
         the paper's estimator for the sampling used, for regressions and statistics.
     at : DataFrame or dict of columns, or path, optional
         Query points; the typical row (medians, most frequent levels) by default.
@@ -159,47 +159,46 @@ def fit(
         estimates (allowing for the noise in its own estimate of the error). By
         default `atol` is `tol` times a fiftieth of the scale of the response, which is
         half its range or three robust standard deviations, whichever is less: 0.001
-        for probabilities; 0 where the range of what a kernel gives is unknown. At
-        `max_B` learners "auto" stops in any case.
+        for probabilities; 0 if the range of a kernel's values is unknown. "auto" never
+        exceeds `max_B` learners.
     checkpoint : str or path, optional
-        A directory where learners are kept as they are grown. A fit that was killed
-        and is called again with the same arguments goes on from there, to the same
-        numbers; so does one with a larger `B`. Other data, settings or seeds are
-        refused, and so is a second process at the same time.
+        A directory where learners are saved as they are grown. If an interrupted fit
+        is called again with the same arguments, or a larger `B`, it resumes from there
+        and gives the same numbers. Other data, settings or seeds raise an error, and so
+        does a second process at the same time.
     memory_limit : int or str, optional
-        Bytes that the fit may use, or a text such as "2GB"; by default what the
-        machine has left. What needs more is refused before it begins, and
-        "auto" stops where the memory ends.
+        Bytes that the fit may use, or a text such as "2GB"; by default the available
+        memory. A fit that needs more raises an error before it begins, and "auto" stops
+        at the number of learners that fit into it.
     oob : bool
-        Whether to score predictions of what the learners did not see, for up to
-        20,000 observations, drawn at random where there are more. For a numeric
-        response 64 trees are then grown on the size of the residuals; by these
-        `get_prediction` bounds new observations.
+        Whether to compute out-of-bag scores, for up to 20,000 observations, drawn at
+        random if there are more. For a numeric response 64 trees are then fitted to the
+        size of the residuals, for the prediction intervals of `get_prediction`.
     keep_learners : "auto" or bool
         Whether to keep the learners, to predict new data later and for averages over
         rows. "auto" keeps them up to a size of 1 GiB in all, or a quarter of the
-        memory that is left (and of the disk, for temporary files) if that is more (the
-        mix of `target="truth"` up to as much again); a warning says if it did not.
-        False keeps only those that "hoeffding" compares with each other.
+        available memory (and of the disk, for temporary files) if that is more, and as
+        much again for the stacked ensemble of `target="truth"`; a warning says if it
+        did not. False keeps only those that "hoeffding" compares with each other.
     eval_env : int or "restricted"
         Where the formula finds names that are not columns: 0 is the caller, 1
-        the caller's caller. "restricted" is for formulas from strangers: only
-        columns, patsy's built-ins and numpy's elementwise functions evaluate.
+        the caller's caller. "restricted" is for formulas from untrusted sources: it
+        allows only columns, patsy's built-ins and numpy's elementwise functions.
     target : "mean" or "truth"
         What intervals cover: the expectation of this ensemble over data sets of this
         size; or, for trees and a numeric response, E[y|x] itself. "truth" tries plain
         trees, `trend`, `boost` and both, with several `min_samples_leaf` and
         `max_features` unless they are given, in small pilot ensembles. Estimates come
-        from a mix of those whose out-of-bag error is small, standard errors from one
-        with less bias; the summary says which, and what bias is left.
+        from a stacked ensemble of those with a small out-of-bag error, standard errors
+        from one with less bias; the summary describes both, and the remaining bias.
     **kernel_options
         Of the tree kernels: `max_features`, `min_samples_split`, `min_samples_leaf`,
         `max_depth`, `max_leaf_nodes`, `min_weight_fraction_leaf`, `criterion`
         ("squared_error", "poisson", "absolute_error"; "gini", "entropy"),
         `splitter` ("best", "random"), `honest` (split with one half of the
         subsample, estimate with the other), `trend` ("linear": a ridge regression on
-        the subsample first, and the tree on what it leaves), `boost` (1: a second tree
-        on residuals that the first did not see) and `categorical_splits` (True: split
+        the subsample, and the tree on its residuals), `boost` (1: a second tree on
+        residuals that the first did not see) and `categorical_splits` (True: split
         sets of levels of unordered factors, up to 64 levels; False: one indicator for
         each level; by default sets of 3 levels, and indicators of more). Also the
         options of the design.

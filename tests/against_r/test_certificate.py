@@ -25,7 +25,7 @@ from vstatkit.inference.intervals import Support
 from vstatkit.results import (
     marginal_effects,
     prediction_results,
-    typical_predictions,
+    reference_estimates,
 )
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable
 from vstatkit.results.marginal_effects import Averages
@@ -440,14 +440,14 @@ MECHANISM = {
     "the error of rho": (perturb_property, hoeffding.PairSums, "error"),
     "the likely variance": (perturb_property, Estimates, "likely_sampling"),
     "the skewness": (perturb_function, moment_estimators, "influence_skew"),
-    "the pooled skewness": (perturb_function, typical_predictions, "shrink_skew"),
+    "the pooled skewness": (perturb_function, reference_estimates, "shrink_skew"),
     "what skewness bends": (perturb_function, estimates, "skew_curvature"),
     "the weight of own skewness": (perturb_function, estimates, "trusted_share"),
     "the least error of skewed estimates": (perturb_function, estimates, "least_error"),
     "intervals of probabilities": (perturb_function, Support, "interval"),
     "the effective number of observations": (
         perturb_function,
-        typical_predictions,
+        reference_estimates,
         "effective_size",
     ),
 }

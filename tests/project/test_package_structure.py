@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = [
     "_typing exceptions",
-    "classical datasets exact json_values pickling reticulate text",
+    "classical datasets exact json_values pandas_pickling reticulate text",
     "scratch",
     "native",
     "workers",

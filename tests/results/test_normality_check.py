@@ -28,7 +28,7 @@ from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.given import ResampledDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.sampling.streams import Purpose, stream
-from vstatkit.variance.influence import InfluenceNoise, InfluencePowers, cumulants
+from vstatkit.variance.influence_shape import InfluenceNoise, InfluencePowers, cumulants
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import vstatkit as vs
-from vstatkit.ensemble import importance_losses
+from vstatkit.ensemble import loss_differences
 from vstatkit.ensemble.conditional_copies import (
     Copier,
     OtherPredictors,
     predict_leave_one_out,
 )
-from vstatkit.ensemble.importance_losses import (
+from vstatkit.ensemble.loss_differences import (
     MeanLossDifference,
     average_differences,
     compare_losses,
@@ -661,7 +661,7 @@ def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
     found = compare_losses(full, reduced, y, np.arange(200), None)
     p = (found.parts / 200).T
     absent = to_dense(res.design.counts(0, 60)) == 0
-    order = np.random.default_rng(importance_losses.PAIRING_SEED).permutation(60)
+    order = np.random.default_rng(loss_differences.PAIRING_SEED).permutation(60)
 
     def c(some, i, j):
         def one(i, j):
@@ -673,15 +673,15 @@ def test_the_third_cumulant_counts_triples(res, data, monkeypatch):
 
         return (one(i, j) + one(j, i)) / 2
 
-    monkeypatch.setattr(importance_losses, "MOST_PAIRED", 7)
-    drawn = np.random.default_rng(importance_losses.PAIRING_SEED).choice(200, 7, False)
+    monkeypatch.setattr(loss_differences, "MOST_PAIRED", 7)
+    drawn = np.random.default_rng(loss_differences.PAIRING_SEED).choice(200, 7, False)
     parts = [order[:20], order[20:40], order[40:]]
     total = sum(
         c(parts[0], i, j) * c(parts[1], j, k) * c(parts[2], k, i)
         for i, j, k in permutations(drawn, 3)
     )
     scale = (200 * 199 * 198) / (7 * 6 * 5)
-    pairs = importance_losses.Pairs.of(p, res.design, np.arange(200))
+    pairs = loss_differences.Pairs.of(p, res.design, np.arange(200))
     assert_allclose(pairs.third_cumulant(), 8 * scale * total)
 
 
@@ -695,7 +695,7 @@ def test_pvalues_are_those_of_quadratic_forms(df):
         assert_allclose(found.pvalue, stats.chi2.sf(value, df), rtol=1e-5)
     plain = MeanLossDifference(1.3, 1.0, 1.0, 12)
     assert_allclose(plain.pvalue, stats.t.sf(1.3, 12))
-    close = MeanLossDifference(1.3, 1.0, 1.0, 12, 1.001 * importance_losses.LEAST_SKEW)
+    close = MeanLossDifference(1.3, 1.0, 1.0, 12, 1.001 * loss_differences.LEAST_SKEW)
     assert_allclose(close.pvalue, plain.pvalue, rtol=0.03)
 
 
@@ -720,10 +720,8 @@ def test_pairs_of_many_rows_are_drawn(res, data, monkeypatch):
     full, reduced = readers(res, data)
     rows = np.arange(200)
     found = compare_losses(full, reduced, data["y"].to_numpy(), rows, None)
-    monkeypatch.setattr(importance_losses, "MOST_PAIRED", 150)
-    drawn = np.random.default_rng(importance_losses.PAIRING_SEED).choice(
-        200, 150, False
-    )
+    monkeypatch.setattr(loss_differences, "MOST_PAIRED", 150)
+    drawn = np.random.default_rng(loss_differences.PAIRING_SEED).choice(200, 150, False)
     counts = to_dense(res.design.counts(0, 200))
     expected = literal_error(found.saved, found.parts, counts, drawn)
     assert_allclose(average_differences(found, res.design, rows).error, expected)

@@ -5,7 +5,7 @@ import statsmodels.formula.api as smf
 from numpy.testing import assert_allclose
 
 import vstatkit as vs
-from vstatkit.interop.model_table import column_of
+from vstatkit.interop.multi_model_table import column_of
 from vstatkit.results.summary_notes import number_text
 
 

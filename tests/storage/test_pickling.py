@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 import vstatkit as vs
 from vstatkit.formula.parse import parse
-from vstatkit.pickling import Plain
+from vstatkit.pandas_pickling import Plain
 
 
 def by_joblib(value, tmp_path):

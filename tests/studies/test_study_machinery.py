@@ -18,6 +18,14 @@ from tests.oracles.ensembles import SAME_ALGEBRA
 from vstatkit.sampling.design import to_dense
 from vstatkit.sampling.registry import make_design
 from vstatkit.studies import table2
+from vstatkit.studies.coverage_metrics import (
+    binomial_interval,
+    covers_mean,
+    normality_bound,
+    normality_statistic,
+    proportion_bound,
+    variance_ratio,
+)
 from vstatkit.studies.dgps import Line, Mars
 from vstatkit.studies.experiment import (
     CheckpointError,
@@ -33,14 +41,6 @@ from vstatkit.studies.methods import (
     build_prefixes,
     distinct_squares,
     sampling_variance,
-)
-from vstatkit.studies.performance import (
-    binomial_interval,
-    covers_mean,
-    normality_bound,
-    normality_statistic,
-    proportion_bound,
-    variance_ratio,
 )
 from vstatkit.studies.simulation import Arm, Simulation
 

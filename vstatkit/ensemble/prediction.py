@@ -38,7 +38,7 @@ from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
 
 LEARNERS_PER_TASK = 16
-"""Learners that one task predicts with, where rows are few."""
+"""Learners that one task predicts with, for a small number of rows."""
 
 ROWS_PER_TASK = 256
 """Rows that one task predicts with all learners, if only means are needed."""
@@ -221,7 +221,7 @@ MANY_ROWS = 2048
 """Rows from which tasks estimate standard errors, too, and most that one takes."""
 
 VALUES_PER_TASK = 2_000_000
-"""Values that one task estimates from; more, if these are few rows."""
+"""Values that one task estimates from, unless these are less than a few rows."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from vstatkit.formula.parse import ParsedFormula
 from vstatkit.kernels.base import AnyKernel, ArrayKernel, Evaluation, PredictiveModel
 from vstatkit.kernels.function import FunctionKernel, name_values
 from vstatkit.kernels.registry import kernel_name
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
 from vstatkit.variance.hoeffding import reference_rows

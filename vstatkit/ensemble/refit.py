@@ -174,7 +174,7 @@ def repeat_fit(
     progress: bool | None,
     keeper: RepetitionKeeper | None = None,
 ) -> Floats:
-    """Estimate anew on R resampled data sets, shape (R, m).
+    """Repeat the estimation on R resampled data sets, shape (R, m).
 
     Repetition r depends on the seed and r alone, not on `n_jobs`, nor on what the
     `keeper` has of an earlier call.

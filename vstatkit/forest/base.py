@@ -53,7 +53,7 @@ from vstatkit.results.bias import aim_of
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.marginal_effects import average_orders
 from vstatkit.results.model_info import ModelInfo
-from vstatkit.results.typical_predictions import (
+from vstatkit.results.reference_estimates import (
     typical_estimates,
     typical_support,
     typical_tails,

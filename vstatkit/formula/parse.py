@@ -52,7 +52,7 @@ from vstatkit.formula.patsy_engine import (
     unpack_names,
 )
 from vstatkit.formula.terms import Model, variables
-from vstatkit.pickling import plain_state, take_state
+from vstatkit.pandas_pickling import plain_state, take_state
 
 
 @dataclass(frozen=True)

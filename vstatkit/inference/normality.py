@@ -11,7 +11,7 @@ from vstatkit.inference.estimates import CHUNK_ENTRIES, value_units
 from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.group_estimators import shard_influence
-from vstatkit.variance.influence import InfluencePowers, largest_share
+from vstatkit.variance.influence_shape import InfluencePowers, largest_share
 from vstatkit.variance.large_moments import equal_weights, is_wide, sum_powers
 from vstatkit.variance.moments import influence_values, moments_from_sums, sum_ensemble
 

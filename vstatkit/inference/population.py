@@ -7,7 +7,7 @@ import numpy as np
 from vstatkit._typing import Floats, Ints
 from vstatkit.inference.estimates import Estimates, Estimation, stabilise, value_units
 from vstatkit.sampling.design import SubsampleDesign
-from vstatkit.variance.influence import influence_concentration, influence_skew
+from vstatkit.variance.influence_shape import influence_concentration, influence_skew
 from vstatkit.variance.moments import influence_values, sum_ensemble
 from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.registry import ESTIMATORS, estimate_covariance

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vstatkit._typing import Floats
 from vstatkit.native._engine import MOST_LEVELS
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 
 
 @pickled_plainly

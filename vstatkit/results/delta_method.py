@@ -11,7 +11,7 @@ from vstatkit._typing import Floats
 from vstatkit.inference.delta import gradient
 from vstatkit.inference.estimates import Estimates
 from vstatkit.inference.intervals import Support
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table
 from vstatkit.results.labels import label_texts
 from vstatkit.results.model_column import Column, numbers_of

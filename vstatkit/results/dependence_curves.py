@@ -22,7 +22,7 @@ from vstatkit.ensemble.marginal_averages import (
 from vstatkit.ensemble.prediction import Predictor
 from vstatkit.formula.coding import as_variables
 from vstatkit.formula.input_checks import suggest_name
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import ContrastResults, EstimateTable, derive_table
 from vstatkit.results.labels import label_texts, setting_text
 from vstatkit.results.learners import averaging_predictor

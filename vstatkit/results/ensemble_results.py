@@ -22,7 +22,7 @@ from vstatkit.ensemble.query import EffectValues
 from vstatkit.formula.data_checks import warn_of_new_rows
 from vstatkit.inference.estimates import Estimates, estimate
 from vstatkit.kernels.base import OutOfBag
-from vstatkit.pickling import plain_state, take_state
+from vstatkit.pandas_pickling import plain_state, take_state
 from vstatkit.results.bootstrap import Bootstrap, bootstrap_fit
 from vstatkit.results.continuation import Continuation, continue_fit
 from vstatkit.results.estimate_table import (
@@ -52,7 +52,7 @@ from vstatkit.results.prediction_results import (
     with_residuals,
     write_predictions,
 )
-from vstatkit.results.typical_predictions import with_typical
+from vstatkit.results.reference_estimates import with_typical
 from vstatkit.validation import with_advice
 from vstatkit.variance.hoeffding import HigherOrders, measure_orders
 

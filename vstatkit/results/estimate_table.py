@@ -37,7 +37,7 @@ from vstatkit.inference.normality import (
 from vstatkit.inference.population import RowInfluence, population_estimates
 from vstatkit.inference.stopping import Tolerance, tolerance_of
 from vstatkit.kernels.base import KernelKind
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.labels import label_texts
 from vstatkit.results.model_column import (
     LEARNERS,

@@ -17,7 +17,7 @@ from vstatkit.ensemble.conditional_copies import (
     check_how,
     predict_leave_one_out,
 )
-from vstatkit.ensemble.importance_losses import (
+from vstatkit.ensemble.loss_differences import (
     LossDifferences,
     average_differences,
     compare_losses,
@@ -31,7 +31,7 @@ from vstatkit.inference.population import (
     population_estimates,
     row_influence,
 )
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.marginal_effects import training_weights
 from vstatkit.results.model_column import OBSERVATIONS, Column, TabularModel
 from vstatkit.results.predictor_tests import PredictorQuestion, check_number

@@ -26,7 +26,7 @@ from vstatkit.formula.parse import observation_weights
 from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
 from vstatkit.inference.population import RowInfluence
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import SHARED_FIELDS, EstimateTable, derive_table
 from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
 from vstatkit.results.learners import averaging_predictor

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.text import short_repr
 
 

@@ -9,10 +9,10 @@ from scipy import stats
 
 from vstatkit._typing import Floats
 from vstatkit.inference.normality import influence_powers, studentised_tails
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.validation import check_alpha
-from vstatkit.variance.influence import InfluenceNoise, cumulants
+from vstatkit.variance.influence_shape import InfluenceNoise, cumulants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -30,7 +30,7 @@ from vstatkit.formula.input_checks import as_frame, is_number_kind, suggest_name
 from vstatkit.inference.conformal import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.continuation import recipe_of
 from vstatkit.results.estimate_table import (
     EstimateTable,

@@ -18,7 +18,7 @@ from vstatkit.formula.coding import Coding
 from vstatkit.formula.input_checks import suggest_name
 from vstatkit.inference.pooled_test import PooledTest, pooled_test
 from vstatkit.kernels.base import BatchKernel
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.continuation import Continuation
 from vstatkit.results.estimate_table import (
     ContrastResults,

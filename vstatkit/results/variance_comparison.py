@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vstatkit._typing import Labels
-from vstatkit.pickling import pickled_plainly
+from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import label_texts
 from vstatkit.variance.registry import ESTIMATORS

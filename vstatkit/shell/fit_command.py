@@ -106,7 +106,7 @@ def _add_model(group: Any) -> None:
         "--target",
         default="mean",
         choices=TARGETS,
-        help="what intervals aim at: the mean of learners on k rows, or E[y|x]",
+        help="what intervals cover: the expectation of the ensemble, or E[y|x]",
     )
     group.add_argument(
         "--option",
@@ -235,8 +235,8 @@ def _add_running(group: Any) -> None:
         "--checkpoint",
         type=Path,
         metavar="DIR",
-        help="keep learners there as they are grown; the same command goes on from "
-        "them after it was stopped",
+        help="directory where learners are saved as they are grown; the same command "
+        "resumes from it after an interruption",
     )
     group.add_argument(
         "--memory-limit", metavar="SIZE", help="most memory to use, such as 2GB"

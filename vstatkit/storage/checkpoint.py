@@ -21,7 +21,7 @@ from vstatkit.kernels.base import Evaluation, OutOfBag, PredictiveModel
 from vstatkit.kernels.registry import codec_of
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.storage.archive import Arrays, read_archive, write_archive
-from vstatkit.storage.directory import (
+from vstatkit.storage.checkpoint_directory import (
     hash_arrays,
     hash_table,
     lock_directory,

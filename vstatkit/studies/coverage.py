@@ -19,6 +19,7 @@ from vstatkit.formula.patsy_engine import caller_environment
 from vstatkit.sampling.grouped_learners import TwoLevelDesign
 from vstatkit.sampling.registry import design_options as known_options
 from vstatkit.sampling.streams import resolve_seed
+from vstatkit.studies.coverage_metrics import interval_frame
 from vstatkit.studies.experiment import (
     Record,
     check_iterations,
@@ -26,7 +27,6 @@ from vstatkit.studies.experiment import (
     run_experiment,
 )
 from vstatkit.studies.methods import Interval, Intervals, Method
-from vstatkit.studies.performance import interval_frame
 from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simulation
 from vstatkit.validation import check_alpha, split_options
 from vstatkit.variance.registry import resolve_for_design

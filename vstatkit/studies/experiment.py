@@ -16,7 +16,11 @@ from tqdm.auto import tqdm
 
 from vstatkit._typing import Floats
 from vstatkit.exceptions import CheckpointError
-from vstatkit.storage.directory import lock_directory, settle_settings, write_file
+from vstatkit.storage.checkpoint_directory import (
+    lock_directory,
+    settle_settings,
+    write_file,
+)
 from vstatkit.workers import in_parallel
 
 Record: TypeAlias = dict[str, Floats]

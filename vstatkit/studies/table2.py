@@ -6,10 +6,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Floats
-from vstatkit.studies.dgps import Mars
-from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.methods import Intervals, Method
-from vstatkit.studies.performance import (
+from vstatkit.studies.coverage_metrics import (
     LEVEL,
     PRINTED_ITERATIONS,
     interval_frame,
@@ -19,6 +16,9 @@ from vstatkit.studies.performance import (
     proportion_bound,
     ratio_of,
 )
+from vstatkit.studies.dgps import Mars
+from vstatkit.studies.experiment import Draw, Record, iteration_stream
+from vstatkit.studies.methods import Intervals, Method
 from vstatkit.studies.registry import Plan
 from vstatkit.studies.report import (
     COLOURS,

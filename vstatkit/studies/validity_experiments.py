@@ -23,10 +23,10 @@ from vstatkit.api import fit
 from vstatkit.exceptions import MonteCarloWarning, VstatkitError
 from vstatkit.forest import ForestClassifier, ForestRegressor
 from vstatkit.results.ensemble_results import EnsembleResults
-from vstatkit.storage.directory import hash_arrays, hash_frame
+from vstatkit.storage.checkpoint_directory import hash_arrays, hash_frame
+from vstatkit.studies.coverage_metrics import normal_quantile
 from vstatkit.studies.dgps import DGP
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
-from vstatkit.studies.performance import normal_quantile
 
 ESTIMATORS = {
     "IJ": "ij_u",

@@ -8,9 +8,13 @@ import pandas as pd
 from scipy import stats
 
 from vstatkit._typing import Floats
+from vstatkit.studies.coverage_metrics import (
+    normal_quantile,
+    true_variance,
+    variance_ratio,
+)
 from vstatkit.studies.dgps import DGPS
 from vstatkit.studies.experiment import Record
-from vstatkit.studies.performance import normal_quantile, true_variance, variance_ratio
 from vstatkit.studies.validity_experiments import ALPHA, ESTIMATORS
 
 COVERAGE_GOAL = (0.93, 0.975)

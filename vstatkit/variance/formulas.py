@@ -62,7 +62,7 @@ def zeta_1_ij(moments: EnsembleMoments) -> Floats:
 
 
 def zeta_1_ij_u(moments: EnsembleMoments, *, replace: bool) -> Floats:
-    r"""Estimate `zeta_1` by the infinitesimal jackknife less its Monte Carlo bias.
+    r"""Estimate `zeta_1` by the infinitesimal jackknife minus its Monte Carlo bias.
 
     Notes
     -----
@@ -148,7 +148,7 @@ def between_variance(
 
 
 def zeta_1_corrected_v_simple(moments: EnsembleMoments) -> Floats:
-    r"""Estimate `zeta_1` by BM less its leading Monte Carlo bias.
+    r"""Estimate `zeta_1` by BM minus its leading Monte Carlo bias.
 
     Notes
     -----

@@ -19,7 +19,7 @@ from vstatkit.variance.formulas import (
     zeta_1_ij_u,
 )
 from vstatkit.variance.hoeffding import HigherOrders
-from vstatkit.variance.influence import (
+from vstatkit.variance.influence_shape import (
     influence_ceiling,
     influence_concentration,
     influence_skew,

@@ -30,11 +30,11 @@ atexit.register(_AT_EXIT.set)
 
 
 class CalledOffError(RuntimeError):
-    """Ends a call whose answer nobody waits for any more."""
+    """Ends a call whose result is no longer needed."""
 
 
 def current_stop() -> Any:
-    """Flag that the running call is to read; None where nobody could set one."""
+    """Flag that the running call reads; None if it cannot be set."""
     crew = _CURRENT.get()
     if crew is not None:
         return crew.stop
