@@ -227,10 +227,10 @@ def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager
             "`se` must be 'sample' (conditional on the rows) or 'population' (for the "
             f"population that they were drawn from); got {se!r}."
         )
-    units, recipe = sample.places, results.recipe
-    unit_of_row = None if recipe is None else recipe.task.unit_of_row
-    if units is not None and unit_of_row is not None:
-        units = np.asarray(unit_of_row)[units]
+    unit_of_row, recipe = sample.places, results.recipe
+    if unit_of_row is not None and recipe is not None:
+        clusters = recipe.task.unit_of_row
+        unit_of_row = unit_of_row if clusters is None else clusters[unit_of_row]
     presence = ESTIMATORS[results.variance].source == "presence"
     return Averager(
         predictor=averaging_predictor(results),
