@@ -175,7 +175,7 @@ def test_missing_responses_are_refused(data, hole):
     for forest, response in ((regressor, y), (classifier, labels)):
         holes = response.astype(object).copy()
         holes.iloc[[3, 8]] = hole
-        with pytest.raises(ValueError, match=r"row 3 has one, and 2 of 70 .* Leave"):
+        with pytest.raises(ValueError, match=r"row 3 has one, and 2 of 70 .* Drop"):
             vs.from_sklearn(forest, X, holes)
     holes = y.copy()
     holes.iloc[5] = np.nan

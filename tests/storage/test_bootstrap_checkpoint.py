@@ -39,7 +39,7 @@ def made(monkeypatch):
         numbers.append(number)
         return original(repeating, number)
 
-    monkeypatch.setattr(refit, "_repeated", watched)
+    monkeypatch.setattr(refit, "_repeat", watched)
     return numbers
 
 
@@ -61,10 +61,10 @@ def test_a_bootstrap_goes_on_to_the_same_numbers(data, tmp_path, monkeypatch, ma
             raise KeyboardInterrupt
         return watched(repeating, number)
 
-    monkeypatch.setattr(refit, "_repeated", stopped)
+    monkeypatch.setattr(refit, "_repeat", stopped)
     with pytest.raises(KeyboardInterrupt):
         res.bootstrap(12, checkpoint=tmp_path)
-    monkeypatch.setattr(refit, "_repeated", watched)
+    monkeypatch.setattr(refit, "_repeat", watched)
     assert files(tmp_path)[-1] == "repetitions-00000006-7.npz"
     made.clear()
     again = forest(data).bootstrap(12, checkpoint=tmp_path)
@@ -96,12 +96,12 @@ import os, signal
 import vstatkit as vs
 from vstatkit.ensemble import refit
 refit.SAVE_SECONDS = -1.0
-made = refit._repeated
+made = refit._repeat
 def killed(repeating, number):
     if number == 5:
         os.kill(os.getpid(), signal.SIGKILL)
     return made(repeating, number)
-refit._repeated = killed
+refit._repeat = killed
 data = vs.datasets.mars(40, rng=4)
 res = vs.fit("y ~ x1 + x2", data, B=20, rng=5, n_jobs=1)
 res.bootstrap(10, checkpoint={str(tmp_path)!r})

@@ -200,7 +200,11 @@ def test_formulas_of_strangers_travel_too(data):
 def pandas_in(pickled):
     """List what a pickle needs of pandas."""
     texts = [(code.name, value) for code, value, _ in pickletools.genops(pickled)]
-    return [value for name, value in texts if name == "GLOBAL" and "pandas" in value]
+    return [
+        value
+        for name, value in texts
+        if name == "GLOBAL" and value.startswith("pandas")
+    ]
 
 
 def travellers():

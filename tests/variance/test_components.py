@@ -364,7 +364,7 @@ def test_the_registry_says_what_each_estimator_is(name, facts):
 
 
 def resolve(method="corrected", *, kind=KernelKind.UNKNOWN, design="iid", **options):
-    facts = dict(replace=True, k=3, n=9, complete=False, grouped=False, n_absent=0.0)
+    facts = dict(replace=True, k=3, n=9, complete=False, has_groups=False, n_absent=0.0)
     given = SimpleNamespace(name=design, **(facts | options))
     return resolve_for_design(method, given, kind)
 

@@ -190,7 +190,7 @@ def coded(case, **options):
         "names": one.names,
         "classes": np.array(one.classes),
         "examples": one.coding.recipe.frame.map(repr).to_numpy(),
-        **{name: two.held().map(repr).to_numpy() for name, two in tables.items()},
+        **{name: two.to_frame().map(repr).to_numpy() for name, two in tables.items()},
     }
 
 
