@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
-Counts: TypeAlias = Any
-"""An array or sparse array of shape (B, n)."""
+Counts: TypeAlias = Any  # an array or sparse array of shape (B, n)
 
 Seed: TypeAlias = int | np.random.Generator | None
 DataLike: TypeAlias = pd.DataFrame | Mapping[str, Any] | Any
@@ -19,5 +18,4 @@ Labels: TypeAlias = pd.Index
 Restrictions: TypeAlias = (
     str | Sequence[str] | Sequence[float] | Floats | Mapping[str, float]
 )
-KernelLike: TypeAlias = Any
-"""A name, a scikit-learn estimator or a function."""
+KernelLike: TypeAlias = Any  # A name, a scikit-learn estimator or a function

@@ -137,7 +137,7 @@ def fit(
     groups : str or array-like, optional
         Clusters, resampled whole; `k` counts clusters then.
     weights : str or array-like, optional
-        Sampling weights: how many unit_of_row of the population a row stands for, up to
+        Sampling weights: how many units of the population a row stands for, up to
         a constant factor. They multiply the row's loss in every learner that draws
         it; subsamples are drawn without regard to them. Averages over rows and
         out-of-bag scores are weighted; the typical row and the quantiles between which

@@ -16,22 +16,13 @@ from vstatkit._typing import Floats
 
 @dataclass(frozen=True)
 class ClassicalKernel:
-    """A named kernel.
+    """A named kernel."""
 
-    Attributes
-    ----------
-    function : callable
-        Takes a subsample as an array of its observations, or many subsamples with
-        one more axis in front.
-    degree : int
-        Smallest subsample it is defined on.
-    n_columns : int
-        Columns that the data must have.
-    """
-
+    # Takes a subsample as an array of its observations, or many subsamples with one
+    # more axis in front
     function: Callable[[Floats], Floats]
-    degree: int
-    n_columns: int = 1
+    degree: int  # smallest subsample it is defined on
+    n_columns: int = 1  # columns that the data must have
 
 
 def mean(x: Floats) -> Floats:
@@ -65,6 +56,7 @@ def moment3(x: Floats) -> Floats:
     return np.asarray(k / ((k - 1) * (k - 2)) * (centred**3).sum(axis=-1))
 
 
+# Kernels that `statistic` knows by name.
 CLASSICAL: dict[str, ClassicalKernel] = {
     "mean": ClassicalKernel(mean, 1),
     "variance": ClassicalKernel(variance, 2),
@@ -72,7 +64,6 @@ CLASSICAL: dict[str, ClassicalKernel] = {
     "kendall": ClassicalKernel(kendall, 2, n_columns=2),
     "moment3": ClassicalKernel(moment3, 3),
 }
-"""Kernels that `statistic` knows by name."""
 
 
 def classical_kernel(

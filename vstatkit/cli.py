@@ -21,15 +21,14 @@ from vstatkit.storage.archive import write_whole
 from vstatkit.studies import registry
 from vstatkit.studies.registry import QUICK_FOLDER, reproduce
 
+# Exit status of a program whose reader has gone: 128 and SIGPIPE's number.
 BROKEN_PIPE = 141
-"""Exit status of a program whose reader has gone: 128 and SIGPIPE's number."""
-
+# Line below an error that names arguments or code of Python.
 PYTHON_NOTE = (
     "arguments of Python are options of the command: `n_jobs` is --n-jobs, `rng` is "
     "--seed, and options of a kernel are --option NAME=VALUE. --na, --decimal and "
     "--thousands describe how the file writes numbers."
 )
-"""Line below an error that names arguments or code of Python."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

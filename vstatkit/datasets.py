@@ -94,6 +94,7 @@ def mars(n: int = 500, *, rng: Seed = None, offset: float = 0.5) -> pd.DataFrame
     return frame.assign(y=mean + generator.standard_normal(n))
 
 
+# Data sets by name.
 LOADERS: dict[str, Callable[[], pd.DataFrame]] = {
     "diabetes": diabetes,
     "iris": iris,
@@ -101,4 +102,3 @@ LOADERS: dict[str, Callable[[], pd.DataFrame]] = {
     "digits": digits,
     "mars": mars,
 }
-"""Data sets by name."""

@@ -15,18 +15,15 @@ from numpy.typing import NDArray
 from vstatkit._typing import Floats, Labels
 from vstatkit.exceptions import FileError, VstatkitError
 
-MAX_DEPTH = 4
-"""Largest depth of nested tuples."""
-
+MAX_DEPTH = 4  # largest depth of nested tuples
+# Types of columns that are written item by item.
 KINDS = re.compile(
     r"bool|object|u?int(8|16|32|64)|float(16|32|64)"
     r"|datetime64\[(s|ms|us|ns)(, [A-Za-z0-9_/+:-]{1,40})?\]"
 )
-"""Types of columns that are written item by item."""
 
 
-LISTED = 100_000
-"""Longest range index that is written item by item."""
+LISTED = 100_000  # longest range index that is written item by item
 
 
 def check(holds: Any, otherwise: str) -> None:

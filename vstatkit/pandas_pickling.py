@@ -41,8 +41,7 @@ class Plain:
         return _make_index, (_column(value), value.name)
 
 
-Column = tuple[str, Any]
-"""The format of a column, and its data."""
+Column = tuple[str, Any]  # the format of a column, and its data
 
 
 def _column(values: Any) -> Column:
@@ -85,6 +84,7 @@ def _read_text(items: list[Any]) -> Any:
     return pd.Series(items, dtype=None if items else "str")
 
 
+# Readers of columns by format.
 _READERS: dict[str, Callable[[Any], Any]] = {
     "numpy": lambda what: what,
     "object": _read_objects,
@@ -94,7 +94,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "interval": lambda what: pd.arrays.IntervalArray.from_arrays(*what),
     "named": lambda what: pd.array(what[0], dtype=what[1]),
 }
-"""Readers of columns by format."""
 
 
 def _values(written: Column) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 from vstatkit.exceptions import VstatkitWarning
 
+# R code that loads the bridge, which has the conversion.
 LOAD_BRIDGE = "{ reticulate::import('r_bridge'); NULL }"
-"""R code that loads the bridge, which has the conversion."""
 
 
 def register() -> None:

@@ -20,33 +20,18 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
-PREFIX = "vstatkit-"
-"""What the names of all folders begin with."""
-
-LOCK = "lock"
-"""File in a folder that its process keeps locked."""
-
-ENDINGS = ("SIGTERM", "SIGHUP")
-"""Signals that end a program which does not handle them."""
+PREFIX = "vstatkit-"  # what the names of all folders begin with
+LOCK = "lock"  # file in a folder that its process keeps locked
+ENDINGS = ("SIGTERM", "SIGHUP")  # signals that end a program which does not handle them
 
 
 @dataclass
 class _Folder:
-    """Temporary files of a process.
+    """Temporary files of a process."""
 
-    Attributes
-    ----------
-    path : Path
-        The folder.
-    handle : int or None
-        The open lock; None where there are no locks.
-    files : set of Path
-        Files that are in use.
-    """
-
-    path: Path
-    handle: int | None
-    files: set[Path] = field(default_factory=set)
+    path: Path  # the folder
+    handle: int | None  # the open lock; None where there are no locks
+    files: set[Path] = field(default_factory=set)  # files that are in use
 
 
 _FOLDERS: dict[tuple[int, str], _Folder] = {}

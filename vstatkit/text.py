@@ -6,11 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-FEW = 4
-"""Values that are written out."""
-
-WIDTH = 60
-"""Characters of anything else."""
+FEW = 4  # values that are written out
+WIDTH = 60  # characters of anything else
 
 
 def short_repr(shown: Any) -> str:

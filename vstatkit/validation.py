@@ -23,18 +23,19 @@ def split_options(
     return ours, rest
 
 
+# Arguments of `fit`, which are misspelled too.
 ARGUMENTS = (
     *("kernel", "k", "B", "replace", "design", "variance", "at", "groups", "weights"),
     *("missing", "rng", "n_jobs", "progress", "tol", "atol", "max_B", "checkpoint"),
     *("memory_limit", "oob", "keep_learners", "eval_env", "target"),
 )
-"""Arguments of `fit`, which are misspelled too."""
 
 _LEARNERS = "`B`, the number of learners"
 _SUBSAMPLE = "`k`, the number of rows of a subsample, or their share"
 _SEED = "`rng`"
 _LEAF = "`min_samples_leaf`, or `min_samples_split` for the size of what is split"
 
+# What arguments of other packages are here.
 ELSEWHERE = {
     **dict.fromkeys(
         ("n_estimators", "num_trees", "ntree", "trees", "n_trees"), _LEARNERS
@@ -74,8 +75,7 @@ ELSEWHERE = {
     "offset": "not offered; with kernel='ols' subtract it from the response",
     "newdata": "`at`, or `res.get_prediction(new)` later",
 }
-"""What arguments of other packages are here."""
-
+# What arguments of other packages' results and predictions are here.
 ASKED_ELSEWHERE = {
     **dict.fromkeys(("exog", "newdata", "new_data", "X"), "`data`"),
     **dict.fromkeys(("conf_level", "level"), "one minus `alpha`"),
@@ -94,7 +94,6 @@ ASKED_ELSEWHERE = {
         "`predict_proba` of a ForestClassifier",
     ),
 }
-"""What arguments of other packages' results and predictions are here."""
 
 
 def with_advice(method: Callable[P, T]) -> Callable[P, T]:
@@ -144,6 +143,7 @@ def check_options(options: Mapping[str, Any], known: tuple[str, ...], of: str) -
             _refuse_unknown(name, known, of, meant_names(known))
 
 
+# What to do instead of giving arguments of `fit` to `statistic`.
 NOT_OF_STATISTICS = {
     "weights": "Let the statistic read them from a column: statistic(lambda d: "
     "np.average(d['y'], weights=d['w']), data, k=...)",
@@ -152,7 +152,6 @@ NOT_OF_STATISTICS = {
     "missing": "Drop rows with missing values first: data.dropna()",
     "target": "Its intervals cover the mean of the statistic of k observations",
 }
-"""What to do instead of giving arguments of `fit` to `statistic`."""
 
 
 def check_statistic_options(

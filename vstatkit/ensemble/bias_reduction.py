@@ -31,40 +31,25 @@ from vstatkit.text import short_repr
 from vstatkit.variance.registry import resolve_for_design
 from vstatkit.workers.progress import progress_bar
 
+# Stages of learners, those with the least bias first.
 STAGES = {
     "both": Stages(trend=True, boost=True),
     "boost": Stages(boost=True),
     "trend": Stages(trend=True),
     "plain": Stages(),
 }
-"""Stages of learners, those with the least bias first."""
-
-SMALL_LEAVES = (1, 5)
-"""Smallest leaf sizes that are tried."""
-
-MOST_LEAVES = 5
-"""Leaves of a tree with the largest leaf size that is tried."""
+SMALL_LEAVES = (1, 5)  # smallest leaf sizes that are tried
+MOST_LEAVES = 5  # leaves of a tree with the largest leaf size that is tried
 
 
 class Candidate(NamedTuple):
-    """A learner to choose from.
+    """A learner to choose from."""
 
-    Attributes
-    ----------
-    name : str
-        Of its stages, one of `STAGES`.
-    min_samples_leaf : int
-        Least number of rows in a leaf; of all rows, if it has no tree at all.
-    max_features : int
-        Columns that a split tries.
-    splits : bool
-        Whether it has trees.
-    """
-
-    name: str
+    name: str  # of its stages, one of `STAGES`
+    # Least number of rows in a leaf; of all rows, if it has no tree at all
     min_samples_leaf: int
-    max_features: int
-    splits: bool = True
+    max_features: int  # columns that a split tries
+    splits: bool = True  # whether it has trees
 
     def kernel(self, kernel: TreeKernel) -> TreeKernel:
         """Grow such learners with the other options of a kernel of trees."""
@@ -160,47 +145,28 @@ def with_larger_k(design: SubsampleDesign) -> SubsampleDesign:
     return replace(design, k=int(np.ceil(design.n**0.9)))
 
 
+# Kernels of a stacked ensemble, and their shares of the learners.
 Stack = tuple[tuple[TreeKernel, float], ...]
-"""Kernels of a stacked ensemble, and their shares of the learners."""
 
 
 @dataclass(frozen=True)
 class Centre:
-    """The stacked ensemble whose mean replaces that of the learners.
+    """The stacked ensemble whose mean replaces that of the learners."""
 
-    Attributes
-    ----------
-    stack : Stack
-        Kernels of the stacked ensemble.
-    shift : ndarray of shape (m,)
-        Number added to the values of every learner.
-    oob : OutOfBag or None
-        Out-of-bag sums of the ensemble's own learners.
-    """
-
-    stack: Stack
-    shift: Floats
-    oob: OutOfBag | None
+    stack: Stack  # kernels of the stacked ensemble
+    shift: Floats  # (m,): number added to the values of every learner
+    oob: OutOfBag | None  # out-of-bag sums of the ensemble's own learners
 
     __repr__ = short_repr
 
 
 class CentredEvaluation(NamedTuple):
-    """An evaluation whose mean is that of a stacked ensemble.
+    """An evaluation whose mean is that of a stacked ensemble."""
 
-    Attributes
-    ----------
-    evaluation : Evaluation
-        Shifted values of the ensemble's own learners; out-of-bag sums of the stack.
-    learners : list of StagedTree
-        Learners of the stacked ensemble, as many as were kept.
-    centre : Centre or None
-        How values were shifted; None if they were not.
-    """
-
+    # Shifted values of the ensemble's own learners; out-of-bag sums of the stack
     evaluation: Evaluation
-    learners: list[StagedTree]
-    centre: Centre | None
+    learners: list[StagedTree]  # learners of the stacked ensemble, as many as were kept
+    centre: Centre | None  # how values were shifted; None if they were not
 
 
 def centre_values(
@@ -287,60 +253,33 @@ def allows_centring(design: SubsampleDesign) -> bool:
     return not design.complete
 
 
-TARGETS = ("mean", "truth")
-"""Estimands that intervals may cover."""
-
+TARGETS = ("mean", "truth")  # estimands that intervals may cover
+# Fewest and most learners of each of the two pilot ensembles of a candidate.
 PILOT_B = (25, 100)
-"""Fewest and most learners of each of the two pilot ensembles of a candidate."""
-
-PILOT_UNITS = 500
-"""Units up to which pilot ensembles have the most learners."""
-
-CLEARLY = 2.0
-"""Standard errors of a difference from which an error is clearly larger."""
-
+PILOT_UNITS = 500  # units up to which pilot ensembles have the most learners
+CLEARLY = 2.0  # standard errors of a difference from which an error is clearly larger
+# Largest root mean square error of the learner of the standard errors, over the least
+# one. Where single rows make up most of the difference, its standard error is as large
+# as the difference itself, and would admit any learner.
 LARGEST_RATIO = 1.25
-"""Largest root mean square error of the learner of the standard errors, over the least
-one. Where single rows make up most of the difference, its standard error is as large
-as the difference itself, and would admit any learner."""
-
-NAMED = 2
-"""Learners of a stacked ensemble that are described, by decreasing share."""
-
-SMOOTHER_B = 500
-"""Trees that smooth out-of-bag residuals."""
-
-SMOOTHER_LEAF = 5
-"""Least number of rows in their leaves."""
+NAMED = 2  # learners of a stacked ensemble that are described, by decreasing share
+SMOOTHER_B = 500  # trees that smooth out-of-bag residuals
+SMOOTHER_LEAF = 5  # least number of rows in their leaves
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The learners chosen for `target="truth"`.
+    """The learners chosen for `target="truth"`."""
 
-    Attributes
-    ----------
-    candidate : Candidate
-        The learner whose ensemble gives standard errors.
-    kernel : TreeKernel
-        Its kernel.
-    shares : dict of Candidate to float
-        Learners of the stacked ensemble that gives estimates, with their shares.
-    stack : Stack or None
-        Their kernels; None if they are the learner of the standard errors alone.
-    errors : dict of Candidate to float
-        Out-of-bag root mean square error of every candidate, for infinitely many
-        learners.
-    stack_error : float
-        Root mean square error of the stacked ensemble.
-    """
-
-    candidate: Candidate
-    kernel: TreeKernel
+    candidate: Candidate  # the learner whose ensemble gives standard errors
+    kernel: TreeKernel  # its kernel
+    # Learners of the stacked ensemble that gives estimates, with their shares
     shares: dict[Candidate, float]
+    # Their kernels; None if they are the learner of the standard errors alone
     stack: Stack | None
+    # Out-of-bag root mean square error of every candidate, for infinitely many learners
     errors: dict[Candidate, float]
-    stack_error: float
+    stack_error: float  # root mean square error of the stacked ensemble
 
     @property
     def learner(self) -> str:

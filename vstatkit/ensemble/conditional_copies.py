@@ -18,78 +18,46 @@ from vstatkit.native._engine import MOST_LEVELS
 from vstatkit.sampling.design import IidDesign
 from vstatkit.sampling.streams import Purpose, stream
 
-TREES = 100
-"""Trees that predict a predictor from the others."""
-
-SHARE = 0.632
-"""Share of the rows in the subsample of each of them, without replacement."""
-
-LEAF = 5
-"""Least number of rows in a leaf."""
-
-FEW_VALUES = 10
-"""Most distinct values of a number that is treated as a category."""
-
-MOST_TERMS = 500
-"""Most columns of the ridge regression with products."""
-
+TREES = 100  # trees that predict a predictor from the others
+SHARE = 0.632  # share of the rows in the subsample of each of them, without replacement
+LEAF = 5  # least number of rows in a leaf
+FEW_VALUES = 10  # most distinct values of a number that is treated as a category
+MOST_TERMS = 500  # most columns of the ridge regression with products
+# Its penalties, in units of its largest squared singular value.
 PENALTIES = np.logspace(-8, 1, 28)
-"""Its penalties, in units of its largest squared singular value."""
-
+# Most degrees of freedom of such a regression, divided by the number of rows.
 MOST_FREEDOM = 0.5
-"""Most degrees of freedom of such a regression, divided by the number of rows."""
-
+# Lengths of the kernels of smoothers, in units of the spread of a predictor.
 LENGTHS = (0.3, 0.6, 1.2)
-"""Lengths of the kernels of smoothers, in units of the spread of a predictor."""
-
+# Degrees of smoothers: sums of curves; sums of surfaces in each two predictors.
 DEGREES = (1, 2)
-"""Degrees of smoothers: sums of curves; sums of surfaces in each two predictors."""
-
-MARKS = 200
-"""Rows at which the kernels of smoothers are centred, drawn from more."""
-
-MARKING_SEED = 21
-"""Seed that draws these rows."""
-
+MARKS = 200  # rows at which the kernels of smoothers are centred, drawn from more
+MARKING_SEED = 21  # seed that draws these rows
+# Most rows for which smoothers are held in memory rather than recomputed.
 MOST_HELD = 10_000
-"""Most rows for which smoothers are held in memory rather than recomputed."""
-
-STEPS_BELOW = 2
-"""Penalties by which smoothers are rougher than those that predict best."""
-
+STEPS_BELOW = 2  # penalties by which smoothers are rougher than those that predict best
+# Most levels whose shares are predicted by smoothers too, not by a forest alone.
 MOST_SMOOTHED = 12
-"""Most levels whose shares are predicted by smoothers too, not by a forest alone."""
-
+# Smallest conditional spread of a number, divided by the mean spread.
 LEAST_SPREAD = 0.1
-"""Smallest conditional spread of a number, divided by the mean spread."""
-
+# Weights of out-of-bag class shares relative to the overall shares.
 WEIGHTS = np.linspace(0.0, 1.0, 21)
-"""Weights of out-of-bag class shares relative to the overall shares."""
 
 
 @dataclass(frozen=True)
 class ConditionalModel:
-    """A predictor, its prediction from the others, and the residual.
+    """A predictor, its prediction from the others, and the residual."""
 
-    Attributes
-    ----------
-    column : Series of length n
-        The predictor.
-    centre : ndarray of shape (n,) or (n, L)
-        Predicted mean of a number, or shares of the L levels.
-    levels : Index or None
-        Levels of a category (or of a number with few values); None for numbers.
-    residual : ndarray of shape (n,)
-        `(value - centre) / spread`; for levels a normal score of their position in the
-        cumulative shares, standard normal if the shares are correct.
-    spread : ndarray of shape (n,) or float
-        Predicted mean of the absolute difference from `centre`; not used for levels.
-    """
-
-    column: pd.Series
+    column: pd.Series  # length n: the predictor
+    # (n,) or (n, L): predicted mean of a number, or shares of the L levels
     centre: Floats
+    # Levels of a category (or of a number with few values); None for numbers
     levels: pd.Index | None
+    # (n,): `(value - centre) / spread`; for levels a normal score of their position in
+    # the cumulative shares, standard normal if the shares are correct
     residual: Floats
+    # (n,) or float: predicted mean of the absolute difference from `centre`; not used
+    # for levels
     spread: Floats | float = 1.0
 
     def copy_with(self, residual: Floats) -> pd.Series:
@@ -117,21 +85,12 @@ class ConditionalModel:
 
 @dataclass(frozen=True)
 class OtherPredictors:
-    """The predictors from which another one, or the response, is predicted.
+    """The predictors from which another one, or the response, is predicted."""
 
-    Attributes
-    ----------
-    frame : DataFrame with n rows
-        The other predictors; without columns, the prediction is the mean.
-    unit_of_row : ndarray of shape (n,) or None
-        Cluster of every row.
-    n_jobs : int or None
-        Workers.
-    """
-
+    # n rows: the other predictors; without columns, the prediction is the mean
     frame: pd.DataFrame
-    unit_of_row: Ints | None = None
-    n_jobs: int | None = None
+    unit_of_row: Ints | None = None  # (n,): cluster of every row
+    n_jobs: int | None = None  # workers
 
     @cached_property
     def table(self) -> Floats:
@@ -168,18 +127,11 @@ class OtherPredictors:
 
 
 class LeaveOneOut(NamedTuple):
-    """Predictions of every value by a fit that has not seen it.
+    """Predictions of every value by a fit that has not seen it."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n,)
-        The predictions.
-    leverage : ndarray of shape (n,)
-        Weight of a value in its own prediction by a smoother that has seen it: near
-        one where no other row is close.
-    """
-
-    mean: Floats
+    mean: Floats  # (n,): the predictions
+    # (n,): weight of a value in its own prediction by a smoother that has seen it: near
+    # one where no other row is close
     leverage: Floats
 
 
@@ -562,30 +514,17 @@ def _code_columns(others: pd.DataFrame) -> tuple[Floats, tuple[int, ...] | None]
     return np.column_stack(columns), factor_levels
 
 
-How = Literal["conditional", "permute"]
-"""How a predictor is replaced."""
+How = Literal["conditional", "permute"]  # how a predictor is replaced
 
 
 @dataclass(frozen=True)
 class Copier:
-    """Makes copies of predictors, from the data and the seed alone.
+    """Makes copies of predictors, from the data and the seed alone."""
 
-    Attributes
-    ----------
-    frame : DataFrame with n rows
-        All predictors.
-    seed : int
-        Seed of the copies.
-    unit_of_row : ndarray of shape (n,) or None
-        Cluster of every row.
-    n_jobs : int or None
-        Workers.
-    """
-
-    frame: pd.DataFrame
-    seed: int
-    unit_of_row: Ints | None = None
-    n_jobs: int | None = None
+    frame: pd.DataFrame  # n rows: all predictors
+    seed: int  # seed of the copies
+    unit_of_row: Ints | None = None  # (n,): cluster of every row
+    n_jobs: int | None = None  # workers
 
     def others(self, names: Sequence[str]) -> OtherPredictors:
         """Take all predictors but some."""
@@ -662,20 +601,11 @@ class Copier:
 
 @dataclass(frozen=True)
 class _ConditionalModels:
-    """Models of several predictors, and how their residuals are permuted.
+    """Models of several predictors, and how their residuals are permuted."""
 
-    Attributes
-    ----------
-    models : dict
-        The models by predictor.
-    unit_of_row : ndarray or None
-        Cluster of every row, if these matter.
-    spread : ndarray or None
-        Cluster of every row, if the predictors have one value for each.
-    """
-
-    models: dict[str, ConditionalModel]
-    unit_of_row: Ints | None
+    models: dict[str, ConditionalModel]  # the models by predictor
+    unit_of_row: Ints | None  # cluster of every row, if these matter
+    # Cluster of every row, if the predictors have one value for each
     spread: Ints | None
 
     def draw(

@@ -31,23 +31,14 @@ from vstatkit.sampling.streams import Purpose, learner_keys, stream
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
 
-BATCH_SIZE = 64
-"""Learners evaluated in one batch."""
-
+BATCH_SIZE = 64  # learners evaluated in one batch
+# Most tasks; above this several batches make a task, since each returns sums.
 MOST_TASKS = 64
-"""Most tasks; above this several batches make a task, since each returns sums."""
-
+# Number of tasks into which many learners of a compiled kernel are split.
 BATCH_TASKS = 8
-"""Number of tasks into which many learners of a compiled kernel are split."""
-
-BATCH_ENTRIES = 500_000
-"""Most counts that one task of a compiled kernel holds."""
-
-OOB_ROWS = 20_000
-"""Most observations that are predicted out of bag."""
-
-ARRAY_ENTRIES = 250_000
-"""Units that one task of an array kernel draws."""
+BATCH_ENTRIES = 500_000  # most counts that one task of a compiled kernel holds
+OOB_ROWS = 20_000  # most observations that are predicted out of bag
+ARRAY_ENTRIES = 250_000  # units that one task of an array kernel draws
 
 
 @dataclass(frozen=True)
@@ -106,8 +97,7 @@ class Task:
         return np.sort(rng.choice(n, self.most_oob, replace=False, shuffle=False))
 
 
-Batches = Generator[Evaluation, None, None]
-"""Consecutive learners, batch after batch."""
+Batches = Generator[Evaluation, None, None]  # consecutive learners, batch after batch
 
 
 class LearnerKeeper(Protocol):

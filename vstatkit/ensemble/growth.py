@@ -31,48 +31,28 @@ from vstatkit.variance.large_moments import is_wide
 from vstatkit.variance.moments import EnsembleSums, sum_ensemble
 from vstatkit.variance.registry import ESTIMATORS, large_k_problem, resolve_for_design
 
-FIRST_B = 256
-"""Learners grown before the Monte Carlo error is first estimated."""
-
-MAX_B = 10_000
-"""Learners at which "auto" stops, whatever the Monte Carlo error."""
-
+FIRST_B = 256  # learners grown before the Monte Carlo error is first estimated
+MAX_B = 10_000  # learners at which "auto" stops, whatever the Monte Carlo error
+# Largest factor by which B grows at once, since early estimates are noisy.
 LARGEST_STEP = 4
-"""Largest factor by which B grows at once, since early estimates are noisy."""
 
 Size = int | Literal["auto", "complete"]
 
-Run = Callable[[int, int], Evaluation]
-"""A function that evaluates a range of learners."""
+Run = Callable[[int, int], Evaluation]  # A function that evaluates a range of learners
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When "auto" stops growing.
+    """When "auto" stops growing."""
 
-    Attributes
-    ----------
-    method : str
-        Variance estimator whose Monte Carlo error is estimated.
-    tolerance : Tolerance
-        Tolerance of the standard errors.
-    max_B : int
-        Number of learners at which growth stops in any case.
-    first_B : int
-        Learners grown before the error is first estimated.
-    n_query : int or None
-        Leading values that are estimates; the others are effects, which must meet the
-        tolerance too. None if all are estimates.
-    kind : KernelKind
-        How the kernel depends on its observations.
-    """
-
-    method: str
-    tolerance: Tolerance
-    max_B: int
-    first_B: int = FIRST_B
+    method: str  # variance estimator whose Monte Carlo error is estimated
+    tolerance: Tolerance  # tolerance of the standard errors
+    max_B: int  # number of learners at which growth stops in any case
+    first_B: int = FIRST_B  # learners grown before the error is first estimated
+    # Leading values that are estimates; the others are effects, which must meet the
+    # tolerance too. None if all are estimates.
     n_query: int | None = None
-    kind: KernelKind = KernelKind.UNKNOWN
+    kind: KernelKind = KernelKind.UNKNOWN  # how the kernel depends on its observations
 
     def orders(self, design: SubsampleDesign) -> HigherOrders | None:
         """Return the expected Hoeffding correction, if the estimator needs it."""
@@ -327,25 +307,18 @@ class _ErrorMonitor:
         return estimator.from_sums(design, self._sums, self._orders)
 
 
-AUTO_FIRST = 500
-"""Trees that `n_estimators="auto"` grows at least."""
-
-AUTO_MOST = 5_000
-"""Trees that "auto" grows at most."""
-
+AUTO_FIRST = 500  # trees that `n_estimators="auto"` grows at least
+AUTO_MOST = 5_000  # trees that "auto" grows at most
+# Nodes (of 16 bytes) beyond which "auto" adds no trees, even if standard errors could
+# be more precise.
 AUTO_NODES = 16_000_000
-"""Nodes (of 16 bytes) beyond which "auto" adds no trees, even if standard errors
-could be more precise."""
-
+# Fewest and most reference rows whose standard errors "auto" checks.
 WATCHED_ROWS = (10, 50)
-"""Fewest and most reference rows whose standard errors "auto" checks."""
-
-WATCHED_VALUES = 200
-"""Most predictions of a tree at these rows, for many classes."""
+WATCHED_VALUES = 200  # most predictions of a tree at these rows, for many classes
 
 
+# Relative Monte Carlo error of standard errors above which the user is warned.
 UNSURE = 0.25
-"""Relative Monte Carlo error of standard errors above which the user is warned."""
 
 
 def grow_forest(

@@ -9,21 +9,14 @@ from vstatkit._typing import Floats, Ints
 from vstatkit.ensemble.refit import OutOfBagPredictor
 from vstatkit.sampling.design import SubsampleDesign
 
+# Most predictions held at a time: learners x rows x tables x outputs.
 CHUNK_VALUES = 8_000_000
-"""Most predictions held at a time: learners x rows x tables x outputs."""
-
-MOST_PAIRED = 1000
-"""Most units whose pairs are all compared."""
-
-PAIRING_SEED = 20
-"""Seed that draws them from more units."""
-
-LEAST_SKEW = 0.05
-"""Skewness below which Student's t needs no correction."""
-
+MOST_PAIRED = 1000  # most units whose pairs are all compared
+PAIRING_SEED = 20  # seed that draws them from more units
+LEAST_SKEW = 0.05  # skewness below which Student's t needs no correction
+# Skewness of a chi-squared variable with one degree of freedom: no quadratic form has
+# more.
 MOST_SKEW = float(np.sqrt(8))
-"""Skewness of a chi-squared variable with one degree of freedom: no quadratic form
-has more."""
 
 
 def target_values(y: Floats, n_classes: int | None) -> Floats:
@@ -35,21 +28,13 @@ def target_values(y: Floats, n_classes: int | None) -> Floats:
 
 @dataclass(frozen=True)
 class LossDifferences:
-    """Differences in out-of-bag loss, with copies of a predictor minus without.
+    """Differences in out-of-bag loss, with copies of a predictor minus without."""
 
-    Attributes
-    ----------
-    base : ndarray of shape (r,)
-        Loss of the fit; NaN if every learner has seen the row.
-    saved : ndarray of shape (r,)
-        Mean loss with copies of the predictor minus `base`; or its orthogonal form.
-    parts : ndarray of shape (L, r)
-        First-order contribution of each learner to `saved`; zero where it has seen the
-        row. The contributions of all learners sum to zero.
-    """
-
-    base: Floats
+    base: Floats  # (r,): loss of the fit; NaN if every learner has seen the row
+    # (r,): mean loss with copies of the predictor minus `base`; or its orthogonal form
     saved: Floats
+    # (L, r): first-order contribution of each learner to `saved`; zero where it has
+    # seen the row. The contributions of all learners sum to zero.
     parts: Floats
 
     def weighted(self, weights: Floats) -> "LossDifferences":
@@ -180,25 +165,14 @@ def _orthogonal(values: Floats, weights: Floats, away: Floats) -> tuple[Floats, 
 
 @dataclass(frozen=True)
 class MeanLossDifference:
-    """The mean loss difference, with its standard error.
+    """The mean loss difference, with its standard error."""
 
-    Attributes
-    ----------
-    mean, error : float
-        Mean over rows; its standard error.
-    own : float
-        The standard error given the learners.
-    df : int
-        Units minus one.
-    skew : float
-        Skewness of the mean under the null hypothesis.
-    """
-
+    # mean, error: Mean over rows; its standard error
     mean: float
     error: float
-    own: float
-    df: int
-    skew: float = 0.0
+    own: float  # the standard error given the learners
+    df: int  # units minus one
+    skew: float = 0.0  # skewness of the mean under the null hypothesis
 
     @property
     def pvalue(self) -> float:
@@ -325,20 +299,12 @@ class Pairs:
     learners that did not see it:
     :math:`c_{ij} = -(L / a_j) \sum_{b \not\ni j} p_{bi}`. Of more than `MOST_PAIRED`
     units, a random sample of that size is used.
-
-    Attributes
-    ----------
-    parts : ndarray of shape (u, L)
-        Contribution of each learner to the rows of a unit, :math:`p_{bi}`.
-    absent : ndarray of shape (L, u)
-        One where a learner did not see a unit.
-    units : int
-        Units that these were drawn from.
     """
 
+    # (u, L): contribution of each learner to the rows of a unit, :math:`p_{bi}`
     parts: Floats
-    absent: Floats
-    units: int
+    absent: Floats  # (L, u): one where a learner did not see a unit
+    units: int  # units that these were drawn from
 
     @classmethod
     def of(cls, by_unit: Floats, design: SubsampleDesign, held: Ints) -> "Pairs":

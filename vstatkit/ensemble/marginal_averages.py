@@ -26,45 +26,26 @@ from vstatkit.inference.population import (
 from vstatkit.kernels.tree_prediction import Axis, Grid, is_walkable
 from vstatkit.sampling.design import SubsampleDesign
 
-MAX_LEVELS = 50
-"""Most levels of a column that averages are taken by."""
-
+MAX_LEVELS = 50  # most levels of a column that averages are taken by
+# Rows that are coded and predicted at a time, of several settings.
 STACKED_ROWS = 50_000
-"""Rows that are coded and predicted at a time, of several settings."""
-
-PICKED = (5, 100)
-"""Fewest and most rows of an average whose own predictions are used."""
-
+PICKED = (5, 100)  # fewest and most rows of an average whose own predictions are used
+# Predictions of such rows, of all averages together, by one learner.
 PICKED_VALUES = 2_000
-"""Predictions of such rows, of all averages together, by one learner."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that are averaged over.
+    """Rows that are averaged over."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        The rows.
-    places : ndarray of shape (rows,) or None
-        Which of the training rows they are; None for rows of another sample.
-    n_all : int
-        Rows that they were drawn from.
-    variables : tuple of str
-        Columns that are needed to predict.
-    weights : ndarray of shape (rows,) or None
-        Sampling weights of the rows, all positive; None where they are equal.
-    weighting : str
-        Description of the weighting; empty for a fit without weights.
-    """
-
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # the rows
+    # (rows,): which of the training rows they are; None for rows of another sample
     places: Ints | None
-    n_all: int
-    variables: tuple[str, ...]
+    n_all: int  # rows that they were drawn from
+    variables: tuple[str, ...]  # columns that are needed to predict
+    # (rows,): sampling weights of the rows, all positive; None where they are equal
     weights: Floats | None = None
-    weighting: str = ""
+    weighting: str = ""  # description of the weighting; empty for a fit without weights
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -135,8 +116,8 @@ def training_places(training: pd.DataFrame | None, frame: pd.DataFrame) -> Ints 
     return places.astype(np.int64) if known.equals(frame[common]) else None
 
 
+# Columns that averages are taken by; None for one average over all rows.
 By = str | Sequence[str] | None
-"""Columns that averages are taken by; None for one average over all rows."""
 
 
 class Division:
@@ -242,24 +223,13 @@ def _check_levels(by: str, size: int) -> None:
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Weights of rows in averages, and of some rows by themselves.
+    """Weights of rows in averages, and of some rows by themselves."""
 
-    Attributes
-    ----------
-    shares : csr_array of shape (g, rows)
-        Weights of the rows in each average.
-    picked : csr_array of shape (p, rows)
-        Weights of single rows, one in each.
-    codes : ndarray of shape (p,)
-        The average that each of these rows is in.
-    scales : ndarray of shape (p,)
-        Factors that turn the difference between the row and its average into the
-        influence of the row and of the rows that it represents.
-    """
-
-    shares: Any
-    picked: Any
-    codes: Ints
+    shares: Any  # (g, rows): weights of the rows in each average
+    picked: Any  # (p, rows): weights of single rows, one in each
+    codes: Ints  # (p,): the average that each of these rows is in
+    # (p,): factors that turn the difference between the row and its average into the
+    # influence of the row and of the rows that it represents
     scales: Floats
 
     @classmethod
@@ -303,21 +273,13 @@ class RowWeights:
 
 @dataclass(frozen=True)
 class RowMove:
-    """Rows that are set to one value of a predictor, and to another.
+    """Rows that are set to one value of a predictor, and to another."""
 
-    Attributes
-    ----------
-    start, end : dict
-        The values by predictor, one for all rows or one for each.
-    widths : ndarray of shape (rows,)
-        Divisors of the difference between a row's predictions.
-    known : ndarray of shape (rows,) or None
-        Rows that can move, where a predictor is missing in others; None for all.
-    """
-
+    # start, end: The values by predictor, one for all rows or one for each
     start: dict[str, Any]
     end: dict[str, Any]
-    widths: Floats
+    widths: Floats  # (rows,): divisors of the difference between a row's predictions
+    # (rows,): rows that can move, where a predictor is missing in others; None for all
     known: Bools | None = None
 
     def shares_of(self, shares: Any) -> Any:
@@ -347,29 +309,14 @@ class RowMove:
 
 @dataclass(frozen=True)
 class Averager:
-    """Averages predictions over rows, with the influences for standard errors.
+    """Averages predictions over rows, with the influences for standard errors."""
 
-    Attributes
-    ----------
-    predictor : Predictor
-        The learners.
-    estimation : Estimation
-        How variances of predictions are estimated.
-    sample : Sample
-        Rows averaged over.
-    units : ndarray of shape (rows,) or None
-        Unit of every row, where the rows are training rows.
-    population : bool
-        Whether to compute the influence of the rows.
-    out_of_bag : bool
-        Whether the influence of a training row uses only learners that did not see it.
-    """
-
-    predictor: Predictor
-    estimation: Estimation
-    sample: Sample
-    units: Ints | None
-    population: bool
+    predictor: Predictor  # the learners
+    estimation: Estimation  # how variances of predictions are estimated
+    sample: Sample  # rows averaged over
+    units: Ints | None  # (rows,): unit of every row, where the rows are training rows
+    population: bool  # whether to compute the influence of the rows
+    # Whether the influence of a training row uses only learners that did not see it
     out_of_bag: bool
 
     @property
@@ -491,21 +438,11 @@ class Averager:
 
 @dataclass(frozen=True)
 class LearnerAverages:
-    """Averages by every learner.
+    """Averages by every learner."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (B, g * outputs)
-        The averages.
-    own : ndarray of shape (rows, outputs) or None
-        A prediction of every row, for its influence.
-    errors : ndarray of shape (B, p, outputs)
-        Influences of single rows, by every learner.
-    """
-
-    values: Floats
-    own: Floats | None
-    errors: Floats
+    values: Floats  # (B, g * outputs): the averages
+    own: Floats | None  # (rows, outputs): a prediction of every row, for its influence
+    errors: Floats  # (B, p, outputs): influences of single rows, by every learner
 
     def subtract(self, other: "LearnerAverages", widths: Floats) -> "LearnerAverages":
         """Subtract averages; differences of rows are divided by their widths."""
@@ -517,8 +454,7 @@ class LearnerAverages:
         )
 
 
-ENDS = (0.05, 0.95)
-"""Quantiles between which a curve is drawn."""
+ENDS = (0.05, 0.95)  # quantiles between which a curve is drawn
 
 
 def quantile_grid(column: Floats, points: int) -> Floats:

@@ -26,28 +26,19 @@ from vstatkit.kernels.tree import (
 )
 from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign
 
-FLOAT = 8
-"""Bytes of a number."""
-
+FLOAT = 8  # bytes of a number
+# Bytes for each entry of a design matrix whose columns are ranked: 8 of sorted values,
+# 4 each of order and ranks, and 8 of the order before it is packed.
 RANKED_BYTES = 24
-"""Bytes for each entry of a design matrix whose columns are ranked: 8 of sorted values,
-4 each of order and ranks, and 8 of the order before it is packed."""
-
-OBJECT_BYTES = 600
-"""Bytes of a learner apart from its numbers."""
-
+OBJECT_BYTES = 600  # bytes of a learner apart from its numbers
+# Rows in a leaf, per row of `min_samples_leaf` and of `min_samples_split`.
 LEAF_ROWS, SPLIT_ROWS = 1.5, 0.57
-"""Rows in a leaf, per row of `min_samples_leaf` and of `min_samples_split`."""
-
+# Leaves for each distinct row, in trees that stop where leaves are of one class, and in
+# trees that grow with one half of the rows. Other trees have a leaf for every row.
 PURE_SHARE, HONEST_SHARE = 0.3, 0.27
-"""Leaves for each distinct row, in trees that stop where leaves are of one class, and
-in trees that grow with one half of the rows. Other trees have a leaf for every row."""
-
-SMALL = 2**27
-"""Bytes below which the available memory is not checked."""
-
+SMALL = 2**27  # bytes below which the available memory is not checked
+# A number of bytes, with its unit.
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
-"""A number of bytes, with its unit."""
 
 VALUES = "the learners' values at the query points"
 LEARNERS = "the learners"
@@ -59,12 +50,11 @@ POINTS = "the coded query points and their estimates"
 PREDICTIONS = "every learner's predictions"
 COVARIANCES = "the covariances of the estimates"
 
+# Numbers that are held for each estimate, its standard error included.
 ESTIMATE_NUMBERS = 20
-"""Numbers that are held for each estimate, its standard error included."""
-
+# Tables of the size of a covariance matrix that it takes to compute one.
 COVARIANCE_TABLES = 6
-"""Tables of the size of a covariance matrix that it takes to compute one."""
-
+# How to reduce the largest part.
 ADVICE = {
     VALUES: "Give fewer query points (`at`), and the others to get_prediction() later; "
     "or use a smaller `B`.",
@@ -78,48 +68,26 @@ ADVICE = {
     PREDICTIONS: "Predict fewer query points at a time.",
     COVARIANCES: "Compute the covariances of fewer query points at a time.",
 }
-"""How to reduce the largest part."""
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The sizes that the memory of a fit depends on.
+    """The sizes that the memory of a fit depends on."""
 
-    Attributes
-    ----------
-    n, p : int
-        Rows and columns of the design matrix; p is zero where there is none.
-    m : int
-        Values of a learner.
-    n_outputs : int
-        Columns of a prediction.
-    learner : float
-        Bytes of a learner that is kept.
-    entries : int
-        Counts that a worker holds at a time.
-    workers : int
-        Batches that are evaluated side by side.
-    ranked : bool
-        Whether all rows are ranked.
-    n_scored : int
-        Rows that are predicted where a subsample leaves them out.
-    spilled : float
-        Bytes of a learner that are moved to a file where there are many.
-    stacked : bool
-        Whether as many learners of a stacked ensemble are grown besides; `learner` and
-        `spilled` include their bytes.
-    """
-
+    # n, p: Rows and columns of the design matrix; p is zero where there is none
     n: int
     p: int
-    m: int
-    n_outputs: int
-    learner: float
-    entries: int
-    workers: int
-    ranked: bool
-    n_scored: int
+    m: int  # values of a learner
+    n_outputs: int  # columns of a prediction
+    learner: float  # bytes of a learner that is kept
+    entries: int  # counts that a worker holds at a time
+    workers: int  # batches that are evaluated side by side
+    ranked: bool  # whether all rows are ranked
+    n_scored: int  # rows that are predicted where a subsample leaves them out
+    # Bytes of a learner that are moved to a file where there are many
     spilled: float = 0.0
+    # Whether as many learners of a stacked ensemble are grown besides; `learner` and
+    # `spilled` include their bytes
     stacked: bool = False
 
     def fixed(self) -> dict[str, int]:

@@ -37,46 +37,29 @@ from vstatkit.text import short_repr
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
 
+# Learners that one task predicts with, for a small number of rows.
 LEARNERS_PER_TASK = 16
-"""Learners that one task predicts with, for a small number of rows."""
-
+# Rows that one task predicts with all learners, if only means are needed.
 ROWS_PER_TASK = 256
-"""Rows that one task predicts with all learners, if only means are needed."""
-
-TASKS = 8
-"""Least number of tasks that rows are divided among for estimates."""
+TASKS = 8  # least number of tasks that rows are divided among for estimates
 
 
 class OwnLearners(NamedTuple):
-    """Which learners predict a row that they may have been fitted to.
+    """Which learners predict a row that they may have been fitted to."""
 
-    Attributes
-    ----------
-    design : SubsampleDesign
-        Which units each learner saw.
-    units : ndarray of shape (rows,) or None
-        Unit of every row: learners that saw it are left out. None for all learners.
-    """
-
-    design: SubsampleDesign
+    design: SubsampleDesign  # which units each learner saw
+    # (rows,): unit of every row: learners that saw it are left out. None for all
+    # learners.
     units: Ints | None
 
 
 class LearnerSums(NamedTuple):
-    """Sums over rows for every learner, and over learners for every row.
+    """Sums over rows for every learner, and over learners for every row."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (B, g * outputs)
-        Weighted sums over rows.
-    total : ndarray of shape (rows, outputs) or float
-        Sums over the requested learners; zero if there are none.
-    times : ndarray of shape (rows, 1) or float
-        Number (in a complete design: weight) of these learners.
-    """
-
-    values: Floats
+    values: Floats  # (B, g * outputs): weighted sums over rows
+    # (rows, outputs) or float: sums over the requested learners; zero if there are none
     total: Floats | float
+    # (rows, 1) or float: number (in a complete design: weight) of these learners
     times: Floats | float
 
     @property
@@ -214,14 +197,12 @@ def even_size(n_rows: int, most: int) -> int:
 
 Answer = TypeVar("Answer")
 
+# Numbers held at a time: (B + n) x query points of a chunk x outputs.
 CHUNK_ENTRIES = 8_000_000
-"""Numbers held at a time: (B + n) x query points of a chunk x outputs."""
-
+# Rows from which tasks estimate standard errors, too, and most that one takes.
 MANY_ROWS = 2048
-"""Rows from which tasks estimate standard errors, too, and most that one takes."""
-
+# Values that one task estimates from, unless these are less than a few rows.
 VALUES_PER_TASK = 2_000_000
-"""Values that one task estimates from, unless these are less than a few rows."""
 
 
 @dataclass(frozen=True)

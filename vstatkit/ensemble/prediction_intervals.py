@@ -19,36 +19,19 @@ from vstatkit.sampling.registry import subsample_size
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.text import short_repr
 
-N_TREES = 64
-"""Trees of the forest."""
-
-LEAF = 10
-"""Least observations in a leaf."""
-
-LEAST_SPREAD = 0.05
-"""Smallest expected error, as a share of the mean error."""
-
-LEAST_UNITS = 4
-"""Units below which the expected error is taken to be constant."""
+N_TREES = 64  # trees of the forest
+LEAF = 10  # least observations in a leaf
+LEAST_SPREAD = 0.05  # smallest expected error, as a share of the mean error
+LEAST_UNITS = 4  # units below which the expected error is taken to be constant
 
 
 @dataclass(frozen=True)
 class ResidualScale:
-    """The expected absolute error as a function of the predictors.
+    """The expected absolute error as a function of the predictors."""
 
-    Attributes
-    ----------
-    kernel : StoredTreeKernel
-        Predicts with the trees.
-    trees : list
-        The trees; empty if the expected error is constant.
-    least : float
-        Least expected error.
-    """
-
-    kernel: StoredTreeKernel
-    trees: list[Any]
-    least: float
+    kernel: StoredTreeKernel  # predicts with the trees
+    trees: list[Any]  # the trees; empty if the expected error is constant
+    least: float  # least expected error
 
     def at(self, X: Floats, n_jobs: int | None = None) -> Floats:
         """Predict the error at rows of the design matrix, shape (rows,)."""
@@ -131,30 +114,17 @@ def fit_residual_scale(
 
 @dataclass(frozen=True)
 class OutOfBagErrors:
-    """Out-of-bag errors of the observations that have one.
+    """Out-of-bag errors of the observations that have one."""
 
-    Attributes
-    ----------
-    sizes : ndarray of shape (s,)
-        Residuals; for classes one minus the probability of the observed class.
-    units : ndarray of shape (s,)
-        Unit of the design (observation or cluster) that each belongs to.
-    masses : ndarray of shape (s,)
-        How much each counts; a unit one on average.
-    codes : ndarray of shape (s,) or None
-        Observed classes, as codes; None for numbers.
-    expected : ndarray of shape (s,) or None
-        Expected absolute errors, from trees that did not see the unit.
-    spread : Spread or None
-        Predicts the size of errors elsewhere.
-    """
-
+    # (s,): residuals; for classes one minus the probability of the observed class
     sizes: Floats
+    # (s,): unit of the design (observation or cluster) that each belongs to
     units: Ints
-    masses: Floats
-    codes: Ints | None = None
+    masses: Floats  # (s,): how much each counts; a unit one on average
+    codes: Ints | None = None  # (s,): observed classes, as codes; None for numbers
+    # (s,): expected absolute errors, from trees that did not see the unit
     expected: Floats | None = None
-    spread: ResidualScale | None = None
+    spread: ResidualScale | None = None  # predicts the size of errors elsewhere
 
     __repr__ = short_repr
 
@@ -227,17 +197,13 @@ def collect_errors(
     return OutOfBagErrors(sizes, units, errors.masses, None, expected, spread)
 
 
+# Lower and upper limits of new observations, each of shape (m,).
 Limits = tuple[Floats, Floats]
-"""Lower and upper limits of new observations, each of shape (m,)."""
-
+# Most draws that are held in memory while chunks of points are computed.
 HELD_DRAWS = 16_000_000
-"""Most draws that are held in memory while chunks of points are computed."""
-
-DRAWN_AT_ONCE = 1_000_000
-"""Draws that are counted at a time."""
-
+DRAWN_AT_ONCE = 1_000_000  # draws that are counted at a time
+# Arrays of errors times points that are held for a piece of the points.
 ARRAYS_OF_A_PIECE = 5
-"""Arrays of errors times points that are held for a piece of the points."""
 
 
 def local_limits(

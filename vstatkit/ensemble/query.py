@@ -24,34 +24,24 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.text import short_repr
 from vstatkit.variance.hoeffding import reference_rows
 
-QUANTILES = (0.1, 0.9)
-"""Quantiles between which a numeric predictor moves."""
+QUANTILES = (0.1, 0.9)  # quantiles between which a numeric predictor moves
 
 
+# Most numbers in the rows of the effects; further predictors have no effect.
 MAX_ENTRIES = 4_000_000
-"""Most numbers in the rows of the effects; further predictors have no effect."""
 
 
 @dataclass(frozen=True)
 class EffectSettings:
-    """Query points of the effects.
+    """Query points of the effects."""
 
-    Attributes
-    ----------
-    start, end : ndarray of shape (e, p)
-        Rows of the design matrix before and after the move.
-    frame : DataFrame of shape (e, 2)
-        Columns `from` and `to`, indexed by predictor.
-    left_out : tuple of str
-        Predictors whose effect is not finite when the others are typical.
-    n_beyond : int
-        Number of predictors, the last ones, that exceed the size of the table.
-    """
-
+    # start, end: (e, p): rows of the design matrix before and after the move
     start: Floats
     end: Floats
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # (e, 2): columns `from` and `to`, indexed by predictor
+    # Predictors whose effect is not finite when the others are typical
     left_out: tuple[str, ...]
+    # Number of predictors, the last ones, that exceed the size of the table
     n_beyond: int
 
 
@@ -161,23 +151,14 @@ def effect_frame(
 @pickled_plainly
 @dataclass(frozen=True)
 class EffectValues:
-    """Kernel differences between two settings of one predictor.
+    """Kernel differences between two settings of one predictor."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (B, e)
-        Differences, learner by learner.
-    frame : DataFrame of shape (e, 2)
-        The settings: columns `from` and `to`, indexed by predictor (and class).
-    left_out : tuple of str
-        Predictors whose effect is not finite when the others are typical.
-    n_beyond : int
-        Number of predictors, the last ones, that exceed the size of the table.
-    """
-
-    values: Floats
+    values: Floats  # (B, e): differences, learner by learner
+    # (e, 2): the settings: columns `from` and `to`, indexed by predictor (and class)
     frame: pd.DataFrame
+    # Predictors whose effect is not finite when the others are typical
     left_out: tuple[str, ...] = ()
+    # Number of predictors, the last ones, that exceed the size of the table
     n_beyond: int = 0
 
     __repr__ = short_repr

@@ -20,8 +20,7 @@ from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.workers import go_on, in_parallel
 from vstatkit.workers.progress import progress_bar
 
-LEARNERS_PER_TASK = 32
-"""Learners that one task predicts out-of-bag rows with."""
+LEARNERS_PER_TASK = 32  # learners that one task predicts out-of-bag rows with
 
 
 def refit_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Floats:
@@ -39,24 +38,13 @@ def refit_values(task: Task, at: Floats, L: int, n_jobs: int | None) -> Floats:
 
 @dataclass(frozen=True)
 class OutOfBagPredictor:
-    """Predicts rows with the learners that have not seen them.
+    """Predicts rows with the learners that have not seen them."""
 
-    Attributes
-    ----------
-    task : Task
-        The task that fitted the learners.
-    learners : list
-        The first of them.
-    tables : tuple of ndarray of shape (n, p)
-        Predictors of the rows: those that the learners were fitted to, or others.
-    n_jobs : int or None
-        Workers.
-    """
-
-    task: Task
-    learners: list[Any]
+    task: Task  # the task that fitted the learners
+    learners: list[Any]  # the first of them
+    # (n, p): predictors of the rows: those that the learners were fitted to, or others
     tables: tuple[Floats, ...]
-    n_jobs: int | None = None
+    n_jobs: int | None = None  # workers
 
     def outside(self, rows: Ints) -> tuple[Floats, Floats]:
         """Predict rows, learner by learner, where a learner does not hold them.
@@ -127,8 +115,7 @@ def _any_point(task: Task) -> Floats | None:
     return None if kernel.coefficients else np.asarray(kernel.X[:1])
 
 
-SAVE_SECONDS = 5.0
-"""Seconds between two files; an interruption loses at most these."""
+SAVE_SECONDS = 5.0  # seconds between two files; an interruption loses at most these
 
 
 class RepetitionKeeper(Protocol):
@@ -146,24 +133,12 @@ class RepetitionKeeper(Protocol):
 
 @dataclass(frozen=True)
 class RepeatedFit:
-    """The arguments that all repetitions of a fit share.
+    """The arguments that all repetitions of a fit share."""
 
-    Attributes
-    ----------
-    task : Task
-        The task that was evaluated, with its final design.
-    B : int
-        Learners of every repetition.
-    n_values : int
-        Values, the first ones, that are estimates.
-    seed : int
-        Seed of the resampling.
-    """
-
-    task: Task
-    B: int
-    n_values: int
-    seed: int
+    task: Task  # the task that was evaluated, with its final design
+    B: int  # learners of every repetition
+    n_values: int  # values, the first ones, that are estimates
+    seed: int  # seed of the resampling
 
 
 def repeat_fit(

@@ -21,11 +21,9 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sources.disk_arrays import GrowingArray, check_space
 from vstatkit.variance.hoeffding import most_learners_compared
 
-ROOT = Path("/")
-"""Root of the file system."""
-
+ROOT = Path("/")  # root of the file system
+# Bytes from which a limit counts as none; old kernels write a huge number.
 UNLIMITED = 2**60
-"""Bytes from which a limit counts as none; old kernels write a huge number."""
 
 
 def available_memory(root: Path = ROOT) -> int | None:
@@ -120,15 +118,13 @@ def _physical() -> int | None:
         return None
 
 
+# Size of the learners up to which "auto" keeps them on any machine: 1 GiB.
 KEEP_BYTES = 2**30
-"""Size of the learners up to which "auto" keeps them on any machine: 1 GiB."""
-
+# Share of the memory, and of the disk for temporary files, that they may take where
+# that is more.
 KEEP_SHARE = 0.25
-"""Share of the memory, and of the disk for temporary files, that they may take where
-that is more."""
-
+# Size of trees in memory from which they are moved to a temporary file.
 RESIDENT_BYTES = 2**26
-"""Size of trees in memory from which they are moved to a temporary file."""
 
 
 def keep_budget(

@@ -17,18 +17,14 @@ from vstatkit.sampling.shards import N_SHARDS, ShardsDesign
 from vstatkit.sampling.streams import resolve_seed
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, resolve_for_design
 
-AUTO = "auto"
-"""Name of the design that `choose_design` chooses."""
-
+AUTO = "auto"  # name of the design that `choose_design` chooses
+# Monte Carlo error of a jackknife variance, relative to it, that is too much.
 MOST_ERROR = 0.5
-"""Monte Carlo error of a jackknife variance, relative to it, that is too much."""
-
+# Shards that are worth choosing: a standard error is then known to 16 %.
 FEWEST_SHARDS = 20
-"""Shards that are worth choosing: a standard error is then known to 16 %."""
-
+# Learners that "auto" grows where no feasible number gives standard errors: the
+# estimates themselves are then known well.
 ESTIMATE_B = 512
-"""Learners that "auto" grows where no feasible number gives standard errors: the
-estimates themselves are then known well."""
 
 
 class SamplingPlan(NamedTuple):

@@ -13,48 +13,30 @@ from vstatkit.exceptions import SerialDependenceWarning
 from vstatkit.formula.data_checks import Finding
 from vstatkit.formula.input_checks import is_number_kind
 
-LEAST_UNITS = 30
-"""Fewest rows, or clusters, whose order is tested."""
-
-SIGNIFICANT = 1e-4
-"""Largest one-sided p-value that is reported."""
-
+LEAST_UNITS = 30  # fewest rows, or clusters, whose order is tested
+SIGNIFICANT = 1e-4  # largest one-sided p-value that is reported
+# Smallest correlation that is reported: below it standard errors suffer little.
 NOTABLE = 0.2
-"""Smallest correlation that is reported: below it standard errors suffer little."""
-
+# Most blocks of rows that a column by which the data are sorted may have.
 MOST_BLOCKS = 10
-"""Most blocks of rows that a column by which the data are sorted may have."""
-
-FREQUENT = 0.05
-"""Share of the rows in which a response is frequent."""
-
+FREQUENT = 0.05  # share of the rows in which a response is frequent
+# Length of the blocks that are advised, in units of 1 / (1 - correlation).
 CORRELATION_TIMES = 6.0
-"""Length of the blocks that are advised, in units of 1 / (1 - correlation)."""
-
-LEAST_BLOCKS = 20
-"""Number of blocks that the advice leaves, at least."""
+LEAST_BLOCKS = 20  # number of blocks that the advice leaves, at least
 
 
+# Largest one-sided p-value at which a correlation is seen to end with a unit.
 ENDS_AT_UNITS = 0.01
-"""Largest one-sided p-value at which a correlation is seen to end with a unit."""
 
 
 class _Order(NamedTuple):
-    """An order of the rows.
+    """An order of the rows."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Positions of the rows in it.
-    name : str
-        What it is called.
-    units : ndarray of shape (n,) or None
-        Column by which the rows are sorted, if it may be either a number that matters
-        or the identifier of a unit. A correlation counts then if it ends with the unit.
-    """
-
-    rows: Ints
-    name: str
+    rows: Ints  # (n,): positions of the rows in it
+    name: str  # what it is called
+    # (n,): column by which the rows are sorted, if it may be either a number that
+    # matters or the identifier of a unit. A correlation counts then if it ends with the
+    # unit.
     units: Floats | None = None
 
 

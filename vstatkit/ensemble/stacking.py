@@ -5,14 +5,10 @@ from scipy import optimize
 
 from vstatkit._typing import Floats, Ints
 
-PENALTY = 15.0
-"""Penalty of the least smooth learners, in residual variances over units."""
-
-LEAST_SHARE = 0.02
-"""Smallest share of a learner in the stack."""
-
+PENALTY = 15.0  # penalty of the least smooth learners, in residual variances over units
+LEAST_SHARE = 0.02  # smallest share of a learner in the stack
+# Weight of the constraint that weights add up to one, relative to the errors.
 CONSTRAINT_WEIGHT = 1e3
-"""Weight of the constraint that weights add up to one, relative to the errors."""
 
 
 def stacking_weights(first: Floats, second: Floats, n_units: int) -> Floats:

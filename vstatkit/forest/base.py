@@ -164,9 +164,9 @@ def _is_text(column: pd.Series) -> bool:
     return bool(pd.to_numeric(known, errors="coerce").isna().any())
 
 
+# Class weights from the class shares, in all rows or in the rows of a tree.
 BALANCED = ("balanced", "balanced_subsample")
-"""Class weights from the class shares, in all rows or in the rows of a tree."""
-
+# Names of parameters in other libraries and in `fit`.
 OTHER_NAMES = {
     "B": "n_estimators",
     "k": "max_samples",
@@ -178,7 +178,6 @@ OTHER_NAMES = {
     "rng": "random_state",
     "seed": "random_state",
 }
-"""Names of parameters in other libraries and in `fit`."""
 
 
 def check_names(kind: str, known: Sequence[str], given: Mapping[str, Any]) -> None:
@@ -284,39 +283,22 @@ def weights_of_classes(
     return np.asarray(by_class[codes])
 
 
+# Data fields of a kernel, as messages name them.
 DATA = {"X": "`X`", "y": "`y`", "weights": "the weights"}
-"""Data fields of a kernel, as messages name them."""
-
+# Fields that follow from the data.
 SAME_DATA = ("centre", "scale", "n_classes", "n_features")
-"""Fields that follow from the data."""
 
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """Data, options and subsamples of a fitted forest.
+    """Data, options and subsamples of a fitted forest."""
 
-    Attributes
-    ----------
-    kernel : TreeKernel
-        Data and options of the trees.
-    design : IidDesign
-        Subsamples of the trees.
-    oob : OutOfBag or None
-        Out-of-bag sums of all trees, if `oob_score=True`.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    units : Index of length n
-        Labels of the rows.
-    response : str
-        Name of the response.
-    """
-
-    kernel: TreeKernel
-    design: IidDesign
-    oob: OutOfBag | None
-    y: Floats
-    units: Labels
-    response: str
+    kernel: TreeKernel  # data and options of the trees
+    design: IidDesign  # subsamples of the trees
+    oob: OutOfBag | None  # out-of-bag sums of all trees, if `oob_score=True`
+    y: Floats  # (n,): response, or class codes
+    units: Labels  # length n: labels of the rows
+    response: str  # name of the response
 
     def difference(self, kernel: TreeKernel, design: IidDesign) -> str | None:
         """Name what differs between this fit and another; None if nothing does."""
@@ -342,6 +324,7 @@ class TrainingRecord:
                 yield words
 
 
+# Parameter names of options of the trees.
 _PARAMETERS = {
     "random": "splitter",
     "loss": "criterion",
@@ -349,7 +332,6 @@ _PARAMETERS = {
     "levels": "categorical_features",
     "stages": "trend` or `boost",
 }
-"""Parameter names of options of the trees."""
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -460,19 +442,17 @@ def out_of_bag(predictor: Predictor, task: Task) -> OutOfBag:
     return OutOfBag(np.asarray(sums.total), times, some)
 
 
+# Attributes that `oob_score=True` sets.
 OOB_ATTRIBUTES = (
     "oob_score_",
     "oob_scores_",
     "oob_prediction_",
     "oob_decision_function_",
 )
-"""Attributes that `oob_score=True` sets."""
-
+# Attributes with training data, which pickles do not contain.
 NOT_PICKLED = ("_trained", "_results")
-"""Attributes with training data, which pickles do not contain."""
-
+# Attributes that are expensive and computed on demand.
 ON_REQUEST = frozenset({"estimators_samples_", "results_"})
-"""Attributes that are expensive and computed on demand."""
 
 
 class Forest(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -970,5 +950,4 @@ def _signature(kind: type[Forest]) -> inspect.Signature:
 
 Forest.__signature__ = _signature(Forest)
 
-PARAMETERS = frozenset(Forest().get_params())
-"""Parameter names of the constructors."""
+PARAMETERS = frozenset(Forest().get_params())  # parameter names of the constructors

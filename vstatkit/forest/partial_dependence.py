@@ -18,22 +18,14 @@ from vstatkit.kernels.tree_prediction import MOST_AXES, Axis, Grid
 
 @dataclass(frozen=True)
 class GridPoints:
-    """How the points of a grid are chosen.
+    """How the points of a grid are chosen."""
 
-    Attributes
-    ----------
-    percentiles : tuple of float
-        Quantiles of a feature between which points are evenly spaced.
-    resolution : int
-        Number of points of a feature. A factor, or a feature with fewer values, has
-        one point for each value.
-    custom : mapping
-        Points that were given, by feature.
-    """
-
+    # Quantiles of a feature between which points are evenly spaced
     percentiles: tuple[float, float]
+    # Number of points of a feature. A factor, or a feature with fewer values, has one
+    # point for each value.
     resolution: int
-    custom: Mapping[Any, Any]
+    custom: Mapping[Any, Any]  # points that were given, by feature
 
     def __post_init__(self) -> None:
         low, high = self.percentiles

@@ -26,11 +26,8 @@ from vstatkit.formula.patsy_engine import SideInfo
 if TYPE_CHECKING:
     from vstatkit.formula.parse import Recipe
 
-FEW_VALUES = 10
-"""Distinct values up to which quantiles of a column are observed values."""
-
-LOOK_AT = 1000
-"""First values of a column that are looked at before all of them are."""
+FEW_VALUES = 10  # distinct values up to which quantiles of a column are observed values
+LOOK_AT = 1000  # first values of a column that are looked at before all of them are
 
 
 class Variables(Protocol):
@@ -60,15 +57,9 @@ class Variables(Protocol):
 
 @dataclass(frozen=True)
 class FrameVariables:
-    """Columns that are held in memory.
+    """Columns that are held in memory."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        The columns.
-    """
-
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # the columns
 
     @property
     def kinds(self) -> Mapping[str, Any]:

@@ -27,73 +27,41 @@ from vstatkit.formula.input_checks import as_frame, is_number_kind, row_name
 from vstatkit.formula.names import respell_columns
 from vstatkit.formula.parse import ParsedFormula
 
-LEAST_ROWS = 20
-"""Fewest rows, and fewest different values, that a check needs."""
-
-COPIED_SHARE = 0.05
-"""Share of rows that must be copies of others."""
-
-COPIED_ROWS = 5
-"""Number of rows that must be copies of others."""
-
+LEAST_ROWS = 20  # fewest rows, and fewest different values, that a check needs
+COPIED_SHARE = 0.05  # share of rows that must be copies of others
+COPIED_ROWS = 5  # number of rows that must be copies of others
+# Share of rows from which a value is an atom, such as zero, and ties in it mean
+# nothing.
 ATOM_SHARE = 0.05
-"""Share of rows from which a value is an atom, such as zero, and ties in it mean
-nothing."""
-
+# Share of the different rows that must have a value of their own in the column that
+# shows that ties are no coincidence.
 DISTINCT_SHARE = 0.9
-"""Share of the different rows that must have a value of their own in the column that
-shows that ties are no coincidence."""
-
+# Quantile of the gaps between values that is taken for their resolution.
 SMALL_GAP = 0.01
-"""Quantile of the gaps between values that is taken for their resolution."""
-
+# Density of a column at its peak, over that of even values: bounds coincidences.
 PEAK = 5.0
-"""Density of a column at its peak, over that of even values: bounds coincidences."""
-
-BEYOND_CHANCE = 4.0
-"""Multiple of the expected coincidences that copies must exceed."""
-
+BEYOND_CHANCE = 4.0  # multiple of the expected coincidences that copies must exceed
+# Numbers of which all multiplicities may be multiples.
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
-"""Numbers of which all multiplicities may be multiples."""
-
+# Share of multiplicities that must be multiples of one of `PRIMES`.
 MULTIPLE_SHARE = 0.9
-"""Share of multiplicities that must be multiples of one of `PRIMES`."""
-
+# Share of copied rows that a column must number to be taken for their numbering.
 NUMBERED_SHARE = 0.9
-"""Share of copied rows that a column must number to be taken for their numbering."""
-
-BY_CHANCE = 1e-6
-"""Probability, at most, that so many are multiples by chance."""
-
-LEAK_ROWS = 2_000
-"""Most rows in which columns are compared with the response."""
-
+BY_CHANCE = 1e-6  # probability, at most, that so many are multiples by chance
+LEAK_ROWS = 2_000  # most rows in which columns are compared with the response
+# Share of the response's variance that a copy leaves unexplained, at most.
 UNEXPLAINED = 5e-4
-"""Share of the response's variance that a copy leaves unexplained, at most."""
-
+# Distance from the training data, over their range, from which a value is far.
 FAR = 0.25
-"""Distance from the training data, over their range, from which a value is far."""
-
-MOST_NAMED = 3
-"""Columns that a warning names."""
+MOST_NAMED = 3  # columns that a warning names
 
 
 class Finding(NamedTuple):
-    """What a check found.
+    """What a check found."""
 
-    Attributes
-    ----------
-    category : type
-        Class of the warning.
-    message : str
-        What was found, and what to do.
-    note : str
-        The same in one sentence, for the notes of a summary.
-    """
-
-    category: type[DataWarning]
-    message: str
-    note: str
+    category: type[DataWarning]  # class of the warning
+    message: str  # what was found, and what to do
+    note: str  # the same in one sentence, for the notes of a summary
 
 
 def warn_of(findings: Iterable[Finding | None]) -> tuple[str, ...]:

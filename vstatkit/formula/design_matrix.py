@@ -29,27 +29,17 @@ from vstatkit.formula.terms import Codes, Model, distinct_codes
 
 Levels = tuple[Any, ...]
 
-INTERCEPT = "Intercept"
-"""Name of the column of ones."""
+INTERCEPT = "Intercept"  # name of the column of ones
 
 
 @dataclass(frozen=True)
 class PlainInfo:
-    """What was learnt about columns that stand by themselves.
+    """What was learnt about columns that stand by themselves."""
 
-    Attributes
-    ----------
-    model : Model
-        The formula.
-    terms : tuple of tuple of str
-        One side of it in the order of the columns: the intercept, categories,
-        numbers.
-    levels : mapping
-        Levels of every factor by its code; None for numbers.
-    """
-
-    model: Model
+    model: Model  # the formula
+    # One side of it in the order of the columns: the intercept, categories, numbers
     terms: tuple[Codes, ...]
+    # Levels of every factor by its code; None for numbers
     levels: Mapping[str, Levels | None]
 
     @cached_property
@@ -130,21 +120,12 @@ class PlainInfo:
 
 @dataclass(frozen=True)
 class PlainValues:
-    """Values of the factors over rows of data.
+    """Values of the factors over rows of data."""
 
-    Attributes
-    ----------
-    info : PlainInfo
-        The factors.
-    codes : mapping
-        Position of each row's level, -1 where it is missing, for every category.
-    numbers : ndarray of shape (n, factors that are numbers)
-        Numbers.
-    """
-
-    info: PlainInfo
+    info: PlainInfo  # the factors
+    # Position of each row's level, -1 where it is missing, for every category
     codes: Mapping[str, Ints]
-    numbers: Floats
+    numbers: Floats  # (n, factors that are numbers): numbers
 
     def gaps(self) -> Bools:
         """Rows that lack a category."""
@@ -285,11 +266,9 @@ def _codes(column: pd.Series, levels: Levels) -> Ints | None:
     return np.array([*(places[text] for text in texts), -1])[codes]
 
 
-Missing = Literal["drop", "raise", "pass"]
-"""What is done with missing values."""
-
+Missing = Literal["drop", "raise", "pass"]  # what is done with missing values
+# What to do where missing values are refused.
 HINT = "\nUse missing='drop' to leave rows with missing values out."
-"""What to do where missing values are refused."""
 
 
 def check_missing_option(missing: str) -> None:
@@ -410,8 +389,8 @@ def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> N
             )
 
 
+# Levels of a factor, or combinations of levels, that one column of codes may have.
 MAX_LEVELS = 64
-"""Levels of a factor, or combinations of levels, that one column of codes may have."""
 
 FEW_LEVELS = 3
 """Levels up to which trees split sets of levels by default.
@@ -438,28 +417,17 @@ CODINGS: tuple[FactorCoding, ...] = get_args(FactorCoding)
 
 @dataclass(frozen=True)
 class RecodedInfo:
-    """One side of a formula, with columns that treat the levels of a factor alike.
+    """One side of a formula, with columns that treat the levels of a factor alike."""
 
-    Attributes
-    ----------
-    info : SideInfo
-        What was learnt about the factors, each of them by itself.
-    terms : tuple of tuple of str
-        Terms that have columns, in order.
-    coded_terms : frozenset of tuple of str
-        Those that have one column of codes: 0 for the first level, or the first
-        combination of levels, 1 for the second, and so on.
-    ordered : frozenset of str
-        Factors whose levels have an order: a column of their codes is one of numbers.
-    alike : frozenset of str
-        Factors whose levels are treated alike. Others are columns of numbers, such as
-        those of a contrast that the formula asks for.
-    """
-
-    info: SideInfo
-    terms: tuple[Codes, ...]
+    info: SideInfo  # what was learnt about the factors, each of them by itself
+    terms: tuple[Codes, ...]  # terms that have columns, in order
+    # Those that have one column of codes: 0 for the first level, or the first
+    # combination of levels, 1 for the second, and so on
     coded_terms: frozenset[Codes]
+    # Factors whose levels have an order: a column of their codes is one of numbers
     ordered: frozenset[str]
+    # Factors whose levels are treated alike. Others are columns of numbers, such as
+    # those of a contrast that the formula asks for.
     alike: frozenset[str]
 
     @property

@@ -15,11 +15,11 @@ import pandas as pd
 from vstatkit.exceptions import FormulaError
 from vstatkit.formula.transforms import cut, log, ns, poly, r_round
 
+# Names that patsy defines in every formula.
 PATSY_BUILTINS = frozenset(
     {"I", "Q", "C", "ContrastMatrix", "Treatment", "Poly", "Sum", "Helmert", "Diff"}
     | {"center", "standardize", "scale", "bs", "cr", "cc", "te"}
 )
-"""Names that patsy defines in every formula."""
 
 
 def check_formula(formula: Any) -> None:
@@ -314,6 +314,7 @@ def rename_calls(code: str, names: Container[str]) -> str:
     return ast.unparse(tree)
 
 
+# numpy's elementwise functions and some of R's: they compute, nothing else.
 SAFE_FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in dir(np)
@@ -328,7 +329,6 @@ SAFE_FUNCTIONS: dict[str, Any] = {
     "ns": ns,
     "cut": cut,
 }
-"""numpy's elementwise functions and some of R's: they compute, nothing else."""
 
 
 _SAFE_NODES = (

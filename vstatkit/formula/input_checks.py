@@ -19,8 +19,7 @@ from vstatkit.exceptions import (
 from vstatkit.formula.expressions import quote
 from vstatkit.formula.terms import Model, variables
 
-MAX_NAMES = 30
-"""Names that a sentence lists."""
+MAX_NAMES = 30  # names that a sentence lists
 
 _PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
@@ -140,8 +139,8 @@ def first_non_number(
     return next(words, values[0] if values else None)
 
 
+# What pandas calls objects that are dates or times.
 DATES = frozenset({"date", "datetime", "datetime64", "time", "timedelta", "period"})
-"""What pandas calls objects that are dates or times."""
 
 
 def check_dates(frame: pd.DataFrame, names: Sequence[str]) -> None:
@@ -242,20 +241,13 @@ def check_finite(
         )
 
 
-FEW = 20
-"""Different texts that may be classes or levels, whatever they look like."""
-
-MOSTLY = 0.8
-"""Share of the different texts that must look like numbers, or dates."""
-
-CLASSES = 10
-"""Most whole numbers, written as text, that are classes of a response."""
-
+FEW = 20  # different texts that may be classes or levels, whatever they look like
+MOSTLY = 0.8  # share of the different texts that must look like numbers, or dates
+CLASSES = 10  # most whole numbers, written as text, that are classes of a response
+# Digits from which whole numbers of one length are codes; years have fewer.
 CODE_DIGITS = 5
-"""Digits from which whole numbers of one length are codes; years have fewer."""
-
+# Different units that the numbers of a column may have; `3a`, `3b`, ... are names.
 UNITS = 4
-"""Different units that the numbers of a column may have; `3a`, `3b`, ... are names."""
 
 _CODES = (
     "EUR USD GBP CHF JPY CNY INR RUB TRY BRL MXN CAD AUD NZD ZAR KRW SGD HKD SEK NOK "
@@ -265,12 +257,11 @@ _BEFORE = rf"(?:[^\w\s.,#+-]{{0,2}}|[A-Z]{{1,2}}\$|(?:{_CODES.replace(' ', '|')}
 _AFTER = r"(?P<unit>[^\d\s.,+-]{0,4})"
 _THOUSANDS = r"\d{1,3}(?:(?:[.' \u00a0\u202f’]\d{3})+|(?:,\d{2})*(?:,\d{3})+)"
 _DIGITS = rf"(?:(?:{_THOUSANDS}|\d+)(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
+# A number with a sign or code of money before it or a unit of up to four signs after
+# it, such as `€1,200.50`; a word before it makes a name, such as `room 3`.
 _NUMBER = re.compile(rf"\s*[+-]?\s*{_BEFORE}\s*[+-]?\s*{_DIGITS}\s*{_AFTER}\s*")
-"""A number with a sign or code of money before it or a unit of up to four signs after
-it, such as `€1,200.50`; a word before it makes a name, such as `room 3`."""
-
+# A number without a unit; with a zero in front it is a code, such as 01234.
 _PLAIN = re.compile(r"\s*[+-]?(?!0\d)(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
-"""A number without a unit; with a zero in front it is a code, such as 01234."""
 
 _DATE = re.compile(
     r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))"

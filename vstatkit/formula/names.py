@@ -52,11 +52,11 @@ from vstatkit.formula.terms import Model, build_model, distinct_codes, written_f
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
 
+# Words that mean something in an expression.
 _OPERATORS = frozenset(
     {"and", "or", "not", "in", "is", "if", "else", "for", "lambda"}
     | {"None", "True", "False"}
 )
-"""Words that mean something in an expression."""
 
 
 def settle_names(formula: str, columns: Sequence[str] | pd.Index) -> str:
@@ -161,8 +161,8 @@ def add_quoting_hints(
         ) from error
 
 
+# What else messages say, about names that were not meant.
 _BESIDE = re.compile("; did you mean| The columns are| A column whose name")
-"""What else messages say, about names that were not meant."""
 
 
 def respell_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -177,27 +177,16 @@ def respell_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return frame.rename(columns=new_names) if new_names else frame
 
 
-MAX_PRODUCTS = 1_000_000
-"""Terms that products in a formula may expand to."""
+MAX_PRODUCTS = 1_000_000  # terms that products in a formula may expand to
 
 
 @dataclass(frozen=True)
 class ResolvedFormula:
-    """A formula that was read against the columns of data.
+    """A formula that was read against the columns of data."""
 
-    Attributes
-    ----------
-    model : Model
-        Its terms.
-    frame : DataFrame
-        The data, with arrays of the caller's that the formula names.
-    environment : Environment
-        Where other names are looked up.
-    """
-
-    model: Model
-    frame: pd.DataFrame
-    environment: Environment
+    model: Model  # its terms
+    frame: pd.DataFrame  # the data, with arrays of the caller's that the formula names
+    environment: Environment  # where other names are looked up
 
     def names(self) -> dict[str, Any]:
         """Names that the formula reads from the environment, and their values.
@@ -222,25 +211,14 @@ class ResolvedFormula:
 
 @dataclass(frozen=True)
 class FormulaNames:
-    """A formula whose names were found among columns, or where they are looked up.
+    """A formula whose names were found among columns, or where they are looked up."""
 
-    Attributes
-    ----------
-    tree : Any
-        Syntax tree.
-    codes : list of str
-        Code of every factor that is written; those too that are taken out again,
-        since a slip in their names would go unseen.
-    environment : Environment
-        Where names that are not columns are looked up.
-    trusted : bool
-        Whether the formula may do what Python can; a stranger's is bounded.
-    """
-
-    tree: Any
+    tree: Any  # syntax tree
+    # Code of every factor that is written; those too that are taken out again, since a
+    # slip in their names would go unseen
     codes: list[str]
-    environment: Environment
-    trusted: bool
+    environment: Environment  # where names that are not columns are looked up
+    trusted: bool  # whether the formula may do what Python can; a stranger's is bounded
 
     def model(self, columns: pd.Index) -> Model:
         """List the terms."""

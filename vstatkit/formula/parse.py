@@ -57,50 +57,26 @@ from vstatkit.pandas_pickling import plain_state, take_state
 
 @dataclass(frozen=True)
 class ParsedFormula:
-    """A formula applied to data.
+    """A formula applied to data."""
 
-    Attributes
-    ----------
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    X : ndarray of shape (n, p)
-        Design matrix.
-    names : tuple of str
-        Its columns.
-    response : str
-        Left-hand side as written.
-    classes : tuple or None
-        Levels of a categorical response, those that occur.
-    unused_levels : tuple
-        Levels of the response that no row has.
-    rows : ndarray of shape (n,) or RangeIndex
-        Positions in the data of the rows kept.
-    n_dropped : int
-        Rows dropped for missing values.
-    frame : DataFrame or Variables
-        The variables of the right-hand side, rows kept, in the data's own index;
-        or what is known of them where they are not held.
-    data : DataFrame or StoredFrame
-        All columns of the data, rows kept; on disk, the columns that the formula
-        reads.
-    coding : Coding
-        Codes new data as the training data was.
-    levels : ndarray of shape (p,)
-        Number of levels of every column that is a factor in codes 0, 1, ...; 0 for
-        columns of numbers, which all are unless whole factors were asked for.
-    """
-
-    y: Floats
-    X: Floats
-    names: tuple[str, ...]
-    response: str
+    y: Floats  # (n,): response, or class codes
+    X: Floats  # (n, p): design matrix
+    names: tuple[str, ...]  # its columns
+    response: str  # left-hand side as written
+    # Levels of a categorical response, those that occur
     classes: tuple[Any, ...] | None
-    unused_levels: tuple[Any, ...]
+    unused_levels: tuple[Any, ...]  # levels of the response that no row has
+    # (n,) or RangeIndex: positions in the data of the rows kept
     rows: Ints | pd.RangeIndex
-    n_dropped: int
+    n_dropped: int  # rows dropped for missing values
+    # The variables of the right-hand side, rows kept, in the data's own index; or what
+    # is known of them where they are not held
     frame: Any
+    # All columns of the data, rows kept; on disk, the columns that the formula reads
     data: Any
-    coding: Coding
+    coding: Coding  # codes new data as the training data was
+    # (p,): number of levels of every column that is a factor in codes 0, 1, ...; 0 for
+    # columns of numbers, which all are unless whole factors were asked for
     levels: Ints
 
     @cached_property
@@ -111,38 +87,22 @@ class ParsedFormula:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is needed to code the same data the same way again.
+    """What is needed to code the same data the same way again."""
 
-    Attributes
-    ----------
-    formula : str
-        Its terms one by one: `.`, products and what was taken out are gone.
-    frame : DataFrame
-        The columns that the formula reads, every row: stateful transforms have
-        seen rows that were dropped later.
-    intercept : bool
-        Whether the intercept column is used.
-    missing : {"drop", "raise", "pass"}
-        What is done with missing values.
-    names : dict
-        What the formula names besides columns and functions that every formula may
-        use, such as a function of the caller's. Files do not hold it; pickles do.
-    factors : FactorCoding
-        How factors are coded.
-    states : dict
-        What stateful transforms have learnt from more rows than the frame has; empty
-        where it has all that they saw. Files do not hold it; pickles do.
-    columns : tuple of int or None
-        Columns of the design matrix that are used, in their order; None for all.
-    """
-
-    formula: str
+    formula: str  # its terms one by one: `.`, products and what was taken out are gone
+    # The columns that the formula reads, every row: stateful transforms have seen rows
+    # that were dropped later
     frame: pd.DataFrame
-    intercept: bool
-    missing: Missing
+    intercept: bool  # whether the intercept column is used
+    missing: Missing  # what is done with missing values
+    # What the formula names besides columns and functions that every formula may use,
+    # such as a function of the caller's. Files do not hold it; pickles do.
     names: dict[str, Any] = field(default_factory=dict)
-    factors: FactorCoding = "treatment"
+    factors: FactorCoding = "treatment"  # how factors are coded
+    # What stateful transforms have learnt from more rows than the frame has; empty
+    # where it has all that they saw. Files do not hold it; pickles do.
     states: States = field(default_factory=dict)
+    # Columns of the design matrix that are used, in their order; None for all
     columns: tuple[int, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -345,36 +305,19 @@ def _check_used(model: Model, frame: pd.DataFrame, used: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Response:
-    """What the left-hand side of a formula gives.
+    """What the left-hand side of a formula gives."""
 
-    Attributes
-    ----------
-    y : ndarray of shape (n,)
-        Numbers, or class codes.
-    classes : tuple or None
-        Levels of a categorical response, those that occur.
-    unused_levels : tuple
-        Levels that no row has.
-    """
-
-    y: Floats
+    y: Floats  # (n,): numbers, or class codes
+    # Levels of a categorical response, those that occur
     classes: tuple[Any, ...] | None
-    unused_levels: tuple[Any, ...]
+    unused_levels: tuple[Any, ...]  # levels that no row has
 
 
 class DroppedRows(NamedTuple):
-    """Rows that were dropped for missing values.
+    """Rows that were dropped for missing values."""
 
-    Attributes
-    ----------
-    n_rows : int
-        How many.
-    n_missing : mapping of str to int
-        Missing values of every column of the formula.
-    """
-
-    n_rows: int
-    n_missing: Mapping[str, int]
+    n_rows: int  # how many
+    n_missing: Mapping[str, int]  # missing values of every column of the formula
 
 
 def read_response(left: Matrix, dropped: DroppedRows) -> Response:

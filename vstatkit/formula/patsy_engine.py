@@ -78,14 +78,11 @@ def unpack_names(packed: Mapping[str, bytes]) -> dict[str, Any]:
     return names
 
 
+# Names that code in a formula may use besides columns.
 Environment: TypeAlias = patsy.EvalEnvironment
-"""Names that code in a formula may use besides columns."""
-
+# What is done with rows that have missing values.
 OnMissing = Literal["drop", "raise", "keep"]
-"""What is done with rows that have missing values."""
-
-MAX_MESSAGE = 600
-"""Characters of somebody else's message that are passed on."""
+MAX_MESSAGE = 600  # characters of somebody else's message that are passed on
 
 
 class SideInfo(Protocol):
@@ -291,8 +288,8 @@ def level_places(info: SideInfo, frame: pd.DataFrame) -> dict[str, Ints]:
     }
 
 
+# What stateful transforms hold, by the code of the factor and their own name.
 States = dict[str, dict[str, dict[str, Any]]]
-"""What stateful transforms hold, by the code of the factor and their own name."""
 
 
 def states_of(info: SideInfo) -> States:
@@ -364,6 +361,7 @@ def engine_errors(prefix: str = "", hint: str = "") -> Iterator[None]:
         raise FormulaError(f"{prefix}{kind}: {text}{hint}") from error
 
 
+# What code in a formula raises; names and files that it lacks pass through.
 _OTHER_ERRORS = (
     TypeError,
     ValueError,
@@ -375,7 +373,6 @@ _OTHER_ERRORS = (
     MemoryError,
     SyntaxError,
 )
-"""What code in a formula raises; names and files that it lacks pass through."""
 
 
 @dataclass(frozen=True)

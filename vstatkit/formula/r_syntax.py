@@ -14,6 +14,7 @@ from vstatkit.formula.expressions import (
 )
 from vstatkit.formula.input_checks import suggest_name
 
+# Functions that have another name here.
 RENAMED_FUNCTIONS = {
     "factor": "C",
     "as.factor": "C",
@@ -25,15 +26,13 @@ RENAMED_FUNCTIONS = {
     "pmin": "minimum",
     "pmax": "maximum",
 }
-"""Functions that have another name here."""
-
+# Options that have another name here, by function.
 RENAMED_OPTIONS = {
     ("bs", "intercept"): "include_intercept",
     ("scale", "scale"): "rescale",
     ("cut", "include.lowest"): "include_lowest",
 }
-"""Options that have another name here, by function."""
-
+# Values in calls, as Python writes them; 1e999 is infinite.
 CONSTANTS = {
     "TRUE": "True",
     "FALSE": "False",
@@ -41,15 +40,13 @@ CONSTANTS = {
     "Inf": "1e999",
     "pi": "3.141592653589793",
 }
-"""Values in calls, as Python writes them; 1e999 is infinite."""
 
 NESTING = "%in%"
 
+# What is left by a division, and what is whole of it; both programs round down.
 DIVISIONS = {"%%": "%", "%/%": "//"}
-"""What is left by a division, and what is whole of it; both programs round down."""
-
+# R's own operators between percent signs.
 SPECIAL = frozenset({NESTING, "%o%", "%x%", "%*%", *DIVISIONS})
-"""R's own operators between percent signs."""
 
 NO_OFFSET = (
     "`offset(...)` is not available: learners have no part that is fixed. Subtract it "
@@ -77,14 +74,14 @@ _TOKEN = re.compile(
 
 _NAMES = "|".join(["offset", "c", "bs", "cut", *map(re.escape, RENAMED_FUNCTIONS)])
 
+# What a formula must have somewhere, to be read word by word.
 _HABIT = re.compile(
     rf"[`^%]|::|\b(?:{_NAMES})\s*\(|\b(?:{'|'.join(CONSTANTS)})\b|=\s*[TF]\b"
 )
-"""What a formula must have somewhere, to be read word by word."""
 
 
+# What stands between the name of a package and that of its function.
 _SCOPES = ("::", ":::")
-"""What stands between the name of a package and that of its function."""
 
 
 class Token(NamedTuple):
@@ -126,10 +123,10 @@ def write_backtick(text: str) -> str:
     return quote(re.sub(r"\\(.)", r"\1", text[1:-1]))
 
 
+# Signs that are computed after `%%`.
 _LOOSER = frozenset({"+", "-", ",", "~", "=", "(", "[", "!", "<-", "->"}) | {
     *("<", ">", "<=", ">=", "==", "!=", "&", "&&", "|", "||")
 }
-"""Signs that are computed after `%%`."""
 
 
 def check_division(before: Sequence[Token], sign: str) -> None:
@@ -281,6 +278,7 @@ _SHIFTED = (
     "data.groupby('id')[{old!r}]{how}), and write {new} in the formula."
 )
 
+# Operators on time, of R and Stata: what the column is called, how pandas does it.
 SHIFTS = {
     "lag": ("lag", ".shift(1)"),
     "Lag": ("lag", ".shift(1)"),
@@ -293,7 +291,6 @@ SHIFTS = {
     "D": ("diff", ".diff()"),
     "S": ("diff", ".diff()"),
 }
-"""Operators on time, of R and Stata: what the column is called, how pandas does it."""
 
 _SMOOTH = (
     "Trees need no smooth terms: write the column alone. For kernels that are linear "
@@ -304,6 +301,7 @@ _LEVELS = (
     "Set the levels in the data, as by pd.Categorical(values, levels, ordered=True)."
 )
 
+# Advice for functions that have no counterpart.
 OTHER_FUNCTIONS = {
     **dict.fromkeys(("s", "ti", "t2", "lo", "rcs", "pspline"), _SMOOTH),
     **dict.fromkeys(
@@ -317,7 +315,6 @@ OTHER_FUNCTIONS = {
     ),
     **dict.fromkeys(("ordered", "relevel"), _LEVELS),
 }
-"""Advice for functions that have no counterpart."""
 
 _STATA = re.compile(r"(?P<kind>i|ib\d+|c|[LFDS])(?P<steps>\d*)")
 

@@ -20,38 +20,21 @@ from vstatkit.formula.expressions import (
 )
 from vstatkit.formula.input_checks import is_number_kind
 
-MAX_LENGTH = 1_000_000
-"""Characters of a formula."""
-
-MAX_SIGNS = 30_000
-"""Operators, commas and brackets of a formula."""
-
-MAX_NESTING = 40
-"""Brackets within brackets, and operations within operations."""
-
-MAX_CODE = 5_000
-"""Characters of the code of one factor."""
-
-MAX_NODES = 10_000
-"""Operations, calls, names and numbers in the code of all factors."""
-
-MAX_WHOLE = 2**63
-"""Whole numbers, written or computed from written ones."""
-
-MAX_DEGREE = 100
-"""Degree, degrees of freedom or knots of a spline or polynomial."""
-
-MAX_LEVELS = 1_000
-"""Levels of a category."""
-
+MAX_LENGTH = 1_000_000  # characters of a formula
+MAX_SIGNS = 30_000  # operators, commas and brackets of a formula
+MAX_NESTING = 40  # brackets within brackets, and operations within operations
+MAX_CODE = 5_000  # characters of the code of one factor
+MAX_NODES = 10_000  # operations, calls, names and numbers in the code of all factors
+MAX_WHOLE = 2**63  # whole numbers, written or computed from written ones
+MAX_DEGREE = 100  # degree, degrees of freedom or knots of a spline or polynomial
+MAX_LEVELS = 1_000  # levels of a category
+# Columns of the design matrix that are more than a column of the data.
 MAX_COLUMNS = 5_000
-"""Columns of the design matrix that are more than a column of the data."""
-
-MAX_ENTRIES = 10**8
-"""Numbers in those columns."""
+MAX_ENTRIES = 10**8  # numbers in those columns
 
 _CONTRASTS = frozenset({"Treatment", "Poly", "Sum", "Helmert", "Diff"})
 _SCALERS = frozenset({"center", "standardize", "scale"})
+# Leading arguments of what makes several columns of one.
 _SPLINES = {
     "bs": ("x", "df", "knots", "degree"),
     "cr": ("x", "df", "knots"),
@@ -60,15 +43,12 @@ _SPLINES = {
     "ns": ("x", "df", "knots"),
     "cut": ("x", "breaks"),
 }
-"""Leading arguments of what makes several columns of one."""
 
 _ARITY = {"where": (3, 3), "clip": (3, 3), "log": (1, 2), "I": (1, 1), "C": (1, 3)}
 
+# Functions that round, and what they call the number of digits.
 _ROUNDING = {"round": "decimals", "r_round": "digits"}
-"""Functions that round, and what they call the number of digits."""
-
-_KEYWORDS = {"log": ("base",)}
-"""Arguments of elementwise functions that may be named."""
+_KEYWORDS = {"log": ("base",)}  # arguments of elementwise functions that may be named
 
 
 def check_text(formula: str) -> None:
@@ -339,8 +319,8 @@ def _reads_data(node: ast.AST) -> bool:
     )
 
 
+# Names whose calls hand on numbers of Python's.
 _UNCHANGED = _CONTRASTS | {"I", "ContrastMatrix"}
-"""Names whose calls hand on numbers of Python's."""
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

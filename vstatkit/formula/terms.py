@@ -12,32 +12,20 @@ from vstatkit.formula.expressions import (
     normalize_quotes,
 )
 
-Codes = tuple[str, ...]
-"""Python code of the factors of one term, in order."""
-
+Codes = tuple[str, ...]  # python code of the factors of one term, in order
+# Terms in order, by their factors: `a:b` and `b:a` are one term.
 Products = dict[frozenset[str], Codes]
-"""Terms in order, by their factors: `a:b` and `b:a` are one term."""
 
 TWO_TILDES = "`~` may stand in a formula only once: write response ~ predictors."
 
 
 @dataclass
 class Side:
-    """One side of a formula, or a part of it.
+    """One side of a formula, or a part of it."""
 
-    Attributes
-    ----------
-    terms : dict
-        Terms without the intercept.
-    intercept : bool
-        Whether an intercept was written.
-    removed : bool
-        Whether the intercept was taken out.
-    """
-
-    terms: Products
-    intercept: bool = False
-    removed: bool = False
+    terms: Products  # terms without the intercept
+    intercept: bool = False  # whether an intercept was written
+    removed: bool = False  # whether the intercept was taken out
 
 
 def sides(tree: Any, max_terms: int) -> tuple[Side, Side]:
@@ -231,29 +219,22 @@ def _check_number(count: int, max_terms: int) -> None:
         )
 
 
+# Functions that learn from the training data how to code new data.
 STATEFUL = frozenset(
     {"center", "standardize", "scale", "bs", "cr", "cc", "te", "poly", "ns", "cut"}
 )
-"""Functions that learn from the training data how to code new data."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """Both sides of a formula, term by term.
+    """Both sides of a formula, term by term."""
 
-    Attributes
-    ----------
-    left, right : tuple of tuple of str
-        Codes of the factors of every term; the intercept has none.
-    columns : mapping
-        The column that a factor is, by its code, for factors that are nothing more.
-    origins : mapping
-        Where each factor that is written stands in the formula, for messages.
-    """
-
+    # left, right: Codes of the factors of every term; the intercept has none
     left: tuple[Codes, ...]
     right: tuple[Codes, ...]
+    # The column that a factor is, by its code, for factors that are nothing more
     columns: Mapping[str, str]
+    # Where each factor that is written stands in the formula, for messages
     origins: Mapping[str, Any]
 
     def __getstate__(self) -> dict[str, Any]:

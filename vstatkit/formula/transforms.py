@@ -33,8 +33,7 @@ def is_whole(value: Any) -> bool:
 
 CUT_USAGE = "`cut` takes one variable and its breaks."
 
-MOST_DIGITS = 12
-"""Digits in labels, where fewer do not tell neighbours apart."""
+MOST_DIGITS = 12  # digits in labels, where fewer do not tell neighbours apart
 
 
 class Intervals:
@@ -375,12 +374,10 @@ def log(x: Any, base: float | None = None) -> Any:
     return np.log(x) / np.log(base)
 
 
-SURE_DIGITS = 15
-"""Significant decimal digits that every double holds."""
+SURE_DIGITS = 15  # significant decimal digits that every double holds
 
 
-LARGEST_POWER = 308
-"""Largest power of ten that is a double."""
+LARGEST_POWER = 308  # largest power of ten that is a double
 
 
 def r_round(x: Any, digits: int = 0) -> Floats:

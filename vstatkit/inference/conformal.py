@@ -4,8 +4,7 @@ import numpy as np
 
 from vstatkit._typing import Floats, Ints
 
-ROUNDING = 1e-9
-"""Relative rounding error allowed in a sum of masses."""
+ROUNDING = 1e-9  # relative rounding error allowed in a sum of masses
 
 
 def unit_masses(unit_of_row: Ints, weights: Floats | None = None) -> Floats:

@@ -7,8 +7,7 @@ import numpy as np
 
 from vstatkit._typing import Floats
 
-STEP = 0.1
-"""Longest step of the differences, in standard errors."""
+STEP = 0.1  # longest step of the differences, in standard errors
 
 KINK = 0.75
 """Largest ratio of the differences of one-sided slopes at half the step and the step.
@@ -16,28 +15,18 @@ KINK = 0.75
 The ratio is one half for a function with two derivatives, and one at a kink.
 """
 
-MATTERS = 0.05
-"""Smallest relevant difference of one-sided slopes, in standard errors."""
+MATTERS = 0.05  # smallest relevant difference of one-sided slopes, in standard errors
 
 NEAR = "a point near the estimates"
 
 
 class Gradient(NamedTuple):
-    """A function at the estimates, and its first derivatives.
+    """A function at the estimates, and its first derivatives."""
 
-    Attributes
-    ----------
-    value : ndarray of shape (r,)
-        The function.
-    slopes : ndarray of shape (r, m)
-        Its derivatives.
-    bend : ndarray of shape (r,)
-        Largest deviation from the tangent at one standard error from the estimates,
-        relative to the change of the tangent; zero for linear functions.
-    """
-
-    value: Floats
-    slopes: Floats
+    value: Floats  # (r,): the function
+    slopes: Floats  # (r, m): its derivatives
+    # (r,): largest deviation from the tangent at one standard error from the estimates,
+    # relative to the change of the tangent; zero for linear functions
     bend: Floats
 
 

@@ -303,8 +303,7 @@ def two_sided_pvalues(statistic: Floats, df: Floats) -> Floats:
     return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
 
 
-MIN_DF = 3.0
-"""Minimum of the degrees of freedom; intervals with fewer are too wide."""
+MIN_DF = 3.0  # minimum of the degrees of freedom; intervals with fewer are too wide
 
 
 def stabilise(
@@ -413,20 +412,14 @@ def _ceiling(components: VarianceComponents) -> Floats:
     return np.where(error > most / 2, most, np.inf)
 
 
+# Relative rounding error of a mean of values that cancel.
 ROUNDING = 32 * np.finfo(np.float64).eps
-"""Relative rounding error of a mean of values that cancel."""
-
+# Entries (observations x query points) of a table in memory at a time.
 CHUNK_ENTRIES = 2_000_000
-"""Entries (observations x query points) of a table in memory at a time."""
-
-WIDE_VALUES = 4_000_000
-"""Values of learners at a time if there is no such table."""
-
+WIDE_VALUES = 4_000_000  # values of learners at a time if there is no such table
+# Estimators that need no table of observations times query points.
 TABLELESS = (MomentEstimator, PresenceEstimator)
-"""Estimators that need no table of observations times query points."""
-
-CACHED_ENTRIES = 16_000_000
-"""Largest number of counts that are cached."""
+CACHED_ENTRIES = 16_000_000  # largest number of counts that are cached
 
 
 def value_units(values: Floats) -> Floats:

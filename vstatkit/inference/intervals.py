@@ -12,24 +12,16 @@ from vstatkit.validation import check_alpha
 
 EPSILON = float(np.finfo(np.float64).eps)
 
-MOST_TIMES = 4.0
-"""Largest ratio of the N of a single probability to the typical one."""
-
+MOST_TIMES = 4.0  # largest ratio of the N of a single probability to the typical one
+# Skewness up to which intervals are symmetric; it is subtracted from larger ones.
 SMALL_SKEW = 0.1
-"""Skewness up to which intervals are symmetric; it is subtracted from larger ones."""
-
+# Largest relative Monte Carlo error of a standard error at which the estimate's own
+# skewness is used in full.
 KNOWN_ERROR = 0.2
-"""Largest relative Monte Carlo error of a standard error at which the estimate's own
-skewness is used in full."""
-
-UNKNOWN_ERROR = 0.3
-"""Relative Monte Carlo error from which on it is not used."""
-
+UNKNOWN_ERROR = 0.3  # relative Monte Carlo error from which on it is not used
+# Minimum of the variance of skewed predictions, as a share of the typical one.
 LEAST_SHARE = 0.15
-"""Minimum of the variance of skewed predictions, as a share of the typical one."""
-
-FULL_SKEW = 0.5
-"""Skewness beyond `SMALL_SKEW` from which on that share is used in full."""
+FULL_SKEW = 0.5  # skewness beyond `SMALL_SKEW` from which on that share is used in full
 
 
 @dataclass(frozen=True)
@@ -174,21 +166,15 @@ def _added_share(
 
 @dataclass(frozen=True)
 class Tails:
-    """Range, skewness and typical error of estimates that are not probabilities.
+    """Range, skewness and typical error of estimates that are not probabilities."""
 
-    Attributes
-    ----------
-    error : ndarray of shape (m,) or float
-        Typical standard error of predictions, the root of their mean sampling variance;
-        zero for other estimates.
-    skew : ndarray of shape (m,) or float
-        Typical skewness of predictions; NaN if the estimate's own is used.
-    low, high : ndarray of shape (m,) or float
-        Least and greatest value that an estimate can have, possibly infinite.
-    """
-
+    # (m,) or float: typical standard error of predictions, the root of their mean
+    # sampling variance; zero for other estimates
     error: Floats | float = 0.0
+    # (m,) or float: typical skewness of predictions; NaN if the estimate's own is used
     skew: Floats | float = np.nan
+    # low, high: (m,) or float: least and greatest value that an estimate can have,
+    # possibly infinite
     low: Floats | float = -np.inf
     high: Floats | float = np.inf
 
@@ -471,8 +457,8 @@ def value_support(kernel: AnyKernel, nobs: float) -> Support | None:
     return prediction_support(kernel, nobs)
 
 
+# Gaussian draws for a simultaneous critical value (error of about 0.3 %).
 BAND_DRAWS = 20_000
-"""Gaussian draws for a simultaneous critical value (error of about 0.3 %)."""
 
 
 def simultaneous_critical_value(

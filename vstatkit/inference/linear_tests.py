@@ -14,21 +14,12 @@ from vstatkit.variance.registry import estimate_covariance
 
 @dataclass(frozen=True)
 class Covariance:
-    """A covariance matrix, made positive semi-definite.
+    """A covariance matrix, made positive semi-definite."""
 
-    Attributes
-    ----------
-    correlation : ndarray of shape (m, m)
-        Rows and columns of estimates without error are zero.
-    bse : ndarray of shape (m,)
-        Standard errors.
-    repaired : float
-        Share of the correlation matrix's eigenvalues, in absolute value, that
-        was negative and set to zero.
-    """
-
-    correlation: Floats
-    bse: Floats
+    correlation: Floats  # (m, m): rows and columns of estimates without error are zero
+    bse: Floats  # (m,): standard errors
+    # Share of the correlation matrix's eigenvalues, in absolute value, that was
+    # negative and set to zero
     repaired: float
 
     @property
@@ -93,37 +84,22 @@ def scaled_covariance(
     return np.asarray((matrix + matrix.T) / 2)
 
 
-ALIKE = 1e-8
-"""Relative spread over learners below which a combination does not vary."""
+ALIKE = 1e-8  # relative spread over learners below which a combination does not vary
 
 
 @dataclass(frozen=True)
 class WaldTest:
-    """A joint test of linear restrictions.
+    """A joint test of linear restrictions."""
 
-    Attributes
-    ----------
-    statistic : float
-        Wald's chi-square over `df_num`.
-    df_num : int
-        Number of independent restrictions.
-    df_denom : float
-        Degrees of freedom of the variance estimates; see `joint_df`.
-    pvalue : float
-        By the survival function of F; nan, as the statistic, if nothing varies, or if
-        a difference that is not zero does not vary.
-    null : str
-        Hypothesis.
-    n_restrictions : int or None
-        Number of given restrictions. If it is larger than `df_num`, the others follow
-        from these, or do not vary over the learners.
-    """
-
-    statistic: float
-    df_num: int
-    df_denom: float
+    statistic: float  # wald's chi-square over `df_num`
+    df_num: int  # number of independent restrictions
+    df_denom: float  # degrees of freedom of the variance estimates; see `joint_df`
+    # By the survival function of F; nan, as the statistic, if nothing varies, or if a
+    # difference that is not zero does not vary
     pvalue: float
-    null: str
+    null: str  # hypothesis
+    # Number of given restrictions. If it is larger than `df_num`, the others follow
+    # from these, or do not vary over the learners.
     n_restrictions: int | None = None
 
     @property

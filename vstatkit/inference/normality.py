@@ -15,8 +15,7 @@ from vstatkit.variance.influence_shape import InfluencePowers, largest_share
 from vstatkit.variance.large_moments import equal_weights, is_wide, sum_powers
 from vstatkit.variance.moments import influence_values, moments_from_sums, sum_ensemble
 
-MIN_OBSERVATIONS = 8
-"""Fewest observations that the omnibus test is defined for."""
+MIN_OBSERVATIONS = 8  # fewest observations that the omnibus test is defined for
 
 
 def normality_tests(values: Floats | pd.Series | pd.DataFrame) -> pd.DataFrame:

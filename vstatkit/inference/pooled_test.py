@@ -19,8 +19,7 @@ from vstatkit.variance.registry import (
     known_orders,
 )
 
-ROWS = 4096
-"""Number of units whose products are in memory at a time."""
+ROWS = 4096  # number of units whose products are in memory at a time
 
 
 class Traces(NamedTuple):
@@ -144,38 +143,25 @@ def _noise_of_squares(V: Floats, S: Floats, n: int) -> Floats:
     return np.asarray(t * V + float(np.trace(V)) * S + VS + VS.T + n * (t * S + S @ S))
 
 
-SEEN = 2.0
-"""Standard errors that a trace must exceed for the shape to be estimated."""
-
-MOST_DF = 1e8
-"""Degrees of freedom from which on a denominator is treated as known."""
-
-NODES = 2001
-"""Points at which the distribution of the denominator is evaluated."""
+SEEN = 2.0  # standard errors that a trace must exceed for the shape to be estimated
+MOST_DF = 1e8  # degrees of freedom from which on a denominator is treated as known
+NODES = 2001  # points at which the distribution of the denominator is evaluated
 
 
 @dataclass(frozen=True)
 class PooledTest:
-    """A test that many estimates are all zero.
+    """A test that many estimates are all zero."""
 
-    Attributes
-    ----------
-    statistic : float
-        Sum of the squared estimates over the sum of their variances.
-    df_num, df_denom : float
-        Degrees of freedom of the sum of squares, and of the sum of variances.
-    pvalue : float
-        By `pooled_sf`. If learners do not vary it is 1 if all differences are zero, and
-        nan otherwise.
-    df_tail : float
-        Degrees of freedom by the skewness of the sum of squares: `df_num` if all its
-        directions have equal variances, otherwise fewer.
-    """
-
-    statistic: float
+    statistic: float  # sum of the squared estimates over the sum of their variances
+    # df_num, df_denom: Degrees of freedom of the sum of squares, and of the sum of
+    # variances
     df_num: float
     df_denom: float
+    # By `pooled_sf`. If learners do not vary it is 1 if all differences are zero, and
+    # nan otherwise.
     pvalue: float
+    # Degrees of freedom by the skewness of the sum of squares: `df_num` if all its
+    # directions have equal variances, otherwise fewer
     df_tail: float
 
 

@@ -12,8 +12,7 @@ from vstatkit.variance.moments import influence_values, sum_ensemble
 from vstatkit.variance.noise import noise_variance
 from vstatkit.variance.registry import ESTIMATORS, estimate_covariance
 
-COLUMNS = 200
-"""Columns whose covariances are estimated at a time."""
+COLUMNS = 200  # columns whose covariances are estimated at a time
 
 
 @dataclass(frozen=True)
@@ -22,17 +21,11 @@ class RowNoise:
 
     The roots are linear in the averages, so combinations and changes of unit need no
     squares of large numbers.
-
-    Attributes
-    ----------
-    roots : ndarray of shape (r, m)
-        Roots of the squares.
-    signs : ndarray of shape (r,)
-        Minus one for squares that are subtracted, because estimated covariances may be
-        indefinite; otherwise one.
     """
 
-    roots: Floats
+    roots: Floats  # (r, m): roots of the squares
+    # (r,): minus one for squares that are subtracted, because estimated covariances may
+    # be indefinite; otherwise one
     signs: Floats
 
     def combine(self, coefs: Floats) -> "RowNoise":
@@ -130,21 +123,14 @@ def summed_covariance(estimation: Estimation, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RowInfluence:
-    """Influence on averages of the rows averaged over, as a sample.
+    """Influence on averages of the rows averaged over, as a sample."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (u, m)
-        Influence of each unit's rows on every average, for fixed learners.
-    shared : bool
-        Whether the units are those that the learners were drawn from; otherwise they
-        are independent of these.
-    noise : RowNoise or None
-        Bias of the squared influences from prediction errors; None if units are shared.
-    """
-
+    # (u, m): influence of each unit's rows on every average, for fixed learners
     values: Floats
+    # Whether the units are those that the learners were drawn from; otherwise they are
+    # independent of these
     shared: bool
+    # Bias of the squared influences from prediction errors; None if units are shared
     noise: RowNoise | None = None
 
     def combine(self, coefs: Floats) -> "RowInfluence":
@@ -218,23 +204,12 @@ def row_influence(
 
 @dataclass(frozen=True)
 class JointInfluence:
-    """Influences of units through the learners, and through the rows averaged over.
+    """Influences of units through the learners, and through the rows averaged over."""
 
-    Attributes
-    ----------
-    learners : ndarray of shape (n, m)
-        Through the learners; noisy, without bias.
-    rows : ndarray of shape (u, m)
-        Through the rows; the same units if `shared`.
-    shared : bool
-        Whether units are the same.
-    noise : RowNoise or None
-        Bias of the squares of `rows` from prediction errors.
-    """
-
-    learners: Floats
-    rows: Floats
-    shared: bool
+    learners: Floats  # (n, m): through the learners; noisy, without bias
+    rows: Floats  # (u, m): through the rows; the same units if `shared`
+    shared: bool  # whether units are the same
+    # Bias of the squares of `rows` from prediction errors
     noise: RowNoise | None = None
 
     def added_variance(self, *, joint: bool = False) -> Floats:

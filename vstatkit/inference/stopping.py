@@ -9,8 +9,7 @@ from vstatkit.inference.estimates import Estimates, learners_at, ratio
 from vstatkit.kernels.base import AnyKernel, PredictiveModel
 from vstatkit.variance.noise import positive_mean
 
-TOL = 0.1
-"""Default tolerance of the relative Monte Carlo error of a standard error."""
+TOL = 0.1  # default tolerance of the relative Monte Carlo error of a standard error
 
 SMALL = 0.02
 """Share of the response's scale below which a standard error is small.
@@ -20,30 +19,19 @@ Small ones may have the absolute error of the largest small one: with the defaul
 is half the range, or three robust standard deviations if these are less.
 """
 
-WITHIN = 3.0
-"""Number of robust standard deviations that replace half the range."""
-
-MOST_SORTED = 200_000
-"""Largest number of responses for which quartiles are computed."""
+WITHIN = 3.0  # number of robust standard deviations that replace half the range
+MOST_SORTED = 200_000  # largest number of responses for which quartiles are computed
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Tolerance of the Monte Carlo errors of standard errors.
+    """Tolerance of the Monte Carlo errors of standard errors."""
 
-    Attributes
-    ----------
-    tol : float
-        Largest error, relative to the standard error.
-    atol : ndarray of shape (m,) or float
-        Largest error in the unit of the estimates, if `tol` allows less.
-    pooled : bool
-        Whether the tolerance is for the mean variance and error of all estimates,
-        which represent others, instead of for each; see `ErrorLaw`.
-    """
-
-    tol: float
+    tol: float  # largest error, relative to the standard error
+    # (m,) or float: largest error in the unit of the estimates, if `tol` allows less
     atol: Floats | float = 0.0
+    # Whether the tolerance is for the mean variance and error of all estimates, which
+    # represent others, instead of for each; see `ErrorLaw`
     pooled: bool = False
 
     def tighten(self) -> "Tolerance":
@@ -128,22 +116,14 @@ class Shrinkage(Tolerance):
 
 @dataclass(frozen=True)
 class ErrorLaw:
-    """The Monte Carlo error of standard errors as a function of B.
+    """The Monte Carlo error of standard errors as a function of B."""
 
-    Attributes
-    ----------
-    variance : ndarray of shape (m,)
-        Squared standard errors, in squares of `unit`.
-    a, b : ndarray of shape (m,)
-        Their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of `unit`.
-    unit : ndarray of shape (m,)
-        Unit of the standard errors.
-    """
-
-    variance: Floats
+    variance: Floats  # (m,): squared standard errors, in squares of `unit`
+    # a, b: (m,): their Monte Carlo variance is `a/B**2 + b/B`, in fourth powers of
+    # `unit`
     a: Floats
     b: Floats
-    unit: Floats
+    unit: Floats  # (m,): unit of the standard errors
 
     @classmethod
     def of_each(cls, estimates: Estimates) -> "ErrorLaw":

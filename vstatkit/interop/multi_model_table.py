@@ -127,8 +127,8 @@ def foreign_column(model: Any, alpha: float = 0.05) -> Column:
     return Column(response, kind, frame, stats)
 
 
+# Marks of p-values, as in statsmodels' `summary_col`.
 STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
-"""Marks of p-values, as in statsmodels' `summary_col`."""
 
 
 def _align_columns(

@@ -31,20 +31,13 @@ from vstatkit.results.learners import predictor_of
 from vstatkit.results.marginal_effects import column_names
 from vstatkit.variance.hoeffding import reference_rows
 
-N_TREES = 10
-"""Number of trees that are compared with the training data."""
-
+N_TREES = 10  # number of trees that are compared with the training data
+# Criteria whose trees have means or shares in their leaves, not medians.
 MEANS = ("squared_error", "friedman_mse", "poisson", "gini", "entropy", "log_loss")
-"""Criteria whose trees have means or shares in their leaves, not medians."""
-
+# Tolerated share of rows in other leaves, because features may have been rounded.
 MISPLACED = 1e-3
-"""Tolerated share of rows in other leaves, because features may have been rounded."""
-
-ROUNDING = 1e-6
-"""Tolerated difference of means, relative to the range of the responses."""
-
-SINGLE = 1e-7
-"""Tolerated difference of means relative to their size: single precision."""
+ROUNDING = 1e-6  # tolerated difference of means, relative to the range of the responses
+SINGLE = 1e-7  # tolerated difference of means relative to their size: single precision
 
 
 def check_training_data(
@@ -136,18 +129,10 @@ def _has_leaves(tree: Any, drawn: Ints, X: Floats) -> bool:
 
 @dataclass(frozen=True)
 class AdoptedKernel:
-    """Learners that were fitted elsewhere, which predict but cannot be refitted.
+    """Learners that were fitted elsewhere, which predict but cannot be refitted."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Training data.
-    n_classes : int or None
-        None for regression.
-    """
-
-    X: Floats
-    n_classes: int | None
+    X: Floats  # (n, p): training data
+    n_classes: int | None  # none for regression
 
     coefficients: ClassVar[bool] = False
 
@@ -173,36 +158,17 @@ class AdoptedKernel:
 
 @dataclass(frozen=True)
 class AdoptedEnsemble:
-    """A scikit-learn ensemble, described as one of ours.
+    """A scikit-learn ensemble, described as one of ours."""
 
-    Attributes
-    ----------
-    kernel : AdoptedKernel
-        Predicts with the learners.
-    learners : list of (estimator, features)
-        Learners, each with the columns it uses.
-    counts : ndarray of shape (B, n)
-        Number of times each observation occurs in each subsample.
-    replace : bool
-        Whether the subsamples were drawn with replacement.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    classes : tuple or None
-        Class labels.
-    columns : tuple of str or None
-        Names of the features, if the ensemble was fitted to a data frame.
-    name : str
-        Name of the response.
-    """
-
-    kernel: AdoptedKernel
-    learners: list[tuple[Any, Ints]]
-    counts: Ints
-    replace: bool
-    y: Floats
-    classes: tuple[Any, ...] | None
+    kernel: AdoptedKernel  # predicts with the learners
+    learners: list[tuple[Any, Ints]]  # learners, each with the columns it uses
+    counts: Ints  # (B, n): number of times each observation occurs in each subsample
+    replace: bool  # whether the subsamples were drawn with replacement
+    y: Floats  # (n,): response, or class codes
+    classes: tuple[Any, ...] | None  # class labels
+    # Names of the features, if the ensemble was fitted to a data frame
     columns: tuple[str, ...] | None
-    name: str
+    name: str  # name of the response
 
     @property
     def trees(self) -> bool:

@@ -59,20 +59,11 @@ def kernel_kind(name: str) -> KernelKind:
 
 @dataclass(frozen=True)
 class OutOfBag:
-    """Sums of predictions by learners that did not see an observation.
+    """Sums of predictions by learners that did not see an observation."""
 
-    Attributes
-    ----------
-    total : ndarray of shape (r, c)
-        Summed predictions.
-    times : ndarray of shape (r,)
-        Number (in a complete design: weight) of learners in each sum.
-    rows : ndarray of shape (r,) or None
-        The observations, in ascending order; None for all of them.
-    """
-
-    total: Floats
-    times: Floats
+    total: Floats  # (r, c): summed predictions
+    times: Floats  # (r,): number (in a complete design: weight) of learners in each sum
+    # (r,): the observations, in ascending order; None for all of them
     rows: Ints | None = None
 
     def __add__(self, other: "OutOfBag") -> "OutOfBag":
@@ -99,21 +90,11 @@ class OutOfBag:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Values of consecutive learners.
+    """Values of consecutive learners."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (L, m)
-        Kernel values, learners first.
-    learners : list
-        The first of the fitted learners, as many as were kept.
-    oob : OutOfBag or None
-        Out-of-bag sums of predictive kernels.
-    """
-
-    values: Floats
-    learners: list[Any]
-    oob: OutOfBag | None
+    values: Floats  # (L, m): kernel values, learners first
+    learners: list[Any]  # the first of the fitted learners, as many as were kept
+    oob: OutOfBag | None  # out-of-bag sums of predictive kernels
 
     def with_moves(self, n_query: int | None) -> "Evaluation":
         """Replace the values beyond the first `n_query` by differences.
@@ -331,25 +312,18 @@ def require_points(at: Floats | None) -> Floats:
     return at
 
 
+# Pairs of observations that an array kernel takes at a time.
 SUBSAMPLE_ENTRIES = 1_000_000
-"""Pairs of observations that an array kernel takes at a time."""
 
 
 @dataclass(frozen=True)
 class ArrayKernel:
-    """A function that takes many subsamples in one array.
+    """A function that takes many subsamples in one array."""
 
-    Attributes
-    ----------
-    function : callable
-        Takes subsamples of one size, shape (L, k) or (L, k, c), and returns their
-        values, shape (L,).
-    data : ndarray of shape (n,) or (n, c)
-        Observations.
-    """
-
+    # Takes subsamples of one size, shape (L, k) or (L, k, c), and returns their values,
+    # shape (L,)
     function: Callable[[Floats], Floats]
-    data: Floats
+    data: Floats  # (n,) or (n, c): observations
 
     kind: ClassVar[KernelKind] = KernelKind.SMOOTH
 

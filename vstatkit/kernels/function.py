@@ -14,22 +14,15 @@ from vstatkit.kernels.base import KernelKind
 
 @dataclass(frozen=True)
 class FunctionKernel:
-    """A user's function of a subsample.
+    """A user's function of a subsample."""
 
-    Attributes
-    ----------
-    function : callable
-        Takes the subsample (see `arguments`) and returns a number, an array, a
-        Series or a dict.
-    arguments : tuple
-        Data sets whose rows are subsampled together, one positional argument
-        each: arrays or data frames with observations in rows.
-    names : tuple of str or None
-        Components that every value must have; None before the first call.
-    """
-
+    # Takes the subsample (see `arguments`) and returns a number, an array, a Series or
+    # a dict
     function: Callable[..., Any]
+    # Data sets whose rows are subsampled together, one positional argument each: arrays
+    # or data frames with observations in rows
     arguments: tuple[Any, ...]
+    # Components that every value must have; None before the first call
     names: tuple[str, ...] | None = None
 
     # Statistics are smooth functions of the counts, as a rule.

@@ -14,27 +14,13 @@ from vstatkit.kernels.base import Arrays, Fields, KernelCodec, KernelKind
 
 @dataclass(frozen=True)
 class LinearKernel:
-    """Coefficients of a least-squares or logistic regression.
+    """Coefficients of a least-squares or logistic regression."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Design matrix.
-    y : ndarray of shape (n,)
-        Response; zeros and ones for the logit.
-    logit : bool
-        Logistic regression instead of least squares.
-    weights : ndarray of shape (n,) or None
-        Weight of every observation.
-    rank : int
-        Rank of the design matrix.
-    """
-
-    X: Floats
-    y: Floats
-    logit: bool
-    weights: Floats | None
-    rank: int = 0
+    X: Floats  # (n, p): design matrix
+    y: Floats  # (n,): response; zeros and ones for the logit
+    logit: bool  # logistic regression instead of least squares
+    weights: Floats | None  # (n,): weight of every observation
+    rank: int = 0  # rank of the design matrix
 
     coefficients: ClassVar[bool] = True
     n_outputs: ClassVar[int] = 1
@@ -91,11 +77,8 @@ def fit_ols(X: Floats, y: Floats, weight: Floats) -> tuple[Floats, int]:
     return np.asarray(answer[0]), int(answer[2])
 
 
-RANK_ROWS = 65_536
-"""Rows of the design matrix that are read at a time to find its rank."""
-
-LOGIT_STEPS = 50
-"""Newton steps after which a logit fit is abandoned."""
+RANK_ROWS = 65_536  # rows of the design matrix that are read at a time to find its rank
+LOGIT_STEPS = 50  # newton steps after which a logit fit is abandoned
 
 
 def fit_logit(X: Floats, y: Floats, weight: Floats) -> Floats:

@@ -57,14 +57,10 @@ class NamedKernel:
     codec: KernelCodec | None = None
 
 
+# Option of kernels that split sets of levels without indicators.
 CATEGORICAL_SPLITS = "categorical_splits"
-"""Option of kernels that split sets of levels without indicators."""
-
-KERNELS: dict[str, NamedKernel] = {}
-"""Kernels by the name that `kernel=` takes."""
-
-CODECS: dict[str, KernelCodec] = {}
-"""Codecs of learners, by their name in files."""
+KERNELS: dict[str, NamedKernel] = {}  # kernels by the name that `kernel=` takes
+CODECS: dict[str, KernelCodec] = {}  # codecs of learners, by their name in files
 
 
 def register_kernel(kernel: NamedKernel) -> None:

@@ -17,27 +17,13 @@ from vstatkit.kernels.base import (
 
 @dataclass(frozen=True)
 class EstimatorKernel:
-    """Any scikit-learn regressor or classifier, fitted to the literal subsample.
+    """Any scikit-learn regressor or classifier, fitted to the literal subsample."""
 
-    Attributes
-    ----------
-    estimator : BaseEstimator
-        Template; every learner is a clone of it.
-    X : ndarray of shape (n, p)
-        Design matrix.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    n_classes : int or None
-        None for regression.
-    weights : ndarray of shape (n,) or None
-        Handed over as `sample_weight`.
-    """
-
-    estimator: BaseEstimator
-    X: Floats
-    y: Floats
-    n_classes: int | None
-    weights: Floats | None
+    estimator: BaseEstimator  # template; every learner is a clone of it
+    X: Floats  # (n, p): design matrix
+    y: Floats  # (n,): response, or class codes
+    n_classes: int | None  # none for regression
+    weights: Floats | None  # (n,): handed over as `sample_weight`
 
     coefficients: ClassVar[bool] = False
 

@@ -13,11 +13,9 @@ from vstatkit.kernels.tree_options import LOSSES
 from vstatkit.native._engine import StageGrower, predict_stages_at, refuse_beyond
 from vstatkit.workers import current_stop
 
+# Options of the kernels "forest" and "tree" that reduce the bias of a learner.
 STAGE_OPTIONS = ("trend", "boost")
-"""Options of the kernels "forest" and "tree" that reduce the bias of a learner."""
-
-TRENDS = ("linear",)
-"""Values of `trend`, besides None."""
+TRENDS = ("linear",)  # values of `trend`, besides None
 
 _NO_SHARES = np.empty(0)
 
@@ -63,24 +61,15 @@ class Stages(NamedTuple):
 
 @dataclass(frozen=True)
 class StagedTree:
-    """A fitted learner of several stages; it predicts the sum of them.
+    """A fitted learner of several stages; it predicts the sum of them."""
 
-    Attributes
-    ----------
-    nodes : structured ndarray
-        Nodes of all its trees, as `Tree` has them; halved where two trees are averaged.
-    sizes : ndarray
-        Number of nodes of each tree.
-    line : ndarray of shape (2 p + 1,) or (0,)
-        Intercept, centres and slopes of the linear trend, of the standardised response.
-    gains : ndarray of shape (p,)
-        Gain of the splits of each feature, in all trees.
-    """
-
+    # Nodes of all its trees, as `Tree` has them; halved where two trees are averaged
     nodes: NDArray[Any]
-    sizes: Ints
+    sizes: Ints  # number of nodes of each tree
+    # (2 p + 1,) or (0,): intercept, centres and slopes of the linear trend, of the
+    # standardised response
     line: Floats
-    gains: Floats
+    gains: Floats  # (p,): gain of the splits of each feature, in all trees
 
     def __repr__(self) -> str:
         sizes = [int((tree.nodes["feature"] < 0).sum()) for tree in self.trees]
@@ -136,11 +125,6 @@ class StoredStagedKernel(StoredTreeKernel):
 class StagedKernel(StoredStagedKernel, TreeKernel):
     """A regression tree in stages, all of them inside the subsample.
 
-    Attributes
-    ----------
-    stages : Stages
-        The stages of every learner.
-
     Notes
     -----
     With a trend, the subsample's columns are standardised, and the penalty of a ridge
@@ -159,6 +143,7 @@ class StagedKernel(StoredStagedKernel, TreeKernel):
     21(2), doi:10.1080/00401706.1979.10489751.
     """
 
+    # The stages of every learner
     stages: Stages = field(default=Stages(), kw_only=True)
 
     @property

@@ -11,18 +11,10 @@ from vstatkit._typing import Counts, Floats, Ints
 
 @dataclass(frozen=True)
 class UnitRows:
-    """The rows of every unit, if units are clusters.
+    """The rows of every unit, if units are clusters."""
 
-    Attributes
-    ----------
-    bounds : ndarray of shape (n_units + 1,)
-        Where the rows of each unit begin and end.
-    rows : ndarray of shape (n_rows,)
-        Rows, unit after unit.
-    """
-
-    bounds: Ints
-    rows: NDArray[np.int32]
+    bounds: Ints  # (n_units + 1,): where the rows of each unit begin and end
+    rows: NDArray[np.int32]  # (n_rows,): rows, unit after unit
 
     @classmethod
     def of(cls, unit_of_row: Ints, n_units: int) -> "UnitRows":
@@ -40,19 +32,12 @@ class UnitRows:
 
 @dataclass(frozen=True)
 class RowDraw:
-    """The rows of one learner.
+    """The rows of one learner."""
 
-    Attributes
-    ----------
-    rows, times : ndarray
-        Distinct rows, in ascending order, and how often each was drawn.
-    n_rows : int
-        Rows of the data.
-    """
-
+    # rows, times: Distinct rows, in ascending order, and how often each was drawn
     rows: Ints
     times: Ints
-    n_rows: int
+    n_rows: int  # rows of the data
 
     @property
     def counts(self) -> Ints:
@@ -74,21 +59,12 @@ class RowDraw:
 
 @dataclass(frozen=True)
 class UnitDraw:
-    """Units that consecutive learners drew, and their rows.
+    """Units that consecutive learners drew, and their rows."""
 
-    Attributes
-    ----------
-    counts : ndarray or csr_array of shape (L, n_units)
-        Times each unit was drawn by each learner.
-    unit_of_row : ndarray of shape (n_rows,) or None
-        Unit of every row, if units are clusters.
-    index : UnitRows or None
-        The rows of every unit, if units are clusters.
-    """
-
-    counts: Counts
+    counts: Counts  # (L, n_units): times each unit was drawn by each learner
+    # (n_rows,): unit of every row, if units are clusters
     unit_of_row: Ints | None = None
-    index: UnitRows | None = None
+    index: UnitRows | None = None  # the rows of every unit, if units are clusters
 
     @property
     def row_counts(self) -> Floats:

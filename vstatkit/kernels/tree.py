@@ -94,24 +94,12 @@ Ranks = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class RankedTable:
-    """Every column of a design matrix in its order.
+    """Every column of a design matrix in its order."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (p, n)
-        Every column in ascending order, missing values last.
-    order : ndarray of shape (p, n)
-        Row of every rank; equal values keep the order of the rows.
-    rank : ndarray of shape (p, n)
-        Rank of every row.
-    n_known : ndarray of shape (p,)
-        Values that are not missing.
-    """
-
-    values: Floats
-    order: Ranks
-    rank: Ranks
-    n_known: Ranks
+    values: Floats  # (p, n): every column in ascending order, missing values last
+    order: Ranks  # (p, n): row of every rank; equal values keep the order of the rows
+    rank: Ranks  # (p, n): rank of every row
+    n_known: Ranks  # (p,): values that are not missing
 
     @classmethod
     def of(cls, X: Floats) -> "RankedTable":
@@ -163,45 +151,31 @@ def standardise(y: Floats) -> tuple[Floats, float, float]:
     return scaled, math.ldexp(middle, exponent), math.ldexp(1.0, shift + exponent)
 
 
+# Most rows: a full tree has nearly twice as many nodes, numbered in 30 bits.
 MOST_ROWS = 2**29
-"""Most rows: a full tree has nearly twice as many nodes, numbered in 30 bits."""
-
+# Share of the units in a subsample below which a tree is grown from its own rows.
 OWN_ROWS_BELOW = 1 / 30
-"""Share of the units in a subsample below which a tree is grown from its own rows."""
-
+# Fewest rows for that: ranks of fewer are cheap, and fit the cache.
 OWN_ROWS_FROM = 20_000
-"""Fewest rows for that: ranks of fewer are cheap, and fit the cache."""
-
+# Rows from which it is done for all sparse counts: ranking would take seconds.
 NEVER_RANKED_FROM = 300_000
-"""Rows from which it is done for all sparse counts: ranking would take seconds."""
-
+# Lock for ranking a design, so that only one worker ranks it.
 _RANKING = threading.Lock()
-"""Lock for ranking a design, so that only one worker ranks it."""
-
-NODE_BYTES = 16
-"""Size of a stored node: feature, right child, threshold or value."""
+NODE_BYTES = 16  # size of a stored node: feature, right child, threshold or value
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A fitted tree.
+    """A fitted tree."""
 
-    Attributes
-    ----------
-    nodes : structured ndarray
-        `feature` (negative in leaves), `right`, `value`; the left child of a node
-        follows it. Nodes that split an unordered factor have `LEVELS_FLAG` added to
-        their feature, and in `value` the bits of the levels that go left.
-    shares : ndarray
-        Class shares of mixed leaves, for three or more classes.
-    gains : ndarray of shape (p,)
-        Gain of the splits of each feature: the reduction of the weighted criterion
-        (squared or absolute error, half the Poisson deviance, Gini impurity) of the
-        standardised response.
-    """
-
+    # `feature` (negative in leaves), `right`, `value`; the left child of a node follows
+    # it. Nodes that split an unordered factor have `LEVELS_FLAG` added to their
+    # feature, and in `value` the bits of the levels that go left.
     nodes: NDArray[Any]
-    shares: Floats
+    shares: Floats  # class shares of mixed leaves, for three or more classes
+    # (p,): gain of the splits of each feature: the reduction of the weighted criterion
+    # (squared or absolute error, half the Poisson deviance, Gini impurity) of the
+    # standardised response
     gains: Floats
 
     def __repr__(self) -> str:
@@ -236,25 +210,15 @@ class Tree:
 
 @dataclass(frozen=True)
 class StoredTreeKernel:
-    """A kernel that predicts with trees, without the data they were grown on.
+    """A kernel that predicts with trees, without the data they were grown on."""
 
-    Attributes
-    ----------
-    n_features : int
-        Columns of the design matrix.
-    n_classes : int or None
-        None for regression.
-    centre, scale : float
-        Centre and scale of the response before it was standardised.
-    levels : tuple of int or None
-        Levels of every column that is an unordered factor, zero for the others; None
-        if all columns are numbers.
-    """
-
-    n_features: int
-    n_classes: int | None
+    n_features: int  # columns of the design matrix
+    n_classes: int | None  # none for regression
+    # centre, scale: Centre and scale of the response before it was standardised
     centre: float
     scale: float
+    # Levels of every column that is an unordered factor, zero for the others; None if
+    # all columns are numbers
     levels: tuple[int, ...] | None = field(default=None, kw_only=True)
 
     coefficients: ClassVar[bool] = False
@@ -295,25 +259,13 @@ class TreeKernel(StoredTreeKernel):
 
     The response is centred and scaled by a power of two, so that neither an offset
     nor a unit costs digits.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Design matrix, in any order of memory, or on disk.
-    y : ndarray of shape (n,)
-        Standardised response, or class codes.
-    options : dict
-        Options of the grower.
-    weights : ndarray of shape (n,) or None
-        Weight of every observation.
-    balanced : bool
-        Whether all classes of a subsample weigh the same in its tree.
     """
 
-    X: Floats
-    y: Floats
-    options: Mapping[str, float]
-    weights: Floats | None
+    X: Floats  # (n, p): design matrix, in any order of memory, or on disk
+    y: Floats  # (n,): standardised response, or class codes
+    options: Mapping[str, float]  # options of the grower
+    weights: Floats | None  # (n,): weight of every observation
+    # Whether all classes of a subsample weigh the same in its tree
     balanced: bool = field(default=False, kw_only=True)
 
     @classmethod

@@ -16,8 +16,8 @@ from vstatkit.native._engine import LEVELS_FLAG, MOST_LEVELS, NODE
 
 AnyStored = TypeVar("AnyStored", bound=StoredTreeKernel)
 
+# Features of leaves of several classes: with one class, and with a row of shares.
 PURE, MIXED = -2, -3
-"""Features of leaves of several classes: with one class, and with a row of shares."""
 
 
 def unpack_levels(packed: list[Any] | None, p: int) -> tuple[int, ...] | None:
@@ -163,8 +163,7 @@ TREE_CODEC = KernelCodec(
 )
 
 
-MOST_TREES = 3
-"""Trees that a learner can have."""
+MOST_TREES = 3  # trees that a learner can have
 
 
 def _pack_stages(

@@ -159,14 +159,11 @@ TREE_OPTIONS = (
 `honest` trees split with one half of their rows and estimate with the other.
 """
 
+# Criteria of regression, as the grower numbers them.
 LOSSES = {"squared_error": 0, "poisson": 1, "absolute_error": 2}
-"""Criteria of regression, as the grower numbers them."""
-
+# Criteria of classification; entropy and log loss are the same.
 CLASS_LOSSES = {"gini": 0, "entropy": 3, "log_loss": 3}
-"""Criteria of classification; entropy and log loss are the same."""
-
-SPLITTERS = ("best", "random")
-"""Try all thresholds of a feature, or one at random."""
+SPLITTERS = ("best", "random")  # try all thresholds of a feature, or one at random
 
 
 def grower_options(options: Mapping[str, Any], n_features: int) -> dict[str, float]:

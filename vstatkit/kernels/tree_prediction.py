@@ -59,42 +59,23 @@ def sum_predictions(
     return total
 
 
-MOST_AXES = 2
-"""Most axes of a grid."""
+MOST_AXES = 2  # most axes of a grid
 
 
 class Axis(NamedTuple):
-    """Columns of the design matrix that are set together.
+    """Columns of the design matrix that are set together."""
 
-    Attributes
-    ----------
-    columns : tuple of int
-        Their places.
-    values : ndarray of shape (points, columns)
-        Their values.
-    """
-
-    columns: tuple[int, ...]
-    values: Floats
+    columns: tuple[int, ...]  # their places
+    values: Floats  # (points, columns): their values
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows to average over, at every combination of the points of one or two axes.
+    """Rows to average over, at every combination of the points of one or two axes."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n, p)
-        Rows of the design matrix; columns of the axes are not read.
-    axes : tuple of Axis
-        Columns that are set; no column is in two axes.
-    weights : ndarray of shape (n,) or None
-        Weights of the rows; None for equal weights.
-    """
-
-    rows: Floats
-    axes: tuple[Axis, ...]
-    weights: Floats | None = None
+    rows: Floats  # (n, p): rows of the design matrix; columns of the axes are not read
+    axes: tuple[Axis, ...]  # columns that are set; no column is in two axes
+    weights: Floats | None = None  # (n,): weights of the rows; None for equal weights
 
     @property
     def sizes(self) -> tuple[int, int]:

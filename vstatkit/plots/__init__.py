@@ -35,8 +35,7 @@ __all__ = [
     "plot_quantiles",
 ]
 
-MODULES = ("marginal", "predictions", "tests")
-"""Modules with the functions."""
+MODULES = ("marginal", "predictions", "tests")  # modules with the functions
 
 
 def __getattr__(name: str) -> Any:

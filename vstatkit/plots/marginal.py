@@ -159,8 +159,7 @@ def plot_average_effects(
     return plot_averages(results.avg_effects(**options), alpha=alpha, ax=ax)
 
 
-MOST_PANELS = 12
-"""Most panels of one figure."""
+MOST_PANELS = 12  # most panels of one figure
 
 
 def plot_profile(

@@ -123,8 +123,7 @@ def _prefix_sizes(results: EnsembleResults) -> list[int]:
     return sorted(whole)
 
 
-MOST_NAMED = 40
-"""Most rows that are labelled."""
+MOST_NAMED = 40  # most rows that are labelled
 
 
 def outcome_text(results: EnsembleResults) -> str:
@@ -207,11 +206,8 @@ def _draw_rows(
     )
 
 
-MOST_ROWS = 40
-"""Most rows that are drawn."""
-
-MOST_LETTERS = 48
-"""Most characters of the names of classes that are not rotated."""
+MOST_ROWS = 40  # most rows that are drawn
+MOST_LETTERS = 48  # most characters of the names of classes that are not rotated
 
 
 def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> Axes:

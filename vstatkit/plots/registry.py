@@ -42,12 +42,12 @@ PLOTS: dict[str, Draw | str] = {
 A text is a module of `vstatkit.plots`, which is imported on demand, and its function.
 """
 
+# Methods of results that take the other options of a plot.
 PASSED_ON = {
     "importance": "importance",
     "average effects": "avg_effects",
     "partial dependence": "partial_dependence",
 }
-"""Methods of results that take the other options of a plot."""
 
 
 def register_plot(name: str, draw: Draw) -> None:

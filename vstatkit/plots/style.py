@@ -17,14 +17,11 @@ from vstatkit._typing import Floats
 POINT = "#0072B2"
 BAND = "#56B4E9"
 ACCENT = "#D55E00"
+# Colours of Okabe and Ito, which colour-blind readers can distinguish.
 GREY = "#666666"
-"""Colours of Okabe and Ito, which colour-blind readers can distinguish."""
-
+# Colours of several outcomes, also by Okabe and Ito.
 OUTCOMES = (POINT, ACCENT, "#009E73", "#CC79A7", "#E69F00", BAND, "#000000")
-"""Colours of several outcomes, also by Okabe and Ito."""
-
-STYLES = ("-", "--", ":")
-"""Line styles of outcomes that share a colour."""
+STYLES = ("-", "--", ":")  # line styles of outcomes that share a colour
 
 
 def new_axes(ax: Axes | None, rows: int = 8) -> Axes:
@@ -122,51 +119,24 @@ def short_text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-MOST_WHISKERS = 4
-"""Most classes whose curves have intervals; more would overlap."""
-
-WHISKERS = 8
-"""Intervals along the curve of a class."""
-
-FEW_POINTS = 12
-"""Most points of a curve that are marked."""
-
-WRAP = 14
-"""Characters per line of a level."""
-
-LETTERS_PER_INCH = 10
-"""Characters of levels that fit below one inch of an axis."""
+MOST_WHISKERS = 4  # most classes whose curves have intervals; more would overlap
+WHISKERS = 8  # intervals along the curve of a class
+FEW_POINTS = 12  # most points of a curve that are marked
+WRAP = 14  # characters per line of a level
+LETTERS_PER_INCH = 10  # characters of levels that fit below one inch of an axis
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Estimates along one predictor, for one or several outcomes.
+    """Estimates along one predictor, for one or several outcomes."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (q,)
-        Values of the predictor, or levels of a factor.
-    factor : bool
-        Whether the predictor is a factor.
-    mean : ndarray of shape (q, K)
-        Estimates.
-    each : ndarray of shape (2, q, K)
-        Pointwise intervals.
-    band : ndarray of shape (2, q, K) or None
-        Simultaneous band.
-    names : tuple of str
-        Names of the K outcomes.
-    level : str
-        Coverage, such as "95%".
-    """
-
-    x: Any
-    factor: bool
-    mean: Floats
-    each: Floats
-    band: Floats | None
-    names: tuple[str, ...]
-    level: str
+    x: Any  # (q,): values of the predictor, or levels of a factor
+    factor: bool  # whether the predictor is a factor
+    mean: Floats  # (q, K): estimates
+    each: Floats  # (2, q, K): pointwise intervals
+    band: Floats | None  # (2, q, K): simultaneous band
+    names: tuple[str, ...]  # names of the K outcomes
+    level: str  # coverage, such as "95%"
 
 
 def draw_lines(ax: Axes, lines: Lines) -> None:

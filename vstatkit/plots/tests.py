@@ -12,8 +12,7 @@ from vstatkit.results.normality_check import NormalityCheck
 from vstatkit.results.predictor_tests import JointTest
 from vstatkit.results.variance_comparison import VarianceComparison
 
-MOST_NAMED = 40
-"""Most differences that are labelled; more are sorted by size."""
+MOST_NAMED = 40  # most differences that are labelled; more are sorted by size
 
 
 def draw_differences(test: JointTest, ax: Axes | None = None) -> Axes:

@@ -18,8 +18,7 @@ from vstatkit.storage.archive import write_text_whole
 
 SUFFIXES = (".html", ".htm")
 
-MAX_SENTENCES = 6
-"""Effects and estimates that are written out as sentences."""
+MAX_SENTENCES = 6  # effects and estimates that are written out as sentences
 
 
 def write_report(

@@ -21,20 +21,12 @@ from vstatkit.report.tables import level_text
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.summary_notes import MAX_ROWS
 
-WIDTH = 5.6
-"""Inches; text stays readable on a page 390 pixels wide."""
-
-DPI = 200
-"""Points an inch: sharp on paper, and still small."""
-
-LONGEST = 40
-"""Characters of a name in a figure; tables have all of them."""
-
+WIDTH = 5.6  # inches; text stays readable on a page 390 pixels wide
+DPI = 200  # points an inch: sharp on paper, and still small
+LONGEST = 40  # characters of a name in a figure; tables have all of them
+# Influences, units by estimates, above which they are not drawn.
 MOST_INFLUENCES = 2_000_000
-"""Influences, units by estimates, above which they are not drawn."""
-
-MOST_CURVES = 4
-"""Predictors whose curves are drawn: those with the largest effects."""
+MOST_CURVES = 4  # predictors whose curves are drawn: those with the largest effects
 
 
 @contextmanager

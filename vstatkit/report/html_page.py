@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+# Characters that a page cannot hold, or that change the order of others.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
     "\ufdd0-\ufdef\ufeff\ufffe\uffff]"
 )
-"""Characters that a page cannot hold, or that change the order of others."""
 
 
 def show_unseen(text: str) -> str:
@@ -75,21 +75,11 @@ def _row(cells: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure within the page.
+    """A figure within the page."""
 
-    Attributes
-    ----------
-    data : bytes
-        A PNG file.
-    description : str
-        Description for readers who cannot see it.
-    caption : str
-        The line below it.
-    """
-
-    data: bytes
-    description: str
-    caption: str
+    data: bytes  # a PNG file
+    description: str  # description for readers who cannot see it
+    caption: str  # the line below it
 
     def markup(self) -> str:
         """Return the figure with its caption."""
@@ -145,6 +135,7 @@ class Chapter:
         )
 
 
+# Style sheet, for screen and paper.
 STYLE = """\
 :root { --ink: #1b1f24; --soft: #4d5560; --line: #c9ced6; --shade: #f4f6f8; }
 * { box-sizing: border-box; }
@@ -186,10 +177,8 @@ footer { margin-top: 2rem; border-top: 1px solid var(--line); }
   img { width: 12cm; }
 }
 """
-"""Style sheet, for screen and paper."""
-
+# Rights of the page in a browser: it loads nothing and runs nothing.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-"""Rights of the page in a browser: it loads nothing and runs nothing."""
 
 
 def compose_page(

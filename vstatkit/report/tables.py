@@ -21,6 +21,7 @@ from vstatkit.results.summary import shown_rows
 from vstatkit.results.summary_notes import MAX_ROWS, number_text
 from vstatkit.variance.registry import ESTIMATORS
 
+# Packages that the numbers and figures depend on.
 PACKAGES = (
     "vstatkit",
     "numpy",
@@ -31,8 +32,7 @@ PACKAGES = (
     "statsmodels",
     "matplotlib",
 )
-"""Packages that the numbers and figures depend on."""
-
+# Options of trees that are listed if they are set, and their descriptions.
 TREE_OPTIONS = {
     "max_features": "Columns tried at a split (max_features)",
     "min_samples_split": "Fewest rows that are split (min_samples_split)",
@@ -40,7 +40,6 @@ TREE_OPTIONS = {
     "max_depth": "Largest depth (max_depth)",
     "honest": "Honest trees (honest)",
 }
-"""Options of trees that are listed if they are set, and their descriptions."""
 
 Column = tuple[str, Iterable[Any], Callable[[Any], str]]
 

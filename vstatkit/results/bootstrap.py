@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from vstatkit.results.ensemble_results import EnsembleResults
 
+# Most estimates for which the p-value of the Shapiro-Wilk test is accurate.
 MOST_FOR_SHAPIRO = 5000
-"""Most estimates for which the p-value of the Shapiro-Wilk test is accurate."""
 
 
 def repetitions_needed(alpha: float) -> int:

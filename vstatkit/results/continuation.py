@@ -32,33 +32,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Continuation:
-    """Data and settings to grow more learners.
+    """Data and settings to grow more learners."""
 
-    Attributes
-    ----------
-    task : Task
-        Kernel with the data, design and query points.
-    oob : OutOfBag or None
-        Out-of-bag sums so far.
-    y : ndarray of shape (n_rows,) or None
-        The response that out-of-bag predictions are scored against.
-    n_jobs : int or None
-        Workers.
-    progress : bool or None
-        Whether to show a progress bar.
-    data : DataFrame or None
-        The rows that were used, with all columns; None if not available.
-    centre : Centre or None
-        Learners that the estimates come from, and the shift of the values, if these are
-        not the learners of the standard errors.
-    """
-
-    task: Task
-    oob: OutOfBag | None = None
+    task: Task  # kernel with the data, design and query points
+    oob: OutOfBag | None = None  # out-of-bag sums so far
+    # (n_rows,): the response that out-of-bag predictions are scored against
     y: Floats | None = None
-    n_jobs: int | None = None
-    progress: bool | None = None
+    n_jobs: int | None = None  # workers
+    progress: bool | None = None  # whether to show a progress bar
+    # The rows that were used, with all columns; None if not available
     data: pd.DataFrame | None = None
+    # Learners that the estimates come from, and the shift of the values, if these are
+    # not the learners of the standard errors
     centre: Centre | None = None
 
     __repr__ = short_repr

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 Function = Callable[[Any], Any]
 
-LINEAR = 1e-8
-"""Bend below which a function is linear, up to rounding."""
-
-BENT = 0.5
-"""Bend above which the table warns of the delta method."""
+LINEAR = 1e-8  # bend below which a function is linear, up to rounding
+BENT = 0.5  # bend above which the table warns of the delta method
 
 
 class NamedEstimates(np.ndarray):

@@ -50,14 +50,10 @@ if TYPE_CHECKING:
     from vstatkit.results.prediction_results import PredictionResults
 
 
+# Most rows that a partial dependence averages over, for one and two predictors.
 CURVE_ROWS = {1: 2000, 2: 500}
-"""Most rows that a partial dependence averages over, for one and two predictors."""
-
-CURVE_POINTS = {1: 30, 2: 10}
-"""Grid points of every numeric predictor."""
-
-CURVE_INTERVALS = {1: 20, 2: 8}
-"""Intervals of every predictor of accumulated effects."""
+CURVE_POINTS = {1: 30, 2: 10}  # grid points of every numeric predictor
+CURVE_INTERVALS = {1: 20, 2: 8}  # intervals of every predictor of accumulated effects
 
 
 @pickled_plainly
@@ -398,24 +394,12 @@ def _cut(sample: Sample, name: str, intervals: int) -> Intervals:
 
 @dataclass(frozen=True)
 class Profile:
-    """Predictions along one predictor.
+    """Predictions along one predictor."""
 
-    Attributes
-    ----------
-    x : ndarray or list
-        Values in the observed range of the predictor, or levels of a factor.
-    factor : bool
-        Whether the predictor is a factor.
-    prediction : PredictionResults
-        Predictions at these values.
-    observed : Series or None
-        The predictor in the training data, if available.
-    """
-
-    x: Any
-    factor: bool
-    prediction: "PredictionResults"
-    observed: pd.Series | None
+    x: Any  # values in the observed range of the predictor, or levels of a factor
+    factor: bool  # whether the predictor is a factor
+    prediction: "PredictionResults"  # predictions at these values
+    observed: pd.Series | None  # the predictor in the training data, if available
 
 
 def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Profile:

@@ -66,8 +66,7 @@ if TYPE_CHECKING:
     from vstatkit.results.predictor_tests import InteractionTest
 
 
-R_SQUARED = "OOB R-squared"
-"""Name of the score in summaries."""
+R_SQUARED = "OOB R-squared"  # name of the score in summaries
 
 
 @dataclass(frozen=True, repr=False)

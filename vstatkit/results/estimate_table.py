@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from vstatkit.results.variance_comparison import VarianceComparison
 
 
+# Description of the column `se_mc_error`.
 SE_MC_ERROR = "Monte Carlo error of the standard error, in its unit"
-"""Description of the column `se_mc_error`."""
 
 
 def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.DataFrame:
@@ -105,8 +105,7 @@ def mean_frame(
     return frame
 
 
-MOST_SHOWN = 200
-"""Most estimates that `repr` computes."""
+MOST_SHOWN = 200  # most estimates that `repr` computes
 
 
 @pickled_plainly
@@ -695,8 +694,8 @@ def _check_row_influence(points: RowInfluence, old: str, new: str) -> None:
 
 Table = TypeVar("Table", bound=EstimateTable)
 
+# Names of the fields that all tables of estimates have.
 SHARED_FIELDS = tuple(item.name for item in fields(EstimateTable))
-"""Names of the fields that all tables of estimates have."""
 
 
 def derive_table(table: EstimateTable, kind: type[Table], **changes: Any) -> Table:

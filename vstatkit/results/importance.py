@@ -44,14 +44,11 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
+# Predictors, and sets of predictors; None for all predictors one by one.
 PredictorSets = str | Sequence[str | Sequence[str]] | None
-"""Predictors, and sets of predictors; None for all predictors one by one."""
-
-LEARNERS = 500
-"""Default number of learners."""
-
+LEARNERS = 500  # default number of learners
+# Power of one minus the leverage by which rows are weighted in the test.
 WEIGHT_POWER = 2
-"""Power of one minus the leverage by which rows are weighted in the test."""
 
 THROUGH = ("iid", "balanced")
 """Designs for which the influence of units through the learners is estimated.

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-MOST_ROWS = 20_000
-"""Most rows that averages are taken over; they are drawn by the seed."""
+MOST_ROWS = 20_000  # most rows that averages are taken over; they are drawn by the seed
 
 
 def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
@@ -64,21 +63,13 @@ def training_frame(results: "EnsembleResults") -> pd.DataFrame | None:
 
 @dataclass(frozen=True)
 class ObservedPredictors:
-    """Observed values of the predictors, for ends of moves, levels and grids.
+    """Observed values of the predictors, for ends of moves, levels and grids."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        Predictors in the training rows; in the rows given if these are not available.
-    moves : DataFrame or None
-        Columns `from` and `to` of the effects table if `frame` has the rows given.
-    trained : bool
-        Whether `frame` has the training rows.
-    """
-
+    # Predictors in the training rows; in the rows given if these are not available
     frame: pd.DataFrame
+    # Columns `from` and `to` of the effects table if `frame` has the rows given
     moves: pd.DataFrame | None = None
-    trained: bool = True
+    trained: bool = True  # whether `frame` has the training rows
 
     def stored_moves(self, name: Any) -> list[tuple[Any, Any]]:
         """List the moves of a predictor in the effects table."""
@@ -302,11 +293,9 @@ def averaged_fields(
     )
 
 
+# Predictors that move; a mapping has both ends of each move.
 Variables = str | Sequence[str] | Mapping[str, tuple[Any, Any]]
-"""Predictors that move; a mapping has both ends of each move."""
-
-ROUNDING = 1e-9
-"""Tolerance for rounding of the ends of a step, as a share of the range."""
+ROUNDING = 1e-9  # tolerance for rounding of the ends of a step, as a share of the range
 
 
 class Move(NamedTuple):
@@ -549,26 +538,15 @@ def slope_move(
 
 
 class Slope(NamedTuple):
-    """A slope along a numeric predictor, or a contrast between levels of a factor.
+    """A slope along a numeric predictor, or a contrast between levels of a factor."""
 
-    Attributes
-    ----------
-    name : str
-        The predictor.
-    start, end : object
-        Both values if they are the same for all rows: levels of a factor, or values of
-        a predictor that has two; None otherwise.
-    step : float
-        Least distance between the values that are compared; NaN for levels.
-    move : RowMove
-        How rows move.
-    """
-
-    name: Any
+    name: Any  # the predictor
+    # start, end: Both values if they are the same for all rows: levels of a factor, or
+    # values of a predictor that has two; None otherwise
     start: Any
     end: Any
-    step: float
-    move: RowMove
+    step: float  # least distance between the values that are compared; NaN for levels
+    move: RowMove  # how rows move
 
 
 def slopes_of(

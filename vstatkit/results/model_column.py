@@ -10,8 +10,8 @@ R_SQUARED = "R-squared"
 OBSERVATIONS = "Observations"
 LEARNERS = "Base learners B"
 
+# Columns of numbers of each term.
 NUMBERS = ["estimate", "std_error", "t", "p_value", "ci_lower", "ci_upper"]
-"""Columns of numbers of each term."""
 
 
 @dataclass(frozen=True)
@@ -50,48 +50,28 @@ def numbers_of(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class ModelData:
-    """Names of the estimates, as statsmodels' tables read them.
+    """Names of the estimates, as statsmodels' tables read them."""
 
-    Attributes
-    ----------
-    param_names : list of str
-        Names of `params`.
-    ynames : str
-        Name of the response.
-    """
-
-    param_names: list[str]
-    ynames: str
+    param_names: list[str]  # names of `params`
+    ynames: str  # name of the response
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """Description of a fitted model, under statsmodels' names.
+    """Description of a fitted model, under statsmodels' names."""
 
-    Attributes
-    ----------
-    formula : str or None
-        As written; None for a statistic or learners that were fitted elsewhere.
-    endog_names : str
-        Response.
-    exog_names : list of str
-        Columns of the design matrix; without one, names of the estimates.
-    kernel : str
-        Name of the kernel.
-    data : ModelData
-        Names of the estimates.
-    """
-
+    # As written; None for a statistic or learners that were fitted elsewhere
     formula: str | None
-    endog_names: str
+    endog_names: str  # response
+    # Columns of the design matrix; without one, names of the estimates
     exog_names: list[str]
-    kernel: str
-    data: ModelData
+    kernel: str  # name of the kernel
+    data: ModelData  # names of the estimates
 
 
+# maketables' names of the columns.
 SHORT = dict(zip(("b", "se", "t", "p", "ci95l", "ci95u"), NUMBERS, strict=True))
-"""maketables' names of the columns."""
-
+# maketables' names of statistics.
 KEYS = {
     "N": "Observations",
     "r2": "OOB R-squared",
@@ -100,7 +80,6 @@ KEYS = {
     "log_loss": "OOB log-loss",
     "B": "Base learners B",
 }
-"""maketables' names of statistics."""
 
 
 class TabularModel(ABC):

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from vstatkit._typing import Floats
 
 
-POINTS = 20
-"""Default number of rows at which fits are compared."""
+POINTS = 20  # default number of rows at which fits are compared
 
 
 class FitComparison(JointTest):
@@ -52,8 +51,7 @@ class FitComparison(JointTest):
         return f"{super().__str__()}\n\n{write_table(shown[columns])}"
 
 
-SHOWN = 10
-"""Rows printed from each end of a long table."""
+SHOWN = 10  # rows printed from each end of a long table
 
 
 def compare(

@@ -10,21 +10,11 @@ from vstatkit.text import short_repr
 
 @dataclass(frozen=True)
 class Growth:
-    """How the number of learners was chosen.
+    """How the number of learners was chosen."""
 
-    Attributes
-    ----------
-    tol : float or None
-        Tolerance of `B="auto"`; None if B was given.
-    max_B : int or None
-        Largest B.
-    atol : float or None
-        Absolute tolerance; None for the default.
-    """
-
-    tol: float | None = None
-    max_B: int | None = None
-    atol: float | None = None
+    tol: float | None = None  # tolerance of `B="auto"`; None if B was given
+    max_B: int | None = None  # largest B
+    atol: float | None = None  # absolute tolerance; None for the default
 
     @property
     def without_atol(self) -> "Growth":
@@ -38,28 +28,18 @@ class Growth:
 
 @dataclass(frozen=True)
 class Aim:
-    """Target of the intervals of trees in stages.
+    """Target of the intervals of trees in stages."""
 
-    Attributes
-    ----------
-    learner : str
-        Description of a learner.
-    truth : bool
-        Whether the learner was chosen so that intervals target E[y|x].
-    errors : dict of str to float
-        Out-of-bag errors of the candidates.
-    bias, bias_error : tuple of float
-        Out-of-bag estimate of the remaining bias at the query points, and its standard
-        error.
-    mix : str or None
-        Description of the stacked ensemble that estimates come from, if any.
-    """
-
-    learner: str
+    learner: str  # description of a learner
+    # Whether the learner was chosen so that intervals target E[y|x]
     truth: bool = False
+    # Out-of-bag errors of the candidates
     errors: dict[str, float] = field(default_factory=dict)
+    # bias, bias_error: Out-of-bag estimate of the remaining bias at the query points,
+    # and its standard error
     bias: tuple[float, ...] = ()
     bias_error: tuple[float, ...] = ()
+    # Description of the stacked ensemble that estimates come from, if any
     mix: str | None = None
 
     @property

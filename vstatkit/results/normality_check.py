@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 
     from vstatkit.results.estimate_table import EstimateTable
 
-TWO_SIDED = 0.2
-"""Largest tolerated error of the coverage, as a share of alpha."""
-
-ONE_SIDED = 0.5
-"""Largest tolerated error of each side, as a share of alpha / 2."""
-
-MOST_OF_ONE = 0.25
-"""Largest tolerated share of the variance that is due to one unit."""
+TWO_SIDED = 0.2  # largest tolerated error of the coverage, as a share of alpha
+ONE_SIDED = 0.5  # largest tolerated error of each side, as a share of alpha / 2
+MOST_OF_ONE = 0.25  # largest tolerated share of the variance that is due to one unit
 
 SAFE, LOPSIDED, NOT_SAFE, UNKNOWN = "safe", "lopsided", "not safe", "not known"
 
+# Meanings of the verdicts.
 MEANINGS = {
     SAFE: "the coverage is close to nominal, and so is the error on each side.",
     LOPSIDED: "the coverage is close to nominal, but the interval misses much more "
@@ -40,7 +36,6 @@ MEANINGS = {
     UNKNOWN: "the Monte Carlo error of the skewness is too large for a verdict. Grow "
     "more learners with `more`.",
 }
-"""Meanings of the verdicts."""
 
 
 @pickled_plainly

@@ -162,8 +162,7 @@ def probable_classes(
     return sets
 
 
-METHODS = ("local", "residuals", "jackknife+")
-"""Values of `obs_method`."""
+METHODS = ("local", "residuals", "jackknife+")  # values of `obs_method`
 
 
 def check_method(method: str | None) -> None:
@@ -351,11 +350,8 @@ def class_shares(estimates: Floats, n_classes: int) -> Floats:
     return estimates.reshape(-1, n_classes)
 
 
-KINDS = (".parquet", ".pq", ".csv")
-"""Endings of files with predictions."""
-
-Tabulate = Callable[[pd.DataFrame], pd.DataFrame]
-"""Function that predicts a batch."""
+KINDS = (".parquet", ".pq", ".csv")  # endings of files with predictions
+Tabulate = Callable[[pd.DataFrame], pd.DataFrame]  # function that predicts a batch
 
 
 def write_predictions(

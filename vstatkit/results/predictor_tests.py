@@ -144,33 +144,18 @@ def training_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
     return recipe.data[list(predictor.coding.variables)]
 
 
-USUAL_LEARNERS = 1000
-"""Default number of learners."""
+USUAL_LEARNERS = 1000  # default number of learners
 
 
 @dataclass(frozen=True)
 class PredictorQuestion:
-    """A fit with the training data and learners that tests of predictors need.
+    """A fit with the training data and learners that tests of predictors need."""
 
-    Attributes
-    ----------
-    results : EnsembleResults
-        The fit.
-    recipe : Continuation
-        Its training data and settings.
-    coding : Coding
-        Coding of the design matrix.
-    frame : DataFrame
-        The predictors before coding.
-    n_learners : int
-        Number of learners to use.
-    """
-
-    results: "EnsembleResults"
-    recipe: Continuation
-    coding: Coding
-    frame: pd.DataFrame
-    n_learners: int
+    results: "EnsembleResults"  # the fit
+    recipe: Continuation  # its training data and settings
+    coding: Coding  # coding of the design matrix
+    frame: pd.DataFrame  # the predictors before coding
+    n_learners: int  # number of learners to use
 
     @classmethod
     def of(

@@ -21,17 +21,14 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
+# Most reference values whose variances and third moments are pooled.
 TYPICAL_VALUES = 300
-"""Most reference values whose variances and third moments are pooled."""
-
+# Most learners whose predictions of reference values are pooled.
 TYPICAL_LEARNERS = 5000
-"""Most learners whose predictions of reference values are pooled."""
-
+# Most draws, of learners times reference values, that are summed for them.
 TYPICAL_DRAWS = 400_000_000
-"""Most draws, of learners times reference values, that are summed for them."""
-
+# Fewest learners from which variances at reference rows are estimated.
 FEWEST_LEARNERS = 50
-"""Fewest learners from which variances at reference rows are estimated."""
 
 
 def with_typical(results: "EnsembleResults") -> "EnsembleResults":

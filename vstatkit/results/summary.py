@@ -228,8 +228,7 @@ def percent_text(share: float) -> str:
     return f"{share:.1%}"
 
 
-MAX_SETTINGS = 12
-"""Most predictors of the typical row that are printed."""
+MAX_SETTINGS = 12  # most predictors of the typical row that are printed
 
 
 class Lines:
@@ -333,8 +332,7 @@ def unit_noun(table: EstimateTable) -> str:
     return table.info.units.removesuffix("s")
 
 
-WIDTH = 78
-"""Least width of a table, as in statsmodels."""
+WIDTH = 78  # least width of a table, as in statsmodels
 
 
 class EnsembleSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
@@ -627,15 +625,14 @@ def _header_table(
     return SimpleTable(data, None, names, title=title, txt_fmt=style)
 
 
+# Descriptions of the kinds of standard errors.
 KINDS = {
     "sample": "conditional on these rows",
     "population": "for the population that these rows were drawn from",
 }
-"""Descriptions of the kinds of standard errors."""
-
+# Monte Carlo error above which standard errors are too large on average, because
+# negative estimates of the variance are replaced by positive ones.
 VAGUE = 0.25
-"""Monte Carlo error above which standard errors are too large on average, because
-negative estimates of the variance are replaced by positive ones."""
 
 HALF = ": for averages half of its value for predictions."
 

@@ -22,8 +22,7 @@ from vstatkit.results.model_info import Aim
 from vstatkit.sampling.shards import ShardsDesign
 from vstatkit.variance.registry import ESTIMATORS, large_k_warning, least_absent
 
-MAX_ROWS = 40
-"""Most rows of a table that are printed."""
+MAX_ROWS = 40  # most rows of a table that are printed
 
 
 def number_text(value: float) -> str:
@@ -44,14 +43,10 @@ def has_bias(results: EnsembleResults) -> bool:
     return aim is not None and bool(aim.bias)
 
 
-SOME_HUNDREDS = 300
-"""Above this B, recommend a multiple instead of some hundreds."""
-
+SOME_HUNDREDS = 300  # above this B, recommend a multiple instead of some hundreds
+# Fewest observations or clusters with which intervals have their nominal coverage.
 RELIABLE_UNITS = 20
-"""Fewest observations or clusters with which intervals have their nominal coverage."""
-
-MEASURED_UNITS = 5
-"""Fewest units for which coverage has been simulated."""
+MEASURED_UNITS = 5  # fewest units for which coverage has been simulated
 
 
 def summary_notes(

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 
-LEVEL = "estimator"
-"""Name of the last level of a comparison's index."""
-
+LEVEL = "estimator"  # name of the last level of a comparison's index
+# Most rows that are printed and drawn, unless there are only two estimates.
 MAX_ROWS = 40
-"""Most rows that are printed and drawn, unless there are only two estimates."""
 
 
 @pickled_plainly

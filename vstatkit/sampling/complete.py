@@ -11,11 +11,9 @@ import numpy as np
 from vstatkit._typing import Floats, Ints
 from vstatkit.sampling.design import SubsampleDesign
 
-COMPLETE_LIMIT = 1_000_000
-"""Largest number of evaluations for `B="complete"`."""
-
+COMPLETE_LIMIT = 1_000_000  # largest number of evaluations for `B="complete"`
+# Largest logarithm of the number of ordered draws, for floating point.
 MAX_LOG_DRAWS = 700.0
-"""Largest logarithm of the number of ordered draws, for floating point."""
 
 
 @dataclass(frozen=True)

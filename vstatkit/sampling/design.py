@@ -35,8 +35,8 @@ def unit_codes(
     return unit_of_row.astype(np.int64), pd.Index(levels)
 
 
+# Share k/n below which a sparse product of the counts beats a dense one.
 SPARSE_BELOW = 1 / 9
-"""Share k/n below which a sparse product of the counts beats a dense one."""
 
 
 def count_members(members: Ints, n: int, out: Floats | None = None) -> Counts:

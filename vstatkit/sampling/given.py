@@ -11,23 +11,16 @@ from scipy import sparse
 from vstatkit._typing import Counts, Floats, Ints
 from vstatkit.sampling.design import SubsampleDesign, check_units, to_dense
 
+# Standard deviations by which the appearances of exchangeable units may differ.
 MOST_DEVIATION = 6.0
-"""Standard deviations by which the appearances of exchangeable units may differ."""
 
 
 @dataclass(frozen=True, eq=False)
 class GivenDesign(SubsampleDesign):
-    """Subsamples that are given as counts.
+    """Subsamples that are given as counts."""
 
-    Attributes
-    ----------
-    table : ndarray or csr_array of shape (B, n)
-        Times each observation occurs in each subsample.
-    labels : ndarray of shape (B,) or None
-        Group of every learner, for the grouped estimators.
-    """
-
-    table: Counts
+    table: Counts  # (B, n): times each observation occurs in each subsample
+    # (B,): group of every learner, for the grouped estimators
     labels: Ints | None = None
 
     name: ClassVar[str] = "given"
@@ -191,17 +184,10 @@ class ResampledDesign(SubsampleDesign):
 
     A unit that was drawn twice is two units of the data set, and a subsample may
     contain both.
-
-    Attributes
-    ----------
-    inner : SubsampleDesign
-        Draws places in the data set.
-    drawn : ndarray of shape (n,)
-        The unit at each place.
     """
 
-    inner: SubsampleDesign
-    drawn: Ints = field(repr=False)
+    inner: SubsampleDesign  # draws places in the data set
+    drawn: Ints = field(repr=False)  # (n,): the unit at each place
 
     name: ClassVar[str] = "resampled"
 

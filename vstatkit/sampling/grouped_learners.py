@@ -58,15 +58,9 @@ class GroupedDesign(SubsampleDesign):
 
 @dataclass(frozen=True)
 class TwoLevelDesign(GroupedDesign):
-    """Pinned observations, each with `n_in` subsamples that contain it (for IM).
+    """Pinned observations, each with `n_in` subsamples that contain it (for IM)."""
 
-    Attributes
-    ----------
-    n_in : int
-        Subsamples for each pin; B = n_out x n_in.
-    """
-
-    n_in: int = 20
+    n_in: int = 20  # subsamples for each pin; B = n_out x n_in
 
     name: ClassVar[str] = "two-level"
     size_name: ClassVar[str] = "n_in"
@@ -127,15 +121,9 @@ def _pins(n: int, seed: int, cycle: int) -> Ints:
 
 @dataclass(frozen=True)
 class LittleBagsDesign(GroupedDesign):
-    """Groups of learners whose subsamples come from one half-sample.
+    """Groups of learners whose subsamples come from one half-sample."""
 
-    Attributes
-    ----------
-    group_size : int
-        Learners that share a half-sample.
-    """
-
-    group_size: int = 2
+    group_size: int = 2  # learners that share a half-sample
 
     name: ClassVar[str] = "little-bags"
     size_name: ClassVar[str] = "group_size"

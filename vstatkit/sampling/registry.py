@@ -83,8 +83,8 @@ def warn_of_single_rows(k: Any) -> None:
         )
 
 
+# Designs by the name that `design=` takes.
 DESIGNS: dict[str, type[SubsampleDesign]] = {}
-"""Designs by the name that `design=` takes."""
 
 
 def register_design(design: type[SubsampleDesign]) -> None:

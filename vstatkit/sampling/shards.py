@@ -11,8 +11,7 @@ from vstatkit.native._engine import draw_members
 from vstatkit.sampling.grouped_learners import GroupedDesign
 from vstatkit.sampling.streams import Purpose, learner_keys
 
-ROUNDS = 8
-"""Rounds of mixing; four do not deal pairs of a dozen units uniformly."""
+ROUNDS = 8  # rounds of mixing; four do not deal pairs of a dozen units uniformly
 
 
 def deal_units(places: Ints, n: int, seed: int) -> Ints:
@@ -81,11 +80,10 @@ def _hash_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(33))
 
 
+# Default number of shards; the relative error of a standard error is then 11 %.
 N_SHARDS = 40
-"""Default number of shards; the relative error of a standard error is then 11 %."""
-
+# Least number of shards: Student's t then has three degrees of freedom.
 LEAST_SHARDS = 4
-"""Least number of shards: Student's t then has three degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,9 @@ class ShardsDesign(GroupedDesign):
     Learner b draws its subsample from shard `b % n_shards`. The means of the shards'
     learners are independent and identically distributed, so their variance needs no
     jackknife.
-
-    Attributes
-    ----------
-    n_shards : int
-        Number of shards.
     """
 
-    n_shards: int = N_SHARDS
+    n_shards: int = N_SHARDS  # number of shards
 
     name: ClassVar[str] = "shards"
     size_name: ClassVar[str] = "n_shards"

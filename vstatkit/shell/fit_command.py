@@ -41,8 +41,8 @@ from vstatkit.shell.outputs import (
 from vstatkit.validation import ARGUMENTS
 from vstatkit.variance.registry import ESTIMATORS
 
+# Arguments of `fit` that are given by --option.
 ONLY_BY_OPTION = ("progress", "atol", "oob", "keep_learners")
-"""Arguments of `fit` that are given by --option."""
 
 EXAMPLES = """\
 examples:

@@ -16,15 +16,14 @@ from vstatkit.exceptions import DataError
 from vstatkit.sources.recognition import PARQUET
 from vstatkit.sources.source import import_optional
 
-STDIN = "-"
-"""Stands for standard input, as in other programs."""
+STDIN = "-"  # stands for standard input, as in other programs
 
 PARQUET_MARK = b"PAR1"
 ZIP_MARK = b"PK\x03\x04"
 
+# What unpacking raises.
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-"""What unpacking raises."""
-
+# First bytes of other kinds of files, and what reads them.
 _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "pd.read_excel"),
     (b"<stata_dta>", "a Stata file", "pd.read_stata"),
@@ -35,7 +34,6 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "JSON", "pd.read_json"),
     (b"[", "JSON", "pd.read_json"),
 )
-"""First bytes of other kinds of files, and what reads them."""
 
 _WITHOUT_READER: tuple[tuple[bytes, str], ...] = (
     (b"RDX", "data saved by R; in R, write.csv(data, 'data.csv') writes a table"),
@@ -49,18 +47,10 @@ _WITHOUT_READER: tuple[tuple[bytes, str], ...] = (
 
 @dataclass(frozen=True)
 class Content:
-    """What a file or a pipe holds.
+    """What a file or a pipe holds."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    data : bytes
-        Its bytes, unpacked.
-    """
-
-    name: str
-    data: bytes
+    name: str  # what messages call it
+    data: bytes  # its bytes, unpacked
 
     @property
     def is_parquet(self) -> bool:
@@ -161,6 +151,7 @@ def _from_zstd(data: bytes, name: str) -> bytes:
     return unpacked
 
 
+# First bytes of packed data, and what unpacks them.
 _PACKED: tuple[tuple[bytes, Callable[[bytes, str], bytes]], ...] = (
     (b"\x1f\x8b", lambda data, name: gzip.decompress(data)),
     (b"BZh", lambda data, name: bz2.decompress(data)),
@@ -168,4 +159,3 @@ _PACKED: tuple[tuple[bytes, Callable[[bytes, str], bytes]], ...] = (
     (b"\x28\xb5\x2f\xfd", _from_zstd),
     (ZIP_MARK, _from_zip),
 )
-"""First bytes of packed data, and what unpacks them."""

@@ -37,34 +37,23 @@ from vstatkit.sources.csv_files import (
 from vstatkit.sources.recognition import CSV, PARQUET, TSV, find_source, read_few
 from vstatkit.sources.source import import_optional
 
-STREAMED_BYTES = 2**28
-"""Size from which a CSV file is read in batches."""
-
+STREAMED_BYTES = 2**28  # size from which a CSV file is read in batches
+# Separators that are hard to type, by name.
 SEPARATORS = {"tab": "\t", r"\t": "\t", "space": SPACES, " ": SPACES}
-"""Separators that are hard to type, by name."""
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How text files write a table.
+    """How text files write a table."""
 
-    Attributes
-    ----------
-    sep : str or None
-        Separator of fields; None for a tab in files that end in .tsv or .tab, and a
-        comma in others.
-    encoding : str
-        Encoding of the text.
-    decimal, thousands : str
-        Signs within numbers; `thousands` may be empty.
-    missing : tuple of str
-        Texts that stand for missing values, besides the usual ones.
-    """
-
+    # Separator of fields; None for a tab in files that end in .tsv or .tab, and a comma
+    # in others
     sep: str | None = None
-    encoding: str = "utf-8"
+    encoding: str = "utf-8"  # encoding of the text
+    # decimal, thousands: Signs within numbers; `thousands` may be empty
     decimal: str = "."
     thousands: str = ""
+    # Texts that stand for missing values, besides the usual ones
     missing: tuple[str, ...] = ()
 
     def separator_of(self, name: str) -> str:
@@ -137,17 +126,10 @@ def parse_format(
 
 @dataclass(frozen=True)
 class InputTable:
-    """A table in memory, or one that is read in batches.
+    """A table in memory, or one that is read in batches."""
 
-    Attributes
-    ----------
-    data : DataFrame, path or CsvSource
-        Data that `fit` takes.
-    locate : callable
-        Names the place of a row, counted from 0, in the file.
-    """
-
-    data: DataLike
+    data: DataLike  # data that `fit` takes
+    # Names the place of a row, counted from 0, in the file
     locate: Callable[[int], str] = lambda row: f"row {row + 1}"
 
 
@@ -296,21 +278,11 @@ def _open_large(path: Path, text_format: TextFormat) -> CsvSource:
 
 @dataclass(frozen=True)
 class QueryPoints:
-    """Rows to predict.
+    """Rows to predict."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        Rows that have all predictors.
-    labels : Index
-        Labels of all rows.
-    warning : str
-        Which rows lack a value; empty if none does.
-    """
-
-    frame: pd.DataFrame
-    labels: pd.Index
-    warning: str = ""
+    frame: pd.DataFrame  # rows that have all predictors
+    labels: pd.Index  # labels of all rows
+    warning: str = ""  # which rows lack a value; empty if none does
 
     def align(self, predictions: pd.DataFrame) -> pd.DataFrame:
         """Extend predictions to all rows, with missing values where there is none."""

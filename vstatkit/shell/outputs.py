@@ -21,25 +21,16 @@ from vstatkit.results.summary import (
 )
 from vstatkit.storage.archive import write_text_whole, write_whole
 
+# Estimates, effects and predictions, by these names.
 Tables = Mapping[str, pd.DataFrame]
-"""Estimates, effects and predictions, by these names."""
-
-MOST_PRINTED = 50
-"""Predictions that are printed; files have all."""
+MOST_PRINTED = 50  # predictions that are printed; files have all
 
 
 class Show(NamedTuple):
-    """What a summary shows.
+    """What a summary shows."""
 
-    Attributes
-    ----------
-    alpha : float
-        One minus the coverage of the intervals.
-    full : bool
-        Whether it has the tables of variance components and normality tests.
-    """
-
-    alpha: float = 0.05
+    alpha: float = 0.05  # one minus the coverage of the intervals
+    # Whether it has the tables of variance components and normality tests
     full: bool = False
 
 
@@ -234,6 +225,7 @@ def as_printed(results: EnsembleResults, tables: Tables, show: Show) -> str:
     return f"{text}... and {hidden:,} more; --out FILE writes all of them.\n"
 
 
+# What writes an answer, by the ending of its file.
 WRITERS: dict[str, Callable[[EnsembleResults, Tables, Show], str]] = {
     ".csv": as_csv,
     ".html": as_html,
@@ -242,7 +234,6 @@ WRITERS: dict[str, Callable[[EnsembleResults, Tables, Show], str]] = {
     ".tex": as_latex,
     ".txt": as_text,
 }
-"""What writes an answer, by the ending of its file."""
 
 
 def write_answer(

@@ -13,24 +13,15 @@ import pandas as pd
 from vstatkit.exceptions import DataError
 from vstatkit.sources.source import BATCH_ROWS, Part, import_optional
 
-PART_ROWS = 524_288
-"""Most rows of a part, unless a single row group has more."""
+PART_ROWS = 524_288  # most rows of a part, unless a single row group has more
 
 
 @dataclass(frozen=True)
 class ArrowSource:
-    """An Arrow dataset.
+    """An Arrow dataset."""
 
-    Attributes
-    ----------
-    dataset : pyarrow.dataset.Dataset
-        Files, or anything else that Arrow scans.
-    name : str
-        What messages call it.
-    """
-
-    dataset: Any
-    name: str
+    dataset: Any  # files, or anything else that Arrow scans
+    name: str  # what messages call it
 
     def __str__(self) -> str:
         return self.name
@@ -87,27 +78,17 @@ def list_index(schema: Any) -> list[str]:
     return [name for name in index if name in schema.names]  # a range has no column
 
 
+# Parquet files, and row groups of each.
 Pieces = tuple[tuple[Any, tuple[int, ...]], ...]
-"""Parquet files, and row groups of each."""
 
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """Row groups of Parquet files, which follow each other.
+    """Row groups of Parquet files, which follow each other."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call the data.
-    schema : pyarrow.Schema
-        All columns of the data.
-    pieces : tuple
-        The files, and the numbers of their row groups.
-    """
-
-    name: str
-    schema: Any
-    pieces: Pieces
+    name: str  # what messages call the data
+    schema: Any  # all columns of the data
+    pieces: Pieces  # the files, and the numbers of their row groups
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Read some of the columns, file after file."""

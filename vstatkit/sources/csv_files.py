@@ -18,8 +18,7 @@ import pandas as pd
 from vstatkit.exceptions import DataError
 from vstatkit.sources.source import BATCH_ROWS, import_optional
 
-SPACES = r"\s+"
-"""Any number of spaces between fields, as pandas writes it."""
+SPACES = r"\s+"  # any number of spaces between fields, as pandas writes it
 
 
 def open_packed(path: Path) -> BinaryIO:
@@ -133,22 +132,14 @@ def encoding_error(name: str, encoding: str, error: UnicodeError) -> DataError:
 
 @dataclass(frozen=True)
 class CsvSource:
-    """A CSV file, or one with another separator, with a header row.
+    """A CSV file, or one with another separator, with a header row."""
 
-    Attributes
-    ----------
-    path : Path
-        The file; its name says how it is compressed.
-    sep, encoding, decimal : str
-        The separator of fields, the encoding and the decimal sign.
-    missing : tuple of str
-        Texts that stand for missing values, besides the usual ones.
-    """
-
-    path: Path
+    path: Path  # the file; its name says how it is compressed
+    # sep, encoding, decimal: The separator of fields, the encoding and the decimal sign
     sep: str = ","
     encoding: str = "utf-8"
     decimal: str = "."
+    # Texts that stand for missing values, besides the usual ones
     missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:

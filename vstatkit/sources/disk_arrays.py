@@ -19,11 +19,9 @@ from numpy.typing import DTypeLike, NDArray
 from vstatkit.exceptions import DataError
 from vstatkit.scratch import remove_with, scratch_file
 
+# Blocks of a file that only one process writes to: as large as any page of memory.
 BLOCK_BYTES = 65_536
-"""Blocks of a file that only one process writes to: as large as any page of memory."""
-
-MOVED_BYTES = 1 << 22
-"""Bytes in memory at a time while rows are moved within a file."""
+MOVED_BYTES = 1 << 22  # bytes in memory at a time while rows are moved within a file
 
 
 class GrowingArray:
@@ -129,39 +127,21 @@ def _move(file: BinaryIO, source: int, target: int, size: int) -> None:
 
 
 class Place(NamedTuple):
-    """Where rows are written in a file, beside others who write to it.
+    """Where rows are written in a file, beside others who write to it."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    kind : dtype
-        Kind of the elements.
-    row : tuple of int
-        Shape of a row.
-    first : int
-        Number of the first row.
-    """
-
-    path: Path
-    kind: np.dtype[Any]
-    row: tuple[int, ...]
-    first: int
+    path: Path  # the file
+    kind: np.dtype[Any]  # kind of the elements
+    row: tuple[int, ...]  # shape of a row
+    first: int  # number of the first row
 
 
 class Block(NamedTuple):
-    """Rows that were written to their place.
+    """Rows that were written to their place."""
 
-    Attributes
-    ----------
-    first, n_rows : int
-        Number of the first row, and how many there are.
-    edges : list of (int, bytes)
-        What was not written, and the byte of the file where it belongs.
-    """
-
+    # first, n_rows: Number of the first row, and how many there are
     first: int
     n_rows: int
+    # What was not written, and the byte of the file where it belongs
     edges: list[tuple[int, bytes]]
 
 

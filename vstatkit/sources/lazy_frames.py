@@ -15,15 +15,9 @@ from vstatkit.sources.source import import_optional, split_batches
 
 @dataclass(frozen=True)
 class DaskSource:
-    """A Dask data frame; its partitions are computed each time they are read.
+    """A Dask data frame; its partitions are computed each time they are read."""
 
-    Attributes
-    ----------
-    frame : dask.dataframe.DataFrame
-        The data; no more than one partition of it is held.
-    """
-
-    frame: Any
+    frame: Any  # the data; no more than one partition of it is held
 
     def __str__(self) -> str:
         return "the Dask data frame"
@@ -51,14 +45,9 @@ class LazySource:
 
     The query is run once, by streaming, into a temporary Parquet file: a second run
     could take as long again, or give other rows.
-
-    Attributes
-    ----------
-    frame : polars.LazyFrame
-        The query.
     """
 
-    frame: Any
+    frame: Any  # the query
     _results: dict[tuple[str, ...], ArrowSource] = field(
         default_factory=dict, repr=False
     )

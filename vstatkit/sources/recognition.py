@@ -17,8 +17,8 @@ PACKED = ("", ".gz", ".bz2", ".xz", ".zst")
 CSV = tuple(f".csv{packed}" for packed in PACKED)
 TSV = tuple(f".tsv{packed}" for packed in PACKED)
 
+# Largest number of rows that are read into memory if a few are expected.
 READ_ROWS = 1_000_000
-"""Largest number of rows that are read into memory if a few are expected."""
 
 
 def find_source(data: Any) -> Source | None:

@@ -9,8 +9,7 @@ import pandas as pd
 
 from vstatkit.exceptions import MissingPackageError
 
-BATCH_ROWS = 131_072
-"""Most rows of a batch."""
+BATCH_ROWS = 131_072  # most rows of a batch
 
 
 class Source(Protocol):

@@ -109,14 +109,10 @@ Arrays = dict[str, NDArray[Any]]
 
 DOCUMENT, CHECKSUM = "document", "checksum"
 
+# Largest expansion of a file when read; arrays that compress more are stored raw.
 MAX_EXPANSION = 20
-"""Largest expansion of a file when read; arrays that compress more are stored raw."""
-
-FREE_BYTES = 2**24
-"""Size up to which any file may expand."""
-
-MAX_HEADER = 4096
-"""Largest header of an array, in bytes."""
+FREE_BYTES = 2**24  # size up to which any file may expand
+MAX_HEADER = 4096  # largest header of an array, in bytes
 
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 

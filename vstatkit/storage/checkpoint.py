@@ -30,8 +30,8 @@ from vstatkit.storage.checkpoint_directory import (
     settle_settings,
 )
 
+# Arrays of the sums of out-of-bag predictions.
 OOB = {f"oob_{field.name}": field.name for field in fields(OutOfBag)}
-"""Arrays of the sums of out-of-bag predictions."""
 
 Read = TypeVar("Read")
 
@@ -173,12 +173,9 @@ def read_part(
         ) from error
 
 
-SAVE_SECONDS = 5.0
-"""Seconds between two files, and so the most work that a kill loses."""
-
-SAME = 1e-8
-"""Relative difference of the same values that is allowed between machines."""
-
+SAVE_SECONDS = 5.0  # seconds between two files, and so the most work that a kill loses
+SAME = 1e-8  # relative difference of the same values that is allowed between machines
+# Settings that are hashes of tables, with their descriptions.
 TABLES = {
     "data": "the data",
     "predictors": "the values of the predictors",
@@ -187,23 +184,14 @@ TABLES = {
     "groups": "the groups",
     "points": "the query points",
 }
-"""Settings that are hashes of tables, with their descriptions."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The directory of a checkpoint, and the settings of its fit.
+    """The directory of a checkpoint, and the settings of its fit."""
 
-    Attributes
-    ----------
-    directory : Path
-        Contains the files of one fit only.
-    settings : dict
-        Everything that the learners depend on; data as hashes.
-    """
-
-    directory: Path
-    settings: dict[str, Any]
+    directory: Path  # contains the files of one fit only
+    settings: dict[str, Any]  # everything that the learners depend on; data as hashes
 
     @classmethod
     def of(
@@ -387,13 +375,13 @@ def check_unchanged(directory: Path, what: str, then: Floats, now: Floats) -> No
     )
 
 
+# Settings that are hashes, with their descriptions.
 HASHED = {
     "data": "the training data",
     "groups": "the groups",
     "points": "the query points",
     "learners": "the learners of the fit",
 }
-"""Settings that are hashes, with their descriptions."""
 
 
 @contextmanager

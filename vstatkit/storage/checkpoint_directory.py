@@ -25,14 +25,11 @@ from vstatkit.exceptions import CheckpointError, VstatkitWarning
 from vstatkit.scratch import is_alive
 from vstatkit.storage.archive import write_whole
 
-LOCK = "lock"
-"""File that is locked. It is not removed: only the system's lock matters."""
-
+LOCK = "lock"  # file that is locked. It is not removed: only the system's lock matters.
+# Error numbers of a lock that another process holds.
 TAKEN = (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
-"""Error numbers of a lock that another process holds."""
-
+# Byte that is locked on Windows, beyond the text that other processes read.
 LOCKED_BYTE = 2**30
-"""Byte that is locked on Windows, beyond the text that other processes read."""
 
 _HANDLES: set[int] = set()
 
@@ -132,8 +129,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_copies)
 
 
+# Inverse of the relative precision of hashes; machines differ by less.
 PRECISION = 2.0**40
-"""Inverse of the relative precision of hashes; machines differ by less."""
 
 
 def describe(thing: Any) -> str:
@@ -206,13 +203,11 @@ def hash_table(table: Any) -> str:
 
 
 MANIFEST = "settings.json"
+# Name of an unfinished file; it contains the id of the process that writes it.
 TEMPORARY = re.compile(
     r"(?:settings\.json|(?:[a-z]+-)?\d{6,}(?:-\d+)?\.npz)\.(\d+)\.tmp"
 )
-"""Name of an unfinished file; it contains the id of the process that writes it."""
-
-SHOWN = 60
-"""Number of characters of a setting that a message shows."""
+SHOWN = 60  # number of characters of a setting that a message shows
 
 
 def settle_settings(

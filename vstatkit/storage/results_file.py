@@ -55,11 +55,9 @@ from vstatkit.storage.archive import Arrays, read_archive, write_archive
 from vstatkit.variance.hoeffding import HigherOrders
 from vstatkit.variance.registry import resolve_for_design
 
-PREFIX = "spread_"
-"""Prefix of the arrays of the trees that estimate the residual scale."""
-
+PREFIX = "spread_"  # prefix of the arrays of the trees that estimate the residual scale
+# Arrays of out-of-bag errors.
 ERROR_ARRAYS = ("errors", *(PREFIX + name for name in TREE_CODEC.arrays))
-"""Arrays of out-of-bag errors."""
 
 SPREAD_FIELDS = ("n_trees", "least", *TREE_CODEC.fields)
 
@@ -135,16 +133,13 @@ weights and groups, 6 no other learners that estimates come from, 7 no coding of
 factors that treats all levels alike, no tails, no effective number of observations and
 no notes on the data, 8 no type of the table."""
 
+# Types of tables that can be saved, by name.
 TABLES: dict[str, type[EstimateTable]] = {
     kind.__name__: kind for kind in (EnsembleResults, ContrastResults, EstimateTable)
 }
-"""Types of tables that can be saved, by name."""
-
-ORDERS_FORMAT = 8
-"""First layout with complete corrections beyond the first order."""
-
+ORDERS_FORMAT = 8  # first layout with complete corrections beyond the first order
+# Prefix of the arrays of other learners that the estimates come from.
 CENTRE = "centre_"
-"""Prefix of the arrays of other learners that the estimates come from."""
 
 DESIGN_FIELDS = ("n", "k", "replace", "seed")
 
@@ -333,14 +328,10 @@ def _warn_left_out(reason: str) -> None:
     )
 
 
-MAX_DRAWN = 10**8
-"""Largest number of units in a subsample."""
-
+MAX_DRAWN = 10**8  # largest number of units in a subsample
+# Largest number of choices in a complete design of at most a million subsamples.
 MAX_CHOSEN = 20
-"""Largest number of choices in a complete design of at most a million subsamples."""
-
-MAX_DENSE = 2**28
-"""Largest number of entries of a dense table of counts."""
+MAX_DENSE = 2**28  # largest number of entries of a dense table of counts
 
 
 def unpack_design(packed: Any, arrays: Arrays, B: int) -> SubsampleDesign:
@@ -416,6 +407,7 @@ def _unpack_counts(arrays: Arrays, B: int, n: int) -> Counts:
     return table
 
 
+# Arrays that any file may contain, besides those of the learners' codecs.
 ARRAYS = (
     *("values", "null", "limit", "support", "tails", "effects", "residuals"),
     *("reference", "orders"),
@@ -423,10 +415,7 @@ ARRAYS = (
     *("counts_data", "counts_indices", "counts_indptr", "counts_groups"),
     *ERROR_ARRAYS,
 )
-"""Arrays that any file may contain, besides those of the learners' codecs."""
-
-OLDEST = 2
-"""Oldest file layout that can be read."""
+OLDEST = 2  # oldest file layout that can be read
 
 FIELDS = (
     *("format", "type", "variance", "kind", "labels", "units", "info", "design"),

@@ -31,8 +31,7 @@ from vstatkit.studies.simulation import DROPPED, Arm, FirstData, Generator, Simu
 from vstatkit.validation import check_alpha, split_options
 from vstatkit.variance.registry import resolve_for_design
 
-LEARNERS = 1000
-"""Default number of learners."""
+LEARNERS = 1000  # default number of learners
 
 
 def coverage(

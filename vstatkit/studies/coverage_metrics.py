@@ -13,14 +13,10 @@ from vstatkit.studies.experiment import Record
 from vstatkit.studies.methods import Intervals
 from vstatkit.studies.simulation import Arm
 
-LEVEL = 0.99
-"""Level of the bounds for differences from the printed numbers."""
-
-PRINTED_ITERATIONS = 500
-"""Iterations behind each number in the paper's Table 2."""
-
+LEVEL = 0.99  # level of the bounds for differences from the printed numbers
+PRINTED_ITERATIONS = 500  # iterations behind each number in the paper's Table 2
+# Fewest iterations for which the normality statistic is computed.
 NORMALITY_ITERATIONS = 20
-"""Fewest iterations for which the normality statistic is computed."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +103,7 @@ def normality_statistic(mean: Floats) -> Floats:
     return normality_tests(mean)["omnibus"].to_numpy(dtype=np.float64)
 
 
-BOUNDS = 0.95
-"""Level of the Monte Carlo bounds."""
+BOUNDS = 0.95  # level of the Monte Carlo bounds
 
 
 def interval_frame(record: Record, arm: Arm, points: pd.Index) -> pd.DataFrame:

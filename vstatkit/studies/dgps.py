@@ -18,8 +18,7 @@ from vstatkit.formula.design_matrix import Missing
 
 Rng = np.random.Generator
 
-BAND_POINTS = 20
-"""Number of points of a simultaneous band."""
+BAND_POINTS = 20  # number of points of a simultaneous band
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,8 @@ class DGP:
         return rows[self.points.columns].reset_index(drop=True)
 
 
+# Quantiles of the predictors at each query point, repeated across columns.
 DEPTHS = ((0.5,), (0.25,), (0.75,), (0.3, 0.7), (0.65, 0.35))
-"""Quantiles of the predictors at each query point, repeated across columns."""
 
 
 def predictor_names(p: int) -> list[str]:
@@ -334,6 +333,7 @@ def draw_lognormal(rng: Rng, X: pd.DataFrame, mean: Floats) -> Floats:
 
 NO_YES = ("no", "yes")
 
+# Simulation designs by name, in the order of the report; held-out ones are last.
 DGPS: dict[str, DGP] = {
     dgp.name: dgp
     for dgp in (
@@ -476,7 +476,6 @@ DGPS: dict[str, DGP] = {
         ),
     )
 }
-"""Simulation designs by name, in the order of the report; held-out ones are last."""
 
 
 def select_dgps(names: Sequence[str] | None) -> list[DGP]:

@@ -23,8 +23,8 @@ from vstatkit.storage.checkpoint_directory import (
 )
 from vstatkit.workers import in_parallel
 
+# Arrays of one iteration; in results, iterations are the first axis.
 Record: TypeAlias = dict[str, Floats]
-"""Arrays of one iteration; in results, iterations are the first axis."""
 
 
 class Experiment(Protocol):
@@ -49,11 +49,11 @@ class HasFingerprint(Protocol):
         """Hash the values of the functions, under the keys of `FINGERPRINTS`."""
 
 
+# Description of each fingerprint; each one depends on those before it.
 FINGERPRINTS = {
     "drawn": "the data that the generator draws",
     "values": "the kernel's values",
 }
-"""Description of each fingerprint; each one depends on those before it."""
 
 
 class Draw(IntEnum):
@@ -150,8 +150,7 @@ def stack(records: list[Record]) -> Record:
     return {name: np.stack([record[name] for record in records]) for name in records[0]}
 
 
-SAVE_SECONDS = 5.0
-"""Longest time between two saves, in seconds."""
+SAVE_SECONDS = 5.0  # longest time between two saves, in seconds
 
 
 def run_experiment(

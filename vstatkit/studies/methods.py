@@ -222,6 +222,7 @@ def _anova(prefix: Prefix, sigma2: Floats) -> Floats:
     return moments.size**2 / n * between_variance(ss_tau, sigma2, N, n, C)
 
 
+# Sampling variance, `k**2/n * zeta_1`, by name.
 VARIANTS: dict[str, Callable[[Prefix], Floats]] = {
     "corrected_ij": corrected_ij,
     "distinct_within": distinct_within,
@@ -229,7 +230,6 @@ VARIANTS: dict[str, Callable[[Prefix], Floats]] = {
     "distinct_from_ij": distinct_from_ij,
     "distinct_throughout": distinct_throughout,
 }
-"""Sampling variance, `k**2/n * zeta_1`, by name."""
 
 
 def sampling_variance(method: str, prefix: Prefix) -> Floats:

@@ -18,8 +18,7 @@ from vstatkit.exceptions import VstatkitError
 from vstatkit.studies.dgps import Mars
 
 ENVIRONMENT = "VSTATKIT_DATA"
-R_SECONDS = 60
-"""Time limit for R to write a data set."""
+R_SECONDS = 60  # time limit for R to write a data set
 
 
 class MissingDataError(VstatkitError):
@@ -180,6 +179,7 @@ def _retinopathy(path: Path | None) -> Observations:
     return _from_frame(frame.iloc[:, :-1].assign(response=response))
 
 
+# Data sets in the order of the table.
 SOURCES: dict[str, Callable[[Path | None], Source]] = {
     "boston": _boston,
     "diabetes": _from_loader(partial(datasets.diabetes, scaled=True)),
@@ -189,4 +189,3 @@ SOURCES: dict[str, Callable[[Path | None], Source]] = {
     "retinopathy": _retinopathy,
     "breast_cancer": _from_loader(datasets.breast_cancer),
 }
-"""Data sets in the order of the table."""

@@ -62,8 +62,7 @@ class Plan:
         )
 
 
-ALL = "all"
-"""The part that runs every study of the paper."""
+ALL = "all"  # the part that runs every study of the paper
 
 QUICK_NOTE = (
     "*Quick: a small study of the same layout. This checks the machinery, not the "
@@ -130,8 +129,7 @@ class Study(Generic[Findings]):
         return replace(report, markdown=f"{self.quick_note}\n\n{report.markdown}")
 
 
-STUDIES: dict[str, Study[Any]] = {}
-"""Studies by name, in the order in which they run."""
+STUDIES: dict[str, Study[Any]] = {}  # studies by name, in the order in which they run
 
 
 def register(study: Study[Any]) -> Study[Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Okabe and Ito's colours, which all readers can tell apart.
 COLOURS = {
     "black": "#000000",
     "grey": "#7F7F7F",
@@ -27,11 +28,9 @@ COLOURS = {
     "red": "#D55E00",
     "purple": "#CC79A7",
 }
-"""Okabe and Ito's colours, which all readers can tell apart."""
 
 DPI = 150
-WIDTH = 10.0
-"""Width of a figure in inches."""
+WIDTH = 10.0  # width of a figure in inches
 
 _LINK = re.compile(r"\[(?P<text>(?:\\.|[^\]\\])*)\]\((?P<page>[\w-]+\.md)\)")
 

@@ -57,11 +57,9 @@ QUICK = Scale(units=5, learners=10, suffix="-quick")
 Generator = Callable[[np.random.Generator], DataLike]
 Meaning = dict[str, tuple[str, ...]]
 
+# Key of the number of rows with missing values that the formula dropped.
 DROPPED = "dropped"
-"""Key of the number of rows with missing values that the formula dropped."""
-
-FINGERPRINT_LEARNERS = 3
-"""Learners per arm whose values are hashed."""
+FINGERPRINT_LEARNERS = 3  # learners per arm whose values are hashed
 
 
 class LabelsError(VstatkitError):
@@ -252,8 +250,8 @@ class Simulation:
         return output_labels(self.at.index, parsed.classes)
 
 
+# Results of a simulation, and the simulation itself.
 Findings = tuple[Record, Simulation]
-"""Results of a simulation, and the simulation itself."""
 
 
 def _meaning(kernel: AnyKernel, parsed: ParsedFormula) -> Meaning:

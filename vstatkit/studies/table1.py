@@ -33,11 +33,9 @@ FORESTS = 20
 TREES = 100
 TEST_SHARE = 0.2
 FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0)
+# Whether subsamples are drawn with replacement, by the letter of the column.
 STATISTICS = {"U": False, "V": True}
-"""Whether subsamples are drawn with replacement, by the letter of the column."""
-
-WITHIN = 3.0
-"""Largest accepted distance from print, in standard deviations over splits."""
+WITHIN = 3.0  # largest accepted distance from print, in standard deviations over splits
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,8 @@ class Prediction:
         return np.array(scores)
 
 
+# Records by data set, and why other data sets are missing.
 Findings = tuple[Mapping[str, Record], Mapping[str, str]]
-"""Records by data set, and why other data sets are missing."""
 
 
 def run(plan: Plan) -> Findings:

@@ -42,14 +42,15 @@ SUBSAMPLES = (100, 250, 500)
 POINTS = pd.Index(["p1", "p2", "p3"])
 KEYS = ["k", "B", "point"]
 DIGITS = {"normality": 2, "ratio": 2, "coverage": 1}
+# Largest relative deviation of the IJ ratios at p1 that counts as agreement.
 WITHIN = 0.25
-"""Largest relative deviation of the IJ ratios at p1 that counts as agreement."""
 
 IJ = Method("IJ", "ij", monte_carlo=False)
 FORMULA = Method("corrected-V", "corrected_v")
 DISTINCT = Method("distinct", "distinct_within", monte_carlo=False)
 VSTATKIT = Method("vstatkit", "hoeffding", interval="t")
 
+# Interpretations of the printed column "corrected".
 CANDIDATES = (
     FORMULA,
     Method("corrected-V without zeta_k/B", "corrected_v", monte_carlo=False),
@@ -60,17 +61,16 @@ CANDIDATES = (
     Method("distinct, own size", "distinct_within_own_size", monte_carlo=False),
     Method("distinct throughout", "distinct_throughout", monte_carlo=False),
 )
-"""Interpretations of the printed column "corrected"."""
 
 METHODS = (IJ, VSTATKIT, *CANDIDATES)
 
+# The printed column that a method is compared with; ours has none.
 PRINTED_COLUMN = {
     IJ.label: "original",
     FORMULA.label: "corrected",
     DISTINCT.label: "corrected",
     VSTATKIT.label: "none",
 }
-"""The printed column that a method is compared with; ours has none."""
 
 
 def simulation(seed: int, scale: Scale = FULL) -> Simulation:

@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 
 ITERATIONS = 500
 
+# Further parts of the study: the Monte Carlo error, and other packages.
 EXTRAS = ("seeds", "peers")
-"""Further parts of the study: the Monte Carlo error, and other packages."""
-
-DEFAULTS = ("fit", "estimators")
-"""Settings that the goals are for."""
+DEFAULTS = ("fit", "estimators")  # settings that the goals are for
 
 HELD_OUT = "†"
 
@@ -62,27 +60,13 @@ Records = dict[tuple[str, str], Record]
 
 @dataclass(frozen=True)
 class Findings:
-    """Tables of the study.
+    """Tables of the study."""
 
-    Attributes
-    ----------
-    points : DataFrame
-        Every setting, design, estimator and query point.
-    designs : DataFrame
-        Every setting, design and estimator.
-    seeds : DataFrame or None
-        Monte Carlo errors, stated and realised.
-    peers : DataFrame or None
-        Every package, design and query point.
-    absent : sequence of str
-        Packages that are not installed.
-    """
-
-    points: pd.DataFrame
-    designs: pd.DataFrame
-    seeds: pd.DataFrame | None = None
-    peers: pd.DataFrame | None = None
-    absent: Sequence[str] = ()
+    points: pd.DataFrame  # every setting, design, estimator and query point
+    designs: pd.DataFrame  # every setting, design and estimator
+    seeds: pd.DataFrame | None = None  # monte Carlo errors, stated and realised
+    peers: pd.DataFrame | None = None  # every package, design and query point
+    absent: Sequence[str] = ()  # packages that are not installed
 
     def ours(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Select the rows of our estimator."""

@@ -28,21 +28,20 @@ from vstatkit.studies.coverage_metrics import normal_quantile
 from vstatkit.studies.dgps import DGP
 from vstatkit.studies.experiment import Draw, Record, iteration_stream
 
+# Variance estimators by label; the last one is ours, and determines B.
 ESTIMATORS = {
     "IJ": "ij_u",
     "corrected": "corrected",
     "J": "jackknife",
     "vstatkit": "auto",
 }
-"""Variance estimators by label; the last one is ours, and determines B."""
 
 OURS = list(ESTIMATORS)[-1]
 
 ALPHA = 0.05
 QUICK_LEARNERS = 40
 
-SEEDS = 50
-"""Ensembles grown on one data set to measure the Monte Carlo error."""
+SEEDS = 50  # ensembles grown on one data set to measure the Monte Carlo error
 
 SEED_DGPS = ("friedman10", "noise", "binary")
 SEED_SIZES: tuple[int | str, ...] = (500, 2000, "auto")
@@ -65,6 +64,7 @@ class Setting:
         return self.by_fit or dgp.groups is None
 
 
+# Settings by name, in the order of the report.
 SETTINGS: dict[str, Setting] = {
     setting.name: setting
     for setting in (
@@ -79,7 +79,6 @@ SETTINGS: dict[str, Setting] = {
         Setting("B500", "500 trees, the default k", {"B": 500}),
     )
 }
-"""Settings by name, in the order of the report."""
 
 
 def draw_data(dgp: DGP, seed: int, iteration: int) -> pd.DataFrame:
@@ -316,8 +315,7 @@ def _predict_interval(
 
 # Other packages, and our own forests with as many trees and with normal quantiles.
 
-PEER_ITERATIONS = 200
-"""Largest number of data sets for other packages."""
+PEER_ITERATIONS = 200  # largest number of data sets for other packages
 
 R_SECONDS = 1200
 
@@ -347,8 +345,8 @@ answer <- predict(forest, at[x], estimate.variance = TRUE)
 found <- data.frame(mean = answer$predictions, se = sqrt(answer$variance.estimates))
 """,
 }
+# Our forests with the trees and the quantiles of other packages.
 OWN_FORESTS = "vstatkit"
-"""Our forests with the trees and the quantiles of other packages."""
 
 PEERS = (OWN_FORESTS, *R_CODE, "EconML")
 

@@ -20,14 +20,11 @@ from vstatkit.studies.validity_experiments import ALPHA, ESTIMATORS
 COVERAGE_GOAL = (0.93, 0.975)
 RATIO_GOAL = (0.95, 1.15)
 NULL_GOAL = (0.035, 0.065)
-MC_GOAL = 1.3
-"""Factor between the stated and the realised Monte Carlo error."""
-
+MC_GOAL = 1.3  # factor between the stated and the realised Monte Carlo error
+# Share of the cells (design, point) that must meet the goal for coverage.
 CELLS_GOAL = 0.9
-"""Share of the cells (design, point) that must meet the goal for coverage."""
-
+# Records by setting, number of learners or package; and by design.
 Records = Mapping[tuple[str, str], Record]
-"""Records by setting, number of learners or package; and by design."""
 
 
 def distance_to_centre(mean: Floats) -> Floats:

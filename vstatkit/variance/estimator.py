@@ -132,8 +132,8 @@ class VarianceComponents:
         return frame.assign(**beyond)
 
 
+# Components of every estimator, in the order of the tables.
 COMPONENTS = ("zeta_1", "zeta_k", "sampling", "monte_carlo", "total", "mc_se")
-"""Components of every estimator, in the order of the tables."""
 
 
 def _join_arrays(arrays: Sequence[Any]) -> Any:

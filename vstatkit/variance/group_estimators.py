@@ -64,20 +64,11 @@ def check_groups(
 
 
 class Groups(NamedTuple):
-    """Learners that come in groups.
+    """Learners that come in groups."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (B, m)
-        Kernel values.
-    labels : ndarray of shape (B,)
-        Group of every learner.
-    k, n : int
-        Subsample size and number of units.
-    """
-
-    values: Floats
-    labels: Ints
+    values: Floats  # (B, m): kernel values
+    labels: Ints  # (B,): group of every learner
+    # k, n: Subsample size and number of units
     k: int
     n: int
 
@@ -211,24 +202,12 @@ MATCHED = GroupEstimator(
 
 
 class ShardMoments(NamedTuple):
-    """Variances of learners on disjoint shards; q is m, or (m, m) for covariances.
+    """Variances of learners on disjoint shards; q is m, or (m, m) for covariances."""
 
-    Attributes
-    ----------
-    n_shards : int
-        Number G of shards.
-    per_shard : int
-        Learners L of each.
-    between : ndarray of shape q
-        Variance `S**2` of the shards' means.
-    within : ndarray of shape q
-        Variance `w` of the learners of one shard, pooled over the shards.
-    """
-
-    n_shards: int
-    per_shard: int
-    between: Floats
-    within: Floats
+    n_shards: int  # number G of shards
+    per_shard: int  # learners L of each
+    between: Floats  # variance `S**2` of the shards' means
+    within: Floats  # variance `w` of the learners of one shard, pooled over the shards
 
 
 def shard_moments(values: Floats, groups: Ints, *, joint: bool = False) -> ShardMoments:

@@ -21,8 +21,7 @@ from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.text import short_repr
 from vstatkit.variance.noise import positive_mean
 
-BLOCK = 256
-"""Learners in a block that is compared with all others."""
+BLOCK = 256  # learners in a block that is compared with all others
 
 
 class PairChances(NamedTuple):
@@ -223,8 +222,7 @@ def _standardise(values: Floats, share: Floats) -> Floats:
     return np.asarray(scaled)
 
 
-MOST_REFERENCES = 300
-"""Most reference values."""
+MOST_REFERENCES = 300  # most reference values
 
 
 def spread_columns(m: int) -> Ints:
@@ -250,65 +248,49 @@ def reference_places(n: int, p: int, seed: int, n_outputs: int = 1) -> Ints:
     return np.asarray(np.where(rng.random((m, p)) < 0.5, first, second))
 
 
-PILOT = 256
-"""Learners in the first comparison, which determines how many are needed."""
+PILOT = 256  # learners in the first comparison, which determines how many are needed
 
 
-MOST_LEARNERS = 2000
-"""Most learners whose pairs are compared."""
+MOST_LEARNERS = 2000  # most learners whose pairs are compared
 
 
+# Most multiplications for the overlaps of pairs, which bounds the learners.
 MOST_PRODUCTS = 4_000_000_000
-"""Most multiplications for the overlaps of pairs, which bounds the learners."""
 
 
-DENSE_ENTRIES = 32_000_000
-"""Most indicators of presence in a dense array."""
+DENSE_ENTRIES = 32_000_000  # most indicators of presence in a dense array
 
 
+# Sufficient error of a measured rho, relative to that of the expected one.
 ENOUGH = 0.75
-"""Sufficient error of a measured rho, relative to that of the expected one."""
 
 
+# Relative error of a measured rho above which measuring is not worth its cost.
 HOPELESS = 2.0
-"""Relative error of a measured rho above which measuring is not worth its cost."""
 
 
 @dataclass(frozen=True)
 class HigherOrders:
-    """An estimate of `rho`, the ratio of `Q_2` to `Q_1`.
+    """An estimate of `rho`, the ratio of `Q_2` to `Q_1`."""
 
-    Attributes
-    ----------
-    rho : float
-        The value in use: the measured and the expected one, weighted by their
-        precisions.
-    error : float
-        Its standard error.
-    mc_error : float
-        The Monte Carlo part of the error.
-    measured, measured_error : float
-        `Q_2 / Q_1` from pairs of learners, pooled over reference values, and its
-        Monte Carlo error; NaN if nothing was measured.
-    expected, expected_error : float
-        The value that is expected for such kernels, and its uncertainty.
-    n_learners, n_reference : int
-        Learners compared, and values of each that were pooled.
-    share : float
-        `Q_1` over the variance `zeta_k` of a single learner, measured and typical
-        value weighted in the same way; NaN if unknown. It determines how many learners
-        are needed before a variance is known.
-    """
-
+    # The value in use: the measured and the expected one, weighted by their precisions
     rho: float
-    error: float
-    mc_error: float
+    error: float  # its standard error
+    mc_error: float  # the Monte Carlo part of the error
+    # measured, measured_error: `Q_2 / Q_1` from pairs of learners, pooled over
+    # reference values, and its Monte Carlo error; NaN if nothing was measured
     measured: float
     measured_error: float
+    # expected, expected_error: The value that is expected for such kernels, and its
+    # uncertainty
     expected: float
     expected_error: float
+    # n_learners, n_reference: Learners compared, and values of each that were pooled
     n_learners: int
     n_reference: int
+    # `Q_1` over the variance `zeta_k` of a single learner, measured and typical value
+    # weighted in the same way; NaN if unknown. It determines how many learners are
+    # needed before a variance is known.
     share: float = np.nan
 
     __repr__ = short_repr

@@ -101,20 +101,13 @@ def influence_ceiling(noise: Floats, B: float, n: int, *, complete: bool) -> Flo
 
 @dataclass(frozen=True)
 class InfluencePowers:
-    """Sums over units of powers of their influences c, each of shape (m,).
+    """Sums over units of powers of their influences c, each of shape (m,)."""
 
-    Attributes
-    ----------
-    squares, cubes, fourths : ndarray of shape (m,)
-        Sums of powers.
-    n : int
-        Number of units.
-    """
-
+    # squares, cubes, fourths: (m,): sums of powers
     squares: Floats
     cubes: Floats
     fourths: Floats
-    n: int
+    n: int  # number of units
 
     @classmethod
     def of(cls, influences: Floats) -> "InfluencePowers":
@@ -140,14 +133,9 @@ class InfluencePowers:
 
 @dataclass(frozen=True)
 class InfluenceNoise:
-    """Monte Carlo noise of one influence, each of shape (m,).
+    """Monte Carlo noise of one influence, each of shape (m,)."""
 
-    Attributes
-    ----------
-    variance, third : ndarray of shape (m,)
-        Second and third central moment.
-    """
-
+    # variance, third: (m,): second and third central moment
     variance: Floats
     third: Floats
 
@@ -187,19 +175,12 @@ class InfluenceNoise:
 
 @dataclass(frozen=True)
 class Cumulants:
-    """Shape of the distribution of estimates, each of shape (m,).
+    """Shape of the distribution of estimates, each of shape (m,)."""
 
-    Attributes
-    ----------
-    skew, excess : ndarray of shape (m,)
-        Skewness and excess kurtosis.
-    skew_error : ndarray of shape (m,)
-        Monte Carlo standard error of the skewness.
-    """
-
+    # skew, excess: (m,): skewness and excess kurtosis
     skew: Floats
     excess: Floats
-    skew_error: Floats
+    skew_error: Floats  # (m,): monte Carlo standard error of the skewness
 
 
 def cumulants(powers: InfluencePowers, noise: InfluenceNoise) -> Cumulants:

@@ -22,16 +22,13 @@ from vstatkit.sampling.design import SubsampleDesign
 from vstatkit.sampling.given import GivenDesign
 from vstatkit.workers import others_at_work
 
-WIDE_FROM = 2_000_000
-"""Entries from which the table of units by values is not made."""
+WIDE_FROM = 2_000_000  # entries from which the table of units by values is not made
 
 
-MOST_DRAWS = 16_000_000
-"""Most draws in memory, of all learners for a part of the units."""
+MOST_DRAWS = 16_000_000  # most draws in memory, of all learners for a part of the units
 
 
-DRAWN_AT_ONCE = 1_000_000
-"""Draws that are counted in one call."""
+DRAWN_AT_ONCE = 1_000_000  # draws that are counted in one call
 
 
 SINGLE_FROM = 1e9
@@ -42,8 +39,7 @@ those of double precision by 2e-7 typically and 2.5e-6 at most, relative to them
 degrees of freedom by 9e-6 at most."""
 
 
-COLUMNS_PER_CALL = 256
-"""Values in one task of a thread."""
+COLUMNS_PER_CALL = 256  # values in one task of a thread
 
 
 def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
@@ -58,15 +54,9 @@ def is_wide(design: SubsampleDesign, B: int, m: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CachedDesign(GivenDesign):
-    """A design with cached counts, which are multiplied with many values.
+    """A design with cached counts, which are multiplied with many values."""
 
-    Attributes
-    ----------
-    n_values : int
-        Values of each learner, in all parts together.
-    """
-
-    n_values: int = 0
+    n_values: int = 0  # values of each learner, in all parts together
 
     @cached_property
     def unit_counts(self) -> "DrawnUnits":
@@ -80,27 +70,13 @@ class CachedDesign(GivenDesign):
 
 
 class DrawnUnits(NamedTuple):
-    """Learners that drew each unit, in the form of the compiled code.
+    """Learners that drew each unit, in the form of the compiled code."""
 
-    Attributes
-    ----------
-    bounds : ndarray of shape (n + 1,)
-        Where the learners of a unit begin and end.
-    learners : ndarray
-        Learners, unit after unit.
-    counts : ndarray or None
-        How often they drew it; None for indicators.
-    appearances : ndarray of shape (n,)
-        Sum of the counts of a unit.
-    count_squares : float
-        Sum of all squared counts.
-    """
-
-    bounds: NDArray[np.int32]
-    learners: NDArray[np.int32]
-    counts: NDArray[np.float32] | None
-    appearances: Floats
-    count_squares: float
+    bounds: NDArray[np.int32]  # (n + 1,): where the learners of a unit begin and end
+    learners: NDArray[np.int32]  # learners, unit after unit
+    counts: NDArray[np.float32] | None  # how often they drew it; None for indicators
+    appearances: Floats  # (n,): sum of the counts of a unit
+    count_squares: float  # sum of all squared counts
 
     @classmethod
     def of(cls, columns: Any, *, presence: bool) -> "DrawnUnits":
@@ -137,38 +113,24 @@ class Powers(NamedTuple):
 
 @dataclass(frozen=True)
 class PowerSums:
-    """Sums of one pass over learners and units.
+    """Sums of one pass over learners and units."""
 
-    Attributes
-    ----------
-    powers : Powers
-        Sums over units.
-    origin : ndarray of shape (m,)
-        Mean of the values.
-    appearances : ndarray of shape (n,)
-        Times each unit was drawn (or the number of learners that drew it).
-    count_squares : float
-        Sum of the squared counts.
-    squares : ndarray of shape (m,)
-        Sum over learners of the squared centred values.
-    sized_squares : ndarray of shape (m,)
-        The same, each learner weighted by the number of its distinct units.
-    """
-
-    powers: Powers
-    origin: Floats
+    powers: Powers  # sums over units
+    origin: Floats  # (m,): mean of the values
+    # (n,): times each unit was drawn (or the number of learners that drew it)
     appearances: Floats
-    count_squares: float
-    squares: Floats
+    count_squares: float  # sum of the squared counts
+    squares: Floats  # (m,): sum over learners of the squared centred values
+    # (m,): the same, each learner weighted by the number of its distinct units
     sized_squares: Floats
 
 
+# Scale and second weight of units; None for unweighted powers only.
 Weights = tuple[Floats, Floats | None]
-"""Scale and second weight of units; None for unweighted powers only."""
 
 
+# Function from the appearances of units to their weights.
 Weighting = Callable[[Floats], Weights]
-"""Function from the appearances of units to their weights."""
 
 
 def equal_weights(appearances: Floats) -> Weights:

@@ -19,53 +19,31 @@ from vstatkit.sampling.design import SPARSE_BELOW, SubsampleDesign, to_dense
 from vstatkit.text import short_repr
 from vstatkit.variance.large_moments import is_wide, sum_powers
 
-BATCH_ENTRIES = 2_000_000
-"""Most counts in memory while summing over learners."""
+BATCH_ENTRIES = 2_000_000  # most counts in memory while summing over learners
 
 
+# The same for sparse counts, which take four times the memory.
 SPARSE_BATCH_ENTRIES = 250_000
-"""The same for sparse counts, which take four times the memory."""
 
 
-ROW_BLOCK = 128
-"""Observations in a block, so that it stays in the cache."""
+ROW_BLOCK = 128  # observations in a block, so that it stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class EnsembleSums:
-    """Additive sums over learners, relative to an origin.
+    """Additive sums over learners, relative to an origin."""
 
-    Attributes
-    ----------
-    size : int
-        Subsample size k.
-    origin : ndarray of shape (m,)
-        Subtracted from every value, so that a large offset costs no digits.
-    n_learners : float
-        Number B of learners (total weight in a complete design).
-    appearances : ndarray of shape (n,)
-        `N_i`, times each observation was drawn.
-    count_squares : float
-        Sum of the squared counts.
-    weighted : ndarray of shape (n, m)
-        Sum over learners of count times value.
-    total : ndarray of shape (m,)
-        Sum of values.
-    squares : ndarray of shape (m,) or (m, m)
-        Sum of squared values, or of outer products.
-    sized_squares : ndarray of shape (m,) or (m, m)
-        The same, each learner weighted by the sum of its counts: by its distinct
-        observations, if indicators stand for counts.
-    """
-
-    size: int
+    size: int  # subsample size k
+    # (m,): subtracted from every value, so that a large offset costs no digits
     origin: Floats
-    n_learners: float
-    appearances: Floats
-    count_squares: float
-    weighted: Floats
-    total: Floats
-    squares: Floats
+    n_learners: float  # number B of learners (total weight in a complete design)
+    appearances: Floats  # (n,): `N_i`, times each observation was drawn
+    count_squares: float  # sum of the squared counts
+    weighted: Floats  # (n, m): sum over learners of count times value
+    total: Floats  # (m,): sum of values
+    squares: Floats  # (m,) or (m, m): sum of squared values, or of outer products
+    # (m,) or (m, m): the same, each learner weighted by the sum of its counts: by its
+    # distinct observations, if indicators stand for counts
     sized_squares: Floats
 
     @classmethod
@@ -112,26 +90,18 @@ def _count_squares(N: Counts, weights: Floats | None) -> float:
 
 @dataclass
 class _RunningSums:
-    """Sums that are updated in place, so that nothing of size n x m is copied.
-
-    Attributes
-    ----------
-    table : ndarray of shape (n, m + 1)
-        `weighted`, and `appearances` as its last column.
-    scratch : ndarray of shape (n, m + 1) or None
-        Product of the latest batch.
-    """
+    """Sums that are updated in place, so that nothing of size n x m is copied."""
 
     size: int
     origin: Floats
     joint: bool
-    table: Floats
+    table: Floats  # (n, m + 1): `weighted`, and `appearances` as its last column
     total: Floats
     squares: Floats
     sized_squares: Floats
     n_learners: float = 0.0
     count_squares: float = 0.0
-    scratch: Floats | None = None
+    scratch: Floats | None = None  # (n, m + 1): product of the latest batch
 
     @classmethod
     def start(cls, n: int, size: int, origin: Floats, *, joint: bool) -> "_RunningSums":
@@ -260,49 +230,26 @@ def mark_presence(counts: Counts) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleMoments:
-    """Input of the variance estimators; q is m, or (m, m) for covariances.
+    """Input of the variance estimators; q is m, or (m, m) for covariances."""
 
-    Attributes
-    ----------
-    n, size : int
-        Observations n, subsample size k.
-    n_learners : float
-        Number B of learners.
-    n_seen : int
-        Observations that were drawn at least once.
-    mean : ndarray of shape (m,)
-        `hbar`.
-    appearances : ndarray of shape (n,)
-        `N_i`.
-    count_variance : float
-        Mean over observations of the variance of their counts over learners.
-    squares : ndarray of shape q
-        Sum over learners of `(h - hbar)**2`.
-    jackknife : ndarray of shape q
-        Sum over observations of `cov_b(N[b, i], h_b)**2`.
-    between : ndarray of shape q
-        Sum over observations of `(m_i - mbar)**2`.
-    between_weighted : ndarray of shape q
-        Sum over observations of `N_i (m_i - m_w)**2`.
-    cubic, quartic : ndarray of shape (m,) or None
-        Sums over observations of `cov_b(N[b, i], h_b)**3` and of the fourth powers.
-    complete : bool
-        Whether every subsample was evaluated, so that there is no Monte Carlo error.
-    """
-
+    # n, size: Observations n, subsample size k
     n: int
     size: int
-    n_learners: float
-    n_seen: int
-    mean: Floats
-    appearances: Floats
+    n_learners: float  # number B of learners
+    n_seen: int  # observations that were drawn at least once
+    mean: Floats  # (m,): `hbar`
+    appearances: Floats  # (n,): `N_i`
+    # Mean over observations of the variance of their counts over learners
     count_variance: float
-    squares: Floats
-    jackknife: Floats
-    between: Floats
-    between_weighted: Floats
+    squares: Floats  # sum over learners of `(h - hbar)**2`
+    jackknife: Floats  # sum over observations of `cov_b(N[b, i], h_b)**2`
+    between: Floats  # sum over observations of `(m_i - mbar)**2`
+    between_weighted: Floats  # sum over observations of `N_i (m_i - m_w)**2`
+    # cubic, quartic: (m,): sums over observations of `cov_b(N[b, i], h_b)**3` and of
+    # the fourth powers
     cubic: Floats | None
     quartic: Floats | None
+    # Whether every subsample was evaluated, so that there is no Monte Carlo error
     complete: bool = False
 
     __repr__ = short_repr
@@ -437,56 +384,33 @@ def moments_of_powers(
 
 @dataclass(frozen=True, slots=True)
 class PresenceMoments:
-    """Input of the jackknife; q is m, or (m, m) for covariances.
+    """Input of the jackknife; q is m, or (m, m) for covariances."""
 
-    Attributes
-    ----------
-    n_learners : float
-        Number B of learners.
-    n_left_out : int
-        Observations that a learner can leave out.
-    odds : float
-        Chance of an observation to be in a subsample over that of being left out,
-        mean over these observations.
-    left_out : ndarray of shape q
-        Sum over observations of `(t_i - hbar)**2`, `t_i` the mean of the learners
-        without observation i.
-    own : ndarray of shape q
-        The part of this sum in which learners are multiplied by themselves.
-    centring : float
-        Factor that makes up for centring by `hbar` instead of its expectation.
-    cubic, quartic : ndarray of shape (m,)
-        Sums over observations of `(hbar - t_i)**3`, whose sign is that of an influence,
-        and of `(t_i - hbar)**4`.
-    squares : ndarray of shape q
-        Sum over learners of `(h - hbar)**2`.
-    """
-
-    n_learners: float
-    n_left_out: int
+    n_learners: float  # number B of learners
+    n_left_out: int  # observations that a learner can leave out
+    # Chance of an observation to be in a subsample over that of being left out, mean
+    # over these observations
     odds: float
+    # Sum over observations of `(t_i - hbar)**2`, `t_i` the mean of the learners without
+    # observation i
     left_out: Floats
-    own: Floats
+    own: Floats  # the part of this sum in which learners are multiplied by themselves
+    # Factor that makes up for centring by `hbar` instead of its expectation
     centring: float
+    # cubic, quartic: (m,): sums over observations of `(hbar - t_i)**3`, whose sign is
+    # that of an influence, and of `(t_i - hbar)**4`
     cubic: Floats
     quartic: Floats
-    squares: Floats
+    squares: Floats  # sum over learners of `(h - hbar)**2`
 
 
 @dataclass(frozen=True)
 class Absence:
-    """How often each observation is absent, for the jackknife.
+    """How often each observation is absent, for the jackknife."""
 
-    Attributes
-    ----------
-    n_learners : float
-        Number B of learners.
-    chance : float or None
-        Chance that a subsample leaves an observation out; None for the numbers of
-        learners that did.
-    """
-
-    n_learners: float
+    n_learners: float  # number B of learners
+    # Chance that a subsample leaves an observation out; None for the numbers of
+    # learners that did
     chance: float | None
 
     def inverse(self, appearances: Floats) -> Floats:

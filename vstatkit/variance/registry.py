@@ -34,14 +34,11 @@ from vstatkit.variance.moment_estimators import (
 from vstatkit.variance.moments import EnsembleMoments
 
 LEAST_ABSENT = 4
+# Least number, and share, of absent units for estimators that use presence.
 LEAST_ABSENT_SHARE = 0.1
-"""Least number, and share, of absent units for estimators that use presence."""
-
-ESTIMATORS: dict[str, VarianceEstimator] = {}
-"""Estimators by name."""
-
+ESTIMATORS: dict[str, VarianceEstimator] = {}  # estimators by name
+# The default estimator of every design with groups.
 GROUPED_DESIGNS: dict[str, str] = {}
-"""The default estimator of every design with groups."""
 
 
 def register_variance(estimator: VarianceEstimator) -> None:
@@ -75,8 +72,8 @@ for _estimator in (
     register_variance(_estimator)
 
 
+# Covariances of regressions, by statsmodels' and R's names.
 ROBUST = re.compile(r"HC[0-4]|HAC|cluster|robust|sandwich|nonrobust", re.IGNORECASE)
-"""Covariances of regressions, by statsmodels' and R's names."""
 
 
 def suggest_estimator(method: str, known: Sequence[str]) -> str:
@@ -153,13 +150,13 @@ def large_k_problem(method: str, k: int, n: int, *, replace: bool) -> str:
     return f"{problem} {_COMPUTED[replace]}"
 
 
+# Accuracy of the estimators that compute a number for any k, by `replace`.
 _COMPUTED = {
     True: "variance='corrected_v' does compute a number, but for trees it has been "
     "measured to be 70 to 77% too low at k = 4 n.",
     False: "variance='corrected_u' does compute a number, but for trees it has been "
     "measured to be 1.7 to 2.6 times the true variance at k = 0.95 n.",
 }
-"""Accuracy of the estimators that compute a number for any k, by `replace`."""
 
 
 def large_k_warning(method: str, design: SubsampleDesign, kind: KernelKind) -> str:

@@ -33,35 +33,22 @@ Handle = TypeVar("Handle")
 
 Arguments = tuple[Any, ...]
 
+# Calls handed out however few workers there are: more of them may be on their way.
 MIN_CALLS = 16
-"""Calls handed out however few workers there are: more of them may be on their way."""
-
-CALLS_PER_CORE = 3
-"""Calls handed out for every core, so that none waits for work."""
+CALLS_PER_CORE = 3  # calls handed out for every core, so that none waits for work
 
 
 @dataclass(frozen=True)
 class Work:
-    """Calls to make elsewhere.
+    """Calls to make elsewhere."""
 
-    Attributes
-    ----------
-    function : callable
-        What to call, with the shared arguments first.
-    shared : tuple
-        First arguments of all calls.
-    lasting : tuple
-        Objects within `shared` that stay with the workers for later calls.
-    n_jobs : int or None
-        Most calls at a time; None, or below one, for as many as the workers take.
-    name : str
-        Name of this work among all that the workers do.
-    """
-
-    function: Callable[..., Any]
-    shared: Arguments
+    function: Callable[..., Any]  # what to call, with the shared arguments first
+    shared: Arguments  # first arguments of all calls
+    # Objects within `shared` that stay with the workers for later calls
     lasting: tuple[Any, ...]
+    # Most calls at a time; None, or below one, for as many as the workers take
     n_jobs: int | None
+    # Name of this work among all that the workers do
     name: str = field(default_factory=lambda: uuid4().hex)
 
     def capacity(self, cores: int) -> int:
@@ -103,8 +90,8 @@ def _fetch_and_perform(
     return perform(function, given, name, *parcels)
 
 
+# Calls for each worker, if a backend returns no answer before all calls have ended.
 SLICE = 8
-"""Calls for each worker, if a backend returns no answer before all calls have ended."""
 
 
 def by_threads(
@@ -262,14 +249,11 @@ class Collector(Generic[Handle]):
             self._pending[self._cluster.submit(number, given)] = number, given
 
 
+# Times that a call is handed out to Dask, if its data are lost with the workers.
 ATTEMPTS = 4
-"""Times that a call is handed out to Dask, if its data are lost with the workers."""
-
-WAIT = 300
-"""Seconds to wait for a worker of a Dask cluster that has none."""
-
+WAIT = 300  # seconds to wait for a worker of a Dask cluster that has none
+# Time after which the cores of a Dask cluster are counted again.
 SECONDS_BETWEEN_COUNTS = 1.0
-"""Time after which the cores of a Dask cluster are counted again."""
 
 _PROCESS = {"forked": False}
 

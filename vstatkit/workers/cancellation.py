@@ -17,13 +17,13 @@ import joblib
 
 from vstatkit.native._engine import Stop
 
+# Seconds to wait for a call that does not read the flag, such as a user's kernel.
 PATIENCE = 10.0
-"""Seconds to wait for a call that does not read the flag, such as a user's kernel."""
 
 Answer = TypeVar("Answer")
 
+# The crew that the running call belongs to.
 _CURRENT: "ContextVar[Crew | None]" = ContextVar("_CURRENT", default=None)
-"""The crew that the running call belongs to."""
 
 _AT_EXIT = Stop()
 atexit.register(_AT_EXIT.set)
@@ -93,8 +93,8 @@ class Crew:
             self.change.wait_for(lambda: self.under_way == 0, PATIENCE)
 
 
+# Crews of this process that work for another one, by the name of their work.
 _CREWS: "WeakValueDictionary[str, Crew]" = WeakValueDictionary()
-"""Crews of this process that work for another one, by the name of their work."""
 
 _CREWS_LOCK = threading.Lock()
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-PROGRESS_DELAY = 1.0
-"""Seconds of work after which a progress bar appears."""
+PROGRESS_DELAY = 1.0  # seconds of work after which a progress bar appears
 
 
 def progress_bar(progress: bool | None, **options: Any) -> Any:

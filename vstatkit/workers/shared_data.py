@@ -28,17 +28,10 @@ try:
 except ImportError:  # pragma: no cover
     from joblib.externals import cloudpickle
 
-ALIGNMENT = 64
-"""Bytes at whose multiples arrays begin in a file."""
-
-ARRAY_ALIGNMENT = 16
-"""Bytes at whose multiples numpy's own arrays begin."""
-
-SMALL = 4096
-"""Bytes of an array below which it is not kept apart."""
-
-OPENED = 4
-"""Parcels that a worker process keeps: those of one piece of work, or two."""
+ALIGNMENT = 64  # bytes at whose multiples arrays begin in a file
+ARRAY_ALIGNMENT = 16  # bytes at whose multiples numpy's own arrays begin
+SMALL = 4096  # bytes of an array below which it is not kept apart
+OPENED = 4  # parcels that a worker process keeps: those of one piece of work, or two
 
 
 class Parcel:
@@ -188,29 +181,17 @@ class _Unpickler(pickle.Unpickler):
 
 
 class InFile(NamedTuple):
-    """Where an array is in a file.
+    """Where an array is in a file."""
 
-    Attributes
-    ----------
-    path : str
-        The file.
-    size : int
-        Its bytes.
-    first, length : int
-        First byte of the array, and number of bytes.
-    shape, strides : tuple of int
-        Of the array.
-    dtype : dtype
-        Of the array.
-    """
-
-    path: str
-    size: int
+    path: str  # the file
+    size: int  # its bytes
+    # first, length: First byte of the array, and number of bytes
     first: int
     length: int
+    # shape, strides: Of the array
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # of the array
 
 
 def place_in_file(array: NDArray[Any]) -> InFile | None:

@@ -12,14 +12,10 @@ from vstatkit._typing import Ints
 from vstatkit.formula.coding import FrameVariables
 from vstatkit.sources.disk_arrays import ArrayFile, GrowingArray, Place
 
+# Largest number of rows for medians and quantiles of all rows.
 ORDERED_ROWS = 20_000_000
-"""Largest number of rows for medians and quantiles of all rows."""
-
-SAMPLED_ROWS = 4_000_000
-"""Rows drawn at random for medians and quantiles of more rows."""
-
-CHUNK_ROWS = 1_000_000
-"""Rows of a column that are in memory at a time."""
+SAMPLED_ROWS = 4_000_000  # rows drawn at random for medians and quantiles of more rows
+CHUNK_ROWS = 1_000_000  # rows of a column that are in memory at a time
 
 
 def is_coded(kind: Any) -> bool:
@@ -43,18 +39,11 @@ class MemoryRows:
 
 
 class ColumnBlock(NamedTuple):
-    """Rows of a column that another process wrote.
+    """Rows of a column that another process wrote."""
 
-    Attributes
-    ----------
-    rows : Block or ndarray
-        Numbers, in their place of the file, or codes of `levels`; -1 is missing.
-    levels : list
-        Levels of these rows, in order of appearance.
-    """
-
+    # Numbers, in their place of the file, or codes of `levels`; -1 is missing
     rows: Any
-    levels: list[Any]
+    levels: list[Any]  # levels of these rows, in order of appearance
 
 
 class ColumnWriter:
@@ -112,21 +101,12 @@ class ColumnWriter:
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column on disk.
+    """A column on disk."""
 
-    Attributes
-    ----------
-    values : ArrayFile or ndarray of shape (n,)
-        Values, or codes of `levels`; -1 is missing.
-    levels : list or None
-        Levels of a column that is not numeric.
-    kind : dtype
-        Dtype of the column.
-    """
-
+    # (n,): values, or codes of `levels`; -1 is missing
     values: ArrayFile | NDArray[Any]
-    levels: list[Any] | None
-    kind: Any
+    levels: list[Any] | None  # levels of a column that is not numeric
+    kind: Any  # dtype of the column
 
     def take_rows(self, rows: Ints | slice) -> pd.Series:
         """Read some rows."""
@@ -152,18 +132,10 @@ class StoredColumn:
 
 @dataclass(frozen=True)
 class StoredFrame:
-    """A data frame on disk.
+    """A data frame on disk."""
 
-    Attributes
-    ----------
-    columns : dict of str to StoredColumn
-        The columns.
-    index : Index
-        Labels of the rows.
-    """
-
-    columns: dict[str, StoredColumn]
-    index: pd.Index
+    columns: dict[str, StoredColumn]  # the columns
+    index: pd.Index  # labels of the rows
 
     def select_columns(self, names: Sequence[str]) -> "StoredFrame":
         """Select columns."""

@@ -73,34 +73,21 @@ from vstatkit.sources.disk_arrays import GrowingArray, PlacedArray, check_space
 from vstatkit.sources.source import Part, Source
 from vstatkit.workers import go_on
 
-Batches = Callable[[], Iterator[pd.DataFrame]]
-"""Reads the data from the beginning."""
-
+Batches = Callable[[], Iterator[pd.DataFrame]]  # reads the data from the beginning
+# A level of a factor: number of the side, code of the factor, place of the level.
 Level = tuple[int, str, int]
-"""A level of a factor: number of the side, code of the factor, place of the level."""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides of a formula, learnt from batches.
+    """Both sides of a formula, learnt from batches."""
 
-    Attributes
-    ----------
-    left, right : SideInfo
-        What was learnt about each side.
-    missing : {"drop", "raise", "pass"}
-        Treatment of missing values.
-    stateful : list of str
-        Columns that stateful transforms read.
-    variables : sequence of str
-        Columns that the right-hand side reads.
-    """
-
+    # left, right: What was learnt about each side
     left: SideInfo
     right: SideInfo
-    missing: Missing
-    stateful: list[str]
-    variables: Sequence[str]
+    missing: Missing  # treatment of missing values
+    stateful: list[str]  # columns that stateful transforms read
+    variables: Sequence[str]  # columns that the right-hand side reads
 
     def training_rows(self, batch: pd.DataFrame) -> pd.DataFrame:
         """Select the rows of a batch that the engine learns from."""
@@ -230,8 +217,7 @@ def first_levels(sides: Sequence[SideInfo], batch: pd.DataFrame) -> dict[Level, 
     return first_row
 
 
-RESPONSE = -1
-"""Number of the side, in a `Level`, of the levels of the response itself."""
+RESPONSE = -1  # number of the side, in a `Level`, of the levels of the response itself
 
 
 @dataclass(frozen=True)
@@ -273,28 +259,16 @@ class Plan:
 
 
 class StoredRows(NamedTuple):
-    """Rows on disk.
+    """Rows on disk."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Design matrix, mapped from a file.
-    response : Response
-        Response, mapped from a file.
-    rows : ndarray of shape (n,) or RangeIndex
-        Positions of the rows in the data.
-    data, beside : StoredFrame
-        Columns of the formula, and further columns.
-    examples : DataFrame
-        Some rows, with every level that the engine learnt; coding them gives the same
-        columns again.
-    """
-
-    X: Floats
-    response: Response
-    rows: Ints | pd.RangeIndex
+    X: Floats  # (n, p): design matrix, mapped from a file
+    response: Response  # response, mapped from a file
+    rows: Ints | pd.RangeIndex  # (n,) or RangeIndex: positions of the rows in the data
+    # data, beside: Columns of the formula, and further columns
     data: StoredFrame
     beside: StoredFrame
+    # Some rows, with every level that the engine learnt; coding them gives the same
+    # columns again
     examples: pd.DataFrame
 
 
@@ -384,24 +358,12 @@ def _open_places(plan: Plan, beside: Sequence[str], places: Files) -> Files:
 
 
 class CodedPart(NamedTuple):
-    """Rows of one part of the data.
+    """Rows of one part of the data."""
 
-    Attributes
-    ----------
-    files : Files
-        Blocks that were stored.
-    firsts : dict
-        The first row of each level.
-    head : list of int
-        The first rows that were not dropped.
-    examples : DataFrame
-        All these rows.
-    """
-
-    files: Files
-    firsts: dict[Level, int]
-    head: list[int]
-    examples: pd.DataFrame
+    files: Files  # blocks that were stored
+    firsts: dict[Level, int]  # the first row of each level
+    head: list[int]  # the first rows that were not dropped
+    examples: pd.DataFrame  # all these rows
 
 
 class RowWriter:
@@ -538,22 +500,13 @@ def _join_rows(frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class StreamedFormula:
-    """A formula applied to data that were read in batches.
+    """A formula applied to data that were read in batches."""
 
-    Attributes
-    ----------
-    parsed : ParsedFormula
-        Its matrix, response and variables are mapped from files, which are removed
-        with the last reference to them.
-    beside : StoredFrame
-        Further columns, the same rows.
-    n_rows : int
-        Rows of the data, including those that were dropped.
-    """
-
+    # Its matrix, response and variables are mapped from files, which are removed with
+    # the last reference to them
     parsed: ParsedFormula
-    beside: StoredFrame
-    n_rows: int
+    beside: StoredFrame  # further columns, the same rows
+    n_rows: int  # rows of the data, including those that were dropped
 
 
 def parse_source(

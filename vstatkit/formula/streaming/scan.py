@@ -55,11 +55,8 @@ def _try_call(function: Callable[..., Answer], *arguments: Any) -> Answer | None
         return None
 
 
-HEAD = 8
-"""Number of first rows that are always kept."""
-
-MAX_VALUES = 1_000_000
-"""Largest number of levels of a column."""
+HEAD = 8  # number of first rows that are always kept
+MAX_VALUES = 1_000_000  # largest number of levels of a column
 
 
 class RowSummary:
@@ -131,32 +128,18 @@ class RowSummary:
 
 @dataclass
 class ColumnSummary:
-    """Summary of one column.
+    """Summary of one column."""
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    collects : bool
-        Whether to collect its levels if it is not numeric.
-    known, absent : list
-        Dtypes of the batches with and without any value.
-    firsts : dict
-        The first row of each level.
-    n_missing, n_infinite : int
-        Numbers of missing and infinite values.
-    first_infinite : int
-        The first row that is infinite.
-    """
-
-    name: str
-    collects: bool
+    name: str  # the column
+    collects: bool  # whether to collect its levels if it is not numeric
+    # known, absent: Dtypes of the batches with and without any value
     known: list[Any] = field(default_factory=list)
     absent: list[Any] = field(default_factory=list)
-    firsts: dict[Any, int] = field(default_factory=dict)
+    firsts: dict[Any, int] = field(default_factory=dict)  # the first row of each level
+    # n_missing, n_infinite: Numbers of missing and infinite values
     n_missing: int = 0
     n_infinite: int = 0
-    first_infinite: int = 0
+    first_infinite: int = 0  # the first row that is infinite
 
     def add(self, column: pd.Series, first: int) -> list[int]:
         """Add a batch whose first row is `first`; return the rows with new levels."""
@@ -265,49 +248,25 @@ def _join_categories(kinds: list[Any]) -> pd.CategoricalDtype:
 
 
 class Portion(NamedTuple):
-    """A part of the data.
+    """A part of the data."""
 
-    Attributes
-    ----------
-    part : Part
-        Reads the rows.
-    first : int
-        Number of the first row.
-    complete : int
-        Number of complete rows before it.
-    """
-
-    part: Part
-    first: int
-    complete: int
+    part: Part  # reads the rows
+    first: int  # number of the first row
+    complete: int  # number of complete rows before it
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Result of the first pass over the data.
+    """Result of the first pass over the data."""
 
-    Attributes
-    ----------
-    parts : tuple of Portion
-        The data.
-    kinds : dict
-        Dtype of every column over all batches.
-    dates_with_gaps : tuple of str
-        Columns of dates and times that have missing values.
-    n_missing : dict
-        Missing values of every column.
-    n_rows : int
-        Number of rows.
-    frame : DataFrame
-        Some rows, with every level of columns that are terms of the formula by
-        themselves; the index is the row number.
-    """
-
-    parts: tuple[Portion, ...]
-    kinds: dict[str, Any]
+    parts: tuple[Portion, ...]  # the data
+    kinds: dict[str, Any]  # dtype of every column over all batches
+    # Columns of dates and times that have missing values
     dates_with_gaps: tuple[str, ...]
-    n_missing: dict[str, int]
-    n_rows: int
+    n_missing: dict[str, int]  # missing values of every column
+    n_rows: int  # number of rows
+    # Some rows, with every level of columns that are terms of the formula by
+    # themselves; the index is the row number
     frame: pd.DataFrame
 
     def batches(self) -> Iterator[pd.DataFrame]:
