@@ -4,9 +4,11 @@ Errors and warnings go over as text, so that they are conditions of R's there.
 """
 
 import numbers
+import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,7 +65,8 @@ def ask(name: str, *arguments: Any) -> Answer:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", vs.VstatkitWarning)
         try:
-            value = _FUNCTIONS[name](*arguments)
+            with _interrupts_without_r():
+                value = _FUNCTIONS[name](*arguments)
         except Exception as error:  # all of them are R's to handle
             if _interrupted(error):
                 raise KeyboardInterrupt from error
@@ -71,6 +74,27 @@ def ask(name: str, *arguments: Any) -> Answer:
             failed = (str(error) or kind)[:MAX_MESSAGE]
     texts = [str(one.message) for one in noted if _is_news(one.category)]
     return Answer(value, failed, kind, list(dict.fromkeys(texts)))
+
+
+@contextmanager
+def _interrupts_without_r() -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C, without evaluating R code in the handler.
+
+    reticulate's handler asks R whether an interrupt is pending. R may handle it while
+    it answers, and jump over the frames of Python and of compiled code, which then wait
+    forever for a lock that they hold. reticulate clears R's flag when it receives the
+    exception.
+    """
+    signals = sys.modules.get("rpytools.signals")
+    callback = getattr(signals, "_callback", None)
+    if signals is None or callback is None:  # another host, or another reticulate
+        yield
+        return
+    setattr(signals, "_callback", lambda reset: True)  # noqa: B010 not in its stubs
+    try:
+        yield
+    finally:
+        setattr(signals, "_callback", callback)  # noqa: B010
 
 
 def _interrupted(error: Exception) -> bool:

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,15 +27,22 @@ def run(folder, *arguments):
         # Packages that are only suggested may be missing.
         "_R_CHECK_FORCE_SUGGESTS_": "false",
     }
-    return subprocess.run(
-        [shutil.which("R"), "CMD", *arguments],
+    command = [shutil.which("R"), "CMD", *arguments]
+    with subprocess.Popen(
+        command,
         env={**os.environ, **environment},
         cwd=folder,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=600,
-    )
+        start_new_session=True,
+    ) as process:
+        try:
+            output = process.communicate(timeout=600)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # the processes that R started, too
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, *output)
 
 
 def reports(folder):
