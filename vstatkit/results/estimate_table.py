@@ -218,6 +218,11 @@ class EstimateTable(TabularModel):
         return self.info.coefficients and not probabilities
 
     @property
+    def _largest_limit(self) -> float | None:
+        """The largest standard deviation that any of the estimates can have."""
+        return None if self.limit is None else float(np.max(self.limit))
+
+    @property
     def nobs(self) -> int:
         """Observations used."""
         return self.info.nobs
