@@ -107,6 +107,9 @@ class Curve(EstimateTable):
     def contrast(self, to: Any = None, start: Any = None) -> ContrastResults:
         """Compare points of the curve with each other, or with its mean.
 
+        The differences have standard errors from the same learners; there is one for
+        each class if there are several.
+
         Parameters
         ----------
         to : value of the predictor, optional
@@ -115,12 +118,6 @@ class Curve(EstimateTable):
             the grid by half a step.
         start : value of the predictor, optional
             Point to compare with; by default the mean over the grid points.
-
-        Returns
-        -------
-        ContrastResults
-            Differences with standard errors from the same learners, one for each class
-            if there are several.
         """
         n = self.n_points
         outputs, points = len(self.labels) // n, np.eye(n)

@@ -35,9 +35,8 @@ from vstatkit.results.labels import add_moves, effect_names, label_texts
 from vstatkit.results.marginal_effects import (
     Averages,
     Variables,
-    average_effects,
+    average_moves,
     average_predictions,
-    average_slopes,
     name_tuple,
     training_rows,
 )
@@ -197,8 +196,7 @@ class EnsembleResults(EstimateTable):
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper`.
 
         The last column, `se_mc_error`, is the Monte Carlo error of `mean_se`: how much
-        another seed would change the standard error. `components.mc_se` is the Monte
-        Carlo error of the variance.
+        another seed would change the standard error.
         """
         return mean_frame(self.estimates, self.labels, alpha)
 
@@ -280,10 +278,9 @@ class EnsembleResults(EstimateTable):
         EnsembleResults
             The learners are those that `fit` with this `B` and the same seed grows;
             sums of out-of-bag predictions may differ in their last digits. A balanced
-            ensemble continues after whole blocks. A complete ensemble cannot grow, and
-            neither can results without training data: results that were loaded, or
-            whose learners were fitted elsewhere. A statistic is evaluated on the
-            current contents of the data given to `statistic`.
+            ensemble continues after whole blocks. A complete ensemble cannot grow, nor
+            can loaded results, or learners that were fitted elsewhere. A statistic is
+            evaluated on the current contents of the data given to `statistic`.
         """
         tol = self.tolerance.tol if tol is None else tol
         atol = self.info.growth.atol if atol is None else atol
@@ -331,10 +328,8 @@ class EnsembleResults(EstimateTable):
         ----------
         path : str or path
             File to write, which ends with .html. An existing file is replaced.
-        alpha : float
-            One minus the coverage of the intervals.
-        title : str, optional
-            Heading; by default the kind of results and the response.
+        alpha, title
+            See `summary`; the title is the heading of the page.
         """
         from vstatkit.report.contents import write_report  # noqa: PLC0415 rarely needed
 
@@ -444,6 +439,9 @@ class EnsembleResults(EstimateTable):
     ) -> Averages:
         """Average the predictions over rows, with standard errors.
 
+        The average of a learner's predictions is a kernel, so its standard error comes
+        from the learners as that of a prediction does.
+
         Parameters
         ----------
         data : DataFrame, optional
@@ -455,18 +453,12 @@ class EnsembleResults(EstimateTable):
             computed separately.
         se : {"sample", "population"}
             Standard errors conditional on the rows, or for the population that the
-            rows were drawn from, which includes the sampling of the rows. Rows of
-            `data` with the labels and values of training rows are recognised as
-            training rows; other rows are taken to be independent of them.
-
-        Notes
-        -----
-        The average of a learner's predictions is a kernel, so its standard error comes
-        from the learners as that of a prediction does; see
-        `vstatkit.inference.population.population_estimates` for the population. For
-        rows that are not training rows, at most 100 evenly spaced rows of each average
-        (fewer if there are many averages) are used to estimate how much of the spread
-        of the predictions is their error.
+            rows were drawn from, which includes the sampling of the rows; see
+            `vstatkit.inference.population.population_estimates`. Rows of `data` with
+            the labels and values of training rows are recognised as training rows;
+            other rows are taken to be independent of them. At most 100 evenly spaced
+            ones of each average (fewer if there are many averages) are used to estimate
+            how much of the spread of the predictions is their error.
         """
         return average_predictions(self, data, by, se)
 
@@ -479,6 +471,8 @@ class EnsembleResults(EstimateTable):
     ) -> Averages:
         """Average over rows the change of the prediction when one predictor moves.
 
+        All other predictors have their observed values, row by row.
+
         Parameters
         ----------
         variables : str, list of str or dict, optional
@@ -489,13 +483,8 @@ class EnsembleResults(EstimateTable):
             dict gives both ends of each move.
         data, by, se
             See `avg_predictions`.
-
-        Returns
-        -------
-        Averages
-            All other predictors have their observed values, row by row.
         """
-        return average_effects(self, variables, data, by, se)
+        return average_moves(self, variables, data, by, se)
 
     def avg_slopes(
         self,
@@ -513,18 +502,13 @@ class EnsembleResults(EstimateTable):
             Predictors; all by default. Factors, which have no slope, appear as
             contrasts with their reference level, as in `avg_effects`.
         data, by, se
-            See `avg_predictions`.
+            See `avg_predictions`. Rows in which the predictor is missing are left out
+            of its average; the table shows the number of `rows`.
         step : float or dict, optional
             Least distance between the two values of a numeric predictor that are
             compared; one standard deviation by default. Trees are step functions: a
-            short step crosses few splits, and its slope is mostly noise.
-
-        Returns
-        -------
-        Averages
-            A predictor with two values, such as 0 and 1, moves from one to the other
-            in every row, and the change is divided by their distance; the table shows
-            both values. For other numeric predictors it shows the `step`.
+            short step crosses few splits, and its slope is mostly noise. A predictor
+            with two values, such as 0 and 1, moves from one to the other in every row.
 
         Notes
         -----
@@ -547,11 +531,8 @@ class EnsembleResults(EstimateTable):
         a 0/1 predictor is the one-unit change, for any `step`, and the slope of a
         linear function is its coefficient. The slope is linear in the values of the
         learners, so its standard error comes from them as that of a prediction does.
-
-        Rows in which the predictor is missing are left out of its average; the table
-        shows the number of `rows`.
         """
-        return average_slopes(self, variables, data, by, step=step, se=se)
+        return average_moves(self, variables, data, by, se, slopes=True, step=step)
 
     @with_advice
     def partial_dependence(
@@ -579,14 +560,9 @@ class EnsembleResults(EstimateTable):
         se : {"sample", "population"}
             See `avg_predictions`.
 
-        Returns
-        -------
-        Curve
-
         References
         ----------
-        Friedman (2001), Greedy function approximation: a gradient boosting machine,
-        Annals of Statistics 29. doi:10.1214/aos/1013203451
+        Friedman (2001), Greedy function approximation. doi:10.1214/aos/1013203451
         """
         from vstatkit.results.dependence_curves import dependence  # noqa: PLC0415 takes results
 
@@ -602,6 +578,9 @@ class EnsembleResults(EstimateTable):
     ) -> "Curve":
         """Accumulate local effects of one or two numeric predictors.
 
+        The mean of the curve over the rows is zero. Standard errors are conditional on
+        these rows and this grid.
+
         Parameters
         ----------
         *variables : str
@@ -613,17 +592,10 @@ class EnsembleResults(EstimateTable):
             Intervals of the grid, between quantiles; 20 by default, 8 with two
             predictors.
 
-        Returns
-        -------
-        Curve
-            Its mean over the rows is zero. Standard errors are conditional on these
-            rows and this grid.
-
         References
         ----------
         Apley and Zhu (2020), Visualizing the effects of predictor variables in black
-        box supervised learning models, Journal of the Royal Statistical Society B 82.
-        doi:10.1111/rssb.12377
+        box supervised learning models. doi:10.1111/rssb.12377
         """
         from vstatkit.results.dependence_curves import accumulate_effects  # noqa: PLC0415 takes results
 
@@ -657,6 +629,9 @@ class EnsembleResults(EstimateTable):
     ) -> "Importance":
         r"""Estimate each predictor's reduction in out-of-bag loss, and test it.
 
+        The loss is the squared error; for classes, the summed squared error of the
+        probabilities.
+
         Parameters
         ----------
         variables : str or sequence, optional
@@ -676,13 +651,6 @@ class EnsembleResults(EstimateTable):
             has fewer; other kernels use at most those of the fit. Designs other than
             "iid" use all learners of the fit. With `target="truth"` they are the
             learners behind the standard errors, not the stacked ensemble.
-
-        Returns
-        -------
-        Importance
-            Prints as a table; `frame` has the numbers, `plot()` draws them. The loss is
-            the squared error; for classes, the summed squared error of the
-            probabilities.
 
         Notes
         -----
@@ -709,14 +677,12 @@ class EnsembleResults(EstimateTable):
         References
         ----------
         Watson and Wright (2021), Testing conditional independence in supervised
-        learning algorithms, Machine Learning 110. doi:10.1007/s10994-021-06030-6
+        learning algorithms. doi:10.1007/s10994-021-06030-6
 
         Williamson, Gilbert, Simon and Carone (2023), A general framework for inference
-        on algorithm-agnostic variable importance, JASA 118.
-        doi:10.1080/01621459.2021.2003200
+        on algorithm-agnostic variable importance. doi:10.1080/01621459.2021.2003200
 
-        Candès, Fan, Janson and Lv (2018), Panning for gold: model-X knockoffs, JRSS B
-        80. doi:10.1111/rssb.12265
+        Candès, Fan, Janson and Lv (2018), Panning for gold. doi:10.1111/rssb.12265
         """
         from vstatkit.results.importance import importance  # noqa: PLC0415
 
@@ -733,6 +699,8 @@ class EnsembleResults(EstimateTable):
     ) -> "InteractionTest":
         """Test whether two predictors are additive in the expectation of the ensemble.
 
+        The result prints as one row of a table; `table()` has the contrasts.
+
         Parameters
         ----------
         first, second : str
@@ -746,11 +714,6 @@ class EnsembleResults(EstimateTable):
         learners : int, optional
             Number of learners to use, see `importance`; 1000 by default.
 
-        Returns
-        -------
-        InteractionTest
-            Prints as one row of a table; `table()` has the contrasts.
-
         Notes
         -----
         With values u of the first and v of the second predictor, additivity implies
@@ -762,8 +725,7 @@ class EnsembleResults(EstimateTable):
         References
         ----------
         Mentch and Hooker (2017), Formal hypothesis tests for additive structure in
-        random forests, Journal of Computational and Graphical Statistics 26.
-        doi:10.1080/10618600.2016.1256817
+        random forests. doi:10.1080/10618600.2016.1256817
         """
         from vstatkit.results.predictor_tests import interaction_test  # noqa: PLC0415
 
@@ -836,13 +798,12 @@ class EnsembleResults(EstimateTable):
         progress: bool | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Bootstrap:
-        """Repeat the whole fit on resampled data.
+        """Repeat the whole fit on resampled data (Efron and Tibshirani, 1993).
 
         The n observations (or clusters) are resampled with replacement, and an ensemble
         of the same size is fitted to them. Formula, query points and the choices of
         `target="truth"` are not repeated: the learners behind the standard errors are
-        refitted, and their estimates are shifted as those of the fit were (Efron and
-        Tibshirani, 1993, An Introduction to the Bootstrap).
+        refitted, and their estimates are shifted as those of the fit were.
 
         Parameters
         ----------
@@ -864,9 +825,8 @@ class EnsembleResults(EstimateTable):
         Returns
         -------
         Bootstrap
-            Prints as a table: standard errors and percentile intervals beside those
-            of the fit, and normality tests of the R estimates. `plot()` draws their
-            quantiles.
+            Standard errors and percentile intervals beside those of the fit, and
+            normality tests of the R estimates; `plot()` draws their quantiles.
         """
         return bootstrap_fit(
             self,
@@ -1010,9 +970,8 @@ def _label_rows(
     results: EnsembleResults, values: Floats, recipe: Continuation, oob: OutOfBag
 ) -> pd.Series | pd.DataFrame:
     """Label values of the training rows that were predicted out of bag."""
-    labels: Labels = pd.RangeIndex(results.nobs)
-    if recipe.data is not None:
-        labels = recipe.data.index
+    data = recipe.data
+    labels: Labels = pd.RangeIndex(results.nobs) if data is None else data.index
     labels = labels if oob.rows is None else labels[oob.rows]
     if values.shape[1] == 1:
         return pd.Series(values[:, 0], labels, name=results.info.response)

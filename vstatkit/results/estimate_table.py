@@ -289,7 +289,11 @@ class EstimateTable(TabularModel):
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
         """Compute confidence intervals for the expectation of this ensemble.
 
-        The expectation is over data sets of this size; it is not E[y|x].
+        The expectation is over data sets of this size; it is not E[y|x]. Intervals of
+        probabilities lie inside [0, 1], as do those of trees if all responses are 0 or
+        1. Intervals of trees do not extend below zero if no response is negative.
+        Intervals of skewed estimates are longer on one side; see "Skewed estimates" in
+        the theory.
 
         Parameters
         ----------
@@ -297,14 +301,6 @@ class EstimateTable(TabularModel):
             One minus the coverage.
         simultaneous : bool
             Whether the intervals cover jointly, with probability 1 - alpha.
-
-        Returns
-        -------
-        DataFrame
-            Columns `lower` and `upper`. Intervals of probabilities lie inside [0, 1],
-            as do those of trees if all responses are 0 or 1. Intervals of trees do not
-            extend below zero if no response is negative. Intervals of skewed estimates
-            are longer on one side; see "Skewed estimates" in the theory.
         """
         critical = self.band_values(alpha) if simultaneous else None
         bounds = np.column_stack(self.estimates.interval(alpha, critical))
@@ -435,6 +431,10 @@ class EstimateTable(TabularModel):
     def t_test(self, R: Restrictions) -> "ContrastResults":
         """Test linear combinations of the estimates or effects, one by one.
 
+        The estimates of the result are `R @ params`; `tvalues` and `pvalues` compare
+        them with the hypothesised values. A linear combination of kernels is a kernel,
+        so standard errors come from the same learners.
+
         Parameters
         ----------
         R : str, list of str or array-like of shape (r, m)
@@ -442,13 +442,6 @@ class EstimateTable(TabularModel):
             or a matrix with a column for each estimate. Effects have the names of the
             predictors; `g[b]` is the effect of level b of a factor with several
             levels, and "g = 0" restricts all of them.
-
-        Returns
-        -------
-        ContrastResults
-            The estimates are `R @ params`; `tvalues` and `pvalues` compare them with
-            the hypothesised values. A linear combination of kernels is a kernel, so
-            standard errors come from the same learners.
         """
         return _combine(*_read(self, join_restrictions(R)))
 
@@ -489,12 +482,9 @@ class EstimateTable(TabularModel):
     def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
         """Estimate the variance by every estimator that applies, without refitting.
 
-        Returns
-        -------
-        VarianceComparison
-            Prints as a table. `frame` has `sampling`, `se`, `se_mc_error`, `df` and the
-            interval, one row per estimate and estimator; `left_out` has the reasons why
-            the other estimators do not apply; `plot()` draws the intervals.
+        The result prints as a table. Its `frame` has `sampling`, `se`, `se_mc_error`,
+        `df` and the interval, one row per estimate and estimator; `left_out` has the
+        reasons why the other estimators do not apply; `plot()` draws the intervals.
 
         Examples
         --------
@@ -523,13 +513,10 @@ class EstimateTable(TabularModel):
         -----
         An estimate is nearly a sum of the influences of single observations, so its
         skewness and kurtosis follow from theirs, after a correction for Monte Carlo
-        noise. Edgeworth's expansion of a studentised sum gives the probabilities that
-        an interval misses on either side. The part of the estimate that is due to
-        interactions of observations is assumed to be normal.
-
-        References
-        ----------
-        Hall (1992), The Bootstrap and Edgeworth Expansion, section 2.6.
+        noise. Edgeworth's expansion of a studentised sum (Hall 1992, The Bootstrap and
+        Edgeworth Expansion, section 2.6) gives the probabilities that an interval
+        misses on either side. The part of the estimate that is due to interactions of
+        observations is assumed to be normal.
 
         Examples
         --------
@@ -549,8 +536,15 @@ class EstimateTable(TabularModel):
     ) -> "Summary":
         """Summarise in statsmodels' tables: text, HTML, LaTeX or CSV.
 
-        With `full`, tables of the variance components and the normality tests are
-        added, with notes on how they are computed. Otherwise each of them has one line.
+        Parameters
+        ----------
+        alpha : float
+            One minus the coverage of the intervals.
+        full : bool
+            Whether to add tables of the variance components and the normality tests,
+            with notes on how they are computed. Otherwise each of them has one line.
+        title : str, optional
+            Title of the table; by default the kind of results and the response.
         """
         from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
 

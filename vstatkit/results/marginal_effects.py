@@ -407,15 +407,15 @@ def default_moves(
     return list_moves(known, name, ends, reference)
 
 
-def ends_note(
+def _ends_note(
     variables: Variables | None, moves: Sequence[Move], observed: ObservedPredictors
 ) -> tuple[str, ...]:
     """Report ends of effects that come from the rows given."""
-    if isinstance(variables, Mapping):
-        return ()
     names = dict.fromkeys(move.name for move in moves)
     new = [str(name) for name in names if not observed.stored_moves(name)]
-    return observed.notes(f"the ends of {list_names(new)} are") if new else ()
+    if isinstance(variables, Mapping) or not new:
+        return ()
+    return observed.notes(f"the ends of {list_names(new)} are")
 
 
 def _check_ends(name: Any, ends: Any) -> Any:
@@ -663,55 +663,32 @@ def average_predictions(
     )
 
 
-def average_effects(
+def average_moves(
     results: "EnsembleResults",
     variables: Variables | None,
     data: DataLike | None,
     by: By,
     se: str,
-) -> Averages:
-    """Compute `EnsembleResults.avg_effects`."""
-    variables, data = sort_arguments("avg_effects", variables, data)
-    sample, predictor = sample_of(results, data), averaging_predictor(results)
-    observed = observed_predictors(results, sample.frame)
-    moves = effect_moves(variables, predictor, observed, len(sample))
-    averages = _average_moves(results, sample, moves, variables, by=by, se=se)
-    return replace(averages, notes=ends_note(variables, moves, observed))
-
-
-def average_slopes(
-    results: "EnsembleResults",
-    variables: Variables | None,
-    data: DataLike | None,
-    by: By,
     *,
-    step: float | Mapping[str, float] | None,
-    se: str,
-) -> Averages:
-    """Compute `EnsembleResults.avg_slopes`."""
-    variables, data = sort_arguments("avg_slopes", variables, data)
-    sample, predictor = sample_of(results, data), averaging_predictor(results)
-    observed = observed_predictors(results, sample.frame)
-    moves = slope_moves(variables, predictor, observed, sample.frame, step)
-    averages = _average_moves(
-        results, sample, moves, variables, by=by, se=se, slopes=True
-    )
-    numeric = any(np.isfinite(move.step) for move in moves)
-    notes = observed.notes("the steps and ends of slopes are") if numeric else ()
-    return replace(averages, notes=notes)
-
-
-def _average_moves(
-    results: "EnsembleResults",
-    sample: Sample,
-    moves: Sequence[Move],
-    variables: Variables | None,
-    *,
-    by: By,
-    se: str,
     slopes: bool = False,
+    step: float | Mapping[str, float] | None = None,
 ) -> Averages:
-    """Average differences between two settings of the rows, divided by widths."""
+    """Compute `EnsembleResults.avg_effects`, or `avg_slopes`.
+
+    These are averages of differences between two settings of the rows, divided by
+    their widths.
+    """
+    method = "avg_slopes" if slopes else "avg_effects"
+    variables, data = sort_arguments(method, variables, data)
+    sample, predictor = sample_of(results, data), averaging_predictor(results)
+    observed = observed_predictors(results, sample.frame)
+    if slopes:
+        moves = slope_moves(variables, predictor, observed, sample.frame, step)
+        numeric = any(np.isfinite(move.step) for move in moves)
+        notes = observed.notes("the steps and ends of slopes are") if numeric else ()
+    else:
+        moves = effect_moves(variables, predictor, observed, len(sample))
+        notes = _ends_note(variables, moves, observed)
     averager, division = averager_of(results, sample, se), Division(sample, by)
     row_moves = [move.rows for move in moves]
     shares = [move.shares_of(division.shares) for move in row_moves]
@@ -722,15 +699,15 @@ def _average_moves(
         {
             "from": pd.Series([move.start for move in moves], dtype=object),
             "to": pd.Series([move.end for move in moves], dtype=object),
-            "step": [move.step for move in moves],
         }
     )
-    table = table if slopes else table.drop(columns="step")
+    if slopes:
+        table["step"] = [move.step for move in moves]
     names = [move.name for move in moves]
     places = np.repeat(np.arange(len(moves)), len(division.counts))
     table = table.iloc[places].set_axis(_level_index(names, division))
     table = table.assign(rows=np.concatenate([(own > 0).sum(axis=1) for own in shares]))
-    selected = select_variables(variables, averager.predictor)
+    selected = select_variables(variables, predictor)
     return _label_averages(
         results,
         averager,
@@ -741,6 +718,7 @@ def _average_moves(
         differences=np.concatenate([move.divisors(own) for move, own in pairs]),
         by=division.columns,
         constant=tuple(str(name) for name in selected if name not in names),
+        notes=notes,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -380,10 +380,8 @@ def _needed_columns(results: "EnsembleResults", source: Source) -> list[str]:
     names = list(columns if coding is None else coding.variables)
     for name in names:
         if name not in source.columns:
-            columns = pd.Index(source.columns)
-            raise FormulaError(
-                f"{source} lacks the column {name!r}{suggest_name(name, columns)}"
-            )
+            near = suggest_name(name, pd.Index(source.columns))
+            raise FormulaError(f"{source} lacks the column {name!r}{near}")
     return names
 
 
@@ -599,6 +597,11 @@ class PredictionResults(EstimateTable):
     def class_sets(self, alpha: float = 0.05, *, by_class: bool = False) -> ClassSets:
         """List the classes that a new observation may have.
 
+        A class is in the set if it is at least as probable as all but a share alpha of
+        the observed classes, out of bag (Sadinle, Lei and Wasserman 2019,
+        doi:10.1080/01621459.2017.1395341; see "New observations"). A set may contain
+        several classes, or none if no class is as probable as the observed ones were.
+
         Parameters
         ----------
         alpha : float
@@ -607,25 +610,6 @@ class PredictionResults(EstimateTable):
         by_class : bool
             Whether the coverage is for observations of every class, not only on
             average over classes.
-
-        Returns
-        -------
-        ClassSets
-            A data frame with one row per point and one column per class: whether the
-            class is in the set. `plot()` draws it. A set may contain several classes,
-            or none if no class is as probable as the observed ones were.
-            `attrs["least_probability"]` has the least probability of each class in a
-            set.
-
-        Notes
-        -----
-        A class is in the set if it is at least as probable as all but a share alpha of
-        the observed classes, out of bag. See "New observations".
-
-        References
-        ----------
-        Sadinle, Lei and Wasserman (2019), Journal of the American Statistical
-        Association 114, doi:10.1080/01621459.2017.1395341.
         """
         return tabulate_class_sets(self, alpha, by_class=by_class)
 
