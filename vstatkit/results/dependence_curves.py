@@ -31,9 +31,9 @@ from vstatkit.results.marginal_effects import (
     averaged_table,
     averager_of,
     check_variable,
+    label_outputs,
     list_predictors,
     observed_predictors,
-    output_index,
     predictor_names,
     sample_of,
     training_frame,
@@ -315,20 +315,19 @@ def _curve(
         index = pd.Index(table.iloc[:, 0])
     else:
         index = pd.MultiIndex.from_frame(table)
-    index = output_index(index, predictor.classes)
-    places = np.repeat(np.arange(len(table)), len(index) // len(table))
+    grid = label_outputs(table.set_axis(index), predictor.classes)
     return averaged_table(
         results,
+        averager,
         Curve,
         values,
-        index,
-        title,
-        grid=table.iloc[places].set_axis(index),
+        grid.index,
+        heading=title,
+        grid=grid,
         variables=tuple(axes),
         factors=tuple(predictor.is_category(name) for name in axes),
         title=title,
         rows=f"Averages over {sample}",
-        se="population" if averager.population else "sample",
         rug=tuple(sample.frame[name].to_numpy() for name in axes),
         **fields,
     )
@@ -399,11 +398,11 @@ def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Prof
     frame = training_frame(results)
     observed = None if frame is None else frame[variable]
     factor = predictor.is_category(variable)
-    x = (
-        _profile_levels(results, variable, observed)
-        if factor
-        else _profile_grid(results, variable, observed, n_points)
-    )
+    x: Any
+    if factor:
+        x = _profile_levels(results, variable, observed)
+    else:
+        x = _profile_grid(results, variable, observed, n_points)
     rows = pd.concat([typical] * len(x), ignore_index=True)
     column = pd.Series(x)
     if isinstance(typical[variable].dtype, pd.CategoricalDtype):

@@ -246,11 +246,12 @@ def average_orders(orders: HigherOrders) -> HigherOrders:
 
 def averaged_table(
     results: "EnsembleResults",
+    averager: Averager,
     kind: type[Table],
     values: Floats,
     labels: Labels,
-    heading: str,
     *,
+    heading: str,
     differences: Floats | float | None = None,
     **fields: Any,
 ) -> Table:
@@ -258,9 +259,9 @@ def averaged_table(
 
     `differences` are the divisors of differences of predictions; None for predictions.
     """
-    predictor, limit = averaging_predictor(results), results._largest_limit
+    limit, orders = results._largest_limit, results.orders
     nobs = results.design.n if results.support is None else results.support.nobs
-    support = prediction_support(predictor.kernel, nobs, average=True)
+    support = prediction_support(averager.predictor.kernel, nobs, average=True)
     tails = None if results.tails is None else results.tails.of_averages
     bound: Any = limit
     if differences is not None:
@@ -273,7 +274,7 @@ def averaged_table(
             support = Support(-1 / steps, 1 / steps, nobs)
     info = results.info.derive(heading)
     changes = {
-        "orders": None if results.orders is None else average_orders(results.orders),
+        "orders": None if orders is None else average_orders(orders),
         "values": values,
         "labels": labels,
         "info": replace(info, growth=info.growth.without_atol),
@@ -281,6 +282,7 @@ def averaged_table(
         "support": support,
         "tails": tails,
         "null": 0.0,
+        "se": "population" if averager.population else "sample",
     }
     return derive_table(results, kind, **{**changes, **fields})
 
@@ -532,16 +534,17 @@ def slope_moves(
     return moves
 
 
-def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
-    """Add the classes to labels if there are more than two."""
+def label_outputs(table: pd.DataFrame, classes: tuple[Any, ...] | None) -> pd.DataFrame:
+    """Repeat the rows of a table for every class if there are more than two."""
     if classes is None or len(classes) == 2:
-        return index
+        return table
     tuples = [
-        (*(label if isinstance(label, tuple) else (label,)), c)
-        for label in index
-        for c in classes
+        (*(label if isinstance(label, tuple) else (label,)), level)
+        for label in table.index
+        for level in classes
     ]
-    return pd.MultiIndex.from_tuples(tuples, names=[*index.names, "class"])
+    index = pd.MultiIndex.from_tuples(tuples, names=[*table.index.names, "class"])
+    return table.iloc[np.repeat(np.arange(len(table)), len(classes))].set_axis(index)
 
 
 @pickled_plainly
@@ -751,19 +754,19 @@ def _label_averages(
     **fields: Any,
 ) -> Averages:
     """Make the table of averages, with a label for every output."""
-    index = output_index(table.index, averager.predictor.classes)
-    repeats = len(index) // len(table)
-    places = np.repeat(np.arange(len(table)), repeats)
+    settings = label_outputs(table, averager.predictor.classes)
+    if differences is not None:
+        differences = np.repeat(differences, len(settings) // len(table))
     return averaged_table(
         results,
+        averager,
         Averages,
         np.concatenate(values, axis=1),
-        index,
-        what.capitalize(),
-        differences=None if differences is None else differences[places],
-        settings=table.iloc[places].set_axis(index),
+        settings.index,
+        heading=what.capitalize(),
+        differences=differences,
+        settings=settings,
         what=what,
         rows=str(averager.sample),
-        se="population" if averager.population else "sample",
         **fields,
     )
