@@ -753,20 +753,11 @@ class EnsembleResults(EstimateTable):
     def bias_left(self, data: DataLike | None = None) -> pd.DataFrame:
         """Estimate the bias of predictions as estimates of E[y|x], out of bag.
 
-        Parameters
-        ----------
-        data : DataFrame or dict of columns, optional
-            New data; the query points by default.
+        The columns are `bias` of the predictions at the rows of `data`, by default the
+        query points; its `std_error`; and `share`, the bias divided by the standard
+        error of the prediction. If the share is well above 0.5, intervals cover E[y|x]
+        less often than their nominal level.
 
-        Returns
-        -------
-        DataFrame
-            `bias` of the predictions; its `std_error`; and `share`, the bias divided
-            by the standard error of the prediction. If the share is well above 0.5,
-            intervals cover E[y|x] less often than their nominal level.
-
-        Notes
-        -----
         The estimate is out-of-bag predictions minus responses, smoothed by a forest.
         Smoothing flattens it, so the true bias tends to be larger.
         `res.plot(kind="bias")` draws it, with `data=` for new data.

@@ -163,6 +163,10 @@ class EstimateTable(TabularModel):
     True
     >>> effects.transform(lambda p: {"ratio": p["x1"] / p["x4"]}).params.index.to_list()
     ['ratio']
+    >>> effects.normality_check().frame["verdict"].to_list()
+    ['not known', 'not known']
+    >>> sorted(effects.compare_variance().left_out)
+    ['corrected_u', 'im', 'little_bags', 'matched', 'shards']
     """
 
     design: SubsampleDesign
@@ -414,9 +418,18 @@ class EstimateTable(TabularModel):
     def with_variance(self, name: str) -> Self:
         """Switch to another variance estimator without refitting."""
         method = resolve_for_design(name, self.design, self.kind)
-        if self.points is not None:
-            _check_row_influence(self.points, self.variance, method)
-        orders = self.orders
+        points, old, orders = self.points, self.variance, self.orders
+        if points is not None and method != old:
+            # Estimators by presence predict training rows out of bag, others by all
+            # learners. For other rows the noise of predictions is estimated.
+            sources = {ESTIMATORS[name].source == "presence" for name in (old, method)}
+            if points.noise is not None or (points.shared and len(sources) > 1):
+                raise ValueError(
+                    "standard errors for the population must use the variance "
+                    f"estimator of the averages, {old!r}; got {method!r}. Switch "
+                    f"before averaging: res.with_variance({method!r})"
+                    ".avg_predictions(..., se='population')."
+                )
         if ESTIMATORS[method].beyond and orders is None:
             orders = self._measure_orders()
         return replace(self, variance=method, orders=orders)
@@ -452,8 +465,6 @@ class EstimateTable(TabularModel):
         a test of a factor does not depend on its reference level. Restrictions that
         follow from others are not counted, and the printed result reports them.
 
-        Notes
-        -----
         F is the mean of the squared t statistics of r uncorrelated combinations of the
         restrictions. Its denominator has 2 degrees of freedom plus the harmonic mean of
         the combinations' degrees of freedom beyond 2, so imprecise standard errors
@@ -462,18 +473,13 @@ class EstimateTable(TabularModel):
         """
         return joint_test(self, R)
 
-    def f_test(self, R: Restrictions) -> WaldTest:
-        """Test linear restrictions jointly; the same as `wald_test`."""
-        return self.wald_test(R)
+    f_test = wald_test
 
     def transform(self, f: "Function") -> "Transformed":
         """Estimate functions of the estimates, by the delta method.
 
-        Parameters
-        ----------
-        f : callable
-            Takes the estimates, as an array that can also be indexed by name, and
-            returns a number, an array, a dict or a Series.
+        The function f takes the estimates, as an array that can also be indexed by
+        name, and returns a number, an array, a dict or a Series.
         """
         from vstatkit.results.delta_method import transform_estimates  # noqa: PLC0415 takes tables
 
@@ -485,14 +491,6 @@ class EstimateTable(TabularModel):
         The result prints as a table. Its `frame` has `sampling`, `se`, `se_mc_error`,
         `df` and the interval, one row per estimate and estimator; `left_out` has the
         reasons why the other estimators do not apply; `plot()` draws the intervals.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=400, rng=1, variance="corrected_v")
-        >>> sorted(res.compare_variance().left_out)
-        ['corrected_u', 'im', 'little_bags', 'matched', 'shards']
         """
         from vstatkit.results.variance_comparison import compare_estimators  # noqa: PLC0415 takes tables
 
@@ -517,14 +515,6 @@ class EstimateTable(TabularModel):
         Edgeworth Expansion, section 2.6) gives the probabilities that an interval
         misses on either side. The part of the estimate that is due to interactions of
         observations is assumed to be normal.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, kernel="ols", B=2000, rng=1)
-        >>> res.normality_check().frame["verdict"].to_list()
-        ['safe', 'safe', 'safe']
         """
         from vstatkit.results.normality_check import check_normality  # noqa: PLC0415 takes tables
 
@@ -595,23 +585,6 @@ class EstimateTable(TabularModel):
         return f"<{type(self).__name__}: {drawn}; {shown}>"
 
 
-def _check_row_influence(points: RowInfluence, old: str, new: str) -> None:
-    """Raise an error if the influence of averaged rows depends on the estimator.
-
-    Training rows are predicted out of bag for estimators by presence, and by all
-    learners for others. For other rows the noise of predictions is estimated.
-    """
-    sources = {ESTIMATORS[name].source == "presence" for name in (old, new)}
-    if old != new and (
-        points.noise is not None or (points.shared and len(sources) > 1)
-    ):
-        raise ValueError(
-            "standard errors for the population must use the variance estimator of the "
-            f"averages, {old!r}; got {new!r}. Switch before averaging: "
-            f"res.with_variance({new!r}).avg_predictions(..., se='population')."
-        )
-
-
 Table = TypeVar("Table", bound=EstimateTable)
 
 # Names of the fields that all tables of estimates have.
@@ -655,10 +628,7 @@ class ContrastResults(EstimateTable):
         """Estimates minus their hypothesised values, over `sd`, as `tvalues`."""
         return _as_matrix(self.estimates.zvalues)
 
-    @property
-    def statistic(self) -> Floats:
-        """The same as `tvalue`."""
-        return self.tvalue
+    statistic = tvalue
 
     @property
     def pvalue(self) -> Floats:

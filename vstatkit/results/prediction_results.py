@@ -30,11 +30,7 @@ from vstatkit.inference.conformal import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.pandas_pickling import pickled_plainly
-from vstatkit.results.estimate_table import (
-    EstimateTable,
-    derive_table,
-    mean_frame,
-)
+from vstatkit.results.estimate_table import EstimateTable, derive_table, mean_frame
 from vstatkit.results.labels import label_texts
 from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
@@ -197,10 +193,20 @@ def observation_limits(
     check_alpha(alpha)
     results, scores = prediction.results, prediction.results.scores
     if scores is None or scores.residuals.size == 0:
-        note = _no_residuals_message(results)
+        predictor = results.predictor
+        classes = predictor is not None and predictor.kernel.n_classes is not None
+        if classes and method is None:
+            return Bounds(None, None, None)
+        note = (
+            "`obs_method` requires a numeric response; this one has classes. Use "
+            "class_sets(alpha) for the classes that a new observation may have."
+            if classes
+            else "limits of new observations need out-of-bag residuals, and these "
+            "results have none. Fit with oob=True, and with a `k` that leaves rows out."
+        )
         if method is not None:
             raise ValueError(note)
-        return Bounds(None, None, None if _has_classes(results) else note)
+        return Bounds(None, None, note)
     errors, method_used = results.out_of_bag_errors, method
     if method_used is None:
         local = errors is not None and errors.spread is not None
@@ -239,23 +245,6 @@ def _limits(
         return jackknife_limits(errors, predictor, results.design, prediction.X, alpha)
     expected = spread.at(prediction.X, predictor.n_jobs)
     return local_limits(errors, mean, expected, alpha)
-
-
-def _has_classes(results: "EnsembleResults") -> bool:
-    predictor = results.predictor
-    return predictor is not None and predictor.kernel.n_classes is not None
-
-
-def _no_residuals_message(results: "EnsembleResults") -> str:
-    if _has_classes(results):
-        return (
-            "`obs_method` requires a numeric response; this one has classes. Use "
-            "class_sets(alpha) for the classes that a new observation may have."
-        )
-    return (
-        "limits of new observations need out-of-bag residuals, and these results have "
-        "none. Fit with oob=True, and with a `k` that leaves rows out."
-    )
 
 
 def _too_few_message(
@@ -440,6 +429,11 @@ def _parquet_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 class PredictionResults(EstimateTable):
     """Predictions with their uncertainty.
 
+    Restrictions name predictions by the labels of their rows. Rows whose labels are
+    numbers are named `row0`, `row1`, ...; with more than two classes a prediction is
+    named `row0 [class]`. Predictions of many rows are estimated in chunks; those of
+    single learners, `values`, are computed when covariances or tests need them.
+
     Attributes
     ----------
     results : EnsembleResults
@@ -452,15 +446,6 @@ class PredictionResults(EstimateTable):
         Estimates as arrays, with stabilised variances.
     obs_method : str or None
         Default method for the limits of new observations.
-
-    Notes
-    -----
-    Predictions of many rows are estimated in chunks. The predictions of single
-    learners, `values`, are computed when covariances or tests need them.
-
-    Restrictions name predictions by the labels of their rows. Rows whose labels are
-    numbers are named `row0`, `row1`, ...; with more than two classes a prediction is
-    named `row0 [class]`.
 
     Examples
     --------
@@ -560,6 +545,14 @@ class PredictionResults(EstimateTable):
     ) -> pd.DataFrame:
         """Tabulate the predictions.
 
+        The columns are `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a
+        numeric response `obs_ci_lower` and `obs_ci_upper`, limits of a new observation
+        from out-of-bag residuals; and `se_mc_error`, the Monte Carlo error of
+        `mean_se`. `attrs["obs_method"]` is the method. If there are too few units for
+        the level, the limits are NaN, `attrs["obs_note"]` has the reason, and a
+        `FewUnitsWarning` is issued (an error if `obs_method` was given). A fit with
+        `oob=False` has no limits.
+
         Parameters
         ----------
         alpha : float
@@ -567,17 +560,6 @@ class PredictionResults(EstimateTable):
         obs_method : {"local", "residuals", "jackknife+"}, optional
             Method for the limits of a new observation, see `get_prediction`; by
             default the method given there.
-
-        Returns
-        -------
-        DataFrame
-            `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric response
-            `obs_ci_lower` and `obs_ci_upper`, limits of a new observation from
-            out-of-bag residuals; and `se_mc_error`, the Monte Carlo error of
-            `mean_se`. `attrs["obs_method"]` is the method. If there are too few units
-            for the level, the limits are NaN, `attrs["obs_note"]` has the reason, and
-            a `FewUnitsWarning` is issued (an error if `obs_method` was given). A fit
-            with `oob=False` has no limits.
         """
         frame = mean_frame(self.estimates, self.labels, alpha)
         method = self.obs_method if obs_method is None else obs_method
