@@ -86,11 +86,8 @@ class ObservedPredictors:
 
     def notes(self, what: str) -> tuple[str, ...]:
         """Report defaults that come from the rows given."""
-        if self.trained:
-            return ()
-        return (
-            f"The training data are not available: {what} those of the rows given.",
-        )
+        note = f"The training data are not available: {what} those of the rows given."
+        return () if self.trained else (note,)
 
 
 def observed_predictors(
@@ -107,10 +104,8 @@ def observed_predictors(
         training = predictor.coding.recipe.predictors(info.nobs, info.n_dropped)
     if training is not None:
         return ObservedPredictors(training)
-    effects = results.effect_values
-    return ObservedPredictors(
-        rows, None if effects is None else effects.frame, trained=False
-    )
+    moves = None if results.effect_values is None else results.effect_values.frame
+    return ObservedPredictors(rows, moves, trained=False)
 
 
 def training_rows(results: "EnsembleResults") -> pd.DataFrame:
@@ -382,17 +377,16 @@ def effect_moves(
     """List moves as in the effects table: between quantiles, or from the reference."""
     selected: Any = list(variables) if isinstance(variables, Mapping) else variables
     selected = select_variables(selected, predictor)
-    if isinstance(variables, Mapping):
-        pairs = [(name, _check_ends(name, ends)) for name, ends in variables.items()]
-    else:
-        pairs = [
-            (name, ends)
-            for name in selected
-            for ends in default_moves(name, predictor, observed)
-        ]
-    if not pairs:
+    moves: list[Move] = []
+    for name in selected:
+        if isinstance(variables, Mapping):
+            ends = [_check_ends(name, variables[name])]
+        else:
+            ends = default_moves(name, predictor, observed)
+        moves += [_move_all(name, start, end, n_rows) for start, end in ends]
+    if not moves:
         raise ValueError(unmovable_message(selected))
-    return [_move_all(name, start, end, n_rows) for name, (start, end) in pairs]
+    return moves
 
 
 def default_moves(
