@@ -69,7 +69,6 @@ def check_size(
 ) -> int | Literal["auto"]:
     """Check that the ensemble can grow to B learners in total."""
     design, present = results.design, results.B
-    recipe_of(results)
     size = ensemble_size(B)
     if size == "complete" or design.complete:
         raise ValueError(
@@ -88,17 +87,6 @@ def check_size(
     if size != "auto":
         design.with_size(size)
     return size
-
-
-def present_learners(results: "EnsembleResults") -> Evaluation:
-    """Return the evaluation so far, of the learners of the standard errors."""
-    recipe = recipe_of(results)
-    moves = results.effect_values
-    values = results.values
-    if moves is not None:
-        values = np.concatenate([values, moves.values], axis=1)
-    learners = [] if results.predictor is None else results.predictor.learners
-    return undo_centring(Evaluation(values, learners, recipe.oob), recipe.centre)
 
 
 def with_centre(
@@ -121,10 +109,9 @@ def rebuild_results(
     growth: Growth,
 ) -> "EnsembleResults":
     """Make results of more learners."""
-    evaluation = centred_fit.evaluation
-    recipe, count = recipe_of(results), len(results.labels)
+    evaluation, recipe = centred_fit.evaluation, recipe_of(results)
+    count, scores = len(results.labels), results.scores
     moves, predictor = results.effect_values, results.predictor
-    scores = results.scores
     if moves is not None:
         moves = replace(moves, values=evaluation.values[:, count:])
     if predictor is not None:
@@ -158,29 +145,36 @@ def continue_fit(
 ) -> "EnsembleResults":
     """Compute `EnsembleResults.more`."""
     max_B = MAX_B if growth.max_B is None else growth.max_B
-    size, recipe = check_size(results, B, max_B), recipe_of(results)
-    workers = recipe.n_jobs if n_jobs is None else n_jobs
-    shown = recipe.progress if progress is None else progress
+    recipe, n_query = recipe_of(results), len(results.labels)
+    size = check_size(results, B, max_B)
+    n_jobs = recipe.n_jobs if n_jobs is None else n_jobs
+    progress = recipe.progress if progress is None else progress
+    values, learners = results.values, []
+    if results.effect_values is not None:
+        values = np.concatenate([values, results.effect_values.values], axis=1)
+    if results.predictor is not None:
+        learners = results.predictor.learners
+    present = Evaluation(values, learners, recipe.oob)
     design, evaluation = grow(
         recipe.task,
         size,
         method=results.variance,
-        n_query=len(results.labels),
+        n_query=n_query,
         tol=TOL if growth.tol is None else growth.tol,
         atol=growth.atol,
         max_B=max_B,
-        start=present_learners(results),
-        n_jobs=workers,
-        progress=shown,
+        start=undo_centring(present, recipe.centre),
+        n_jobs=n_jobs,
+        progress=progress,
     )
     evaluation = trim_to_budget(evaluation, recipe.task.keep_bytes, design)
     centred_fit = centre_values(
         replace(recipe.task, design=design),
         None if recipe.centre is None else recipe.centre.stack,
         evaluation,
-        len(results.labels),
-        n_jobs=workers,
-        progress=shown,
+        n_query,
+        n_jobs=n_jobs,
+        progress=progress,
     )
-    grown = growth if size == "auto" else Growth()
-    return rebuild_results(results, design, centred_fit, grown)
+    growth = growth if size == "auto" else Growth()
+    return rebuild_results(results, design, centred_fit, growth)

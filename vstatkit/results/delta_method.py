@@ -10,11 +10,10 @@ import pandas as pd
 from vstatkit._typing import Floats
 from vstatkit.inference.delta import gradient
 from vstatkit.inference.estimates import Estimates
-from vstatkit.inference.intervals import Support
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.estimate_table import EstimateTable, derive_table
 from vstatkit.results.labels import label_texts
-from vstatkit.results.model_column import Column, numbers_of
+from vstatkit.results.model_column import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +60,15 @@ class Transformed(EstimateTable):
         Departure of each function from a line at a distance of one standard error,
         relative to the change of the line. If it is large, the delta method may be
         inaccurate.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+    >>> ratio = res.avg_effects().transform(lambda p: {"x1/x4": p["x1"] / p["x4"]})
+    >>> [text.get_text() for text in ratio.plot().get_yticklabels()]
+    ['x1/x4']
     """
 
     value: Floats = field(default_factory=lambda: np.empty(0))
@@ -69,15 +77,15 @@ class Transformed(EstimateTable):
     def _estimate(self) -> Estimates:
         """Estimate the functions; `values` are their linear approximations."""
         line = super()._estimate()
-        support, tails = None, line.tails
+        support, tails = line.support, line.tails
         linear, shift = (self.bend < LINEAR).all(), self.value - line.estimate
-        if line.support is not None and linear:
-            known = line.support
-            ends = known.low + shift, known.high + shift
-            support = Support(*ends, known.nobs, known.average)
-        if tails is not None:
-            moved = tails.shift(shift)
-            tails = moved if linear else replace(tails, low=-np.inf, high=np.inf)
+        if support is not None:
+            low, high = support.low + shift, support.high + shift
+            support = replace(support, low=low, high=high) if linear else None
+        if tails is not None and linear:
+            tails = tails.shift(shift)
+        elif tails is not None:
+            tails = replace(tails, low=-np.inf, high=np.inf)
         return replace(
             line, estimate=self.value, null=0.0, support=support, tails=tails
         )
@@ -95,32 +103,15 @@ class Transformed(EstimateTable):
         return summarise_transformed(self, alpha)
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
-        """Draw the functions with their intervals.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> ratio = res.avg_effects().transform(lambda p: {"x1/x4": p["x1"] / p["x4"]})
-        >>> [text.get_text() for text in ratio.plot().get_yticklabels()]
-        ['x1/x4']
-        """
-        from vstatkit.plots.marginal import (  # noqa: PLC0415 loads on demand
-            plot_transformed,
-        )
+        """Draw the functions with their intervals."""
+        from vstatkit.plots.marginal import plot_transformed  # noqa: PLC0415 loads on demand
 
         return plot_transformed(self, alpha=alpha, ax=ax)
 
     def _column(self, alpha: float = 0.05) -> Column:
-        frame = self.summary_frame(alpha).set_axis(label_texts(self.labels))
-        return Column(
-            self.info.response,
-            "functions",
-            numbers_of(frame),
-            self._column_stats(),
-            "by the delta method",
-        )
+        names = label_texts(self.labels)
+        frame = self.summary_frame(alpha)
+        return self._make_column(frame, names, "functions", "by the delta method")
 
     def __repr__(self) -> str:
         return f"<Transformed: {len(self.value)} functions of estimates>"
@@ -148,8 +139,7 @@ def transform_estimates(table: EstimateTable, f: Function) -> Transformed:
             )
         return value
 
-    estimates = table.estimates
-    local = gradient(function, estimates.estimate, estimates.bse)
+    local = gradient(function, table.estimates.estimate, table.estimates.bse)
     line = table.t_test(local.slopes)
     return derive_table(
         line,
@@ -171,11 +161,9 @@ def _read(answer: Any) -> tuple[Floats, list[Any]]:
         names, numbers = list(answer), list(answer.values())
     else:
         numbers = np.atleast_1d(np.asarray(answer))
-        names = (
-            ["f"] if np.ndim(answer) == 0 else [f"f{j}" for j in range(len(numbers))]
-        )
+        names = [f"f{j}" for j in range(len(numbers))] if np.ndim(answer) else ["f"]
     try:
-        value = np.array([float(number) for number in numbers], dtype=np.float64)
+        value = np.array([float(number) for number in numbers])
     except (TypeError, ValueError) as error:
         raise TypeError(
             "`f` must return a number, a one-dimensional array, a dict or a Series of "

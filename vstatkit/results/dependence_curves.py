@@ -13,7 +13,6 @@ from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.marginal_averages import (
     Averager,
     Intervals,
-    Sample,
     accumulate_line,
     accumulate_map,
     average_grid,
@@ -29,18 +28,17 @@ from vstatkit.results.learners import averaging_predictor
 from vstatkit.results.marginal_effects import (
     MOST_ROWS,
     ObservedPredictors,
-    averaged_fields,
+    averaged_table,
     averager_of,
     check_variable,
-    is_factor,
+    label_outputs,
     list_predictors,
     observed_predictors,
-    output_index,
     predictor_names,
     sample_of,
     training_frame,
 )
-from vstatkit.results.model_column import Column, numbers_of
+from vstatkit.results.model_column import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +75,15 @@ class Curve(EstimateTable):
         Values of every predictor in the rows, for the plot.
     notes : tuple of str
         Further notes below the table.
+
+    Examples
+    --------
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(100, rng=1)
+    >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
+    >>> curve = res.partial_dependence("x4", grid=[0.1, 0.5, 0.9])
+    >>> curve.contrast(0.9, 0.1).params.index.to_list()
+    ['x4: 0.1 → 0.9']
     """
 
     grid: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -100,6 +107,9 @@ class Curve(EstimateTable):
     def contrast(self, to: Any = None, start: Any = None) -> ContrastResults:
         """Compare points of the curve with each other, or with its mean.
 
+        The differences have standard errors from the same learners; there is one for
+        each class if there are several.
+
         Parameters
         ----------
         to : value of the predictor, optional
@@ -108,30 +118,16 @@ class Curve(EstimateTable):
             the grid by half a step.
         start : value of the predictor, optional
             Point to compare with; by default the mean over the grid points.
-
-        Returns
-        -------
-        ContrastResults
-            Differences with standard errors from the same learners, one for each class
-            if there are several.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> curve = res.partial_dependence("x4", grid=[0.1, 0.5, 0.9])
-        >>> curve.contrast(0.9, 0.1).params.index.to_list()
-        ['x4: 0.1 → 0.9']
         """
-        outputs = len(self.labels) // self.n_points
-        places = range(self.n_points) if to is None else [self._place(to)]
-        mean = np.full(self.n_points, 1 / self.n_points)
-        base = mean if start is None else np.eye(self.n_points)[self._place(start)]
-        rows = np.stack([np.eye(self.n_points)[place] - base for place in places])
-        differences = self.t_test(np.kron(rows, np.eye(outputs)))
+        n = self.n_points
+        outputs, points = len(self.labels) // n, np.eye(n)
+        places = list(range(n)) if to is None else [self._place(to)]
+        base, origin = np.full(n, 1 / n), "mean"
+        if start is not None:
+            place = self._place(start)
+            base, origin = points[place], self._text(place)
+        differences = self.t_test(np.kron(points[places] - base, np.eye(outputs)))
         name = ", ".join(map(str, self.variables))
-        origin = "mean" if start is None else self._text(self._place(start))
         texts = [f"{name}: {origin} → {self._text(place)}" for place in places]
         if outputs > 1:
             classes = label_texts(self.labels)[:outputs]
@@ -142,7 +138,7 @@ class Curve(EstimateTable):
     @property
     def n_points(self) -> int:
         """Number of grid points, which several classes share."""
-        return len(self.grid.drop_duplicates())
+        return len(self._points)
 
     @property
     def _points(self) -> pd.DataFrame:
@@ -159,15 +155,14 @@ class Curve(EstimateTable):
                 f"a point must have values of {', '.join(self.variables)}; got "
                 f"{value!r}."
             )
-        distance = np.zeros(self.n_points)
-        for name, factor, coordinate in zip(
-            self.variables, self.factors, wanted, strict=True
-        ):
-            column = self._points[name]
+        points, distance = self._points, np.zeros(self.n_points)
+        axes = zip(self.variables, self.factors, wanted, strict=True)
+        for name, factor, coordinate in axes:
             if factor:
-                gap = np.where(column == coordinate, 0.0, np.inf)
+                gap = np.where(points[name] == coordinate, 0.0, np.inf)
             else:
-                gap = _gaps(column.to_numpy(dtype=np.float64), float(coordinate), name)
+                column = points[name].to_numpy(dtype=np.float64)
+                gap = _gaps(column, float(coordinate), name)
             distance = distance + gap
         place = int(np.argmin(distance))
         if not np.isfinite(distance[place]):
@@ -194,24 +189,18 @@ class Curve(EstimateTable):
 
     def _column(self, alpha: float = 0.05) -> Column:
         frame = self.summary_frame(alpha)
-        settings = self.grid[list(self.variables)].to_numpy(dtype=object)
-        names = [
-            ", ".join(
+        columns = [
+            [
                 f"{name} = {setting_text(value)}"
-                for name, value in zip(self.variables, row, strict=True)
-            )
-            for row in settings
+                for value in self.grid[name].astype(object)
+            ]
+            for name in self.variables
         ]
+        names = [", ".join(parts) for parts in zip(*columns, strict=True)]
         if isinstance(frame.index, pd.MultiIndex) and frame.index.names[-1] == "class":
             levels = frame.index.get_level_values("class")
             names = [f"{name} [{k}]" for name, k in zip(names, levels, strict=True)]
-        return Column(
-            self.info.response,
-            self.title.lower(),
-            numbers_of(frame.set_axis(names)),
-            self._column_stats(),
-            self.rows,
-        )
+        return self._make_column(frame, names, self.title.lower(), self.rows)
 
     def __repr__(self) -> str:
         names = ", ".join(map(str, self.variables))
@@ -253,9 +242,7 @@ def _grid_of(
     grid: Any,
 ) -> list[Any]:
     """List the grid points of one predictor: given, levels or quantiles."""
-    if isinstance(grid, Mapping):
-        grid = grid.get(name)
-    factor = is_factor(predictor, name)
+    factor = predictor.is_category(name)
     if grid is not None:
         values = list(grid) if factor else [float(point) for point in np.unique(grid)]
     elif factor:
@@ -288,59 +275,61 @@ def dependence(
     n_points = CURVE_POINTS[d] if points is None else points
     if n_points < 2:
         raise ValueError(f"`points` must be at least 2; got {n_points}.")
+    given = grid if isinstance(grid, Mapping) else dict.fromkeys(variables, grid)
     axes = {
-        name: _grid_of(name, predictor, observed, n_points, grid) for name in variables
+        name: _grid_of(name, predictor, observed, n_points, given.get(name))
+        for name in variables
     }
     averager = averager_of(results, sample, se)
     values, influence = average_grid(averager, axes)
-    table = pd.DataFrame(list(itertools.product(*axes.values())), columns=[*axes])
-    index, grid_table = _label_points(table, variables, predictor)
-    title = "Partial dependence"
-    shared = averaged_fields(results, values, index, title, points=influence)
-    curve = _curve(shared, grid_table, averager, variables, title=title, se=se)
-    given = grid if isinstance(grid, Mapping) else dict.fromkeys(variables, grid)
     new = [
         name
-        for name, factor in zip(variables, curve.factors, strict=True)
-        if given.get(name) is None and not (factor and observed.stored_moves(name))
+        for name in variables
+        if given.get(name) is None
+        and not (predictor.is_category(name) and observed.stored_moves(name))
     ]
-    notes = observed.notes(f"the points of {', '.join(new)} are") if new else ()
-    return replace(curve, notes=notes)
-
-
-def _label_points(
-    table: pd.DataFrame, variables: Sequence[str], predictor: Predictor
-) -> tuple[pd.Index, pd.DataFrame]:
-    """Label points, with a label for every output."""
-    if len(variables) == 1:
-        index = pd.Index(table[variables[0]], name=variables[0])
-    else:
-        index = pd.MultiIndex.from_frame(table)
-    index = output_index(index, predictor.classes)
-    repeats = len(index) // len(table)
-    places = np.repeat(np.arange(len(table)), repeats)
-    return index, table.iloc[places].set_axis(index)
+    return _curve(
+        results,
+        averager,
+        values,
+        axes,
+        title="Partial dependence",
+        points=influence,
+        notes=observed.notes(f"the points of {', '.join(new)} are") if new else (),
+    )
 
 
 def _curve(
-    shared: dict[str, Any],
-    grid: pd.DataFrame,
+    results: "EnsembleResults",
     averager: Averager,
-    variables: Sequence[str],
+    values: Floats,
+    axes: Mapping[str, Sequence[Any]],
     *,
     title: str,
-    se: str,
+    **fields: Any,
 ) -> Curve:
-    sample = averager.sample
-    return Curve(
-        **shared,
+    """Make the curve of values of shape (B, m), with a label for every output."""
+    sample, predictor = averager.sample, averager.predictor
+    table = pd.DataFrame(list(itertools.product(*axes.values())), columns=[*axes])
+    if len(axes) == 1:
+        index = pd.Index(table.iloc[:, 0])
+    else:
+        index = pd.MultiIndex.from_frame(table)
+    grid = label_outputs(table.set_axis(index), predictor.classes)
+    return averaged_table(
+        results,
+        averager,
+        Curve,
+        values,
+        grid.index,
+        heading=title,
         grid=grid,
-        variables=tuple(variables),
-        factors=tuple(is_factor(averager.predictor, name) for name in variables),
+        variables=tuple(axes),
+        factors=tuple(predictor.is_category(name) for name in axes),
         title=title,
         rows=f"Averages over {sample}",
-        se=se,
-        rug=tuple(sample.frame[name].to_numpy() for name in variables),
+        rug=tuple(sample.frame[name].to_numpy() for name in axes),
+        **fields,
     )
 
 
@@ -355,7 +344,7 @@ def accumulate_effects(
     sample = sample_of(results, data, MOST_ROWS)
     _check_variables(variables, predictor)
     for name in variables:
-        if is_factor(predictor, name):
+        if predictor.is_category(name):
             raise ValueError(
                 "accumulated effects require numeric predictors; "
                 f"{name!r} is a factor. Use partial_dependence."
@@ -364,32 +353,27 @@ def accumulate_effects(
     if n < 1:
         raise ValueError(f"`points` must be at least 1; got {n}.")
     averager = averager_of(results, sample, "sample")
-    cuts = [_cut(sample, name, n) for name in variables]
-    title = "Accumulated local effects"
+    columns = [sample.frame[name].to_numpy(dtype=np.float64) for name in variables]
+    cuts = [
+        Intervals.of(name, column, n, sample.weights)
+        for name, column in zip(variables, columns, strict=True)
+    ]
     if d == 1:
         values = accumulate_line(averager, cuts[0])
-        table = pd.DataFrame({variables[0]: cuts[0].edges})
     else:
         values, _ = accumulate_map(averager, *cuts)
-        edges = itertools.product(cuts[0].edges, cuts[1].edges)
-        table = pd.DataFrame(list(edges), columns=list(variables))
-    index, grid = _label_points(table, variables, predictor)
-    shared = averaged_fields(
+    return _curve(
         results,
+        averager,
         values.reshape(len(values), -1),
-        index,
-        title,
-        points=None,
+        {cut.name: cut.edges.tolist() for cut in cuts},
+        title="Accumulated local effects",
         differences=1.0,
+        points=None,
+        # The limits of single differences do not apply to sums of them.
+        limit=None,
+        support=None,
     )
-    # The limits of single differences do not apply to sums of them.
-    shared |= {"limit": None, "support": None}
-    return _curve(shared, grid, averager, variables, title=title, se="sample")
-
-
-def _cut(sample: Sample, name: str, intervals: int) -> Intervals:
-    column: Floats = sample.frame[name].to_numpy(dtype=np.float64)
-    return Intervals.of(name, column, intervals, sample.weights)
 
 
 @dataclass(frozen=True)
@@ -413,12 +397,12 @@ def profile_of(results: "EnsembleResults", variable: str, n_points: int) -> Prof
         )
     frame = training_frame(results)
     observed = None if frame is None else frame[variable]
-    factor = is_factor(predictor, variable)
-    x = (
-        _profile_levels(results, variable, observed)
-        if factor
-        else _profile_grid(results, variable, observed, n_points)
-    )
+    factor = predictor.is_category(variable)
+    x: Any
+    if factor:
+        x = _profile_levels(results, variable, observed)
+    else:
+        x = _profile_grid(results, variable, observed, n_points)
     rows = pd.concat([typical] * len(x), ignore_index=True)
     column = pd.Series(x)
     if isinstance(typical[variable].dtype, pd.CategoricalDtype):

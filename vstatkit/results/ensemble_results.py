@@ -35,13 +35,12 @@ from vstatkit.results.labels import add_moves, effect_names, label_texts
 from vstatkit.results.marginal_effects import (
     Averages,
     Variables,
-    average_effects,
+    average_moves,
     average_predictions,
-    average_slopes,
     name_tuple,
     training_rows,
 )
-from vstatkit.results.model_column import Column, FittedModel, ModelData, numbers_of
+from vstatkit.results.model_column import Column, FittedModel, ModelData
 from vstatkit.results.model_info import Growth
 from vstatkit.results.prediction_results import (
     PredictionResults,
@@ -91,6 +90,44 @@ class EnsembleResults(EstimateTable):
         Out-of-bag residuals of single observations, and their local scale.
     recipe : Continuation or None
         How to grow more learners; None if the training data are not available.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import vstatkit as vs
+    >>> data = vs.datasets.mars(200, rng=1)
+    >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
+    >>> res.more(300).B
+    300
+    >>> bool(((res.fittedvalues + res.resid - data["y"]).abs() < 1e-9).all())
+    True
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     res.report(f"{folder}/fit.html")
+
+    Averages over rows, and curves of them:
+
+    >>> res.avg_predictions(se="population").frame.index.to_list()
+    ['average']
+    >>> res.avg_effects({"x4": (0.2, 0.8)}).frame[["from", "to"]].iloc[0].to_list()
+    [0.2, 0.8]
+    >>> res.avg_slopes("x4", step=0.5).frame["step"].to_list()
+    [0.5]
+    >>> curve = res.partial_dependence("x4", points=5)
+    >>> curve.frame.shape[0], curve.conf_int(simultaneous=True).shape
+    (5, (5, 2))
+    >>> len(res.accumulated_effects("x4", points=5).frame)
+    6
+
+    Tests of predictors:
+
+    >>> res.importance().frame["importance"].idxmax()
+    'x4'
+    >>> res.importance([("x1", "x2")]).frame.index.item()
+    'x1, x2'
+    >>> len(res.interaction_test("x1", "x2").table())
+    4
+    >>> len(res.additivity_test().table())
+    12
     """
 
     effect_values: EffectValues | None = None
@@ -105,8 +142,7 @@ class EnsembleResults(EstimateTable):
         state = {**self.__dict__, "errors": self.out_of_bag_errors, "recipe": None}
         return plain_state(state)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        take_state(self, state)
+    __setstate__ = take_state
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EnsembleResults":
         """Copy the recipe too, unlike pickles."""
@@ -145,10 +181,10 @@ class EnsembleResults(EstimateTable):
     @cached_property
     def effect_estimates(self) -> Estimates | None:
         """Estimates of the effects, each the difference of two values."""
-        moves, limit = self.effect_values, self.limit
+        moves, limit = self.effect_values, self._largest_limit
         if moves is None:
             return None
-        limit = None if limit is None else 2 * np.max(limit)
+        limit = None if limit is None else 2 * limit
         estimates = estimate(
             self.design, moves.values, self.variance, limit, self.orders
         )
@@ -160,8 +196,7 @@ class EnsembleResults(EstimateTable):
         """Tabulate the estimates: `mean mean_se mean_ci_lower mean_ci_upper`.
 
         The last column, `se_mc_error`, is the Monte Carlo error of `mean_se`: how much
-        another seed would change the standard error. `components.mc_se` is the Monte
-        Carlo error of the variance.
+        another seed would change the standard error.
         """
         return mean_frame(self.estimates, self.labels, alpha)
 
@@ -181,7 +216,7 @@ class EnsembleResults(EstimateTable):
             "seed": self.seed,
         }
         given = {"weights": self.info.weights, "groups": self.info.groups}
-        row.update({name: text for name, text in given.items() if text is not None})
+        row |= {name: text for name, text in given.items() if text is not None}
         scores = {} if self.scores is None else self.scores.table
         for name, value in scores.items():
             row[name.lower().replace(" ", "_").replace("-", "_")] = value
@@ -196,19 +231,15 @@ class EnsembleResults(EstimateTable):
         predictor, rows = self.predictor, self.reference
         if predictor is None or rows is None:
             return super()._measure_orders()
-        return measure_orders(
-            self.design,
-            self.B,
-            lambda L: predictor.first(L).values(rows)[:L],
-            self.kind,
-        )
+
+        def first_values(L: int) -> Floats:
+            return predictor.first(L).values(rows)[:L]
+
+        return measure_orders(self.design, self.B, first_values, self.kind)
 
     def _restriction_table(self, R: Restrictions) -> EstimateTable:
         """Add the effects, for restrictions that name them."""
-        if not isinstance(R, str):
-            return self
-        _check_effect_names(self, R)
-        return _with_effects(self)
+        return _with_effects(self, R) if isinstance(R, str) else self
 
     def _column_stats(self) -> dict[str, Any]:
         scores = {} if self.scores is None else self.scores.table
@@ -219,13 +250,8 @@ class EnsembleResults(EstimateTable):
         if effects is None:
             return super()._column(alpha)
         names = add_moves(effects, label_texts(effects.index))
-        return Column(
-            self.info.response,
-            self.info.kernel,
-            numbers_of(effects.set_axis(names)),
-            self._column_stats(),
-            "change of the mean prediction, the others at the typical row",
-        )
+        note = "change of the mean prediction, the others at the typical row"
+        return self._make_column(effects, names, self.info.kernel, note)
 
     def more(
         self,
@@ -244,46 +270,30 @@ class EnsembleResults(EstimateTable):
         B : int or "auto"
             Total number of learners, more than the present one; "auto" grows until
             the standard errors are precise enough, as in `fit`.
-        tol, atol, max_B
-            See `fit`; by default `tol` and `atol` of the fit.
-        n_jobs, progress
-            See `fit`; by default those of the fit.
+        tol, atol, max_B, n_jobs, progress
+            See `fit`; by default those of the fit, except `max_B`.
 
         Returns
         -------
         EnsembleResults
             The learners are those that `fit` with this `B` and the same seed grows;
             sums of out-of-bag predictions may differ in their last digits. A balanced
-            ensemble continues after whole blocks. A complete ensemble cannot grow, and
-            neither can results without training data: results that were loaded, or
-            whose learners were fitted elsewhere. A statistic is evaluated on the
-            current contents of the data given to `statistic`.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> few = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
-        >>> few.more(300).B
-        300
+            ensemble continues after whole blocks. A complete ensemble cannot grow, nor
+            can loaded results, or learners that were fitted elsewhere. A statistic is
+            evaluated on the current contents of the data given to `statistic`.
         """
         tol = self.tolerance.tol if tol is None else tol
         atol = self.info.growth.atol if atol is None else atol
         growth = Growth(tol, max_B, atol)
-        return with_residuals(
-            continue_fit(self, B, growth, n_jobs=n_jobs, progress=progress)
-        )
+        grown = continue_fit(self, B, growth, n_jobs=n_jobs, progress=progress)
+        return with_residuals(grown)
 
     def summary2(self, alpha: float = 0.05, title: str | None = None) -> "Summary":
         """Summarise with all tables; the same as `summary(full=True)`."""
         return self.summary(alpha, full=True, title=title)
 
     def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        kind: str | None = None,
-        **options: Any,
+        self, ax: "Axes | None" = None, *, kind: str | None = None, **options: Any
     ) -> "Axes":
         """Draw the effects, or the estimates if there are no effects.
 
@@ -318,19 +328,8 @@ class EnsembleResults(EstimateTable):
         ----------
         path : str or path
             File to write, which ends with .html. An existing file is replaced.
-        alpha : float
-            One minus the coverage of the intervals.
-        title : str, optional
-            Heading; by default the kind of results and the response.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     res.report(f"{folder}/fit.html")
+        alpha, title
+            See `summary`; the title is the heading of the page.
         """
         from vstatkit.report.contents import write_report  # noqa: PLC0415 rarely needed
 
@@ -366,20 +365,13 @@ class EnsembleResults(EstimateTable):
         Series, or DataFrame with a column for each of more than two classes
             With `out`, the path of the file, which has one row per row of the data.
         """
-        data = training_rows(self) if data is None else data
-        check = _new_rows_check(self)
-        if out is None:
-            rows = read_into_memory(self, data)
+
+        def predict_rows(rows: DataLike) -> pd.Series | pd.DataFrame:
             means = predict_means(self, rows)
-            check(rows)
-            return means
+            return means if out is None else pd.DataFrame(means)
 
-        def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
-            means = pd.DataFrame(predict_means(self, batch))
-            check(batch)
-            return means
-
-        return write_predictions(self, data, out, tabulate)
+        means: pd.Series | pd.DataFrame | Path = _predict(self, data, out, predict_rows)
+        return means
 
     @overload
     def get_prediction(
@@ -414,11 +406,8 @@ class EnsembleResults(EstimateTable):
 
         Parameters
         ----------
-        data : DataFrame, path to a Parquet or CSV file, ..., optional
-            New data, of any kind that `fit` takes; by default the training rows.
-        out : str or path, optional
-            Parquet or CSV file to which the `summary_frame` is written in batches, for
-            data that do not fit into memory.
+        data, out
+            See `predict`; the file has the `summary_frame`.
         alpha : float
             One minus the coverage of the intervals in the file.
         obs_method : {"local", "residuals", "jackknife+"}, optional
@@ -437,25 +426,21 @@ class EnsembleResults(EstimateTable):
             With `out`, the path of the file, which has one row per row of the data, or
             per row and class.
         """
-        data = training_rows(self) if data is None else data
-        check = _new_rows_check(self)
-        if out is None:
-            rows = read_into_memory(self, data)
+
+        def predict_rows(rows: DataLike) -> PredictionResults | pd.DataFrame:
             prediction = predict_with_errors(self, rows, obs_method)
-            check(rows)
-            return prediction
+            return prediction if out is None else prediction.summary_frame(alpha)
 
-        def tabulate(batch: pd.DataFrame) -> pd.DataFrame:
-            table = predict_with_errors(self, batch, obs_method).summary_frame(alpha)
-            check(batch)
-            return table
-
-        return write_predictions(self, data, out, tabulate)
+        prediction: PredictionResults | Path = _predict(self, data, out, predict_rows)
+        return prediction
 
     def avg_predictions(
         self, data: DataLike | None = None, by: By = None, se: str = "sample"
     ) -> Averages:
         """Average the predictions over rows, with standard errors.
+
+        The average of a learner's predictions is a kernel, so its standard error comes
+        from the learners as that of a prediction does.
 
         Parameters
         ----------
@@ -468,30 +453,12 @@ class EnsembleResults(EstimateTable):
             computed separately.
         se : {"sample", "population"}
             Standard errors conditional on the rows, or for the population that the
-            rows were drawn from, which includes the sampling of the rows. Rows of
-            `data` with the labels and values of training rows are recognised as
-            training rows; other rows are taken to be independent of them.
-
-        Returns
-        -------
-        Averages
-
-        Notes
-        -----
-        The average of a learner's predictions is a kernel, so its standard error comes
-        from the learners as that of a prediction does; see
-        `vstatkit.inference.population.population_estimates` for the population. For
-        rows that are not training rows, at most 100 evenly spaced rows of each average
-        (fewer if there are many averages) are used to estimate how much of the spread
-        of the predictions is their error.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> res.avg_predictions(se="population").frame.index.to_list()
-        ['average']
+            rows were drawn from, which includes the sampling of the rows; see
+            `vstatkit.inference.population.population_estimates`. Rows of `data` with
+            the labels and values of training rows are recognised as training rows;
+            other rows are taken to be independent of them. At most 100 evenly spaced
+            ones of each average (fewer if there are many averages) are used to estimate
+            how much of the spread of the predictions is their error.
         """
         return average_predictions(self, data, by, se)
 
@@ -504,6 +471,8 @@ class EnsembleResults(EstimateTable):
     ) -> Averages:
         """Average over rows the change of the prediction when one predictor moves.
 
+        All other predictors have their observed values, row by row.
+
         Parameters
         ----------
         variables : str, list of str or dict, optional
@@ -514,22 +483,8 @@ class EnsembleResults(EstimateTable):
             dict gives both ends of each move.
         data, by, se
             See `avg_predictions`.
-
-        Returns
-        -------
-        Averages
-            All other predictors have their observed values, row by row.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> table = res.avg_effects({"x4": (0.2, 0.8)}).frame
-        >>> table[["from", "to"]].iloc[0].to_list()
-        [0.2, 0.8]
         """
-        return average_effects(self, variables, data, by, se)
+        return average_moves(self, variables, data, by, se)
 
     def avg_slopes(
         self,
@@ -547,18 +502,13 @@ class EnsembleResults(EstimateTable):
             Predictors; all by default. Factors, which have no slope, appear as
             contrasts with their reference level, as in `avg_effects`.
         data, by, se
-            See `avg_predictions`.
+            See `avg_predictions`. Rows in which the predictor is missing are left out
+            of its average; the table shows the number of `rows`.
         step : float or dict, optional
             Least distance between the two values of a numeric predictor that are
             compared; one standard deviation by default. Trees are step functions: a
-            short step crosses few splits, and its slope is mostly noise.
-
-        Returns
-        -------
-        Averages
-            A predictor with two values, such as 0 and 1, moves from one to the other
-            in every row, and the change is divided by their distance; the table shows
-            both values. For other numeric predictors it shows the `step`.
+            short step crosses few splits, and its slope is mostly noise. A predictor
+            with two values, such as 0 and 1, moves from one to the other in every row.
 
         Notes
         -----
@@ -581,19 +531,8 @@ class EnsembleResults(EstimateTable):
         a 0/1 predictor is the one-unit change, for any `step`, and the slope of a
         linear function is its coefficient. The slope is linear in the values of the
         learners, so its standard error comes from them as that of a prediction does.
-
-        Rows in which the predictor is missing are left out of its average; the table
-        shows the number of `rows`.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> res.avg_slopes("x4", step=0.5).frame["step"].to_list()
-        [0.5]
         """
-        return average_slopes(self, variables, data, by, step=step, se=se)
+        return average_moves(self, variables, data, by, se, slopes=True, step=step)
 
     @with_advice
     def partial_dependence(
@@ -621,23 +560,9 @@ class EnsembleResults(EstimateTable):
         se : {"sample", "population"}
             See `avg_predictions`.
 
-        Returns
-        -------
-        Curve
-
         References
         ----------
-        Friedman (2001), Greedy function approximation: a gradient boosting machine,
-        Annals of Statistics 29. doi:10.1214/aos/1013203451
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> curve = res.partial_dependence("x4", points=5)
-        >>> curve.frame.shape[0], curve.conf_int(simultaneous=True).shape
-        (5, (5, 2))
+        Friedman (2001), Greedy function approximation. doi:10.1214/aos/1013203451
         """
         from vstatkit.results.dependence_curves import dependence  # noqa: PLC0415 takes results
 
@@ -653,6 +578,9 @@ class EnsembleResults(EstimateTable):
     ) -> "Curve":
         """Accumulate local effects of one or two numeric predictors.
 
+        The mean of the curve over the rows is zero. Standard errors are conditional on
+        these rows and this grid.
+
         Parameters
         ----------
         *variables : str
@@ -664,25 +592,10 @@ class EnsembleResults(EstimateTable):
             Intervals of the grid, between quantiles; 20 by default, 8 with two
             predictors.
 
-        Returns
-        -------
-        Curve
-            Its mean over the rows is zero. Standard errors are conditional on these
-            rows and this grid.
-
         References
         ----------
         Apley and Zhu (2020), Visualizing the effects of predictor variables in black
-        box supervised learning models, Journal of the Royal Statistical Society B 82.
-        doi:10.1111/rssb.12377
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-        >>> len(res.accumulated_effects("x4", points=5).frame)
-        6
+        box supervised learning models. doi:10.1111/rssb.12377
         """
         from vstatkit.results.dependence_curves import accumulate_effects  # noqa: PLC0415 takes results
 
@@ -716,6 +629,9 @@ class EnsembleResults(EstimateTable):
     ) -> "Importance":
         r"""Estimate each predictor's reduction in out-of-bag loss, and test it.
 
+        The loss is the squared error; for classes, the summed squared error of the
+        probabilities.
+
         Parameters
         ----------
         variables : str or sequence, optional
@@ -735,13 +651,6 @@ class EnsembleResults(EstimateTable):
             has fewer; other kernels use at most those of the fit. Designs other than
             "iid" use all learners of the fit. With `target="truth"` they are the
             learners behind the standard errors, not the stacked ensemble.
-
-        Returns
-        -------
-        Importance
-            Prints as a table; `frame` has the numbers, `plot()` draws them. The loss is
-            the squared error; for classes, the summed squared error of the
-            probabilities.
 
         Notes
         -----
@@ -768,24 +677,12 @@ class EnsembleResults(EstimateTable):
         References
         ----------
         Watson and Wright (2021), Testing conditional independence in supervised
-        learning algorithms, Machine Learning 110. doi:10.1007/s10994-021-06030-6
+        learning algorithms. doi:10.1007/s10994-021-06030-6
 
         Williamson, Gilbert, Simon and Carone (2023), A general framework for inference
-        on algorithm-agnostic variable importance, JASA 118.
-        doi:10.1080/01621459.2021.2003200
+        on algorithm-agnostic variable importance. doi:10.1080/01621459.2021.2003200
 
-        Candès, Fan, Janson and Lv (2018), Panning for gold: model-X knockoffs, JRSS B
-        80. doi:10.1111/rssb.12265
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
-        >>> res.importance().frame["importance"].idxmax()
-        'x4'
-        >>> res.importance([("x1", "x2")]).frame.index.item()
-        'x1, x2'
+        Candès, Fan, Janson and Lv (2018), Panning for gold. doi:10.1111/rssb.12265
         """
         from vstatkit.results.importance import importance  # noqa: PLC0415
 
@@ -802,6 +699,8 @@ class EnsembleResults(EstimateTable):
     ) -> "InteractionTest":
         """Test whether two predictors are additive in the expectation of the ensemble.
 
+        The result prints as one row of a table; `table()` has the contrasts.
+
         Parameters
         ----------
         first, second : str
@@ -815,11 +714,6 @@ class EnsembleResults(EstimateTable):
         learners : int, optional
             Number of learners to use, see `importance`; 1000 by default.
 
-        Returns
-        -------
-        InteractionTest
-            Prints as one row of a table; `table()` has the contrasts.
-
         Notes
         -----
         With values u of the first and v of the second predictor, additivity implies
@@ -831,16 +725,7 @@ class EnsembleResults(EstimateTable):
         References
         ----------
         Mentch and Hooker (2017), Formal hypothesis tests for additive structure in
-        random forests, Journal of Computational and Graphical Statistics 26.
-        doi:10.1080/10618600.2016.1256817
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
-        >>> len(res.interaction_test("x1", "x2").table())
-        4
+        random forests. doi:10.1080/10618600.2016.1256817
         """
         from vstatkit.results.predictor_tests import interaction_test  # noqa: PLC0415
 
@@ -858,25 +743,8 @@ class EnsembleResults(EstimateTable):
     ) -> "InteractionTest":
         """Test whether all pairs of predictors are additive in the ensemble.
 
-        Parameters
-        ----------
-        variables : sequence of str, optional
-            Predictors, as columns of the data; all by default.
-        grid, rows, learners
-            See `interaction_test`, and its notes on trees.
-
-        Returns
-        -------
-        InteractionTest
-            Prints as one row of a table; `table()` has the contrasts of all pairs.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x2 + x4", data, B=200, rng=1)
-        >>> len(res.additivity_test().table())
-        12
+        The result has the contrasts of all pairs of the `variables`, which are all
+        predictors by default. See `interaction_test`, and its notes on trees.
         """
         from vstatkit.results.predictor_tests import additivity_test  # noqa: PLC0415
 
@@ -885,20 +753,11 @@ class EnsembleResults(EstimateTable):
     def bias_left(self, data: DataLike | None = None) -> pd.DataFrame:
         """Estimate the bias of predictions as estimates of E[y|x], out of bag.
 
-        Parameters
-        ----------
-        data : DataFrame or dict of columns, optional
-            New data; the query points by default.
+        The columns are `bias` of the predictions at the rows of `data`, by default the
+        query points; its `std_error`; and `share`, the bias divided by the standard
+        error of the prediction. If the share is well above 0.5, intervals cover E[y|x]
+        less often than their nominal level.
 
-        Returns
-        -------
-        DataFrame
-            `bias` of the predictions; its `std_error`; and `share`, the bias divided
-            by the standard error of the prediction. If the share is well above 0.5,
-            intervals cover E[y|x] less often than their nominal level.
-
-        Notes
-        -----
         The estimate is out-of-bag predictions minus responses, smoothed by a forest.
         Smoothing flattens it, so the true bias tends to be larger.
         `res.plot(kind="bias")` draws it, with `data=` for new data.
@@ -930,7 +789,7 @@ class EnsembleResults(EstimateTable):
         progress: bool | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Bootstrap:
-        """Repeat the whole fit on resampled data.
+        """Repeat the whole fit on resampled data (Efron and Tibshirani, 1993).
 
         The n observations (or clusters) are resampled with replacement, and an ensemble
         of the same size is fitted to them. Formula, query points and the choices of
@@ -957,21 +816,8 @@ class EnsembleResults(EstimateTable):
         Returns
         -------
         Bootstrap
-            Prints as a table: standard errors and percentile intervals beside those
-            of the fit, and normality tests of the R estimates. `plot()` draws their
-            quantiles.
-
-        References
-        ----------
-        Efron and Tibshirani (1993), An Introduction to the Bootstrap.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(60, rng=1)
-        >>> res = vs.statistic("variance", data["y"], k=2, B=500, rng=1)
-        >>> res.bootstrap(50).R
-        50
+            Standard errors and percentile intervals beside those of the fit, and
+            normality tests of the R estimates; `plot()` draws their quantiles.
         """
         return bootstrap_fit(
             self,
@@ -1005,14 +851,6 @@ class EnsembleResults(EstimateTable):
         data uses all learners. Rows that every learner has seen have a missing value.
         For a categorical response these are probabilities: of the second of two
         classes, or of each of more classes in a column of its own.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
-        >>> bool(((res.fittedvalues + res.resid - data["y"]).abs() < 1e-9).all())
-        True
         """
         recipe, oob = _out_of_bag(self)
         return _label_rows(self, oob.mean, recipe, oob)
@@ -1041,28 +879,49 @@ class EnsembleResults(EstimateTable):
         return scores.table[R_SQUARED]
 
 
-def _new_rows_check(results: "EnsembleResults") -> Callable[[Any], None]:
-    """Return a function that warns once of rows far outside the training data."""
-    warned = False
+def _predict(
+    results: EnsembleResults,
+    data: DataLike | None,
+    out: str | PathLike[str] | None,
+    predict_rows: Callable[[Any], Any],
+) -> Any:
+    """Predict rows at once, or in batches that are written to a file.
 
-    def check(data: Any) -> None:
+    Warn once of rows far outside the training data.
+    """
+    data = training_rows(results) if data is None else data
+    predictor, warned = results.predictor, False
+
+    def predict_and_warn(rows: Any) -> Any:
         nonlocal warned
-        predictor = results.predictor
-        if warned or predictor is None or predictor.coding is None:
-            return
-        rows, ranges = predictor.named(data), results.info.ranges
-        warned = bool(warn_of_new_rows(rows, predictor.coding, ranges))
+        prediction = predict_rows(rows)
+        if not warned and predictor is not None and predictor.coding is not None:
+            named, ranges = predictor.named(rows), results.info.ranges
+            warned = bool(warn_of_new_rows(named, predictor.coding, ranges))
+        return prediction
 
-    return check
+    if out is None:
+        return predict_and_warn(read_into_memory(results, data))
+    return write_predictions(results, data, out, predict_and_warn)
 
 
-def _with_effects(results: "EnsembleResults") -> EstimateTable:
-    """Add the effects to the estimates, except those with the name of an estimate."""
+def _with_effects(results: EnsembleResults, R: str) -> EstimateTable:
+    """Add the effects to the estimates, except those with the name of an estimate.
+
+    Such a name must not occur in the restrictions R.
+    """
     moves = results.effect_values
     if moves is None:
         return results
     texts, names = label_texts(results.labels), effect_names(moves.frame)
     new = [place for place, name in enumerate(names) if name not in texts]
+    for name in names:
+        if name in texts and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", R):
+            raise ValueError(
+                f"{name!r} is the name of an effect and of an estimate. Rename the "
+                "predictor, change the labels of `at`, or give a matrix with a column "
+                "for each estimate."
+            )
     m, e = len(texts), len(new)
     limit, support = results.limit, results.support
     if limit is not None:
@@ -1082,22 +941,7 @@ def _with_effects(results: "EnsembleResults") -> EstimateTable:
     )
 
 
-def _check_effect_names(results: "EnsembleResults", R: str) -> None:
-    """Raise an error if R uses a name that an estimate and an effect share."""
-    moves = results.effect_values
-    if moves is None:
-        return
-    texts = set(label_texts(results.labels))
-    for name in effect_names(moves.frame):
-        if name in texts and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", R):
-            raise ValueError(
-                f"{name!r} is the name of an effect and of an estimate. Rename the "
-                "predictor, change the labels of `at`, or give a matrix with a column "
-                "for each estimate."
-            )
-
-
-def _out_of_bag(results: "EnsembleResults") -> tuple[Continuation, OutOfBag]:
+def _out_of_bag(results: EnsembleResults) -> tuple[Continuation, OutOfBag]:
     """Return the out-of-bag sums and their recipe, or raise an error."""
     recipe = results.recipe
     if recipe is not None and recipe.oob is not None and recipe.y is not None:
@@ -1114,12 +958,11 @@ def _out_of_bag(results: "EnsembleResults") -> tuple[Continuation, OutOfBag]:
 
 
 def _label_rows(
-    results: "EnsembleResults", values: Floats, recipe: Continuation, oob: OutOfBag
+    results: EnsembleResults, values: Floats, recipe: Continuation, oob: OutOfBag
 ) -> pd.Series | pd.DataFrame:
     """Label values of the training rows that were predicted out of bag."""
-    labels: Labels = pd.RangeIndex(results.nobs)
-    if recipe.data is not None:
-        labels = recipe.data.index
+    data = recipe.data
+    labels: Labels = pd.RangeIndex(results.nobs) if data is None else data.index
     labels = labels if oob.rows is None else labels[oob.rows]
     if values.shape[1] == 1:
         return pd.Series(values[:, 0], labels, name=results.info.response)

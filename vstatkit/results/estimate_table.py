@@ -57,6 +57,8 @@ from vstatkit.variance.hoeffding import HigherOrders, measure_orders, spread_col
 from vstatkit.variance.registry import ESTIMATORS, resolve_for_design
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
 
@@ -64,12 +66,13 @@ if TYPE_CHECKING:
     from vstatkit.results.variance_comparison import VarianceComparison
 
 
+MOST_SHOWN = 200  # most estimates that `repr` computes
 # Description of the column `se_mc_error`.
 SE_MC_ERROR = "Monte Carlo error of the standard error, in its unit"
 
 
 def estimates_frame(estimates: Estimates, index: Labels, alpha: float) -> pd.DataFrame:
-    """Tabulate estimates with tests and intervals."""
+    """Tabulate estimates with tests and intervals of coverage 1 - alpha."""
     lower, upper = estimates.interval(alpha)
     return pd.DataFrame(
         {
@@ -105,9 +108,6 @@ def mean_frame(
     return frame
 
 
-MOST_SHOWN = 200  # most estimates that `repr` computes
-
-
 @pickled_plainly
 @dataclass(frozen=True)
 class EstimateTable(TabularModel):
@@ -135,31 +135,38 @@ class EstimateTable(TabularModel):
     null : ndarray of shape (m,) or float
         Hypothesised values of the tests.
     limit : float, ndarray of shape (m,) or None
-        Largest standard deviation that an estimate can have; None if unknown.
+        Largest standard deviation that an estimate can have, if known.
     support : Support or None
-        Range of estimates that are probabilities, or combinations of them; intervals
-        stay within this range.
+        Range of estimates that are probabilities, or combinations of them.
     tails : Tails or None
-        Bounds and skewness of other predictions, for intervals that allow for
-        skewness.
+        Bounds and skewness of other predictions, for skewed intervals.
     kind : KernelKind
         How the kernel depends on its observations.
     orders : HigherOrders or None
-        Correction beyond the first order; None if the variance estimator does not
-        use it.
+        Correction beyond the first order, if the variance estimator uses it.
     points : RowInfluence or None
         Influence of the averaged rows, for standard errors of population averages.
 
     Examples
     --------
     >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(100, rng=1)
-    >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1)
-    >>> effects = res.avg_effects()
+    >>> data = vs.datasets.mars(200, rng=1)
+    >>> effects = vs.fit("y ~ x1 + x4", data, B=1000, rng=1).avg_effects()
     >>> isinstance(effects, vs.EstimateTable), effects.pvalues.index.to_list()
     (True, ['x1', 'x4'])
     >>> effects.conf_int(simultaneous=True).shape
     (2, 2)
+    >>> test = effects.t_test("x4 = 0, x1 = 0")
+    >>> test.effect.shape, bool(test.pvalues["x4 = 0"] < 0.01)
+    ((2,), True)
+    >>> effects.wald_test("x1 = 0, x4 = 0").pvalue < 0.05
+    True
+    >>> effects.transform(lambda p: {"ratio": p["x1"] / p["x4"]}).params.index.to_list()
+    ['ratio']
+    >>> effects.normality_check().frame["verdict"].to_list()
+    ['not known', 'not known']
+    >>> sorted(effects.compare_variance().left_out)
+    ['corrected_u', 'im', 'little_bags', 'matched', 'shards']
     """
 
     design: SubsampleDesign
@@ -184,11 +191,10 @@ class EstimateTable(TabularModel):
         estimates = replace(
             estimates, null=self.null, support=self.support, tails=self.tails
         )
-        if self.points is None:
+        points, limit = self.points, self.limit
+        if points is None:
             return estimates
-        return population_estimates(
-            estimates, self.design, self.values, self.points, self.limit
-        )
+        return population_estimates(estimates, self.design, self.values, points, limit)
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -214,6 +220,11 @@ class EstimateTable(TabularModel):
         support = self.support
         probabilities = support is not None and bool(np.all(support.low >= 0))
         return self.info.coefficients and not probabilities
+
+    @property
+    def _largest_limit(self) -> float | None:
+        """The largest standard deviation that any of the estimates can have."""
+        return None if self.limit is None else float(np.max(self.limit))
 
     @property
     def nobs(self) -> int:
@@ -282,7 +293,11 @@ class EstimateTable(TabularModel):
     def conf_int(self, alpha: float = 0.05, simultaneous: bool = False) -> pd.DataFrame:
         """Compute confidence intervals for the expectation of this ensemble.
 
-        The expectation is over data sets of this size; it is not E[y|x].
+        The expectation is over data sets of this size; it is not E[y|x]. Intervals of
+        probabilities lie inside [0, 1], as do those of trees if all responses are 0 or
+        1. Intervals of trees do not extend below zero if no response is negative.
+        Intervals of skewed estimates are longer on one side; see "Skewed estimates" in
+        the theory.
 
         Parameters
         ----------
@@ -290,14 +305,6 @@ class EstimateTable(TabularModel):
             One minus the coverage.
         simultaneous : bool
             Whether the intervals cover jointly, with probability 1 - alpha.
-
-        Returns
-        -------
-        DataFrame
-            Columns `lower` and `upper`. Intervals of probabilities lie inside [0, 1],
-            as do those of trees if all responses are 0 or 1. Intervals of trees do not
-            extend below zero if no response is negative. Intervals of skewed estimates
-            are longer on one side; see "Skewed estimates" in the theory.
         """
         critical = self.band_values(alpha) if simultaneous else None
         bounds = np.column_stack(self.estimates.interval(alpha, critical))
@@ -327,12 +334,9 @@ class EstimateTable(TabularModel):
     def influence(self) -> pd.DataFrame:
         """Compute the influence of every observation (or cluster) on every estimate.
 
-        Returns
-        -------
-        DataFrame of shape (n, m)
-            `cov_b(N[b, i], h_b)`; the sum of squares of a column is the
-            infinitesimal jackknife variance. With shards there is one row per shard,
-            and the sum of squares is the reported variance.
+        The entries of the (n, m) table are `cov_b(N[b, i], h_b)`; the sum of squares of
+        a column is the infinitesimal jackknife variance. With shards there is one row
+        per shard, and the sum of squares is the reported variance.
         """
         entries = self.design.n * len(self.labels)
         check_memory({"the influences": 2 * FLOAT * entries})
@@ -344,12 +348,9 @@ class EstimateTable(TabularModel):
     def most_influential(self) -> pd.DataFrame | None:
         """The observation (or cluster) with the largest influence on each estimate.
 
-        Returns
-        -------
-        DataFrame or None
-            One row per estimate: `unit`, the label of the observation, and `share`,
-            its share of the sampling variance, corrected for the Monte Carlo error of
-            the influences. None for designs that draw learners in dependent groups.
+        The label of the observation is in the column `unit`. Its `share` of the
+        sampling variance is corrected for the Monte Carlo error of the influences. None
+        for designs that draw learners in dependent groups.
         """
         frame = most_influential(self.design, self.values, self.units)
         return None if frame is None else frame.set_axis(self.labels)
@@ -362,30 +363,23 @@ class EstimateTable(TabularModel):
     @property
     def tolerance(self) -> Tolerance:
         """Tolerance for the Monte Carlo error of the standard errors; see `fit`."""
-        growth = self.info.growth
+        growth, share = self.info.growth, self.info.scale_share
         shards = isinstance(self.design, ShardsDesign)
         return tolerance_of(
-            growth.tol,
-            growth.atol,
-            self.limit,
-            share=self.info.scale_share,
-            replicates=shards,
+            growth.tol, growth.atol, self.limit, share=share, replicates=shards
         )
 
     @property
     def diagnostics(self) -> pd.DataFrame:
         """Diagnostics of the reliability of the estimates, one row for each.
 
-        Returns
-        -------
-        DataFrame
-            `df`; `monte_carlo_share` of the variance; `relative_mc_error` of the
-            standard error, and the `learners_needed` to reduce it to 0.1 (or the `tol`
-            of the fit), or to the absolute tolerance `atol`; `linear_share`,
-            `k zeta_1 / zeta_k`, the share of a learner's variance that single
-            observations explain; `negative`, whether the raw sampling variance is below
-            zero; `bounded`, whether the ensemble is so small that the standard error is
-            the largest one that the spread of single learners allows.
+        The columns are `df`; `monte_carlo_share` of the variance; `relative_mc_error`
+        of the standard error, and the `learners_needed` to reduce it to 0.1 (or the
+        `tol` of the fit), or to the absolute tolerance `atol`; `linear_share`, `k
+        zeta_1 / zeta_k`, the share of a learner's variance that single observations
+        explain; `negative`, whether the raw sampling variance is below zero; `bounded`,
+        whether the ensemble is so small that the standard error is the largest one that
+        the spread of single learners allows.
         """
         estimates, parts = self.estimates, self.estimates.scaled
         zeta_k = np.where(parts.zeta_k > 0, parts.zeta_k, 1)
@@ -402,9 +396,7 @@ class EstimateTable(TabularModel):
             self.labels,
         )
 
-    def cov(self) -> pd.DataFrame:
-        """Return the covariance matrix of the estimates; the same as `cov_params`."""
-        return self.cov_params()
+    cov = cov_params
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -426,9 +418,18 @@ class EstimateTable(TabularModel):
     def with_variance(self, name: str) -> Self:
         """Switch to another variance estimator without refitting."""
         method = resolve_for_design(name, self.design, self.kind)
-        if self.points is not None:
-            _check_row_influence(self.points, self.variance, method)
-        orders = self.orders
+        points, old, orders = self.points, self.variance, self.orders
+        if points is not None and method != old:
+            # Estimators by presence predict training rows out of bag, others by all
+            # learners. For other rows the noise of predictions is estimated.
+            sources = {ESTIMATORS[name].source == "presence" for name in (old, method)}
+            if points.noise is not None or (points.shared and len(sources) > 1):
+                raise ValueError(
+                    "standard errors for the population must use the variance "
+                    f"estimator of the averages, {old!r}; got {method!r}. Switch "
+                    f"before averaging: res.with_variance({method!r})"
+                    ".avg_predictions(..., se='population')."
+                )
         if ESTIMATORS[method].beyond and orders is None:
             orders = self._measure_orders()
         return replace(self, variance=method, orders=orders)
@@ -443,6 +444,10 @@ class EstimateTable(TabularModel):
     def t_test(self, R: Restrictions) -> "ContrastResults":
         """Test linear combinations of the estimates or effects, one by one.
 
+        The estimates of the result are `R @ params`; `tvalues` and `pvalues` compare
+        them with the hypothesised values. A linear combination of kernels is a kernel,
+        so standard errors come from the same learners.
+
         Parameters
         ----------
         R : str, list of str or array-like of shape (r, m)
@@ -450,123 +455,49 @@ class EstimateTable(TabularModel):
             or a matrix with a column for each estimate. Effects have the names of the
             predictors; `g[b]` is the effect of level b of a factor with several
             levels, and "g = 0" restricts all of them.
-
-        Returns
-        -------
-        ContrastResults
-            The estimates are `R @ params`; `tvalues` and `pvalues` compare them with
-            the hypothesised values. A linear combination of kernels is a kernel, so
-            standard errors come from the same learners. statsmodels' names `effect`,
-            `sd`, `tvalue` and `pvalue` are available too.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
-        >>> bool(res.t_test("x4 = 0").pvalues.item() < 0.01)
-        True
         """
         return _combine(*_read(self, join_restrictions(R)))
 
     def wald_test(self, R: Restrictions) -> WaldTest:
-        """Test linear restrictions jointly, by Wald's F.
+        """Test linear restrictions, given as in `t_test`, jointly by Wald's F.
 
-        Parameters
-        ----------
-        R : str, list of str or array-like of shape (r, m)
-            As in `t_test`.
+        Equivalent restrictions give the same statistic, degrees of freedom and p-value;
+        a test of a factor does not depend on its reference level. Restrictions that
+        follow from others are not counted, and the printed result reports them.
 
-        Returns
-        -------
-        WaldTest
-            Equivalent restrictions give the same statistic, degrees of freedom and
-            p-value; a test of a factor does not depend on its reference level.
-            Restrictions that follow from others are not counted, and the printed
-            result reports them.
-
-        Notes
-        -----
         F is the mean of the squared t statistics of r uncorrelated combinations of the
         restrictions. Its denominator has 2 degrees of freedom plus the harmonic mean of
         the combinations' degrees of freedom beyond 2, so imprecise standard errors
         count most. With one restriction, F is the square of t and has the same degrees
         of freedom. See "Joint tests" in the theory.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=1000, rng=1)
-        >>> res.wald_test("x1 = 0, x4 = 0").pvalue < 0.05
-        True
         """
         return joint_test(self, R)
 
-    def f_test(self, R: Restrictions) -> WaldTest:
-        """Test linear restrictions jointly; the same as `wald_test`."""
-        return self.wald_test(R)
+    f_test = wald_test
 
     def transform(self, f: "Function") -> "Transformed":
         """Estimate functions of the estimates, by the delta method.
 
-        Parameters
-        ----------
-        f : callable
-            Takes the estimates, as an array that can also be indexed by name, and
-            returns a number, an array, a dict or a Series.
-
-        Returns
-        -------
-        Transformed
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=300, rng=1, kernel="ols")
-        >>> ratio = res.transform(lambda p: {"ratio": p["x1"] / p["x4"]})
-        >>> ratio.params.index.to_list()
-        ['ratio']
+        The function f takes the estimates, as an array that can also be indexed by
+        name, and returns a number, an array, a dict or a Series.
         """
-        from vstatkit.results.delta_method import (  # noqa: PLC0415 takes tables
-            transform_estimates,
-        )
+        from vstatkit.results.delta_method import transform_estimates  # noqa: PLC0415 takes tables
 
         return transform_estimates(self._named_table, f)
 
     def compare_variance(self, alpha: float = 0.05) -> "VarianceComparison":
-        """Estimate the variance by every estimator that applies to this design.
+        """Estimate the variance by every estimator that applies, without refitting.
 
-        Returns
-        -------
-        VarianceComparison
-            Prints as a table. `frame` has `sampling`, `se`, `se_mc_error`, `df` and the
-            interval, one row per estimate and estimator; `left_out` has the reasons why
-            the other estimators do not apply; `plot()` draws the intervals. Nothing is
-            refitted.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=400, rng=1, variance="corrected_v")
-        >>> sorted(res.compare_variance().left_out)
-        ['corrected_u', 'im', 'little_bags', 'matched', 'shards']
+        The result prints as a table. Its `frame` has `sampling`, `se`, `se_mc_error`,
+        `df` and the interval, one row per estimate and estimator; `left_out` has the
+        reasons why the other estimators do not apply; `plot()` draws the intervals.
         """
-        from vstatkit.results.variance_comparison import (  # noqa: PLC0415 takes tables
-            compare_estimators,
-        )
+        from vstatkit.results.variance_comparison import compare_estimators  # noqa: PLC0415 takes tables
 
         return compare_estimators(self, alpha)
 
     def normality_check(self, alpha: float = 0.05) -> "NormalityCheck":
         """Check whether normal intervals are reliable, from these learners alone.
-
-        Parameters
-        ----------
-        alpha : float
-            One minus the coverage of the intervals.
 
         Returns
         -------
@@ -580,21 +511,10 @@ class EstimateTable(TabularModel):
         -----
         An estimate is nearly a sum of the influences of single observations, so its
         skewness and kurtosis follow from theirs, after a correction for Monte Carlo
-        noise. Edgeworth's expansion of a studentised sum gives the probabilities that
-        an interval misses on either side. The part of the estimate that is due to
-        interactions of observations is assumed to be normal.
-
-        References
-        ----------
-        Hall (1992), The Bootstrap and Edgeworth Expansion, section 2.6.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, kernel="ols", B=2000, rng=1)
-        >>> res.normality_check().frame["verdict"].to_list()
-        ['safe', 'safe', 'safe']
+        noise. Edgeworth's expansion of a studentised sum (Hall 1992, The Bootstrap and
+        Edgeworth Expansion, section 2.6) gives the probabilities that an interval
+        misses on either side. The part of the estimate that is due to interactions of
+        observations is assumed to be normal.
         """
         from vstatkit.results.normality_check import check_normality  # noqa: PLC0415 takes tables
 
@@ -614,15 +534,7 @@ class EstimateTable(TabularModel):
             Whether to add tables of the variance components and the normality tests,
             with notes on how they are computed. Otherwise each of them has one line.
         title : str, optional
-            Title of the table.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(100, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
-        >>> "zeta_1" in str(res.summary(full=True, title="Friedman's function"))
-        True
+            Title of the table; by default the kind of results and the response.
         """
         from vstatkit.results.summary import summarise  # noqa: PLC0415 slow import
 
@@ -630,28 +542,26 @@ class EstimateTable(TabularModel):
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the estimates with their intervals."""
-        from vstatkit.plots.predictions import (  # noqa: PLC0415 loads on demand
-            plot_estimates,
-        )
+        from vstatkit.plots.predictions import plot_estimates  # noqa: PLC0415 loads on demand
 
         return plot_estimates(self, alpha=alpha, ax=ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save to a file of arrays and JSON, which `vstatkit.load` reads."""
-        from vstatkit.storage.results_file import (  # noqa: PLC0415 rarely needed
-            save_results,
-        )
+        from vstatkit.storage.results_file import save_results  # noqa: PLC0415 rarely needed
 
         save_results(self, path)
 
     def _column(self, alpha: float = 0.05) -> Column:
         frame = estimates_frame(self.estimates, self.labels, alpha)
-        return Column(
-            self.info.response,
-            self.info.kernel,
-            numbers_of(frame.set_axis(label_texts(self.labels))),
-            self._column_stats(),
-        )
+        return self._make_column(frame, label_texts(self.labels), self.info.kernel)
+
+    def _make_column(
+        self, frame: pd.DataFrame, names: list[str], kind: str, note: str = ""
+    ) -> Column:
+        """Make a column of a table of models, with a name for each row of `frame`."""
+        numbers = numbers_of(frame.set_axis(names))
+        return Column(self.info.response, kind, numbers, self._column_stats(), note)
 
     def _column_stats(self) -> dict[str, Any]:
         """Return the statistics at the foot of a column."""
@@ -675,23 +585,6 @@ class EstimateTable(TabularModel):
         return f"<{type(self).__name__}: {drawn}; {shown}>"
 
 
-def _check_row_influence(points: RowInfluence, old: str, new: str) -> None:
-    """Raise an error if the influence of averaged rows depends on the estimator.
-
-    Training rows are predicted out of bag for estimators by presence, and by all
-    learners for others. For other rows the noise of predictions is estimated.
-    """
-    sources = {ESTIMATORS[name].source == "presence" for name in (old, new)}
-    if old != new and (
-        points.noise is not None or (points.shared and len(sources) > 1)
-    ):
-        raise ValueError(
-            "standard errors for the population must use the variance estimator of the "
-            f"averages, {old!r}; got {new!r}. Switch before averaging: "
-            f"res.with_variance({new!r}).avg_predictions(..., se='population')."
-        )
-
-
 Table = TypeVar("Table", bound=EstimateTable)
 
 # Names of the fields that all tables of estimates have.
@@ -710,16 +603,6 @@ class ContrastResults(EstimateTable):
 
     Arrays have statsmodels' shapes: a single test has `sd` and `tvalue` of shape
     (1, 1), and a `pvalue` of shape ().
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(200, rng=1)
-    >>> test = vs.fit("y ~ x1 + x4", data, B=300, rng=1).t_test("x4 = 0, x1 = 0")
-    >>> test.effect.shape, test.sd.shape, test.conf_int().shape
-    ((2,), (2,), (2, 2))
-    >>> bool(test.pvalue[0] == test.pvalues["x4 = 0"])
-    True
     """
 
     @property
@@ -745,10 +628,7 @@ class ContrastResults(EstimateTable):
         """Estimates minus their hypothesised values, over `sd`, as `tvalues`."""
         return _as_matrix(self.estimates.zvalues)
 
-    @property
-    def statistic(self) -> Floats:
-        """The same as `tvalue`."""
-        return self.tvalue
+    statistic = tvalue
 
     @property
     def pvalue(self) -> Floats:
@@ -762,18 +642,8 @@ class ContrastResults(EstimateTable):
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tabulate the tests with statsmodels' columns."""
-        lower, upper = self.estimates.interval(alpha)
-        return pd.DataFrame(
-            {
-                "coef": self.estimates.estimate,
-                "std err": self.estimates.bse,
-                "t": self.estimates.zvalues,
-                "P>|t|": self.estimates.pvalues,
-                "Conf. Int. Low": lower,
-                "Conf. Int. Upp.": upper,
-            },
-            self.labels,
-        )
+        names = ["coef", "std err", "t", "P>|t|", "Conf. Int. Low", "Conf. Int. Upp."]
+        return numbers_of(super().summary_frame(alpha)).set_axis(names, axis=1)
 
 
 def _as_matrix(values: Floats) -> Floats:
@@ -782,8 +652,8 @@ def _as_matrix(values: Floats) -> Floats:
 
 
 def _read(
-    results: "EstimateTable", R: Restrictions
-) -> tuple["EstimateTable", Floats, Floats, list[str]]:
+    results: EstimateTable, R: Restrictions
+) -> tuple[EstimateTable, Floats, Floats, list[str]]:
     """Read restrictions: the table they refer to, coefficients, values and names."""
     results = results._restriction_table(R)
     typical = results.info.typical
@@ -793,8 +663,8 @@ def _read(
 
 
 def _combine(
-    results: "EstimateTable", coefs: Floats, constants: Floats, names: list[str]
-) -> "ContrastResults":
+    results: EstimateTable, coefs: Floats, constants: Floats, names: "Sequence[Any]"
+) -> ContrastResults:
     """Make the table of linear combinations, with coefficients of shape (r, m)."""
     limit, support, tails = results.limit, results.support, results.tails
     if limit is not None:
@@ -820,7 +690,7 @@ def _combine_values(values: Floats, coefs: Floats) -> Floats:
     return np.asarray((values - first) @ coefs.T + first @ coefs.T)
 
 
-def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
+def joint_test(results: EstimateTable, R: Restrictions) -> WaldTest:
     r"""Test restrictions jointly, by Wald's F.
 
     Notes
@@ -857,52 +727,38 @@ def joint_test(results: "EstimateTable", R: Restrictions) -> WaldTest:
     difference = ensemble_mean(results.design, values) - constants
     fixed = space.fixed_differences(difference)
     if rank == 0:
-        df = float(
-            _combine_restrictions(
-                results, coefs, constants, space.fixed
-            ).estimates.df.min()
-        )
+        tests = _combine_directions(results, coefs, constants, space.fixed)
+        df = float(tests.estimates.df.min())
         return wald_test(fixed, np.zeros((len(fixed), len(fixed))), df, null)
-    tests = _combine_restrictions(
-        results, coefs, constants, _uncorrelated_directions(results, coefs, space)
-    )
-    own = tests.estimates
+    turn = _uncorrelated_directions(results, coefs, space)
+    own = _combine_directions(results, coefs, constants, turn).estimates
     live = own.bse > 0
     z = (own.estimate - own.null) / np.where(live, own.bse, 1.0)
     z = np.concatenate([z, fixed])
-    varies = np.concatenate([live, np.zeros(len(fixed))])
+    varies = np.diag(np.concatenate([live, np.zeros(len(fixed))]))
     replicates = own.scaled.df is not None
-    df = joint_df(own.df)
-    test = wald_test(z, np.diag(varies), df, null, replicates=replicates)
-    df_num = (
-        min(test.df_num, n_independent) if np.isnan(test.statistic) else test.df_num
-    )
-    return replace(test, df_num=df_num, n_restrictions=len(coefs))
+    test = wald_test(z, varies, joint_df(own.df), null, replicates=replicates)
+    most = n_independent if np.isnan(test.statistic) else test.df_num
+    return replace(test, df_num=min(test.df_num, most), n_restrictions=len(coefs))
 
 
-def _combine_restrictions(
-    results: "EstimateTable", coefs: Floats, constants: Floats, turn: Floats
-) -> "ContrastResults":
+def _combine_directions(
+    results: EstimateTable, coefs: Floats, constants: Floats, turn: Floats
+) -> ContrastResults:
     """Combine restrictions, by coefficients of shape (q, r)."""
-    names = [f"direction {j}" for j in range(len(turn))]
-    return _combine(results, turn @ coefs, turn @ constants, names)
+    return _combine(results, turn @ coefs, turn @ constants, range(len(turn)))
 
 
 def _uncorrelated_directions(
-    results: "EstimateTable", coefs: Floats, space: Directions
+    results: EstimateTable, coefs: Floats, space: Directions
 ) -> Floats:
     """Find the directions, (rank, r), in which estimates are uncorrelated."""
-    contrasts = _combine_restrictions(
-        results, coefs, np.zeros(len(coefs)), space.varying
-    )
-    rank = len(space.varying)
+    tests = _combine_directions(results, coefs, np.zeros(len(coefs)), space.varying)
+    rank, own = len(space.varying), tests.estimates
     check_memory({COVARIANCES: covariance_bytes(rank)})
-    own = contrasts.estimates
     if own.scaled.df is not None:
         check_replicates(rank, own.scaled.df)
-    matrix = scaled_covariance(
-        contrasts.design, contrasts.values, own, contrasts.points
-    )
+    matrix = scaled_covariance(tests.design, tests.values, own, tests.points)
     vectors = np.linalg.eigh(matrix * np.outer(own.unit, own.unit))[1]
     return np.asarray(vectors.T @ space.varying)
 

@@ -23,13 +23,7 @@ def _join(label: Any) -> str:
 
 
 def setting_text(value: Any) -> str:
-    """Write a value of a predictor, a number or a level; "" if it is missing.
-
-    Examples
-    --------
-    >>> setting_text(0.25), setting_text("high"), setting_text(None)
-    ('0.25', 'high', '')
-    """
+    """Write a value of a predictor, a number or a level; "" if it is missing."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -37,14 +31,13 @@ def setting_text(value: Any) -> str:
 
 def effect_names(frame: pd.DataFrame) -> list[str]:
     """Name effects by the predictor, and by the level if it has several moves."""
-    several = isinstance(frame.index, pd.MultiIndex)
-    predictors = [label[0] if several else label for label in frame.index]
+    predictors = list(frame.index.get_level_values(0))
     moves = pd.Series(frame["to"].to_numpy()).groupby(predictors).nunique()
     names = [
         f"{name}[{to}]" if moves[name] > 1 else str(name)
         for name, to in zip(predictors, frame["to"], strict=True)
     ]
-    if not several:
+    if not isinstance(frame.index, pd.MultiIndex):
         return names
     rest = [label[1:] for label in frame.index]
     tuples = [(name, *levels) for name, levels in zip(names, rest, strict=True)]

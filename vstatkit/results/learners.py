@@ -13,16 +13,25 @@ if TYPE_CHECKING:
 
 
 def predictor_of(results: "EnsembleResults") -> Predictor:
-    """Return the predictor of a fit, or raise an error without one."""
-    if results.predictor is None:
+    """Return the predictor of a fit, or raise an error if learners are missing."""
+    predictor, B = results.predictor, results.B
+    if predictor is None:
         raise ValueError(
             f"these results have no learners that predict: {results.info.kernel!r} is "
             "a statistic, or they were saved without learners. The estimates are in "
             "`params` and `summary()`."
         )
-    if results.predictor.n_kept < results.B:
-        raise ValueError(_missing_learners(results.predictor, results.B))
-    return results.predictor
+    n_kept, size = predictor.n_kept, ""
+    if n_kept >= B:
+        return predictor
+    if n_kept:
+        bytes_of_each = learner_bytes(predictor.learners[:n_kept]) / n_kept
+        size = f" (about {format_bytes(bytes_of_each * B)} in all)"
+    raise ValueError(
+        f"predictions need all {B:,} learners, but only {n_kept:,} were kept. Fit "
+        f"again with keep_learners=True{size}, or with a smaller `B` (`max_B` for "
+        "B='auto'). Query points given to `fit` as `at` do not need kept learners."
+    )
 
 
 def averaging_predictor(results: "EnsembleResults") -> Predictor:
@@ -39,17 +48,4 @@ def averaging_predictor(results: "EnsembleResults") -> Predictor:
     learners = [TransientLearner(recipe.task, number) for number in missing]
     return replace(
         predictor, learners=predictor.learners + learners, progress=recipe.progress
-    )
-
-
-def _missing_learners(predictor: Predictor, B: int) -> str:
-    """Explain that learners are missing, and what to do about it."""
-    n_kept, size = predictor.n_kept, ""
-    if n_kept:
-        each = learner_bytes(predictor.learners[:n_kept]) / n_kept
-        size = f" (about {format_bytes(each * B)} in all)"
-    return (
-        f"predictions need all {B:,} learners, but only {n_kept:,} were kept. Fit "
-        f"again with keep_learners=True{size}, or with a smaller `B` (`max_B` for "
-        "B='auto'). Query points given to `fit` as `at` do not need kept learners."
     )

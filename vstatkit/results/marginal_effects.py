@@ -25,12 +25,11 @@ from vstatkit.formula.input_checks import as_frame, list_names, suggest_name
 from vstatkit.formula.parse import observation_weights
 from vstatkit.inference.estimates import Estimation
 from vstatkit.inference.intervals import Support, prediction_support
-from vstatkit.inference.population import RowInfluence
 from vstatkit.pandas_pickling import pickled_plainly
-from vstatkit.results.estimate_table import SHARED_FIELDS, EstimateTable, derive_table
+from vstatkit.results.estimate_table import EstimateTable, Table, derive_table
 from vstatkit.results.labels import add_moves, effect_names, setting_text, slope_names
 from vstatkit.results.learners import averaging_predictor
-from vstatkit.results.model_column import Column, numbers_of
+from vstatkit.results.model_column import Column
 from vstatkit.results.prediction_results import read_into_memory
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.hoeffding import HigherOrders
@@ -87,11 +86,8 @@ class ObservedPredictors:
 
     def notes(self, what: str) -> tuple[str, ...]:
         """Report defaults that come from the rows given."""
-        if self.trained:
-            return ()
-        return (
-            f"The training data are not available: {what} those of the rows given.",
-        )
+        note = f"The training data are not available: {what} those of the rows given."
+        return () if self.trained else (note,)
 
 
 def observed_predictors(
@@ -108,10 +104,8 @@ def observed_predictors(
         training = predictor.coding.recipe.predictors(info.nobs, info.n_dropped)
     if training is not None:
         return ObservedPredictors(training)
-    effects = results.effect_values
-    return ObservedPredictors(
-        rows, None if effects is None else effects.frame, trained=False
-    )
+    moves = None if results.effect_values is None else results.effect_values.frame
+    return ObservedPredictors(rows, moves, trained=False)
 
 
 def training_rows(results: "EnsembleResults") -> pd.DataFrame:
@@ -180,7 +174,11 @@ def sample_of(
 ) -> Sample:
     """Take the training rows, or those given, at most `most`, with their weights."""
     predictor, training = averaging_predictor(results), training_frame(results)
-    _check_rows(data, training)
+    if training is not None and isinstance(data, str) and data in training.columns:
+        raise ValueError(
+            f"`data` must be rows to average over; got the column {data!r}. Use "
+            f"by={data!r} to average by its levels."
+        )
     places: Ints | None
     if data is None:
         frame = training_rows(results)
@@ -193,22 +191,13 @@ def sample_of(
         frame = as_frame(rows_given)
         places = training_places(training, frame)
     predictor.rows(frame.iloc[:1])  # raises an error if columns are missing
-    sample = Sample(frame, places, len(frame), predictor_names(predictor))
-    sample = _weight_rows(results, sample)
+    names = predictor_names(predictor)
+    sample = _weight_rows(results, Sample(frame, places, len(frame), names))
     if most is None or len(sample) <= most:
         return sample
     rng = stream(results.seed, 0, Purpose.AVERAGES)
     rows = np.sort(rng.choice(len(sample), most, replace=False, shuffle=False))
     return sample.select(rows)
-
-
-def _check_rows(data: DataLike | None, training: pd.DataFrame | None) -> None:
-    """Raise an error if `data` is the name of a column."""
-    if training is not None and isinstance(data, str) and data in training.columns:
-        raise ValueError(
-            f"`data` must be rows to average over; got the column {data!r}. Use "
-            f"by={data!r} to average by its levels."
-        )
 
 
 def averager_of(results: "EnsembleResults", sample: Sample, se: str) -> Averager:
@@ -250,23 +239,24 @@ def average_orders(orders: HigherOrders) -> HigherOrders:
     )
 
 
-def averaged_fields(
+def averaged_table(
     results: "EnsembleResults",
+    averager: Averager,
+    kind: type[Table],
     values: Floats,
     labels: Labels,
-    title: str,
     *,
-    points: RowInfluence | None,
+    heading: str,
     differences: Floats | float | None = None,
-) -> dict[str, Any]:
-    """Collect the fields of a table of averages, with values of shape (B, m).
+    **fields: Any,
+) -> Table:
+    """Make a table of averages, with values of shape (B, m) and other `fields`.
 
     `differences` are the divisors of differences of predictions; None for predictions.
     """
-    predictor = averaging_predictor(results)
-    limit = None if results.limit is None else float(np.max(results.limit))
+    limit, orders = results._largest_limit, results.orders
     nobs = results.design.n if results.support is None else results.support.nobs
-    support = prediction_support(predictor.kernel, nobs, average=True)
+    support = prediction_support(averager.predictor.kernel, nobs, average=True)
     tails = None if results.tails is None else results.tails.of_averages
     bound: Any = limit
     if differences is not None:
@@ -277,20 +267,19 @@ def averaged_fields(
             tails = replace(ends, low=ends.low / steps, high=ends.high / steps)
         if support is not None:
             support = Support(-1 / steps, 1 / steps, nobs)
-    shared = {name: getattr(results, name) for name in SHARED_FIELDS}
-    return shared | dict(
-        orders=None if results.orders is None else average_orders(results.orders),
-        values=values,
-        labels=labels,
-        info=replace(
-            results.info.derive(title), growth=results.info.growth.without_atol
-        ),
-        limit=bound,
-        support=support,
-        tails=tails,
-        points=points,
-        null=0.0,
-    )
+    info = results.info.derive(heading)
+    changes = {
+        "orders": None if orders is None else average_orders(orders),
+        "values": values,
+        "labels": labels,
+        "info": replace(info, growth=info.growth.without_atol),
+        "limit": bound,
+        "support": support,
+        "tails": tails,
+        "null": 0.0,
+        "se": "population" if averager.population else "sample",
+    }
+    return derive_table(results, kind, **{**changes, **fields})
 
 
 # Predictors that move; a mapping has both ends of each move.
@@ -299,23 +288,25 @@ ROUNDING = 1e-9  # tolerance for rounding of the ends of a step, as a share of t
 
 
 class Move(NamedTuple):
-    """A predictor and the two values that are compared."""
+    """A predictor that moves, and the values that are compared."""
 
-    name: str
+    name: Any
+    # start, end: Both values if they are the same for all rows; None otherwise
     start: Any
     end: Any
+    rows: RowMove  # how rows move
+    # Least distance between the two values of a slope; NaN for effects
+    step: float = np.nan
+
+
+def _move_all(name: Any, start: Any, end: Any, n_rows: int) -> Move:
+    """Move all rows between the same two values."""
+    move = RowMove({name: start}, {name: end}, np.ones(n_rows))
+    return Move(name, start, end, move)
 
 
 def list_predictors(names: Sequence[Any]) -> str:
-    """List the predictors.
-
-    Examples
-    --------
-    >>> list_predictors(["x1", "x2"])
-    'the predictors are x1, x2.'
-    >>> list_predictors([])
-    'the model has no predictors.'
-    """
+    """List the predictors."""
     if not names:
         return "the model has no predictors."
     return f"the predictors are {list_names([str(name) for name in names])}."
@@ -330,11 +321,6 @@ def check_variable(name: Any, names: Sequence[Any]) -> None:
             f"`variables` must be predictors of the model, some of {listed}; got "
             f"{name!r}{near}"
         )
-
-
-def is_factor(predictor: Predictor, name: Any) -> bool:
-    """Whether a predictor is a factor."""
-    return predictor.is_category(name)
 
 
 def select_variables(variables: Variables | None, predictor: Predictor) -> list[Any]:
@@ -353,15 +339,7 @@ def select_variables(variables: Variables | None, predictor: Predictor) -> list[
 def sort_arguments(
     method: str, variables: Any, data: DataLike | None
 ) -> tuple[Any, DataLike | None]:
-    """Take rows that were given as `variables` as `data`.
-
-    Examples
-    --------
-    >>> rows = pd.DataFrame({"x": [1.0]})
-    >>> variables, data = sort_arguments("avg_effects", rows, None)
-    >>> variables is None, data is rows
-    (True, True)
-    """
+    """Take rows that were given as `variables` as `data`."""
     if not _are_rows(variables):
         return variables, data
     if data is not None:
@@ -380,13 +358,7 @@ def _are_rows(variables: Any) -> bool:
 
 
 def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
-    """List names that were given one by one, or as one list.
-
-    Examples
-    --------
-    >>> name_tuple(("age", "dose")), name_tuple((["age", "dose"],))
-    (('age', 'dose'), ('age', 'dose'))
-    """
+    """List names that were given one by one, or as one list."""
     if any(map(_are_rows, variables)):
         raise ValueError(
             "predictors must be given by name; got rows. Give rows as data=..."
@@ -397,21 +369,23 @@ def name_tuple(variables: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def effect_moves(
-    variables: Variables | None, predictor: Predictor, observed: ObservedPredictors
+    variables: Variables | None,
+    predictor: Predictor,
+    observed: ObservedPredictors,
+    n_rows: int,
 ) -> list[Move]:
     """List moves as in the effects table: between quantiles, or from the reference."""
-    if isinstance(variables, Mapping):
-        select_variables(list(variables), predictor)
-        return [
-            Move(name, *_check_ends(name, ends)) for name, ends in variables.items()
-        ]
+    selected: Any = list(variables) if isinstance(variables, Mapping) else variables
+    selected = select_variables(selected, predictor)
     moves: list[Move] = []
-    for name in select_variables(variables, predictor):
-        moves += [
-            Move(name, *ends) for ends in default_moves(name, predictor, observed)
-        ]
+    for name in selected:
+        if isinstance(variables, Mapping):
+            ends = [_check_ends(name, variables[name])]
+        else:
+            ends = default_moves(name, predictor, observed)
+        moves += [_move_all(name, start, end, n_rows) for start, end in ends]
     if not moves:
-        raise ValueError(unmovable_message(select_variables(variables, predictor)))
+        raise ValueError(unmovable_message(selected))
     return moves
 
 
@@ -423,21 +397,21 @@ def default_moves(
     if stored:
         return stored
     known, coding = as_variables(observed.frame), predictor.coding
-    factor = is_factor(predictor, name)
-    ends = None if factor else known.quantiles([name], QUANTILES)[name]
+    numeric = not predictor.is_category(name)
+    ends = known.quantiles([name], QUANTILES)[name] if numeric else None
     reference = None if coding is None else coding.reference(name)
     return list_moves(known, name, ends, reference)
 
 
-def ends_note(
+def _ends_note(
     variables: Variables | None, moves: Sequence[Move], observed: ObservedPredictors
 ) -> tuple[str, ...]:
     """Report ends of effects that come from the rows given."""
-    if isinstance(variables, Mapping):
-        return ()
     names = dict.fromkeys(move.name for move in moves)
     new = [str(name) for name in names if not observed.stored_moves(name)]
-    return observed.notes(f"the ends of {list_names(new)} are") if new else ()
+    if isinstance(variables, Mapping) or not new:
+        return ()
+    return observed.notes(f"the ends of {list_names(new)} are")
 
 
 def _check_ends(name: Any, ends: Any) -> Any:
@@ -460,20 +434,6 @@ def unmovable_message(selected: Sequence[Any]) -> str:
         f"there is nothing to move: {names} has the same value in every row. Choose a "
         "predictor that varies."
     )
-
-
-def constant_names(
-    variables: Variables | None, predictor: Predictor, moved: Sequence[Any]
-) -> tuple[str, ...]:
-    """List the given predictors that do not vary."""
-    selected = select_variables(variables, predictor)
-    return tuple(str(name) for name in selected if name not in moved)
-
-
-def observed_values(frame: pd.DataFrame, name: Any) -> Floats:
-    """List the distinct values of a numeric predictor, ascending."""
-    column = frame[name].to_numpy(dtype=np.float64)
-    return np.unique(column[np.isfinite(column)])
 
 
 def slope_width(name: Any, frame: pd.DataFrame, step: Any) -> float:
@@ -499,9 +459,8 @@ def slope_move(
 
     Notes
     -----
-    The window of a row at x has the given width h, is centred at x, and is shifted
-    into the range :math:`[a, b]` of the observed values if it leaves it. Its ends are
-    moved outwards to the nearest observed values:
+    With the window of `EnsembleResults.avg_slopes`, of width h, in the range
+    :math:`[a, b]` of the observed values v, the ends are
 
     .. math::
 
@@ -513,13 +472,10 @@ def slope_move(
 
     Examples
     --------
-    >>> data = pd.DataFrame({"x": [0.0, 3.0, 5.0, 10.0], "d": [0, 1, 0, 0]})
+    >>> data = pd.DataFrame({"x": [0.0, 3.0, 5.0, 10.0]})
     >>> move = slope_move("x", data, 4.0, np.array([0.0, 3.0, 5.0, 10.0]))
     >>> move.start["x"].tolist(), move.end["x"].tolist(), move.widths.tolist()
     ([0.0, 0.0, 3.0, 5.0], [5.0, 5.0, 10.0, 10.0], [5.0, 5.0, 7.0, 5.0])
-    >>> move = slope_move("d", data, 0.5, np.array([0.0, 1.0]))
-    >>> move.start["d"].tolist(), move.end["d"].tolist()
-    ([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])
     """
     x = rows[name].to_numpy(dtype=np.float64)
     if observed.size < 2:
@@ -530,73 +486,59 @@ def slope_move(
         slack = min(ROUNDING * (high - low), width / 4)
         below = np.searchsorted(observed, left + slack, side="right") - 1
         above = np.searchsorted(observed, left + width - slack, side="left")
-        start = observed[np.clip(below, 0, observed.size - 1)]
-        end = observed[np.clip(above, 0, observed.size - 1)]
+        start, end = (
+            observed[np.clip(places, 0, observed.size - 1)] for places in (below, above)
+        )
     known = ~np.isnan(x)
     widths = np.where(known, end - start, width)
     return RowMove({name: start}, {name: end}, widths, None if known.all() else known)
 
 
-class Slope(NamedTuple):
-    """A slope along a numeric predictor, or a contrast between levels of a factor."""
-
-    name: Any  # the predictor
-    # start, end: Both values if they are the same for all rows: levels of a factor, or
-    # values of a predictor that has two; None otherwise
-    start: Any
-    end: Any
-    step: float  # least distance between the values that are compared; NaN for levels
-    move: RowMove  # how rows move
-
-
-def slopes_of(
+def slope_moves(
     variables: Variables | None,
     predictor: Predictor,
-    rows: pd.DataFrame,
     observed: ObservedPredictors,
+    rows: pd.DataFrame,
     step: Any,
-) -> list[Slope]:
+) -> list[Move]:
     """List slopes along numeric predictors, and contrasts of factors, in their order.
 
     By default these are all predictors except constant numeric ones.
     """
-    selected = select_variables(variables, predictor)
-    numeric = [name for name in selected if not is_factor(predictor, name)]
-    if variables is None and step is None:
-        known = observed.frame
-        numeric = [name for name in numeric if known[name].min() < known[name].max()]
-    slopes: list[Slope] = []
+    selected, known = select_variables(variables, predictor), observed.frame
+    moves: list[Move] = []
     for name in selected:
-        if is_factor(predictor, name):
-            whole = np.ones(len(rows))
-            slopes += [
-                Slope(name, a, b, np.nan, RowMove({name: a}, {name: b}, whole))
-                for a, b in default_moves(name, predictor, observed)
-            ]
-        elif name in numeric:
-            width = slope_width(name, observed.frame, step)
-            values = observed_values(observed.frame, name)
-            start, end = None, None
-            if values.size == 2:
-                start, end = values.tolist()
-                width = end - start
-            move = slope_move(name, rows, width, values)
-            slopes.append(Slope(name, start, end, width, move))
-    if not slopes:
+        if predictor.is_category(name):
+            ends = default_moves(name, predictor, observed)
+            moves += [_move_all(name, *pair, len(rows)) for pair in ends]
+            continue
+        varies = known[name].min() < known[name].max()
+        if variables is None and step is None and not varies:
+            continue
+        width = slope_width(name, known, step)
+        column = known[name].to_numpy(dtype=np.float64)
+        values, start, end = np.unique(column[np.isfinite(column)]), None, None
+        if values.size == 2:
+            start, end = values.tolist()
+            width = end - start
+        row_move = slope_move(name, rows, width, values)
+        moves.append(Move(name, start, end, row_move, width))
+    if not moves:
         raise ValueError(unmovable_message(selected))
-    return slopes
+    return moves
 
 
-def output_index(index: Labels, classes: tuple[Any, ...] | None) -> Labels:
-    """Add the classes to labels if there are more than two."""
+def label_outputs(table: pd.DataFrame, classes: tuple[Any, ...] | None) -> pd.DataFrame:
+    """Repeat the rows of a table for every class if there are more than two."""
     if classes is None or len(classes) == 2:
-        return index
+        return table
     tuples = [
-        (*(label if isinstance(label, tuple) else (label,)), c)
-        for label in index
-        for c in classes
+        (*(label if isinstance(label, tuple) else (label,)), level)
+        for label in table.index
+        for level in classes
     ]
-    return pd.MultiIndex.from_tuples(tuples, names=[*index.names, "class"])
+    index = pd.MultiIndex.from_tuples(tuples, names=[*table.index.names, "class"])
+    return table.iloc[np.repeat(np.arange(len(table)), len(classes))].set_axis(index)
 
 
 @pickled_plainly
@@ -609,10 +551,8 @@ class Averages(EstimateTable):
     settings : DataFrame
         One row per estimate: `from`, `to` and `step` of a predictor that moves, and
         the number of `rows`.
-    what : str
-        Kind of averages, such as "average effects".
-    rows : str
-        Description of the rows.
+    what, rows : str
+        Kind of averages, such as "average effects", and description of the rows.
     se : str
         Kind of standard error, "sample" or "population".
     constant : tuple of str
@@ -693,13 +633,8 @@ class Averages(EstimateTable):
             names = slope_names(frame, names)
         elif "from" in frame:
             names = add_moves(frame, names)
-        return Column(
-            self.info.response,
-            self.what,
-            numbers_of(frame.set_axis(names)),
-            self._column_stats(),
-            f"{self.what} over {self.rows}, se={self.se!r}",
-        )
+        note = f"{self.what} over {self.rows}, se={self.se!r}"
+        return self._make_column(frame, names, self.what, note)
 
     def __repr__(self) -> str:
         text = f"{len(self.settings)} {self.what} over {self.rows}, se={self.se!r}"
@@ -713,127 +648,91 @@ def average_predictions(
     sample = sample_of(results, data)
     averager, division = averager_of(results, sample, se), Division(sample, by)
     weights = averager.weights(division.shares, 1)
-    averages_by_learner = averager.averages([{}], [weights])
-    points = averager.influence(averages_by_learner, [weights])
-    labels = pd.Index(["average"])
-    if division.columns:
-        labels = _level_index([()], division)
-    table = pd.DataFrame({"rows": division.counts}, labels)
-    averages = _label_averages(
+    averages = averager.averages([{}], [weights])
+    return _label_averages(
         results,
         averager,
-        [averages_by_learner[0].values],
-        table,
-        ("average predictions", se),
-        points=points,
+        [averages[0].values],
+        pd.DataFrame({"rows": division.counts}, _level_index(None, division)),
+        "average predictions",
+        points=averager.influence(averages, [weights]),
+        by=division.columns,
     )
-    return replace(averages, by=division.columns)
 
 
-def average_effects(
+def average_moves(
     results: "EnsembleResults",
     variables: Variables | None,
     data: DataLike | None,
     by: By,
     se: str,
-) -> Averages:
-    """Compute `EnsembleResults.avg_effects`."""
-    variables, data = sort_arguments("avg_effects", variables, data)
-    sample, predictor = sample_of(results, data), averaging_predictor(results)
-    observed = observed_predictors(results, sample.frame)
-    moves = effect_moves(variables, predictor, observed)
-    whole = np.ones(len(sample))
-    settings = [
-        RowMove({move.name: move.start}, {move.name: move.end}, whole) for move in moves
-    ]
-    table = pd.DataFrame(
-        [[move.start, move.end] for move in moves],
-        index=pd.Index([move.name for move in moves], name="predictor"),
-        columns=["from", "to"],
-        dtype=object,
-    )
-    averages = _average_moves(
-        results, sample, settings, table, by=by, words=("average effects", se)
-    )
-    return replace(
-        averages,
-        constant=constant_names(variables, predictor, list(table.index)),
-        notes=ends_note(variables, moves, observed),
-    )
-
-
-def average_slopes(
-    results: "EnsembleResults",
-    variables: Variables | None,
-    data: DataLike | None,
-    by: By,
     *,
-    step: float | Mapping[str, float] | None,
-    se: str,
+    slopes: bool = False,
+    step: float | Mapping[str, float] | None = None,
 ) -> Averages:
-    """Compute `EnsembleResults.avg_slopes`."""
-    variables, data = sort_arguments("avg_slopes", variables, data)
+    """Compute `EnsembleResults.avg_effects`, or `avg_slopes`.
+
+    These are averages of differences between two settings of the rows, divided by
+    their widths.
+    """
+    method = "avg_slopes" if slopes else "avg_effects"
+    variables, data = sort_arguments(method, variables, data)
     sample, predictor = sample_of(results, data), averaging_predictor(results)
     observed = observed_predictors(results, sample.frame)
-    slopes = slopes_of(variables, predictor, sample.frame, observed, step)
+    if slopes:
+        moves = slope_moves(variables, predictor, observed, sample.frame, step)
+        numeric = any(np.isfinite(move.step) for move in moves)
+        notes = observed.notes("the steps and ends of slopes are") if numeric else ()
+    else:
+        moves = effect_moves(variables, predictor, observed, len(sample))
+        notes = _ends_note(variables, moves, observed)
+    averager, division = averager_of(results, sample, se), Division(sample, by)
+    row_moves = [move.rows for move in moves]
+    shares = [move.shares_of(division.shares) for move in row_moves]
+    weights = [averager.weights(own, len(moves)) for own in shares]
+    averages = averager.slopes(row_moves, weights)
+    pairs = zip(row_moves, shares, strict=True)
     table = pd.DataFrame(
         {
-            "from": pd.Series([slope.start for slope in slopes], dtype=object),
-            "to": pd.Series([slope.end for slope in slopes], dtype=object),
-            "step": [slope.step for slope in slopes],
+            "from": pd.Series([move.start for move in moves], dtype=object),
+            "to": pd.Series([move.end for move in moves], dtype=object),
         }
-    ).set_axis(pd.Index([slope.name for slope in slopes], name="predictor"))
-    moves = [slope.move for slope in slopes]
-    averages = _average_moves(
-        results, sample, moves, table, by=by, words=("average slopes", se)
     )
-    constant = constant_names(variables, predictor, list(table.index))
-    numeric = any(np.isfinite(slope.step) for slope in slopes)
-    notes = observed.notes("the steps and ends of slopes are") if numeric else ()
-    return replace(averages, constant=constant, notes=notes)
-
-
-def _average_moves(
-    results: "EnsembleResults",
-    sample: Sample,
-    moves: Sequence[RowMove],
-    table: pd.DataFrame,
-    *,
-    by: By,
-    words: tuple[str, str],
-) -> Averages:
-    """Average differences between two settings of the rows, divided by widths."""
-    averager, division = averager_of(results, sample, words[1]), Division(sample, by)
-    shares = [move.shares_of(division.shares) for move in moves]
-    weights = [averager.weights(own, len(moves)) for own in shares]
-    slopes = averager.slopes(moves, weights)
-    points = averager.influence(slopes, weights)
-    g = len(division.counts)
-    places = np.repeat(np.arange(len(table)), g)
-    index = table.index
-    if division.columns:
-        index = _level_index([(name,) for name in index], division)
-    table = table.iloc[places].set_axis(index)
+    if slopes:
+        table["step"] = [move.step for move in moves]
+    names = [move.name for move in moves]
+    places = np.repeat(np.arange(len(moves)), len(division.counts))
+    table = table.iloc[places].set_axis(_level_index(names, division))
     table = table.assign(rows=np.concatenate([(own > 0).sum(axis=1) for own in shares]))
-    pairs = zip(moves, shares, strict=True)
-    divisors = np.concatenate([move.divisors(own) for move, own in pairs])
-    values = [average.values for average in slopes]
-    averages = _label_averages(
-        results, averager, values, table, words, points=points, divisors=divisors
+    selected = select_variables(variables, predictor)
+    return _label_averages(
+        results,
+        averager,
+        [average.values for average in averages],
+        table,
+        "average slopes" if slopes else "average effects",
+        points=averager.influence(averages, weights),
+        differences=np.concatenate([move.divisors(own) for move, own in pairs]),
+        by=division.columns,
+        constant=tuple(str(name) for name in selected if name not in names),
+        notes=notes,
     )
-    return replace(averages, by=division.columns)
 
 
-def _level_index(names: Sequence[tuple[Any, ...]], division: Division) -> pd.Index:
-    """Label every level of a division, for each of several names."""
-    single = len(division.columns) == 1
-    levels = [(level,) if single else level for level in division.levels]
-    tuples = [(*name, *level) for name in names for level in levels]
-    columns = [*(["predictor"] if names[0] else []), *division.columns]
+def _level_index(names: Sequence[Any] | None, division: Division) -> pd.Index:
+    """Label every level of a division, for each of several predictors, if any."""
+    by = division.columns
     index: pd.Index
-    if len(columns) == 1:
-        index = pd.Index(division.levels, name=columns[0])
+    if not by:
+        average = pd.Index(["average"])
+        index = average if names is None else pd.Index(names, name="predictor")
+    elif names is None and len(by) == 1:
+        index = pd.Index(division.levels, name=by[0])
     else:
+        levels = [level if len(by) > 1 else (level,) for level in division.levels]
+        starts = [()] if names is None else [(name,) for name in names]
+        tuples = [(*start, *level) for start in starts for level in levels]
+        columns = by if names is None else ("predictor", *by)
         index = pd.MultiIndex.from_tuples(tuples, names=columns)
     return index
 
@@ -843,25 +742,25 @@ def _label_averages(
     averager: Averager,
     values: Sequence[Floats],
     table: pd.DataFrame,
-    words: tuple[str, str],
+    what: str,
     *,
-    points: RowInfluence | None,
-    divisors: Floats | None = None,
+    differences: Floats | None = None,
+    **fields: Any,
 ) -> Averages:
     """Make the table of averages, with a label for every output."""
-    predictor = averager.predictor
-    what, se = words
-    index = output_index(table.index, predictor.classes)
-    repeats = len(index) // len(table)
-    settings = table.iloc[np.repeat(np.arange(len(table)), repeats)].set_axis(index)
-    shared = averaged_fields(
+    settings = label_outputs(table, averager.predictor.classes)
+    if differences is not None:
+        differences = np.repeat(differences, len(settings) // len(table))
+    return averaged_table(
         results,
+        averager,
+        Averages,
         np.concatenate(values, axis=1),
-        index,
-        what.capitalize(),
-        points=points,
-        differences=None if divisors is None else np.repeat(divisors, repeats),
-    )
-    return Averages(
-        **shared, settings=settings, what=what, rows=str(averager.sample), se=se
+        settings.index,
+        heading=what.capitalize(),
+        differences=differences,
+        settings=settings,
+        what=what,
+        rows=str(averager.sample),
+        **fields,
     )

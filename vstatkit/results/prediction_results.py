@@ -4,7 +4,7 @@ import os
 import socket
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -19,7 +19,6 @@ from vstatkit.ensemble.oob_scores import Scores
 from vstatkit.ensemble.prediction_intervals import (
     Limits,
     OutOfBagErrors,
-    ResidualScale,
     class_thresholds,
     collect_errors,
     jackknife_limits,
@@ -31,12 +30,7 @@ from vstatkit.inference.conformal import least_units
 from vstatkit.inference.estimates import Estimates, Estimation
 from vstatkit.inference.intervals import prediction_support, prediction_tails
 from vstatkit.pandas_pickling import pickled_plainly
-from vstatkit.results.continuation import recipe_of
-from vstatkit.results.estimate_table import (
-    EstimateTable,
-    derive_table,
-    mean_frame,
-)
+from vstatkit.results.estimate_table import EstimateTable, derive_table, mean_frame
 from vstatkit.results.labels import label_texts
 from vstatkit.results.learners import predictor_of
 from vstatkit.scratch import is_alive, removed_if_ended
@@ -74,8 +68,8 @@ class ClassSets(pd.DataFrame):
     >>> data = vs.datasets.iris()
     >>> res = vs.fit("species ~ petal_length", data, B=200, rng=1)
     >>> sets = res.get_prediction({"petal_length": [1.4, 4.9]}).class_sets(0.05)
-    >>> sets.probabilities.shape
-    (2, 3)
+    >>> sets.probabilities.shape, sets.sum(axis=1).to_list()
+    ((2, 3), [1, 2])
     >>> sets.plot().get_xlabel()
     'class, in a set from a probability of 0.34 on'
     """
@@ -107,8 +101,11 @@ def shown_shares(sets: ClassSets) -> pd.DataFrame:
     whole = getattr(sets, "probabilities", None)
     if isinstance(whole, pd.DataFrame):
         names = [name for name in whole.columns if name in sets.columns]
-        rows = _rows_of(whole, sets.index)
-        if names and rows is not None:
+        rows, labels = whole, sets.index
+        if not labels.equals(whole.index):
+            known = labels.isin(whole.index).all()
+            rows = whole.loc[labels] if known else whole.iloc[:0]
+        if names and len(rows) == len(sets):
             least = np.array([sets.attrs["least_probability"][name] for name in names])
             in_sets = members(rows[names].to_numpy(), least)
             if np.array_equal(in_sets, sets[names].to_numpy()):
@@ -118,13 +115,6 @@ def shown_shares(sets: ClassSets) -> pd.DataFrame:
         "these were changed, or their labels repeat. Draw the sets before you change "
         "them, or predict the rows: get_prediction(rows).class_sets().plot()."
     )
-
-
-def _rows_of(whole: pd.DataFrame, labels: Labels) -> pd.DataFrame | None:
-    if labels.equals(whole.index):
-        return whole
-    rows = whole.loc[labels] if labels.isin(whole.index).all() else None
-    return rows if rows is not None and len(rows) == len(labels) else None
 
 
 def members(shares: Floats, least: Floats) -> Bools:
@@ -143,20 +133,9 @@ def probable_classes(
     classes: Sequence[Hashable],
     alpha: float,
 ) -> ClassSets:
-    """Make sets of the classes with at least these probabilities, (q, K) and (K,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> shares, least = np.array([[0.7, 0.3]]), np.array([0.4, 0.2])
-    >>> probable_classes(shares, least, pd.Index([0]), ["a", "b"], 0.1).loc[0].all()
-    np.True_
-    """
+    """Make sets of the classes with at least these probabilities, (q, K) and (K,)."""
     sets = ClassSets(members(shares, least), index, list(classes))
-    sets.attrs["least_probability"] = dict(
-        zip(classes, np.asarray(least).tolist(), strict=True)
-    )
+    sets.attrs["least_probability"] = dict(zip(classes, least.tolist(), strict=True))
     sets.probabilities = pd.DataFrame(shares, index, list(classes))
     sets.alpha = alpha
     return sets
@@ -177,14 +156,13 @@ def collect_residuals(results: "EnsembleResults") -> OutOfBagErrors | None:
     scores, predictor = results.scores, results.predictor
     if results.errors is not None or scores is None or predictor is None:
         return results.errors
-    unit_of_row, n_jobs = None, predictor.n_jobs
-    if results.recipe is not None:
-        unit_of_row = recipe_of(results).task.unit_of_row
-    elif results.nobs != results.design.n:
+    recipe = results.recipe
+    if recipe is None and results.nobs != results.design.n:
         return None
-    seed = results.design.seed
+    unit_of_row = None if recipe is None else recipe.task.unit_of_row
+    n_jobs, kernel = predictor.n_jobs, predictor.kernel
     return collect_errors(
-        scores, predictor.kernel, unit_of_row, seed=seed, n_jobs=n_jobs
+        scores, kernel, unit_of_row, seed=results.design.seed, n_jobs=n_jobs
     )
 
 
@@ -194,22 +172,13 @@ def with_residuals(results: "EnsembleResults") -> "EnsembleResults":
 
 
 class Bounds(NamedTuple):
-    """Limits of new observations.
+    """Limits of new observations."""
 
-    Attributes
-    ----------
-    method : str or None
-        Method that was used; None without limits.
-    limits : tuple of ndarray or None
-        Lower and upper limits; NaN if there are too few units for the level; None
-        without out-of-bag residuals.
-    note : str or None
-        Why there are no limits; None for classes.
-    """
-
-    method: str | None
+    method: str | None  # method that was used; None without limits
+    # Lower and upper limits; NaN if there are too few units for the level; None
+    # without out-of-bag residuals
     limits: Limits | None
-    note: str | None
+    note: str | None  # why there are no limits; None for classes
 
 
 def observation_limits(
@@ -222,22 +191,30 @@ def observation_limits(
     """
     check_method(method)
     check_alpha(alpha)
-    results = prediction.results
-    if results.scores is None or results.scores.residuals.size == 0:
-        if method is None:
-            note = None if _has_classes(results) else _no_residuals_message(results)
-            return Bounds(None, None, note)
-        raise ValueError(_no_residuals_message(results))
-    errors = results.out_of_bag_errors
-    if method is None:
-        known = errors is not None and errors.spread is not None
-        chosen = "local" if known else "residuals"
-    else:
-        chosen = method
-    limits = _limits(prediction, alpha, chosen, errors)
+    results, scores = prediction.results, prediction.results.scores
+    if scores is None or scores.residuals.size == 0:
+        predictor = results.predictor
+        classes = predictor is not None and predictor.kernel.n_classes is not None
+        if classes and method is None:
+            return Bounds(None, None, None)
+        note = (
+            "`obs_method` requires a numeric response; this one has classes. Use "
+            "class_sets(alpha) for the classes that a new observation may have."
+            if classes
+            else "limits of new observations need out-of-bag residuals, and these "
+            "results have none. Fit with oob=True, and with a `k` that leaves rows out."
+        )
+        if method is not None:
+            raise ValueError(note)
+        return Bounds(None, None, note)
+    errors, method_used = results.out_of_bag_errors, method
+    if method_used is None:
+        local = errors is not None and errors.spread is not None
+        method_used = "local" if local else "residuals"
+    limits = _limits(prediction, alpha, method_used, scores, errors)
     if limits is not None:
-        return Bounds(chosen, limits, None)
-    note = _too_few_message(results, errors, alpha, chosen)
+        return Bounds(method_used, limits, None)
+    note = _too_few_message(scores, errors, alpha, method_used)
     if method is not None:
         raise ValueError(note)
     unknown = np.full(len(prediction.labels), np.nan)
@@ -248,60 +225,42 @@ def _limits(
     prediction: "PredictionResults",
     alpha: float,
     method: str,
+    scores: Scores,
     errors: OutOfBagErrors | None,
 ) -> Limits | None:
+    """Compute limits by one method; None if there are too few units."""
     results, mean = prediction.results, prediction.estimates.estimate
-    scores = cast("Scores", results.scores)
     if method == "residuals":
         offsets = scores.interval_offsets(alpha)
         return None if offsets is None else (mean + offsets[0], mean + offsets[1])
-    if errors is None or (method == "local" and errors.spread is None):
+    spread = None if errors is None else errors.spread
+    if errors is None or (method == "local" and spread is None):
         raise ValueError(
             f"obs_method={method!r} needs the units and predictors of the out-of-bag "
             "residuals. These results do not have them: they were saved by an earlier "
             "version, or fitted elsewhere. Use obs_method='residuals', or fit again."
         )
     predictor = predictor_of(results)
-    if method == "jackknife+":
+    if method == "jackknife+" or spread is None:
         return jackknife_limits(errors, predictor, results.design, prediction.X, alpha)
-    spread = cast("ResidualScale", errors.spread)
     expected = spread.at(prediction.X, predictor.n_jobs)
     return local_limits(errors, mean, expected, alpha)
 
 
-def _has_classes(results: "EnsembleResults") -> bool:
-    predictor = results.predictor
-    return predictor is not None and predictor.kernel.n_classes is not None
-
-
-def _no_residuals_message(results: "EnsembleResults") -> str:
-    if _has_classes(results):
-        return (
-            "`obs_method` requires a numeric response; this one has classes. Use "
-            "class_sets(alpha) for the classes that a new observation may have."
-        )
-    return (
-        "limits of new observations need out-of-bag residuals, and these results have "
-        "none. Fit with oob=True, and with a `k` that leaves rows out."
-    )
-
-
 def _too_few_message(
-    results: "EnsembleResults", errors: OutOfBagErrors | None, alpha: float, method: str
+    scores: Scores, errors: OutOfBagErrors | None, alpha: float, method: str
 ) -> str:
-    share = alpha if method == "jackknife+" else alpha / 2
-    if method == "residuals" or errors is None:
-        there = cast("Scores", results.scores).residuals.size
-    else:
-        there = errors.n_units
-    fewer = method != "jackknife+" and errors is not None
-    other = ""
-    if fewer and least_units(alpha) <= cast("OutOfBagErrors", errors).n_units:
-        other = f", or obs_method='jackknife+', which needs {least_units(alpha):,}"
+    n_units, other = scores.residuals.size, ""
+    if errors is not None and method != "residuals":
+        n_units = errors.n_units
+    needed = least_units(alpha if method == "jackknife+" else alpha / 2)
+    fewer = least_units(alpha)
+    if method != "jackknife+" and errors is not None and fewer <= errors.n_units:
+        other = f", or obs_method='jackknife+', which needs {fewer:,}"
     return (
         f"limits at alpha={alpha:g} with obs_method={method!r} need out-of-bag "
-        f"residuals of at least {least_units(share):,} units; there are {there:,}. Use "
-        f"a larger `alpha`{other}."
+        f"residuals of at least {needed:,} units; there are {n_units:,}. Use a larger "
+        f"`alpha`{other}."
     )
 
 
@@ -336,29 +295,23 @@ def tabulate_class_sets(
             f"{of_class} that were out of bag; there are {np.unique(mine).size:,}. Use "
             "a larger `alpha`."
         )
-    shares = class_shares(prediction.estimates.estimate, K)
-    index = prediction.labels
-    if K > 2:
+    estimates, index = prediction.estimates.estimate, prediction.labels
+    if K == 2:  # the second class is estimated
+        shares = np.column_stack([1 - estimates, estimates])
+    else:
+        shares = estimates.reshape(-1, K)
         index = cast("pd.MultiIndex", index)[::K].droplevel("class")
     return probable_classes(shares, least, index, classes, alpha)
 
 
-def class_shares(estimates: Floats, n_classes: int) -> Floats:
-    """Give probabilities one column per class; of two, the second is estimated."""
-    if n_classes == 2:
-        return np.column_stack([1 - estimates, estimates])
-    return estimates.reshape(-1, n_classes)
-
-
 KINDS = (".parquet", ".pq", ".csv")  # endings of files with predictions
-Tabulate = Callable[[pd.DataFrame], pd.DataFrame]  # function that predicts a batch
 
 
 def write_predictions(
     results: "EnsembleResults",
     data: DataLike,
     out: str | PathLike[str],
-    tabulate: Tabulate,
+    tabulate: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> Path:
     """Write predictions to a Parquet or CSV file in batches, and return its path.
 
@@ -372,9 +325,15 @@ def write_predictions(
     with _replace_when_done(path) as beside, open_writer(beside) as write:
         first = 0
         for batch in _batches(results, data):
-            with _locate_errors(first):
-                places = pd.RangeIndex(first, first + len(batch))
+            places = pd.RangeIndex(first, first + len(batch))
+            try:
                 table = tabulate(batch.set_axis(places))
+            except FormulaError as error:
+                if first == 0:
+                    raise
+                raise FormulaError(
+                    f"{error} (This batch starts at row {first} of the data.)"
+                ) from error
             several = isinstance(table.index, pd.MultiIndex)  # the class of every row
             write(table.reset_index(drop=not several))
             first += len(batch)
@@ -396,40 +355,23 @@ def _batches(results: "EnsembleResults", data: DataLike) -> Iterator[pd.DataFram
     if source is None:
         yield from split_batches(as_frame(data))
         return
-    some = False
-    for batch in source.batches(_needed_columns(results, source)):
-        some = True
-        yield batch
-    if not some:
+    batches = iter(source.batches(_needed_columns(results, source)))
+    first = next(batches, None)
+    if first is None:
         raise DataError(f"{source} has no rows.")
+    yield first
+    yield from batches
 
 
 def _needed_columns(results: "EnsembleResults", source: Source) -> list[str]:
     predictor = predictor_of(results)
-    if predictor.coding is not None:
-        names = list(predictor.coding.variables)
-    else:
-        names = list(predictor.columns or source.columns)
+    columns, coding = predictor.columns or tuple(source.columns), predictor.coding
+    names = list(columns if coding is None else coding.variables)
     for name in names:
         if name not in source.columns:
-            columns = pd.Index(source.columns)
-            raise FormulaError(
-                f"{source} lacks the column {name!r}{suggest_name(name, columns)}"
-            )
+            near = suggest_name(name, pd.Index(source.columns))
+            raise FormulaError(f"{source} lacks the column {name!r}{near}")
     return names
-
-
-@contextmanager
-def _locate_errors(first: int) -> Iterator[None]:
-    """Add the place of the batch in the data to errors."""
-    try:
-        yield
-    except FormulaError as error:
-        if first == 0:
-            raise
-        raise FormulaError(
-            f"{error} (This batch starts at row {first} of the data.)"
-        ) from error
 
 
 @contextmanager
@@ -470,24 +412,27 @@ def _csv_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 def _parquet_writer(beside: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     pa = import_optional("pyarrow", "writing predictions to a Parquet file")
     pq = import_optional("pyarrow.parquet", "writing predictions to a Parquet file")
-    opened: list[Any] = []
+    with ExitStack() as stack:
+        writer: Any = None
 
-    def write(table: pd.DataFrame) -> None:
-        batch = pa.Table.from_pandas(table, preserve_index=False)
-        if not opened:
-            opened.append(pq.ParquetWriter(beside, batch.schema))
-        opened[0].write_table(batch)
+        def write(table: pd.DataFrame) -> None:
+            nonlocal writer
+            batch = pa.Table.from_pandas(table, preserve_index=False)
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(beside, batch.schema))
+            writer.write_table(batch)
 
-    try:
         yield write
-    finally:
-        for writer in opened:
-            writer.close()
 
 
 @pickled_plainly
 class PredictionResults(EstimateTable):
     """Predictions with their uncertainty.
+
+    Restrictions name predictions by the labels of their rows. Rows whose labels are
+    numbers are named `row0`, `row1`, ...; with more than two classes a prediction is
+    named `row0 [class]`. Predictions of many rows are estimated in chunks; those of
+    single learners, `values`, are computed when covariances or tests need them.
 
     Attributes
     ----------
@@ -502,23 +447,16 @@ class PredictionResults(EstimateTable):
     obs_method : str or None
         Default method for the limits of new observations.
 
-    Notes
-    -----
-    Predictions of many rows are estimated in chunks. The predictions of single
-    learners, `values`, are computed when covariances or tests need them.
-
-    Restrictions name predictions by the labels of their rows. Rows whose labels are
-    numbers are named `row0`, `row1`, ...; with more than two classes a prediction is
-    named `row0 [class]`.
-
     Examples
     --------
     >>> import vstatkit as vs
     >>> data = vs.datasets.mars(200, rng=1)
     >>> res = vs.fit("y ~ x1 + x4", data, B=500, rng=1)
-    >>> new = {"x1": [0.5, 0.5], "x4": [0.1, 0.9]}
-    >>> bool(res.get_prediction(new).t_test("row0 = row1").pvalue < 0.05)
+    >>> prediction = res.get_prediction({"x1": [0.5, 0.5], "x4": [0.1, 0.9]})
+    >>> bool(prediction.t_test("row0 = row1").pvalue < 0.05)
     True
+    >>> prediction.summary_frame(alpha=0.1).attrs["obs_method"]
+    'local'
     """
 
     results: "EnsembleResults"
@@ -545,7 +483,7 @@ class PredictionResults(EstimateTable):
             info=replace(results.info, title="Predictions", aim=aim),
             units=results.units,
             null=0.0,
-            limit=_largest_limit(results),
+            limit=results._largest_limit,
             support=estimates.support,
             tails=estimates.tails,
             kind=results.kind,
@@ -564,10 +502,8 @@ class PredictionResults(EstimateTable):
         return self.results.B
 
     def __repr__(self) -> str:
-        columns = self._shown_columns()
-        return (
-            f"<PredictionResults: {shown_estimates(label_texts(self.labels), columns)}>"
-        )
+        shown = shown_estimates(label_texts(self.labels), self._shown_columns())
+        return f"<PredictionResults: {shown}>"
 
     def _restriction_table(self, R: Restrictions) -> EstimateTable:
         """Name rows that have numbers as labels `row0`, `row1`, ..."""
@@ -609,6 +545,14 @@ class PredictionResults(EstimateTable):
     ) -> pd.DataFrame:
         """Tabulate the predictions.
 
+        The columns are `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a
+        numeric response `obs_ci_lower` and `obs_ci_upper`, limits of a new observation
+        from out-of-bag residuals; and `se_mc_error`, the Monte Carlo error of
+        `mean_se`. `attrs["obs_method"]` is the method. If there are too few units for
+        the level, the limits are NaN, `attrs["obs_note"]` has the reason, and a
+        `FewUnitsWarning` is issued (an error if `obs_method` was given). A fit with
+        `oob=False` has no limits.
+
         Parameters
         ----------
         alpha : float
@@ -616,26 +560,6 @@ class PredictionResults(EstimateTable):
         obs_method : {"local", "residuals", "jackknife+"}, optional
             Method for the limits of a new observation, see `get_prediction`; by
             default the method given there.
-
-        Returns
-        -------
-        DataFrame
-            `mean`, `mean_se`, `mean_ci_lower`, `mean_ci_upper`; for a numeric response
-            `obs_ci_lower` and `obs_ci_upper`, limits of a new observation from
-            out-of-bag residuals; and `se_mc_error`, the Monte Carlo error of
-            `mean_se`. `attrs["obs_method"]` is the method. If there are too few units
-            for the level, the limits are NaN, `attrs["obs_note"]` has the reason, and
-            a `FewUnitsWarning` is issued (an error if `obs_method` was given). A fit
-            with `oob=False` has no limits.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.mars(200, rng=1)
-        >>> res = vs.fit("y ~ x1 + x4", data, B=200, rng=1)
-        >>> frame = res.get_prediction(data.head(2)).summary_frame(alpha=0.1)
-        >>> frame.attrs["obs_method"]
-        'local'
         """
         frame = mean_frame(self.estimates, self.labels, alpha)
         method = self.obs_method if obs_method is None else obs_method
@@ -647,13 +571,18 @@ class PredictionResults(EstimateTable):
             frame.attrs["obs_method"] = bounds.method
         if bounds.note is not None:
             frame.attrs["obs_note"] = bounds.note
-        if bounds.note is not None and bounds.limits is not None:
-            message = f"obs_ci_lower and obs_ci_upper are NaN: {bounds.note}"
-            warnings.warn(message, FewUnitsWarning, stacklevel=2)
+            if bounds.limits is not None:
+                message = f"obs_ci_lower and obs_ci_upper are NaN: {bounds.note}"
+                warnings.warn(message, FewUnitsWarning, stacklevel=2)
         return frame
 
     def class_sets(self, alpha: float = 0.05, *, by_class: bool = False) -> ClassSets:
         """List the classes that a new observation may have.
+
+        A class is in the set if it is at least as probable as all but a share alpha of
+        the observed classes, out of bag (Sadinle, Lei and Wasserman 2019,
+        doi:10.1080/01621459.2017.1395341; see "New observations"). A set may contain
+        several classes, or none if no class is as probable as the observed ones were.
 
         Parameters
         ----------
@@ -663,42 +592,12 @@ class PredictionResults(EstimateTable):
         by_class : bool
             Whether the coverage is for observations of every class, not only on
             average over classes.
-
-        Returns
-        -------
-        ClassSets
-            A data frame with one row per point and one column per class: whether the
-            class is in the set. `plot()` draws it. A set may contain several classes,
-            or none if no class is as probable as the observed ones were.
-            `attrs["least_probability"]` has the least probability of each class in a
-            set.
-
-        Notes
-        -----
-        A class is in the set if it is at least as probable as all but a share alpha of
-        the observed classes, out of bag. See "New observations".
-
-        References
-        ----------
-        Sadinle, Lei and Wasserman (2019), Journal of the American Statistical
-        Association 114, doi:10.1080/01621459.2017.1395341.
-
-        Examples
-        --------
-        >>> import vstatkit as vs
-        >>> data = vs.datasets.iris()
-        >>> res = vs.fit("species ~ petal_length", data, B=200, rng=1)
-        >>> sets = res.get_prediction({"petal_length": [1.4, 4.9]}).class_sets(0.05)
-        >>> sets.sum(axis=1).to_list()
-        [1, 2]
         """
         return tabulate_class_sets(self, alpha, by_class=by_class)
 
     def plot(self, ax: "Axes | None" = None, *, alpha: float = 0.05) -> "Axes":
         """Draw the predictions with their intervals; see `plots.plot_prediction`."""
-        from vstatkit.plots.predictions import (  # noqa: PLC0415 on demand
-            plot_prediction,
-        )
+        from vstatkit.plots.predictions import plot_prediction  # noqa: PLC0415 on demand
 
         return plot_prediction(self, alpha=alpha, ax=ax)
 
@@ -730,21 +629,12 @@ def _predict_rows(
     results: "EnsembleResults", X: Floats, labels: Labels, obs_method: str | None
 ) -> PredictionResults:
     """Predict coded rows with standard errors."""
-    predictor, limit = predictor_of(results), _largest_limit(results)
-    estimates = predictor.estimates(
-        X, Estimation(results.design, results.variance, limit, results.orders)
-    )
-    support = prediction_support(predictor.kernel, results.design.n)
-    known = results.support is not None and not results.info.coefficients
-    estimates = replace(
-        estimates,
-        support=results.support if known else support,
-        tails=prediction_tails(predictor.kernel)
-        if results.tails is None
-        else results.tails,
-    )
+    predictor, design = predictor_of(results), results.design
+    how = Estimation(design, results.variance, results._largest_limit, results.orders)
+    support, tails = prediction_support(predictor.kernel, design.n), results.tails
+    if results.support is not None and not results.info.coefficients:
+        support = results.support
+    if tails is None:
+        tails = prediction_tails(predictor.kernel)
+    estimates = replace(predictor.estimates(X, how), support=support, tails=tails)
     return PredictionResults(results, X, labels, estimates, obs_method)
-
-
-def _largest_limit(results: "EnsembleResults") -> float | None:
-    return None if results.limit is None else float(np.max(results.limit))

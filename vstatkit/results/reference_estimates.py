@@ -21,14 +21,10 @@ if TYPE_CHECKING:
     from vstatkit.results.ensemble_results import EnsembleResults
 
 
-# Most reference values whose variances and third moments are pooled.
-TYPICAL_VALUES = 300
-# Most learners whose predictions of reference values are pooled.
-TYPICAL_LEARNERS = 5000
-# Most draws, of learners times reference values, that are summed for them.
-TYPICAL_DRAWS = 400_000_000
-# Fewest learners from which variances at reference rows are estimated.
-FEWEST_LEARNERS = 50
+TYPICAL_VALUES = 300  # most reference values whose moments are pooled
+TYPICAL_LEARNERS = 5000  # most learners whose predictions of them are pooled
+TYPICAL_DRAWS = 400_000_000  # most draws, learners times reference values, of them
+FEWEST_LEARNERS = 50  # fewest learners from which their variances are estimated
 
 
 def with_typical(results: "EnsembleResults") -> "EnsembleResults":
@@ -36,8 +32,9 @@ def with_typical(results: "EnsembleResults") -> "EnsembleResults":
     predictor, rows = results.predictor, results.reference
     if predictor is None or rows is None:
         return results
-    limit = None if results.limit is None else float(np.max(results.limit))
-    how = Estimation(results.design, results.variance, limit, results.orders)
+    how = Estimation(
+        results.design, results.variance, results._largest_limit, results.orders
+    )
     typical = typical_estimates(predictor, rows, how, results.B)
     support, tails = results.support, results.tails
     if support is not None:
