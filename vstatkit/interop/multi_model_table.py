@@ -104,8 +104,8 @@ def column_of(model: Any, alpha: float = 0.05) -> Column:
     params = pd.Series(model.params)
     bse = np.asarray(model.bse, dtype=float)
     bounds = np.asarray(model.conf_int(alpha), dtype=float)
-    t = params / np.where(bse == 0, np.nan, bse)
-    numbers = [params, bse, t, model.pvalues, *bounds.T]
+    tested = np.where(bse == 0, np.nan, bse)
+    numbers = [params, bse, params / tested, model.pvalues, *bounds.T]
     frame = pd.DataFrame(
         dict(zip(NUMBERS, map(np.asarray, numbers), strict=True)),
         [str(name) for name in params.index],

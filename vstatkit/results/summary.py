@@ -202,16 +202,23 @@ def _few_units(table: EstimateTable) -> bool:
     return len(influence_labels(table.design, table.units)) < MIN_OBSERVATIONS
 
 
-def normality_section(table: EstimateTable) -> Section | None:
-    """Tabulate the normality tests, if there are enough units."""
+def influence_tests(table: EstimateTable) -> pd.DataFrame | None:
+    """Test the influences on the printed estimates, if there are enough units."""
     if _few_units(table):
         return None
     shown = shown_rows(table.labels)
     tests = influence_normality(table.design, table.values[:, shown])
-    frame = tests.set_axis(table.labels[shown])
+    return tests.set_axis(table.labels[shown])
+
+
+def normality_section(table: EstimateTable) -> Section | None:
+    """Tabulate the normality tests, if there are enough units."""
+    frame = influence_tests(table)
+    if frame is None:
+        return None
     headers = ["skew", "kurtosis", "omnibus", "Prob", "Jarque-Bera", "Prob"]
     columns = _columns(dict(zip(map(str, frame), headers, strict=True)), THREE_DECIMALS)
-    return tabulate("Influence", frame, columns, cut=len(shown) < len(table.labels))
+    return tabulate("Influence", frame, columns, cut=len(frame) < len(table.labels))
 
 
 MAX_SETTINGS = 12  # most predictors of the typical row that are printed
@@ -426,14 +433,14 @@ def summarise(
     table: EstimateTable, alpha: float, *, full: bool, title: str | None
 ) -> Summary:
     """Compose the summary of estimates; a fit has its effects first."""
-    sections: list[Section | Lines | None] = [
+    fit = table if isinstance(table, EnsembleResults) else None
+    sections = [
+        None if fit is None else effects_section(fit, alpha),
         estimates_section(table, alpha),
         compact_lines(table, full=full),
+        None if fit is None else bias_section(fit),
     ]
-    scores: dict[str, float] = {}
-    if isinstance(table, EnsembleResults):
-        sections = [effects_section(table, alpha), *sections, bias_section(table)]
-        scores = {} if table.scores is None else table.scores.table
+    scores = {} if fit is None or fit.scores is None else fit.scores.table
     notes = summary_notes(table, alpha, full=full)
     if full:
         sections += [components_section(table), normality_section(table)]
