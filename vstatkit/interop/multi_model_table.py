@@ -80,13 +80,32 @@ def table(
     level = 0.05 if alpha is None else alpha
     check_alpha(level)
     columns = [column_of(model, level) for model in many]
-    headings = _headings(columns, names)
+    if names is None:
+        names = [f"({j}) {column.kind}" for j, column in enumerate(columns, start=1)]
+    elif isinstance(names, str) or len(names) != len(columns):
+        raise ValueError(
+            f"`names` must be a list with a name for each of the {len(columns)} "
+            f"models; got {names!r}."
+        )
+    headings = [str(name) for name in names]
     responses = [column.response for column in columns]
+    stats = list(dict.fromkeys(name for column in columns for name in column.stats))
+    cells = [[_stat(column.stats.get(name)) for column in columns] for name in stats]
     sections = _align_columns(
         Section("", headings, *_terms(columns, alpha, stars=stars)),
-        Section("", responses, *_stats(columns)),
+        Section("", responses, stats, cells),
     )
-    return compose(sections, title, _notes(columns, headings, alpha, stars=stars))
+    below = "standard errors" if alpha is None else f"{1 - alpha:.4g} intervals"
+    notes = [f"In brackets: {below}. OOB scores are out of bag."]
+    notes += [
+        f"{heading}: {column.note}."
+        for heading, column in zip(headings, columns, strict=True)
+        if column.note
+    ]
+    if stars:
+        marks = ", ".join(f"{text} p<{p:g}" for p, text in reversed(STARS))
+        notes.append(f"{marks}.")
+    return compose(sections, title, notes)
 
 
 def column_of(model: Any, alpha: float = 0.05) -> Column:
@@ -144,17 +163,6 @@ def _align_columns(*sections: Section) -> list[Section]:
     ]
 
 
-def _headings(columns: list[Column], names: Sequence[str] | None) -> list[str]:
-    if names is None:
-        return [f"({j}) {column.kind}" for j, column in enumerate(columns, start=1)]
-    if isinstance(names, str) or len(names) != len(columns):
-        raise ValueError(
-            f"`names` must be a list with a name for each of the {len(columns)} "
-            f"models; got {names!r}."
-        )
-    return [str(name) for name in names]
-
-
 def _terms(
     columns: list[Column], alpha: float | None, *, stars: bool
 ) -> tuple[list[str], list[list[str]]]:
@@ -190,30 +198,7 @@ def _cells(
     return number_text(row["estimate"]) + mark, below
 
 
-def _stats(columns: list[Column]) -> tuple[list[str], list[list[str]]]:
-    """Make a row for every statistic of the models."""
-    names = list(dict.fromkeys(name for column in columns for name in column.stats))
-    cells = [[_stat(column.stats.get(name)) for column in columns] for name in names]
-    return names, cells
-
-
 def _stat(value: float | int | None) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else number_text(float(value))
-
-
-def _notes(
-    columns: list[Column], headings: list[str], alpha: float | None, *, stars: bool
-) -> list[str]:
-    below = "standard errors" if alpha is None else f"{1 - alpha:.4g} intervals"
-    notes = [f"In brackets: {below}. OOB scores are out of bag."]
-    notes += [
-        f"{heading}: {column.note}."
-        for heading, column in zip(headings, columns, strict=True)
-        if column.note
-    ]
-    if stars:
-        marks = ", ".join(f"{text} p<{p:g}" for p, text in reversed(STARS))
-        notes.append(f"{marks}.")
-    return notes

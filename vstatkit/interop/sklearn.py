@@ -172,8 +172,8 @@ class AdoptedEnsemble:
 def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     """Read a fitted forest or bagging ensemble.
 
-    Subsamples come from the public `estimators_samples_`; drawing them again from a
-    seed would silently differ between versions.
+    Subsamples come from the public `estimators_samples_`, because draws from a seed may
+    differ between versions.
     """
     _check_ensemble(forest)
     kind = type(forest).__name__
@@ -239,12 +239,12 @@ def _check_ensemble(forest: BaseEstimator) -> None:
 def _response(y: Any, n: int, classes: Any) -> Floats:
     """Read the training response, or the codes of its classes."""
     response = np.asarray(y)
-    if response.ndim != 1 or response.size != n:
+    if response.shape != (n,):
         raise ValueError(
             f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
         )
     if classes is None:
-        numbers = np.asarray(response, dtype=np.float64)
+        numbers = response.astype(np.float64)
         if not np.isfinite(numbers).all():
             raise ValueError("`y` must be finite, as in the fit; got infinity.")
         return numbers
@@ -361,10 +361,8 @@ def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
     if at is None or query.rows is None:
         return query
     rows, index = predictor.rows(at)
-    moves = query.rows[1:]  # after the typical row
-    return changed(
-        query, rows=np.concatenate([rows, moves]), labels=predictor.labels(index)
-    )
+    rows = np.concatenate([rows, query.rows[1:]])  # moves, after the typical row
+    return changed(query, rows=rows, labels=predictor.labels(index))
 
 
 def _own_results(
@@ -383,7 +381,6 @@ def _own_results(
         results = changed(results, predictor=predictor)
     if at is not None:
         rows, index = predictor.rows(at)
-        results = changed(
-            results, values=predictor.values(rows), labels=predictor.labels(index)
-        )
+        values, labels = predictor.values(rows), predictor.labels(index)
+        results = changed(results, values=values, labels=labels)
     return results if variance == "auto" else results.with_variance(variance)

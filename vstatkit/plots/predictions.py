@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from vstatkit._typing import DataLike, Floats
+from vstatkit._typing import DataLike
 from vstatkit.inference.estimates import estimate
 from vstatkit.plots.style import (
     ACCENT,
@@ -57,10 +57,10 @@ def plot_effects(
     frame = results.effects_frame(alpha)
     if frame is None:
         raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
-    several = isinstance(frame.index, pd.MultiIndex)
-    what = "probability" if several else results.info.response
-    xlabel = f"Change in {what}, {1 - alpha:.0%} interval"
+    classes = isinstance(frame.index, pd.MultiIndex)
+    what = "probability" if classes else results.info.response
     labels = move_labels(frame, label_texts(frame.index))
+    xlabel = f"Change in {what}, {1 - alpha:.0%} interval"
     return draw_frame(frame, labels, xlabel, ax, zero=True)
 
 
@@ -70,7 +70,7 @@ def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax)
     (theory, ordered), (slope, start, _) = stats.probplot(influence)
     ax.plot(theory, ordered, "o", color=POINT, markersize=3.5, alpha=0.7)
-    ends = np.array([theory[0], theory[-1]])
+    ends = theory[[0, -1]]
     ax.plot(ends, start + slope * ends, color=ACCENT, linewidth=1.5)
     ax.set_xlabel("Normal quantile")
     ax.set_ylabel(f"Influence on {label_texts(results.labels)[0]}")
@@ -87,7 +87,7 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
         for size in sizes
     ]
     bse = np.array([look.bse[0] for look in looks])
-    error: Floats = bse * np.array([look.relative_mc_error[0] for look in looks])
+    error = bse * np.array([look.relative_mc_error[0] for look in looks])
     ax = new_axes(ax)
     lower = np.maximum(bse - error, 0)  # no standard error is below zero
     ax.fill_between(sizes, lower, bse + error, color=BAND, alpha=0.5, linewidth=0)
@@ -220,17 +220,14 @@ def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> A
 
 def _name_classes(ax: Axes, least: Mapping[Any, float]) -> None:
     """Name the classes, with their thresholds if these differ."""
-    names = [str(name) for name in least]
     if len(set(least.values())) > 1:
-        label = "class, in a set from this probability on"
-        names = [
-            f"{name}\n{value:.2f}"
-            for name, value in zip(names, least.values(), strict=True)
-        ]
+        probability = "this probability"
+        names = [f"{name}\n{value:.2f}" for name, value in least.items()]
     else:
-        label = f"class, in a set from a probability of {min(least.values()):.2f} on"
+        probability = f"a probability of {min(least.values()):.2f}"
+        names = [str(name) for name in least]
     ax.set_xticks(np.arange(len(names)) + 0.5, names)
-    ax.set_xlabel(label)
+    ax.set_xlabel(f"class, in a set from {probability} on")
     if sum(max(map(len, name.split("\n"))) + 2 for name in names) > MOST_LETTERS:
         rotate_names(ax, 45)
 
@@ -242,39 +239,17 @@ def plot_bias(
     alpha: float = 0.05,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the remaining bias, and the standard errors of the predictions.
+    """Draw the remaining bias at new data (by default the query points).
 
-    Parameters
-    ----------
-    results : EnsembleResults
-        Results of a forest with a numeric response.
-    data : DataFrame or dict of columns, optional
-        New data; the query points by default.
-    alpha : float
-        One minus the coverage of the normal intervals of the bias.
-    ax : Axes, optional
-        Axes to draw on.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(120, rng=1)
-    >>> res = vs.fit("y ~ .", data, at=data.iloc[:3], B=100, rng=1, target="truth")
-    >>> res.plot(kind="bias").get_xlabel()
-    'remaining bias, y, 95% interval; bars: standard error of the prediction'
-
-    Notes
-    -----
     A wide bar extends one standard error of the prediction to each side of zero. If the
-    bias is within half of it, the coverage of intervals is close to nominal.
+    bias is within half of it, the coverage of intervals is close to nominal. The
+    intervals of the bias are normal.
     """
     check_alpha(alpha)
     left = results.bias_left(data)
     ax = new_axes(ax, len(left))
-    if data is None:
-        reach = results.bse.to_numpy()
-    else:
-        reach = results.get_prediction(data).estimates.bse
+    table = results if data is None else results.get_prediction(data)
+    reach = table.estimates.bse
     places = range(len(left))[::-1]
     ax.barh(places, 2 * reach, left=-reach, height=0.6, color=BAND, alpha=0.35)
     ax.axvline(0, color=GREY, linewidth=1)

@@ -25,27 +25,14 @@ POINTS = 20  # default number of rows at which fits are compared
 
 
 class FitComparison(JointTest):
-    """Differences of two fits, and a joint test that they predict the same.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(100, rng=1)
-    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
-    >>> line = vs.fit("y ~ x1 + x4", data, kernel="ols", B=100, rng=1)
-    >>> vs.compare(res, line).question
-    'forest - ols'
-    """
+    """Differences of two fits, and a joint test that they predict the same."""
 
     def __str__(self) -> str:
         shown = self.table()
-        if len(shown) > 2 * SHOWN:
-            shown = pd.concat([shown.head(SHOWN), shown.tail(SHOWN)])
+        if len(shown) > 20:
+            shown = pd.concat([shown.head(10), shown.tail(10)])
         columns = ["estimate", "std_error", "p_value", "ci_lower", "ci_upper"]
         return f"{super().__str__()}\n\n{write_table(shown[columns])}"
-
-
-SHOWN = 10  # rows printed from each end of a long table
 
 
 def compare(
@@ -146,7 +133,7 @@ def _check_comparable(a: EnsembleResults, b: EnsembleResults) -> None:
 
 def _draw_points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
     """Draw rows of the data, with the predictors of both fits."""
-    first, second = (training_predictors(results) for results in (a, b))
+    first, second = training_predictors(a), training_predictors(b)
     if first is None or second is None:
         raise ValueError(
             "without `at`, fits are compared at rows of their training data, which "

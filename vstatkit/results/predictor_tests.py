@@ -121,26 +121,14 @@ def write_table(frame: pd.DataFrame) -> str:
 
 
 class InteractionTest(JointTest):
-    """A test that predictors act additively.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(100, rng=1)
-    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
-    >>> list(res.interaction_test("x1", "x4", grid=2).points)[:4]
-    ['first', 'second', 'from_first', 'to_first']
-    """
+    """A test that predictors act additively."""
 
 
 def training_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
     """Return the predictors of the training rows, if available."""
-    recipe, predictor = results.recipe, results.predictor
-    if recipe is None or recipe.data is None:
-        return None
-    if predictor is None or predictor.coding is None:
-        return None
-    return recipe.data[list(predictor.coding.variables)]
+    data = None if results.recipe is None else results.recipe.data
+    coding = None if results.predictor is None else results.predictor.coding
+    return None if data is None or coding is None else data[list(coding.variables)]
 
 
 @dataclass(frozen=True)
@@ -285,14 +273,9 @@ def interaction_test(
             f"an interaction needs two different predictors; got {first!r} twice."
         )
     question.names([first, second])
-    return _test_pairs(
-        question,
-        [(first, second)],
-        f"{first}:{second}",
-        f"Null: {first} and {second} are additive in the expectation of the ensemble",
-        grid=grid,
-        rows=rows,
-    )
+    pairs, predictors = [(first, second)], f"{first} and {second}"
+    name = f"{first}:{second}"
+    return _test_pairs(question, pairs, name, predictors, grid=grid, rows=rows)
 
 
 def additivity_test(
@@ -310,21 +293,15 @@ def additivity_test(
     )
     if len(names) < 2:
         raise ValueError("additivity_test needs at least two predictors; got one.")
-    return _test_pairs(
-        question,
-        list(combinations(names, 2)),
-        "all pairs",
-        f"Null: {', '.join(names)} are additive in the expectation of the ensemble",
-        grid=grid,
-        rows=rows,
-    )
+    pairs, predictors = list(combinations(names, 2)), ", ".join(names)
+    return _test_pairs(question, pairs, "all pairs", predictors, grid=grid, rows=rows)
 
 
 def _test_pairs(
     question: PredictorQuestion,
     pairs: list[tuple[str, str]],
     name: str,
-    null: str,
+    predictors: str,
     *,
     grid: int,
     rows: int,
@@ -344,7 +321,7 @@ def _test_pairs(
     labels = question.predictor.labels(pd.Index(names))
     return InteractionTest(
         question=name,
-        null=null,
+        null=f"Null: {predictors} are additive in the expectation of the ensemble",
         test=pooled_test(results.design, values, results.variance, results.orders),
         differences=difference_table(results, values, labels, "Interaction contrasts"),
         points=points,

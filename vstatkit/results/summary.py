@@ -305,20 +305,19 @@ def _header(results: EstimateTable, scores: dict[str, float]) -> Header:
 
 def compact_lines(table: EstimateTable, *, full: bool) -> Lines | None:
     """Describe the typical row, and the variance and influences unless `full`."""
-    lines: dict[str, str | None] = {}
-    if isinstance(table, EnsembleResults):
-        lines["Typical row:"] = typical_text(table)
-    if not full:
-        lines["Variance:"] = _variance(table)
-        lines["Influence:"] = _influence(table)
+    lines = {
+        "Typical row:": _typical_text(table),
+        "Variance:": None if full else _variance(table),
+        "Influence:": None if full else _influence(table),
+    }
     shown = {name: text for name, text in lines.items() if text is not None}
     return Lines(shown) if shown else None
 
 
-def typical_text(results: EnsembleResults) -> str | None:
+def _typical_text(table: EstimateTable) -> str | None:
     """Write the typical row, "bmi 25.7, bp 93, ..."; None for coefficients."""
-    row = results.typical
-    if row is None or results.info.coefficients:
+    row = table.typical if isinstance(table, EnsembleResults) else None
+    if row is None or table.info.coefficients:
         return None
     names = row.columns[:MAX_SETTINGS]
     shown = [f"{name} {setting_text(row[name].iloc[0])}" for name in names]
@@ -328,13 +327,12 @@ def typical_text(results: EnsembleResults) -> str | None:
 
 
 def _variance(table: EstimateTable) -> str:
-    share = table.diagnostics["monte_carlo_share"]
+    share, parts = table.diagnostics["monte_carlo_share"], table.components
     text = f"sampling {_range(1 - share)}, Monte Carlo {_range(share)}"
     if len(table.labels) > 1:
         return text
-    parts = table.components
-    zetas = (number_text(float(zeta[0])) for zeta in (parts.zeta_1, parts.zeta_k))
-    return text + " (zeta_1 {}, zeta_k {})".format(*zetas)
+    zeta_1, zeta_k = number_text(parts.zeta_1[0]), number_text(parts.zeta_k[0])
+    return f"{text} (zeta_1 {zeta_1}, zeta_k {zeta_k})"
 
 
 def _range(shares: pd.Series) -> str:
