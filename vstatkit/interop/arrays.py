@@ -81,13 +81,7 @@ def from_arrays(
         compares_groups=compares_groups(variance),
     )
     names = [f"h{j}" for j in range(h.shape[1])] if labels is None else labels
-    info = ModelInfo(
-        title="Ensemble Results",
-        response=name,
-        kernel=name,
-        nobs=design.n,
-        coefficients=True,
-    )
+    info = ModelInfo("Ensemble Results", name, name, design.n, coefficients=True)
     return EnsembleResults(
         design=design,
         values=h,

@@ -1,6 +1,7 @@
 """Several models in one table, of this and other packages."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,23 +80,38 @@ def table(
     level = 0.05 if alpha is None else alpha
     check_alpha(level)
     columns = [column_of(model, level) for model in many]
-    headings = _headings(columns, names)
-    terms, stats = _terms(columns, alpha, stars=stars), _stats(columns)
+    if names is None:
+        names = [f"({j}) {column.kind}" for j, column in enumerate(columns, start=1)]
+    elif isinstance(names, str) or len(names) != len(columns):
+        raise ValueError(
+            f"`names` must be a list with a name for each of the {len(columns)} "
+            f"models; got {names!r}."
+        )
+    headings = [str(name) for name in names]
     responses = [column.response for column in columns]
-    top, bottom = _align_columns((headings, terms), (responses, stats))
-    sections = [Section("", *part) for part in (top, bottom) if len(part[1])]
-    return compose(sections, title, _notes(columns, headings, alpha, stars=stars))
+    stats = list(dict.fromkeys(name for column in columns for name in column.stats))
+    cells = [[_stat(column.stats.get(name)) for column in columns] for name in stats]
+    sections = _align_columns(
+        Section("", headings, *_terms(columns, alpha, stars=stars)),
+        Section("", responses, stats, cells),
+    )
+    below = "standard errors" if alpha is None else f"{1 - alpha:.4g} intervals"
+    notes = [f"In brackets: {below}. OOB scores are out of bag."]
+    notes += [
+        f"{heading}: {column.note}."
+        for heading, column in zip(headings, columns, strict=True)
+        if column.note
+    ]
+    if stars:
+        marks = ", ".join(f"{text} p<{p:g}" for p, text in reversed(STARS))
+        notes.append(f"{marks}.")
+    return compose(sections, title, notes)
 
 
 def column_of(model: Any, alpha: float = 0.05) -> Column:
     """Make a column of a model of this package, or of one like statsmodels'."""
     if isinstance(model, TabularModel):
         return model._column(alpha)
-    return foreign_column(model, alpha)
-
-
-def foreign_column(model: Any, alpha: float = 0.05) -> Column:
-    """Make a column of results of another package that look like statsmodels'."""
     needed = ("params", "bse", "pvalues")
     missing = [name for name in needed if not hasattr(model, name)]
     if missing:
@@ -108,12 +124,9 @@ def foreign_column(model: Any, alpha: float = 0.05) -> Column:
     bse = np.asarray(model.bse, dtype=float)
     bounds = np.asarray(model.conf_int(alpha), dtype=float)
     tested = np.where(bse == 0, np.nan, bse)
-    columns = [params, bse, params / tested, model.pvalues, bounds[:, 0], bounds[:, 1]]
+    numbers = [params, bse, params / tested, model.pvalues, *bounds.T]
     frame = pd.DataFrame(
-        {
-            name: np.asarray(numbers)
-            for name, numbers in zip(NUMBERS, columns, strict=True)
-        },
+        dict(zip(NUMBERS, map(np.asarray, numbers), strict=True)),
         [str(name) for name in params.index],
     )
     stats: dict[str, Any] = {}
@@ -131,47 +144,38 @@ def foreign_column(model: Any, alpha: float = 0.05) -> Column:
 STARS = ((0.01, "***"), (0.05, "**"), (0.1, "*"))
 
 
-def _align_columns(
-    *parts: tuple[list[str], pd.DataFrame],
-) -> list[tuple[list[str], pd.DataFrame]]:
+def _align_columns(*sections: Section) -> list[Section]:
     """Pad the columns of all parts of a table to the same widths."""
-    stub = max(len(name) for _, frame in parts for name in frame.index)
-    widths = [
-        max(len(text) for headers, frame in parts for text in [headers[j], *frame[j]])
-        for j in range(len(parts[0][0]))
-    ]
+    stub = max(len(text) for section in sections for text in section.stubs)
+    rows = [row for section in sections for row in [section.headers, *section.cells]]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        (
-            [text.rjust(width) for text, width in zip(headers, widths, strict=True)],
-            frame.set_axis([name.ljust(stub) for name in frame.index]),
+        replace(
+            section,
+            headers=[
+                text.rjust(width)
+                for text, width in zip(section.headers, widths, strict=True)
+            ],
+            stubs=[text.ljust(stub) for text in section.stubs],
         )
-        for headers, frame in parts
+        for section in sections
+        if section.stubs
     ]
 
 
-def _headings(columns: list[Column], names: Sequence[str] | None) -> list[str]:
-    if names is None:
-        return [f"({j}) {column.kind}" for j, column in enumerate(columns, start=1)]
-    if isinstance(names, str) or len(names) != len(columns):
-        raise ValueError(
-            f"`names` must be a list with a name for each of the {len(columns)} "
-            f"models; got {names!r}."
-        )
-    return [str(name) for name in names]
-
-
-def _terms(columns: list[Column], alpha: float | None, *, stars: bool) -> pd.DataFrame:
+def _terms(
+    columns: list[Column], alpha: float | None, *, stars: bool
+) -> tuple[list[str], list[list[str]]]:
     """Make two rows for every term: the estimate, and its uncertainty below."""
-    order = list(
-        dict.fromkeys(term for column in columns for term in column.frame.index)
-    )
-    rows: dict[str, list[str]] = {}
-    for term in order:
-        cells = [_cells(column, term, alpha, stars=stars) for column in columns]
-        rows[term] = [top for top, _ in cells]
-        rows[f"{term}\0"] = [below for _, below in cells]
-    frame = pd.DataFrame.from_dict(rows, orient="index")
-    return frame.set_axis(["" if name.endswith("\0") else name for name in rows])
+    stubs: list[str] = []
+    cells: list[list[str]] = []
+    for term in dict.fromkeys(
+        term for column in columns for term in column.frame.index
+    ):
+        pairs = [_cells(column, term, alpha, stars=stars) for column in columns]
+        stubs += [term, ""]
+        cells += map(list, zip(*pairs, strict=True))
+    return stubs, cells
 
 
 def _cells(
@@ -183,48 +187,18 @@ def _cells(
     mark = ""
     if stars:
         mark = next((text for p, text in STARS if row["p_value"] < p), "")
-    below = _uncertainty(row, alpha)
+    below = ""
+    if alpha is not None and not np.isnan(row["std_error"]):
+        below = f"[{number_text(row['ci_lower'])}, {number_text(row['ci_upper'])}]"
+    elif not np.isnan(row["std_error"]):
+        below = f"({number_text(row['std_error'])})"
     if column.own_test:
-        below += f" p{_chance_text(row['p_value'])}"
+        chance = row["p_value"]
+        below += " p<0.001" if chance < 0.001 else f" p={chance:.3f}"
     return number_text(row["estimate"]) + mark, below
-
-
-def _uncertainty(row: dict[str, float], alpha: float | None) -> str:
-    """Write a standard error or an interval; "" if unknown."""
-    if np.isnan(row["std_error"]):
-        return ""
-    if alpha is None:
-        return f"({number_text(row['std_error'])})"
-    return f"[{number_text(row['ci_lower'])}, {number_text(row['ci_upper'])}]"
-
-
-def _chance_text(chance: float) -> str:
-    return "<0.001" if chance < 0.001 else f"={chance:.3f}"
-
-
-def _stats(columns: list[Column]) -> pd.DataFrame:
-    names = list(dict.fromkeys(name for column in columns for name in column.stats))
-    cells = [[_stat(column.stats.get(name)) for column in columns] for name in names]
-    return pd.DataFrame(cells, index=names, columns=range(len(columns)))
 
 
 def _stat(value: float | int | None) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else number_text(float(value))
-
-
-def _notes(
-    columns: list[Column], headings: list[str], alpha: float | None, *, stars: bool
-) -> list[str]:
-    below = "standard errors" if alpha is None else f"{1 - alpha:.4g} intervals"
-    notes = [f"In brackets: {below}. OOB scores are out of bag."]
-    notes += [
-        f"{heading}: {column.note}."
-        for heading, column in zip(headings, columns, strict=True)
-        if column.note
-    ]
-    if stars:
-        marks = ", ".join(f"{text} p<{p:g}" for p, text in reversed(STARS))
-        notes.append(f"{marks}.")
-    return notes

@@ -40,35 +40,27 @@ ROUNDING = 1e-6  # tolerated difference of means, relative to the range of the r
 SINGLE = 1e-7  # tolerated difference of means relative to their size: single precision
 
 
-def check_training_data(
-    forest: Any,
-    learners: Sequence[tuple[Any, Ints]],
-    counts: Ints,
-    X: Floats,
-    y: Floats,
-    *,
-    n_classes: int | None,
-) -> None:
+def check_training_data(forest: Any, adopted: "AdoptedEnsemble") -> None:
     """Raise an error for data that the trees of a forest were not fitted to.
 
     Only scikit-learn's own ensembles are checked; others may train trees differently.
     """
-    if not all(_is_plain(model) for model in (forest, *(tree for tree, _ in learners))):
+    learners, kernel = adopted.learners, adopted.kernel
+    models = [forest, *(tree for tree, _ in learners)]
+    if any(type(model).__module__.split(".")[0] != "sklearn" for model in models):
         return
-    chosen = list(zip(learners, counts, strict=True))[:N_TREES]
-    if _has_plain_weights(forest, learners, counts):
-        for b, ((tree, _), drawn) in enumerate(chosen):
-            if not _has_root(tree, drawn, y, n_classes):
-                difference = (
-                    "another mean" if n_classes is None else "other shares of classes"
-                )
-                raise _refusal(forest, f"the rows drawn for tree {b} have {difference}")
-    for b, ((tree, features), drawn) in enumerate(chosen):
-        if not _has_leaves(tree, drawn, X[:, features]):
-            raise _refusal(forest, f"the rows drawn for tree {b} reach other leaves")
+    checked = list(zip(learners, adopted.counts, strict=True))[:N_TREES]
+    if _has_plain_weights(forest, adopted):
+        mean = "another mean" if kernel.n_classes is None else "other shares of classes"
+        for b, ((tree, _), drawn) in enumerate(checked):
+            if not _has_root(tree, drawn, adopted.y, kernel.n_classes):
+                raise _mismatch(forest, f"the rows drawn for tree {b} have {mean}")
+    for b, ((tree, features), drawn) in enumerate(checked):
+        if not _has_leaves(tree, drawn, kernel.X[:, features]):
+            raise _mismatch(forest, f"the rows drawn for tree {b} reach other leaves")
 
 
-def _refusal(forest: Any, what: str) -> ValueError:
+def _mismatch(forest: Any, what: str) -> ValueError:
     return ValueError(
         f"`X` and `y` must be the {type(forest).__name__}'s training data, with the "
         f"same rows in the same order; in those given, {what} than in the fit. Give "
@@ -76,14 +68,7 @@ def _refusal(forest: Any, what: str) -> ValueError:
     )
 
 
-def _is_plain(model: Any) -> bool:
-    """Whether an ensemble or a tree is scikit-learn's own."""
-    return type(model).__module__.split(".")[0] == "sklearn"
-
-
-def _has_plain_weights(
-    forest: Any, learners: Sequence[tuple[Any, Ints]], counts: Ints
-) -> bool:
+def _has_plain_weights(forest: Any, adopted: "AdoptedEnsemble") -> bool:
     """Whether roots have unweighted means: no weights other than counts."""
     if getattr(forest, "class_weight", None) is not None:
         return False
@@ -92,7 +77,7 @@ def _has_plain_weights(
         and tree.criterion in MEANS
         and getattr(tree, "class_weight", None) is None
         and np.isclose(tree.tree_.weighted_n_node_samples[0], drawn.sum(), rtol=1e-9)
-        for (tree, _), drawn in zip(learners, counts, strict=True)
+        for (tree, _), drawn in zip(adopted.learners, adopted.counts, strict=True)
     )
 
 
@@ -160,7 +145,7 @@ class AdoptedKernel:
 class AdoptedEnsemble:
     """A scikit-learn ensemble, described as one of ours."""
 
-    kernel: AdoptedKernel  # predicts with the learners
+    kernel: AdoptedKernel
     learners: list[tuple[Any, Ints]]  # learners, each with the columns it uses
     counts: Ints  # (B, n): number of times each observation occurs in each subsample
     replace: bool  # whether the subsamples were drawn with replacement
@@ -169,31 +154,6 @@ class AdoptedEnsemble:
     # Names of the features, if the ensemble was fitted to a data frame
     columns: tuple[str, ...] | None
     name: str  # name of the response
-
-    @property
-    def trees(self) -> bool:
-        """Whether all learners are trees."""
-        return all(hasattr(learner, "tree_") for learner, _ in self.learners)
-
-    @property
-    def kind(self) -> KernelKind:
-        """How the learners depend on their observations."""
-        return KernelKind.TREES if self.trees else KernelKind.UNKNOWN
-
-    @property
-    def limit(self) -> float | None:
-        """Largest standard deviation that a prediction can have, if known."""
-        if self.classes is not None:
-            return 0.5
-        # Trees average responses; other learners may leave their range.
-        return float(np.ptp(self.y)) / 2 if self.trees else None
-
-    @property
-    def tails(self) -> Tails | None:
-        """Tails of the predictions, in the range of the responses if all are trees."""
-        if self.classes is not None:
-            return None
-        return Tails(0.0, np.nan, *response_bounds(self.y)) if self.trees else Tails()
 
     def scores(self) -> Scores:
         """Score the out-of-bag predictions."""
@@ -212,13 +172,13 @@ class AdoptedEnsemble:
 def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
     """Read a fitted forest or bagging ensemble.
 
-    Subsamples come from the public `estimators_samples_`; drawing them again from a
-    seed would silently differ between versions.
+    Subsamples come from the public `estimators_samples_`, because draws from a seed may
+    differ between versions.
     """
     _check_ensemble(forest)
     kind = type(forest).__name__
     names = getattr(forest, "feature_names_in_", None)
-    columns = None if names is None else tuple(str(name) for name in names)
+    columns = None if names is None else tuple(map(str, names))
     rows = feature_array(X, columns)
     samples: Sequence[Ints] = forest.estimators_samples_
     n = len(rows)
@@ -242,14 +202,11 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
             f"the learners of a {kind} must have `predict_proba`; these do not. Refit "
             "with learners that estimate class probabilities."
         )
-    everything = np.arange(rows.shape[1])
-    features = getattr(forest, "estimators_features_", None)
+    everything = [np.arange(rows.shape[1])] * len(counts)
+    features = getattr(forest, "estimators_features_", everything)
     adopted = AdoptedEnsemble(
         kernel=AdoptedKernel(rows, None if classes is None else len(classes)),
-        learners=[
-            (tree, everything if features is None else features[b])
-            for b, tree in enumerate(forest.estimators_)
-        ],
+        learners=list(zip(forest.estimators_, features, strict=True)),
         counts=counts,
         replace=bool(forest.bootstrap),
         y=_response(y, n, None if classes is None else forest.classes_),
@@ -257,14 +214,7 @@ def adopt(forest: BaseEstimator, X: Any, y: Any) -> AdoptedEnsemble:
         columns=columns,
         name=str(getattr(y, "name", None) or "y"),
     )
-    check_training_data(
-        forest,
-        adopted.learners,
-        counts,
-        rows,
-        adopted.y,
-        n_classes=adopted.kernel.n_classes,
-    )
+    check_training_data(forest, adopted)
     return adopted
 
 
@@ -289,12 +239,12 @@ def _check_ensemble(forest: BaseEstimator) -> None:
 def _response(y: Any, n: int, classes: Any) -> Floats:
     """Read the training response, or the codes of its classes."""
     response = np.asarray(y)
-    if response.ndim != 1 or response.size != n:
+    if response.shape != (n,):
         raise ValueError(
             f"`y` must be one-dimensional with {n} values; got shape {response.shape}."
         )
     if classes is None:
-        numbers = np.asarray(response, dtype=np.float64)
+        numbers = response.astype(np.float64)
         if not np.isfinite(numbers).all():
             raise ValueError("`y` must be finite, as in the fit; got infinity.")
         return numbers
@@ -354,16 +304,19 @@ def from_sklearn(
         return _own_results(forest, X, at, variance, n_jobs)
     check_response(y, numeric=not hasattr(forest, "classes_"))
     adopted = adopt(forest, X, y)
+    kernel, classes = adopted.kernel, adopted.classes
     predictor = Predictor(
-        adopted.kernel,
-        adopted.learners,
-        None,
-        adopted.classes,
-        n_jobs,
-        adopted.columns,
+        kernel, adopted.learners, None, classes, n_jobs, adopted.columns
     )
-    units = X.index if isinstance(X, pd.DataFrame) else None
-    parsed = _parse_features(adopted, predictor)
+    features = pd.DataFrame(kernel.X, columns=column_names(predictor))
+    parsed = parse_table(features, adopted.y, response=adopted.name, classes=classes)
+    trees = all(hasattr(learner, "tree_") for learner, _ in adopted.learners)
+    limit: float | None = 0.5  # largest standard deviation of class probabilities
+    tails: Tails | None = None
+    if classes is None:
+        # Trees average responses; other learners may leave their range.
+        limit = float(np.ptp(adopted.y)) / 2 if trees else None
+        tails = Tails(0.0, np.nan, *response_bounds(adopted.y)) if trees else Tails()
     query = _query(parsed, predictor, at)
     assert query.rows is not None  # learners predict
     evaluation = Evaluation(
@@ -375,7 +328,7 @@ def from_sklearn(
         replace=adopted.replace,
         variance="bm",  # replaced below, once the results have learners
         labels=query.labels,
-        units=units,
+        units=X.index if isinstance(X, pd.DataFrame) else None,
         name=type(forest).__name__,
     )
     info = changed(
@@ -385,29 +338,20 @@ def from_sklearn(
         coefficients=False,
         typical=parsed.typical_row,
         ranges=parsed.coding.ranges(parsed.frame),
-        scale_share=1.0 if adopted.classes is not None else robust_share(adopted.y),
+        scale_share=1.0 if classes is not None else robust_share(adopted.y),
     )
-    adopted_results = changed(
+    return changed(
         results,
         info=info,
-        effect_values=effect_values(query, evaluation, adopted.classes),
+        effect_values=effect_values(query, evaluation, classes),
         predictor=predictor,
         scores=adopted.scores(),
-        limit=adopted.limit,
-        kind=adopted.kind,
-        reference=reference_rows(adopted.kernel.X, 0, adopted.kernel.n_outputs),
-        support=prediction_support(adopted.kernel, results.design.n),
-        tails=adopted.tails,
-    )
-    return adopted_results.with_variance(variance)
-
-
-def _parse_features(adopted: AdoptedEnsemble, predictor: Predictor) -> ParsedFormula:
-    """Describe the training data as a formula with all columns."""
-    features = pd.DataFrame(adopted.kernel.X, columns=column_names(predictor))
-    return parse_table(
-        features, adopted.y, response=adopted.name, classes=adopted.classes
-    )
+        limit=limit,
+        kind=KernelKind.TREES if trees else KernelKind.UNKNOWN,
+        reference=reference_rows(kernel.X, 0, kernel.n_outputs),
+        support=prediction_support(kernel, results.design.n),
+        tails=tails,
+    ).with_variance(variance)
 
 
 def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
@@ -417,10 +361,8 @@ def _query(parsed: ParsedFormula, predictor: Predictor, at: Any) -> Query:
     if at is None or query.rows is None:
         return query
     rows, index = predictor.rows(at)
-    moves = query.rows[1:]  # after the typical row
-    return changed(
-        query, rows=np.concatenate([rows, moves]), labels=predictor.labels(index)
-    )
+    rows = np.concatenate([rows, query.rows[1:]])  # moves, after the typical row
+    return changed(query, rows=rows, labels=predictor.labels(index))
 
 
 def _own_results(
@@ -439,7 +381,6 @@ def _own_results(
         results = changed(results, predictor=predictor)
     if at is not None:
         rows, index = predictor.rows(at)
-        results = changed(
-            results, values=predictor.values(rows), labels=predictor.labels(index)
-        )
+        values, labels = predictor.values(rows), predictor.labels(index)
+        results = changed(results, values=values, labels=labels)
     return results if variance == "auto" else results.with_variance(variance)

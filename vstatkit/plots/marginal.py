@@ -14,7 +14,6 @@ from vstatkit.plots.style import (
     draw_frame,
     draw_lines,
     draw_rug,
-    ends,
     legend_above,
     move_labels,
     names_on,
@@ -37,9 +36,9 @@ def plot_averages(
     averages: Averages, *, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
     """Draw averages with their intervals."""
-    frame, labels, moves = averages.summary_frame(alpha), averages.texts, False
-    if "from" in frame:
-        labels, moves = move_labels(frame, labels), True
+    frame = averages.summary_frame(alpha)
+    moves = "from" in frame
+    labels = move_labels(frame, averages.texts) if moves else averages.texts
     what = f"{averages.what.capitalize()}, {averages.info.response}"
     xlabel = f"{what}, {1 - alpha:.0%} interval ({averages.se})"
     return draw_frame(frame, labels, xlabel, ax, zero=moves)
@@ -60,20 +59,12 @@ def plot_curve(curve: Curve, *, alpha: float = 0.05, ax: Axes | None = None) -> 
     Several classes have one curve each, without a band.
     """
     ax = new_axes(ax)
-    points = curve.n_points
-    outputs = len(curve.grid) // points
-    names = (
-        ["mean"] if outputs == 1 else [str(label[-1]) for label in curve.params.index]
-    )
-    lines = Lines(
-        x=curve.grid.iloc[::outputs, 0].to_numpy(),
-        factor=curve.factors[0],
-        mean=curve.params.to_numpy().reshape(points, outputs),
-        each=ends(curve.conf_int(alpha), outputs),
-        band=ends(curve.conf_int(alpha, simultaneous=True), outputs),
-        names=tuple(names[:outputs]),
-        level=f"{1 - alpha:.0%}",
-    )
+    outputs = len(curve.grid) // curve.n_points
+    names: tuple[str, ...] = ("mean",)
+    if outputs > 1:
+        names = tuple(str(label[-1]) for label in curve.params.index[:outputs])
+    x = curve.grid.iloc[::outputs, 0].to_numpy()
+    lines = Lines(curve, x, curve.factors[0], names, alpha)
     draw_lines(ax, lines)
     if outputs > 1 or not lines.factor:
         legend_above(ax)
@@ -95,14 +86,13 @@ def plot_map(curve: Curve, *, axes: Any = None) -> Any:
         axes = plt.subplots(1, 2, figsize=(9.6, 4), layout="constrained")[1]
     first, second = curve.variables
     columns = [list(dict.fromkeys(curve.grid[name])) for name in curve.variables]
-    for ax, numbers, title in zip(
-        axes, (curve.params, curve.bse), (curve.title, "Standard error"), strict=True
-    ):
+    places = [
+        np.arange(len(values)) if factor else np.asarray(values, dtype=np.float64)
+        for values, factor in zip(columns, curve.factors, strict=True)
+    ]
+    maps = ((curve.params, curve.title), (curve.bse, "Standard error"))
+    for ax, (numbers, title) in zip(axes, maps, strict=True):
         table = numbers.to_numpy().reshape(len(columns[0]), len(columns[1])).T
-        places = [
-            np.arange(len(values)) if factor else np.asarray(values, dtype=np.float64)
-            for values, factor in zip(columns, curve.factors, strict=True)
-        ]
         drawn = ax.pcolormesh(*places, table, shading="nearest", cmap="viridis")
         ax.figure.colorbar(drawn, ax=ax)
         for factor, values, ticks in zip(
@@ -248,13 +238,9 @@ def _legend(axes: Any) -> None:
     legends = [panel.get_legend_handles_labels() for panel in axes]
     handles, labels = max(legends, key=lambda entries: len(entries[0]))
     if len(handles) > 1:
+        place = {"loc": "outside upper left", "ncols": 6}
         legend = axes[0].figure.legend(
-            handles,
-            labels,
-            loc="outside upper left",
-            ncols=6,
-            frameon=False,
-            fontsize="small",
+            handles, labels, **place, frameon=False, fontsize="small"
         )
         disable_mathtext(legend.get_texts())
 
@@ -266,22 +252,13 @@ def _draw_profile(
     n_points: int,
     alpha: float,
 ) -> None:
-    profile = profile_of(results, name, n_points)
-    prediction, count = profile.prediction, len(profile.x)
-    mean = prediction.predicted_mean.to_numpy().reshape(count, -1)
-    outputs = mean.shape[1]
-    band = None
-    if outputs == 1:
-        band = ends(prediction.conf_int(alpha, simultaneous=True), 1)
-    classes = results.predictor.classes if results.predictor is not None else None
+    profile, predictor = profile_of(results, name, n_points), results.predictor
+    classes = None if predictor is None else predictor.classes
+    several = len(profile.prediction.labels) > len(profile.x)
+    names = tuple(map(str, classes or ())) if several else ("mean",)
+    x = _with_counts(profile) if profile.factor else profile.x
     lines = Lines(
-        x=_with_counts(profile) if profile.factor else profile.x,
-        factor=profile.factor,
-        mean=mean,
-        each=ends(prediction.conf_int(alpha), outputs),
-        band=band,
-        names=tuple(map(str, classes or ())) if outputs > 1 else ("mean",),
-        level=f"{1 - alpha:.0%}",
+        profile.prediction, x, profile.factor, names, alpha, banded=not several
     )
     draw_lines(ax, lines)
     if not profile.factor and profile.observed is not None:

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from vstatkit._typing import DataLike, Floats
+from vstatkit._typing import DataLike
 from vstatkit.inference.estimates import estimate
 from vstatkit.plots.style import (
     ACCENT,
@@ -21,18 +21,16 @@ from vstatkit.plots.style import (
     draw_intervals,
     legend_above,
     move_labels,
+    name_rows,
     names_on,
     new_axes,
     outcome_stroke,
+    rotate_names,
 )
 from vstatkit.results.ensemble_results import EnsembleResults
 from vstatkit.results.estimate_table import EstimateTable
 from vstatkit.results.labels import label_texts
-from vstatkit.results.prediction_results import (
-    ClassSets,
-    PredictionResults,
-    members,
-)
+from vstatkit.results.prediction_results import ClassSets, PredictionResults, members
 from vstatkit.validation import check_alpha
 
 
@@ -40,11 +38,10 @@ def plot_estimates(
     results: EstimateTable, *, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
     """Draw the estimates with their intervals."""
-    bounds = results.conf_int(alpha)
+    bounds, info = results.conf_int(alpha), results.info
     ax = new_axes(ax, len(bounds))
     labels = label_texts(results.labels)
     draw_intervals(ax, labels, results.params, bounds["lower"], bounds["upper"])
-    info = results.info
     coefficients = info.coefficients and info.formula is not None
     if coefficients:
         ax.axvline(0, color=GREY, linewidth=1)
@@ -60,10 +57,10 @@ def plot_effects(
     frame = results.effects_frame(alpha)
     if frame is None:
         raise ValueError(f"the kernel {results.info.kernel!r} has no effects to draw.")
-    several = isinstance(frame.index, pd.MultiIndex)
-    what = "probability" if several else results.info.response
-    xlabel = f"Change in {what}, {1 - alpha:.0%} interval"
+    classes = isinstance(frame.index, pd.MultiIndex)
+    what = "probability" if classes else results.info.response
     labels = move_labels(frame, label_texts(frame.index))
+    xlabel = f"Change in {what}, {1 - alpha:.0%} interval"
     return draw_frame(frame, labels, xlabel, ax, zero=True)
 
 
@@ -73,7 +70,7 @@ def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax)
     (theory, ordered), (slope, start, _) = stats.probplot(influence)
     ax.plot(theory, ordered, "o", color=POINT, markersize=3.5, alpha=0.7)
-    ends = np.array([theory[0], theory[-1]])
+    ends = theory[[0, -1]]
     ax.plot(ends, start + slope * ends, color=ACCENT, linewidth=1.5)
     ax.set_xlabel("Normal quantile")
     ax.set_ylabel(f"Influence on {label_texts(results.labels)[0]}")
@@ -83,18 +80,14 @@ def plot_influence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
 
 def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axes:
     """Draw the first standard error against B, with its Monte Carlo error."""
-    sizes = _prefix_sizes(results)
+    sizes, design = _prefix_sizes(results), results.design
+    variance, orders = results.variance, results.orders
     looks = [
-        estimate(
-            results.design,
-            results.values[:size, :1],
-            results.variance,
-            orders=results.orders,
-        )
+        estimate(design, results.values[:size, :1], variance, orders=orders)
         for size in sizes
     ]
     bse = np.array([look.bse[0] for look in looks])
-    error: Floats = bse * np.array([look.relative_mc_error[0] for look in looks])
+    error = bse * np.array([look.relative_mc_error[0] for look in looks])
     ax = new_axes(ax)
     lower = np.maximum(bse - error, 0)  # no standard error is below zero
     ax.fill_between(sizes, lower, bse + error, color=BAND, alpha=0.5, linewidth=0)
@@ -115,12 +108,9 @@ def plot_convergence(results: EnsembleResults, *, ax: Axes | None = None) -> Axe
 def _prefix_sizes(results: EnsembleResults) -> list[int]:
     if results.design.complete:
         raise ValueError("a complete statistic has no Monte Carlo error to draw.")
-    start = min(results.B, max(50, results.B // 50))
-    wanted = np.geomspace(start, results.B, 15)
-    whole = {
-        results.design.round_size(round(size), at_most=results.B) for size in wanted
-    }
-    return sorted(whole)
+    B, design = results.B, results.design
+    wanted = np.geomspace(min(B, max(50, B // 50)), B, 15)
+    return sorted({design.round_size(round(size), at_most=B) for size in wanted})
 
 
 MOST_NAMED = 40  # most rows that are labelled
@@ -145,7 +135,8 @@ def plot_prediction(
     frame = prediction.summary_frame(alpha)
     classes = None if results.predictor is None else results.predictor.classes
     several = classes is not None and len(classes) > 2
-    outputs = len(classes) if several and classes is not None else 1
+    names = list(map(str, classes)) if classes is not None and several else [None]
+    outputs = len(names)
     rows = len(frame) // outputs
     named = rows <= MOST_NAMED
     ax = new_axes(ax, rows * (1 + outputs // 4) if named else 12)
@@ -153,17 +144,16 @@ def plot_prediction(
     if not named and not several:
         order = np.argsort(frame["mean"].to_numpy(), kind="stable")
     places = np.arange(rows)[::-1] if named else np.arange(rows)
-    for j in range(outputs):
+    for j, name in enumerate(names):
         part = frame.iloc[j::outputs].iloc[order]
         shift = 0.6 / outputs * ((outputs - 1) / 2 - j)
-        label = str(classes[j]) if several and classes is not None else None
-        _draw_rows(ax, part, places + shift, f"{1 - alpha:.0%}", (j, label))
+        colour = outcome_stroke(j)[0] if several else POINT
+        level = f"{1 - alpha:.0%}"
+        _draw_rows(ax, part, places + shift, level, colour=colour, name=name)
     if named:
         labels = frame.index[::outputs]
-        if several:
-            labels = labels.get_level_values(0)
-        ax.set_yticks(places, label_texts(labels))
-        ax.set_ylim(-0.6, rows - 0.4)
+        labels = labels.get_level_values(0) if several else labels
+        name_rows(ax, places, label_texts(labels))
     else:
         ax.set_ylabel("rows, in their order" if several else "rows, from low to high")
     ax.set_xlabel(outcome_text(results))
@@ -173,37 +163,28 @@ def plot_prediction(
 
 
 def _draw_rows(
-    ax: Axes, part: pd.DataFrame, places: Any, level: str, outcome: tuple[int, Any]
+    ax: Axes,
+    part: pd.DataFrame,
+    places: Any,
+    level: str,
+    *,
+    colour: str,
+    name: str | None,
 ) -> None:
     """Draw mean, interval and limits of new observations of each row."""
     few = len(part) <= MOST_NAMED
-    number, name = outcome
-    colour = POINT if name is None else outcome_stroke(number)[0]
     if "obs_ci_lower" in part:
-        ax.hlines(
-            places,
-            part["obs_ci_lower"],
-            part["obs_ci_upper"],
-            color=BAND,
-            linewidth=1.2 if few else 0.5,
-            label=f"{level}, a new observation",
-        )
-    ax.hlines(
-        places,
-        part["mean_ci_lower"],
-        part["mean_ci_upper"],
-        color=colour,
-        linewidth=3 if few else 1,
-        label=f"{level}, the mean" if name is None else "_",
+        limits = ax.hlines(places, part["obs_ci_lower"], part["obs_ci_upper"])
+        limits.set(color=BAND, linewidth=1.2 if few else 0.5)
+        limits.set_label(f"{level}, a new observation")
+    intervals = ax.hlines(places, part["mean_ci_lower"], part["mean_ci_upper"])
+    intervals.set(color=colour, linewidth=3 if few else 1)
+    intervals.set_label(f"{level}, the mean" if name is None else "_")
+    (points,) = ax.plot(
+        part["mean"], places, "o", label="mean" if name is None else name
     )
-    ax.plot(
-        part["mean"],
-        places,
-        "o",
-        color=ACCENT if name is None and not few else colour,
-        markersize=5 if few else 1.5,
-        label="mean" if name is None else name,
-    )
+    points.set_color(ACCENT if name is None and not few else colour)
+    points.set_markersize(5 if few else 1.5)
 
 
 MOST_ROWS = 40  # most rows that are drawn
@@ -213,24 +194,18 @@ MOST_LETTERS = 48  # most characters of the names of classes that are not rotate
 def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> Axes:
     """Draw one row per set: probabilities as shades, members with a mark."""
     shares = whole.iloc[:MOST_ROWS]
-    rows = len(shares)
+    rows, values = len(shares), shares.to_numpy()
     ax = new_axes(ax, rows)
     drawn = ax.pcolormesh(
-        shares.to_numpy(), cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1
+        values, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1
     )
     ax.figure.colorbar(drawn, ax=ax, label="probability", fraction=0.06)
     known = sets.attrs["least_probability"]
     least = {name: known[name] for name in shares.columns}
-    row, column = np.nonzero(members(shares.to_numpy(), np.array([*least.values()])))
-    ax.plot(
-        column + 0.5,
-        row + 0.5,
-        "o",
-        color=ACCENT,
-        markeredgecolor="white",
-        markersize=9,
-        label=f"in the set ({1 - sets.alpha:.0%})",
-    )
+    row, column = np.nonzero(members(values, np.array([*least.values()])))
+    label = f"in the set ({1 - sets.alpha:.0%})"
+    (marks,) = ax.plot(column + 0.5, row + 0.5, "o", color=ACCENT, label=label)
+    marks.set(markeredgecolor="white", markersize=9)
     ax.set_yticks(np.arange(rows) + 0.5, label_texts(shares.index))
     ax.set_ylim(rows, 0)
     ax.tick_params(length=0)
@@ -245,21 +220,16 @@ def draw_sets(whole: pd.DataFrame, sets: ClassSets, ax: Axes | None = None) -> A
 
 def _name_classes(ax: Axes, least: Mapping[Any, float]) -> None:
     """Name the classes, with their thresholds if these differ."""
-    names = [str(name) for name in least]
     if len(set(least.values())) > 1:
-        label = "class, in a set from this probability on"
-        names = [
-            f"{name}\n{value:.2f}"
-            for name, value in zip(names, least.values(), strict=True)
-        ]
+        probability = "this probability"
+        names = [f"{name}\n{value:.2f}" for name, value in least.items()]
     else:
-        label = f"class, in a set from a probability of {min(least.values()):.2f} on"
+        probability = f"a probability of {min(least.values()):.2f}"
+        names = [str(name) for name in least]
     ax.set_xticks(np.arange(len(names)) + 0.5, names)
-    ax.set_xlabel(label)
+    ax.set_xlabel(f"class, in a set from {probability} on")
     if sum(max(map(len, name.split("\n"))) + 2 for name in names) > MOST_LETTERS:
-        ax.tick_params(axis="x", rotation=45)
-        for text in ax.get_xticklabels():
-            text.set(ha="right", rotation_mode="anchor")
+        rotate_names(ax, 45)
 
 
 def plot_bias(
@@ -269,39 +239,17 @@ def plot_bias(
     alpha: float = 0.05,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the remaining bias, and the standard errors of the predictions.
+    """Draw the remaining bias at new data (by default the query points).
 
-    Parameters
-    ----------
-    results : EnsembleResults
-        Results of a forest with a numeric response.
-    data : DataFrame or dict of columns, optional
-        New data; the query points by default.
-    alpha : float
-        One minus the coverage of the normal intervals of the bias.
-    ax : Axes, optional
-        Axes to draw on.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(120, rng=1)
-    >>> res = vs.fit("y ~ .", data, at=data.iloc[:3], B=100, rng=1, target="truth")
-    >>> res.plot(kind="bias").get_xlabel()
-    'remaining bias, y, 95% interval; bars: standard error of the prediction'
-
-    Notes
-    -----
     A wide bar extends one standard error of the prediction to each side of zero. If the
-    bias is within half of it, the coverage of intervals is close to nominal.
+    bias is within half of it, the coverage of intervals is close to nominal. The
+    intervals of the bias are normal.
     """
     check_alpha(alpha)
     left = results.bias_left(data)
     ax = new_axes(ax, len(left))
-    if data is None:
-        reach = results.bse.to_numpy()
-    else:
-        reach = results.get_prediction(data).estimates.bse
+    table = results if data is None else results.get_prediction(data)
+    reach = table.estimates.bse
     places = range(len(left))[::-1]
     ax.barh(places, 2 * reach, left=-reach, height=0.6, color=BAND, alpha=0.35)
     ax.axvline(0, color=GREY, linewidth=1)

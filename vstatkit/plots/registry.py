@@ -26,6 +26,8 @@ def draw_importance(
     return results.importance(**options).plot(ax, alpha=alpha)
 
 
+# Plots by the name that `EnsembleResults.plot` takes. A text is a module of
+# `vstatkit.plots`, which is imported on demand, and its function.
 PLOTS: dict[str, Draw | str] = {
     "estimates": "predictions:plot_estimates",
     "effects": "predictions:plot_effects",
@@ -37,10 +39,6 @@ PLOTS: dict[str, Draw | str] = {
     "bias": "predictions:plot_bias",
     "convergence": "predictions:plot_convergence",
 }
-"""Plots by the name that `EnsembleResults.plot` takes.
-
-A text is a module of `vstatkit.plots`, which is imported on demand, and its function.
-"""
 
 # Methods of results that take the other options of a plot.
 PASSED_ON = {
@@ -97,12 +95,14 @@ def _check_options(results: "EnsembleResults", kind: str, options: Any) -> None:
         if known is None or name in known:
             continue
         others = [
-            other for other in PLOTS if name in (_options_of(results, other) or ())
+            repr(other)
+            for other in PLOTS
+            if name in (_options_of(results, other) or ())
         ]
-        there = f" kind={' and kind='.join(map(repr, others))} has {name!r}."
+        there = f" kind={' and kind='.join(others)} has {name!r}." if others else ""
         raise TypeError(
             f"the plot {kind!r} has no option {name!r}{suggest_name(name, known)} Its "
-            f"options are: {', '.join(known) or 'none'}.{there if others else ''}"
+            f"options are: {', '.join(known) or 'none'}.{there}"
         )
 
 

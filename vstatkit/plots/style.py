@@ -13,11 +13,13 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
 from vstatkit._typing import Floats
+from vstatkit.results.estimate_table import EstimateTable
+from vstatkit.results.predictor_tests import short_text
 
+# Colours of Okabe and Ito, which colour-blind readers can distinguish.
 POINT = "#0072B2"
 BAND = "#56B4E9"
 ACCENT = "#D55E00"
-# Colours of Okabe and Ito, which colour-blind readers can distinguish.
 GREY = "#666666"
 # Colours of several outcomes, also by Okabe and Ito.
 OUTCOMES = (POINT, ACCENT, "#009E73", "#CC79A7", "#E69F00", BAND, "#000000")
@@ -58,9 +60,14 @@ def draw_intervals(
     places = np.arange(len(labels))[::-1]
     ax.hlines(places, low, high, color=POINT, linewidth=2)
     ax.plot(centre, places, "o", color=POINT, markersize=5)
+    name_rows(ax, places, labels)
+    clean(ax)
+
+
+def name_rows(ax: Axes, places: Any, labels: list[str]) -> None:
+    """Write the labels of rows beside an axis."""
     ax.set_yticks(places, labels)
     ax.set_ylim(-0.6, len(labels) - 0.4)
-    clean(ax)
 
 
 def draw_frame(
@@ -111,12 +118,7 @@ def names_on(ax: Axes) -> list[Text]:
         if isinstance(axis.get_major_locator(), FixedLocator):
             texts += axis.get_ticklabels()
     legend = ax.get_legend()
-    return texts if legend is None else [*texts, *legend.get_texts()]
-
-
-def short_text(value: Any) -> str:
-    """Write a value of a predictor in few characters."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return texts if legend is None else texts + legend.get_texts()
 
 
 MOST_WHISKERS = 4  # most classes whose curves have intervals; more would overlap
@@ -130,13 +132,22 @@ LETTERS_PER_INCH = 10  # characters of levels that fit below one inch of an axis
 class Lines:
     """Estimates along one predictor, for one or several outcomes."""
 
+    table: EstimateTable  # q estimates of K outcomes, outcomes within estimates
     x: Any  # (q,): values of the predictor, or levels of a factor
     factor: bool  # whether the predictor is a factor
-    mean: Floats  # (q, K): estimates
-    each: Floats  # (2, q, K): pointwise intervals
-    band: Floats | None  # (2, q, K): simultaneous band
     names: tuple[str, ...]  # names of the K outcomes
-    level: str  # coverage, such as "95%"
+    alpha: float  # one minus the coverage
+    banded: bool = True  # whether to draw the band of a curve
+
+    @property
+    def mean(self) -> Floats:
+        """Estimates, shape (q, K)."""
+        return self.table.params.to_numpy().reshape(-1, len(self.names))
+
+    def bounds(self, *, simultaneous: bool = False) -> Floats:
+        """Compute the ends of intervals, or of the band, shape (2, q, K)."""
+        bounds = self.table.conf_int(self.alpha, simultaneous=simultaneous)
+        return bounds.to_numpy().T.reshape(2, -1, len(self.names))
 
 
 def draw_lines(ax: Axes, lines: Lines) -> None:
@@ -152,19 +163,14 @@ def draw_lines(ax: Axes, lines: Lines) -> None:
 
 def _draw_curve(ax: Axes, lines: Lines) -> None:
     """Draw a curve with a light band and dark pointwise intervals."""
-    x = np.asarray(lines.x, dtype=np.float64)
-    shades = ((lines.band, 0.25, "whole curve"), (lines.each, 0.6, "each point"))
-    for bounds, strength, text in shades:
-        if bounds is None:
-            continue
-        ax.fill_between(
-            x,
-            *bounds[:, :, 0],
-            color=BAND,
-            alpha=strength,
-            linewidth=0,
-            label=f"{lines.level}, {text}",
-        )
+    x, level = np.asarray(lines.x, dtype=np.float64), f"{1 - lines.alpha:.0%}"
+    for whole, strength, text in (
+        (True, 0.25, "whole curve"),
+        (False, 0.6, "each point"),
+    ):
+        low, high = lines.bounds(simultaneous=whole)[:, :, 0]
+        shade = ax.fill_between(x, low, high, color=BAND, alpha=strength, linewidth=0)
+        shade.set_label(f"{level}, {text}")
     marks = "o-" if x.size <= FEW_POINTS else "-"
     ax.plot(x, lines.mean[:, 0], marks, color=POINT, linewidth=2, label="mean")
 
@@ -172,37 +178,32 @@ def _draw_curve(ax: Axes, lines: Lines) -> None:
 def _draw_classes(ax: Axes, lines: Lines) -> None:
     """Draw a curve for each class, with intervals at alternating places."""
     x, K = np.asarray(lines.x, dtype=np.float64), len(lines.names)
+    mean, bounds = lines.mean, lines.bounds()
     for j, name in enumerate(lines.names):
         colour, style = outcome_stroke(j)
         if K <= MOST_WHISKERS:
-            at, each = _whisker_positions(x, lines.each[:, :, j], j, K)
-            ax.vlines(at, *each, color=colour, linewidth=1.5, alpha=0.6)
-        ax.plot(x, lines.mean[:, j], style, color=colour, linewidth=2, label=name)
-
-
-def _whisker_positions(
-    x: Floats, each: Floats, j: int, K: int
-) -> tuple[Floats, Floats]:
-    """Interpolate the intervals of the j-th of K classes at places of its own."""
-    turns = (np.arange(WHISKERS) * K + j + 0.5) / (WHISKERS * K)
-    at = x[0] + (x[-1] - x[0]) * turns
-    return at, np.stack([np.interp(at, x, end) for end in each])
+            turns = (np.arange(WHISKERS) * K + j + 0.5) / (WHISKERS * K)
+            at = x[0] + (x[-1] - x[0]) * turns
+            whiskers = [np.interp(at, x, end) for end in bounds[:, :, j]]
+            ax.vlines(at, *whiskers, color=colour, linewidth=1.5, alpha=0.6)
+        ax.plot(x, mean[:, j], style, color=colour, linewidth=2, label=name)
 
 
 def _draw_levels(ax: Axes, lines: Lines) -> None:
-    count = len(lines.names)
+    count, bounds = len(lines.names), lines.bounds()
+    band = lines.bounds(simultaneous=True) if lines.banded else None
     for j, name in enumerate(lines.names):
         colour = POINT if count == 1 else outcome_stroke(j)[0]
         places = np.arange(len(lines.x)) + 0.6 / count * (j - (count - 1) / 2)
-        if lines.band is not None:
-            ax.vlines(places, *lines.band[:, :, j], color=colour, alpha=0.35)
-        ax.vlines(places, *lines.each[:, :, j], color=colour, linewidth=3)
+        if band is not None:
+            ax.vlines(places, *band[:, :, j], color=colour, alpha=0.35)
+        ax.vlines(places, *bounds[:, :, j], color=colour, linewidth=3)
         ax.plot(places, lines.mean[:, j], "o", color=colour, label=name)
-    name_levels(ax, [str(level) for level in lines.x])
+    _name_levels(ax, [str(level) for level in lines.x])
     ax.set_xlim(-0.6, len(lines.x) - 0.4)
 
 
-def name_levels(ax: Axes, texts: list[str]) -> None:
+def _name_levels(ax: Axes, texts: list[str]) -> None:
     """Write levels below an axis, rotated if they would overlap."""
     lines = [line for text in texts for line in textwrap.wrap(text, WRAP) or [""]]
     wrapped = [
@@ -214,8 +215,13 @@ def name_levels(ax: Axes, texts: list[str]) -> None:
     ax.set_xticks(np.arange(len(texts)), wrapped)
     inches = ax.get_window_extent().width / ax.figure.dpi
     if max(map(len, lines)) * len(texts) > LETTERS_PER_INCH * inches:
-        for label in ax.get_xticklabels():
-            label.set(rotation=40, ha="right", rotation_mode="anchor")
+        rotate_names(ax, 40)
+
+
+def rotate_names(ax: Axes, degrees: float) -> None:
+    """Rotate the names below an axis about their ends."""
+    for label in ax.get_xticklabels():
+        label.set(rotation=degrees, ha="right", rotation_mode="anchor")
 
 
 def draw_rug(ax: Axes, values: Any) -> None:
@@ -233,8 +239,3 @@ def draw_rug(ax: Axes, values: Any) -> None:
         transform=ax.get_xaxis_transform(),
         clip_on=False,
     )
-
-
-def ends(bounds: pd.DataFrame, outputs: int) -> Floats:
-    """Return the ends of intervals as an array of shape (2, points, outputs)."""
-    return np.asarray(bounds.to_numpy().T.reshape(2, -1, outputs))

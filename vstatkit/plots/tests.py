@@ -4,7 +4,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy import stats
 
-from vstatkit.plots.style import ACCENT, GREY, POINT, clean, draw_intervals, new_axes
+from vstatkit.plots.style import (
+    ACCENT,
+    GREY,
+    POINT,
+    clean,
+    draw_frame,
+    draw_intervals,
+    name_rows,
+    new_axes,
+)
 from vstatkit.results.bootstrap import Bootstrap
 from vstatkit.results.importance import Importance
 from vstatkit.results.labels import label_texts
@@ -17,19 +26,16 @@ MOST_NAMED = 40  # most differences that are labelled; more are sorted by size
 
 def draw_differences(test: JointTest, ax: Axes | None = None) -> Axes:
     """Draw differences with 95 % intervals; many of them sorted by size."""
-    differences = test.differences
-    bounds, centre = differences.conf_int(), differences.params
-    if len(centre) <= MOST_NAMED:
-        ax = new_axes(ax, len(centre))
-        labels = label_texts(differences.labels)
-        draw_intervals(ax, labels, centre, bounds["lower"], bounds["upper"])
+    frame = test.table()
+    if len(frame) <= MOST_NAMED:
+        ax = draw_frame(frame, label_texts(frame.index), "", ax)
     else:
         ax = new_axes(ax)
-        order = np.argsort(centre.to_numpy())
-        places = np.arange(len(order))
-        lower, upper = bounds["lower"].to_numpy(), bounds["upper"].to_numpy()
-        ax.hlines(places, lower[order], upper[order], color=POINT, linewidth=0.7)
-        ax.plot(centre.to_numpy()[order], places, ".", color=POINT, markersize=3)
+        frame = frame.iloc[np.argsort(frame["estimate"].to_numpy())]
+        places = np.arange(len(frame))
+        lower, upper = frame["ci_lower"], frame["ci_upper"]
+        ax.hlines(places, lower, upper, color=POINT, linewidth=0.7)
+        ax.plot(frame["estimate"], places, ".", color=POINT, markersize=3)
         ax.set_ylabel("points, in order of the difference")
         clean(ax)
     ax.axvline(0, color=GREY, linewidth=1)
@@ -91,13 +97,11 @@ def plot_misses(check: NormalityCheck, *, ax: Axes | None = None) -> Axes:
     frame, alpha = check.frame, check.alpha
     ax = new_axes(ax, len(frame))
     places = np.arange(len(frame))[::-1]
-    ax.plot(frame["miss_above"], places, "o", color=POINT, label="above the true value")
-    ax.plot(
-        frame["miss_below"], places, "s", color=ACCENT, label="below the true value"
-    )
+    for side, mark, colour in (("above", "o", POINT), ("below", "s", ACCENT)):
+        label = f"{side} the true value"
+        ax.plot(frame[f"miss_{side}"], places, mark, color=colour, label=label)
     ax.axvline(alpha / 2, color=GREY, linewidth=1)
-    ax.set_yticks(places, label_texts(frame.index))
-    ax.set_ylim(-0.6, len(frame) - 0.4)
+    name_rows(ax, places, label_texts(frame.index))
     ax.set_xlabel(f"Probability that the {1 - alpha:.0%} interval lies ...")
     ax.legend(frameon=False)
     clean(ax)
@@ -110,13 +114,11 @@ def plot_quantiles(bootstrap: Bootstrap, *, ax: Axes | None = None) -> Axes:
     Each estimate is standardised; normal estimates lie on the line.
     """
     ax = new_axes(ax, 12)
-    places = (np.arange(1, bootstrap.R + 1) - 0.5) / bootstrap.R
-    normal = stats.norm.ppf(places)
+    normal = stats.norm.ppf((np.arange(1, bootstrap.R + 1) - 0.5) / bootstrap.R)
     spread = bootstrap.bse.to_numpy()
     scale = np.where(spread > 0, spread, 1.0)
-    ordered = np.sort(
-        (bootstrap.estimates - bootstrap.estimates.mean(axis=0)) / scale, axis=0
-    )
+    centred = bootstrap.estimates - bootstrap.estimates.mean(axis=0)
+    ordered = np.sort(centred / scale, axis=0)
     texts = label_texts(bootstrap.labels)
     for label, column in zip(texts, ordered.T, strict=True):
         ax.plot(normal, column, ".", markersize=4, label=label)

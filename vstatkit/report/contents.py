@@ -4,7 +4,6 @@ import os
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from vstatkit.report import figures, tables
@@ -56,8 +55,14 @@ def report_page(
 ) -> str:
     """Compose the page."""
     info = results.info
+    sentences = (
+        *_effect_lines(results, alpha),
+        *_estimate_lines(results, alpha),
+        *_score_lines(results),
+        _precision_line(results),
+    )
     chapters = [
-        Chapter("In short", (Text(tuple(_summarise(results, alpha))),)),
+        Chapter("In short", (Text(sentences),)),
         _effects(results, alpha),
         _estimates(results, alpha),
         _curves(results, alpha),
@@ -74,22 +79,24 @@ def report_page(
     )
 
 
-def _chapter(heading: str, *parts: Part | None) -> Chapter:
-    return Chapter(heading, tuple(part for part in parts if part is not None))
+def _chapter(heading: str, text: str | None, *parts: Part | None) -> Chapter:
+    """Make a chapter of an introduction and the parts that are not None."""
+    introduction = () if text is None else (Text((text,)),)
+    return Chapter(
+        heading, (*introduction, *(part for part in parts if part is not None))
+    )
 
 
 def _effects(results: EnsembleResults, alpha: float) -> Chapter | None:
     frame = results.effects_frame(alpha)
     if frame is None or frame.empty:
         return None
-    text = (
-        f"The change of {_name_outcome(results)} when one predictor moves and the "
-        "others stay at typical values. Numeric predictors move from their 10% to "
-        "their 90% quantile, categories from their reference level to each other level."
-    )
     return _chapter(
         "Effects of the predictors",
-        Text((text,)),
+        f"The change of {_name_outcome(results)} when one predictor moves and the "
+        "others stay at typical values. Numeric predictors move from their 10% to "
+        "their 90% quantile, categories from their reference level to each other "
+        "level.",
         tables.effects_table(frame, alpha),
         figures.interval_figure(results, "effects", len(frame), alpha),
         tables.typical_table(results),
@@ -100,14 +107,14 @@ def _estimates(results: EnsembleResults, alpha: float) -> Chapter:
     coefficients = results.info.coefficients and results.info.formula is not None
     typical = "typical" in results.labels.get_level_values(0)
     text = "The typical row has medians, and the most frequent levels."
-    several = len(results.labels) > 1
+    rows, figure = len(results.labels), None
+    if rows > 1:
+        figure = figures.interval_figure(results, "estimates", rows, alpha)
     return _chapter(
         "Coefficients" if coefficients else "Estimates",
-        Text((text,)) if typical else None,
+        text if typical else None,
         tables.estimates_table(results, alpha),
-        figures.interval_figure(results, "estimates", len(results.labels), alpha)
-        if several
-        else None,
+        figure,
     )
 
 
@@ -115,23 +122,21 @@ def _curves(results: EnsembleResults, alpha: float) -> Chapter | None:
     curves = figures.curve_figures(results, alpha)
     if not curves:
         return None
-    text = (
+    return _chapter(
+        "Curves",
         "Predictions along the numeric predictors with the largest effects, within the "
-        "range of the data."
+        "range of the data.",
+        *curves,
     )
-    return _chapter("Curves", Text((text,)), *curves)
 
 
 def _precision(results: EnsembleResults) -> Chapter:
-    text = (
+    return _chapter(
+        "Are there enough learners?",
         "The sampling variance is due to the data, and remains with infinitely many "
         "learners. The Monte Carlo variance is due to the draw of subsamples, and "
         "decreases as learners are added. The table shows raw estimates, which may be "
-        "negative; the standard errors use a positive version."
-    )
-    return _chapter(
-        "Are there enough learners?",
-        Text((text,)),
+        "negative; the standard errors use a positive version.",
         tables.precision_table(results),
         figures.convergence_figure(results),
     )
@@ -142,14 +147,12 @@ def _influence(results: EnsembleResults) -> Chapter | None:
     if table is None:
         return None
     units = "shards" if results.design.name == "shards" else results.info.units
-    text = (
-        f"The influence of single {units} on an estimate. If a few of them have far "
-        "more influence than the others (a large kurtosis, small p-values, points off "
-        "the line), the result depends on them, and normal intervals are less reliable."
-    )
     return _chapter(
         "Influence of single units",
-        Text((text,)),
+        f"The influence of single {units} on an estimate. If a few of them have far "
+        "more influence than the others (a large kurtosis, small p-values, points off "
+        "the line), the result depends on them, and normal intervals are less "
+        "reliable.",
         table,
         figures.influence_figure(results),
     )
@@ -158,13 +161,10 @@ def _influence(results: EnsembleResults) -> Chapter | None:
 def _settings(results: EnsembleResults) -> Chapter:
     given = results.design.name == "given" or results.design.complete
     again = "" if given else f" and rng={results.seed}"
-    text = (
-        f"The same data, settings{again} give the same numbers. The versions are those "
-        "of the software that wrote this page."
-    )
     return _chapter(
         "Settings and versions",
-        Text((text,)),
+        f"The same data, settings{again} give the same numbers. The versions are those "
+        "of the software that wrote this page.",
         tables.settings_table(results),
         tables.versions_table(),
     )
@@ -185,17 +185,6 @@ def describe_fit(results: EnsembleResults) -> str:
     return text if info.formula is None else f"{text} The formula: {info.formula}"
 
 
-def _summarise(results: EnsembleResults, alpha: float) -> list[str]:
-    """Write the main results as sentences, the effects first."""
-    lines = [
-        *_effect_lines(results, alpha),
-        *_estimate_lines(results, alpha),
-        *_score_lines(results),
-        _precision_line(results),
-    ]
-    return [line for line in lines if line]
-
-
 def _name_outcome(results: EnsembleResults) -> str:
     """Name the quantity that the effects change."""
     if results.support is None or results.info.coefficients:
@@ -211,13 +200,13 @@ def _effect_lines(results: EnsembleResults, alpha: float) -> list[str]:
     if frame is None:
         return []
     shown = frame
-    if len(shown) > MAX_SENTENCES:
-        shown = shown.sort_values("p_value", kind="stable").head(MAX_SENTENCES)
-    several = isinstance(frame.index, pd.MultiIndex)
+    if len(frame) > MAX_SENTENCES:
+        shown = frame.sort_values("p_value", kind="stable").head(MAX_SENTENCES)
     lines = []
     for label, row in shown.iterrows():
-        name = label[0] if several else label  # type: ignore[index]
-        what = f"the probability of {label[-1]}" if several else _name_outcome(results)  # type: ignore[index]
+        name, what = label, _name_outcome(results)
+        if isinstance(label, tuple):
+            name, what = label[0], f"the probability of {label[-1]}"
         lines.append(
             f"{name} from {setting_text(row['from'])} to {setting_text(row['to'])}: "
             f"{what} changes by {_interval(row, alpha)}."
@@ -233,7 +222,7 @@ def _effect_lines(results: EnsembleResults, alpha: float) -> list[str]:
 def _interval(row: pd.Series, alpha: float) -> str:
     p_value = p_value_text(row["p_value"])
     test = f"p {p_value}" if p_value.startswith("<") else f"p = {p_value}"
-    if np.isnan(row["p_value"]):
+    if p_value == "-":
         test = "no test, because all learners agree"
     return (
         f"{number_text(row['estimate'])} ({level_text(alpha)} interval "

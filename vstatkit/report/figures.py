@@ -2,9 +2,6 @@
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,23 +26,23 @@ MOST_INFLUENCES = 2_000_000
 MOST_CURVES = 4  # predictors whose curves are drawn: those with the largest effects
 
 
-@contextmanager
-def _page_style() -> Iterator[None]:
-    """Use matplotlib's default style, without warnings that the page repeats."""
+def _draw_figure(
+    results: EnsembleResults,
+    kind: str,
+    description: str,
+    caption: str,
+    *,
+    height: float = 3.4,
+    **options: Any,
+) -> Figure:
+    """Draw a plot of results on new axes, and return the figure as a PNG file."""
     with style.context("default"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a box is drawn
+        # The page has a note on the Monte Carlo error.
         warnings.simplefilter("ignore", MonteCarloWarning)
-        yield
-
-
-def _draw_figure(
-    draw_on: Callable[[Axes], Any], height: float, description: str, caption: str
-) -> Figure:
-    """Draw on new axes, and return the figure as a PNG file."""
-    with _page_style():
         canvas = mpl_figure.Figure(figsize=(WIDTH, height), layout="constrained")
         ax = canvas.subplots()
-        draw_on(ax)
+        draw(results, kind, ax, options)
         _shorten_names(ax)
         file = io.BytesIO()
         canvas.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
@@ -65,20 +62,10 @@ def _shorten_names(ax: Axes) -> None:
 
 
 def _shorten(text: str, longest: int) -> str:
-    """Cut the middle out of a long text.
-
-    Examples
-    --------
-    >>> _shorten("abcdefghij", 7)
-    'abc…hij'
-    """
+    """Cut the middle out of a long text."""
     shown = show_unseen(" ".join(text.split()))
     half = (longest - 1) // 2
     return shown if len(shown) <= longest else f"{shown[:half]}…{shown[-half:]}"
-
-
-def _height(rows: int) -> float:
-    return max(2.2, 1.0 + 0.3 * rows)
 
 
 def interval_figure(
@@ -89,11 +76,13 @@ def interval_figure(
         return None
     level = level_text(alpha)
     return _draw_figure(
-        lambda ax: draw(results, kind, ax, {"alpha": alpha}),
-        _height(rows),
+        results,
+        kind,
         f"The {kind} as points with their {level} intervals, one line each; the table "
         "holds the same numbers.",
         f"The {kind} with their {level} intervals.",
+        height=max(2.2, 1.0 + 0.3 * rows),
+        alpha=alpha,
     )
 
 
@@ -102,19 +91,17 @@ def curve_figures(results: EnsembleResults, alpha: float) -> list[Figure]:
     level = level_text(alpha)
     return [
         _draw_figure(
-            partial(_draw_profile, results, name, alpha),
-            3.4,
+            results,
+            "profile",
             f"A curve of the prediction of {results.info.response} along {name}, with "
             f"a {level} band.",
             f"Prediction along {name}, the other predictors at typical values. The "
             f"dark band covers each point at {level}, the light one the whole curve.",
+            variable=name,
+            alpha=alpha,
         )
         for name in _largest_effects(results)
     ]
-
-
-def _draw_profile(results: EnsembleResults, name: str, alpha: float, ax: Axes) -> None:
-    draw(results, "profile", ax, {"variable": name, "alpha": alpha})
 
 
 def _largest_effects(results: EnsembleResults) -> list[str]:
@@ -122,16 +109,16 @@ def _largest_effects(results: EnsembleResults) -> list[str]:
     predictor, effects = results.predictor, results.effects
     if predictor is None or predictor.coding is None or effects is None:
         return []
-    one_column = not isinstance(effects.index, pd.MultiIndex)
-    if not one_column or predictor.n_kept != results.B:
+    if isinstance(effects.index, pd.MultiIndex) or predictor.n_kept != results.B:
         return []
     numeric = [
-        name for name in effects.index if name not in predictor.coding.categorical
+        name
+        for name in effects.index
+        if name in results.info.ranges and name not in predictor.coding.categorical
     ]
-    sizes = effects["estimate"].abs().loc[numeric]
-    known = [name for name in numeric if name in results.info.ranges]
-    order = np.argsort(-sizes.loc[known].to_numpy(), kind="stable")
-    return [known[place] for place in order[:MOST_CURVES]]
+    sizes = effects.loc[numeric, "estimate"].abs().to_numpy()
+    order = np.argsort(-sizes, kind="stable")
+    return [numeric[place] for place in order[:MOST_CURVES]]
 
 
 def influence_figure(results: EnsembleResults) -> Figure | None:
@@ -139,8 +126,8 @@ def influence_figure(results: EnsembleResults) -> Figure | None:
     if len(results.labels) * results.design.n > MOST_INFLUENCES:
         return None
     return _draw_figure(
-        lambda ax: draw(results, "influence", ax, {}),
-        3.4,
+        results,
+        "influence",
         "The influence of every unit on the first estimate against normal quantiles; "
         "points off the line are units that count for more than normal ones would.",
         "Influence on the first estimate against normal quantiles.",
@@ -152,8 +139,8 @@ def convergence_figure(results: EnsembleResults) -> Figure | None:
     if results.design.complete:
         return None
     return _draw_figure(
-        lambda ax: draw(results, "convergence", ax, {}),
-        3.4,
+        results,
+        "convergence",
         "The standard error of the first estimate as the number of learners grows, "
         "with a band for its Monte Carlo error.",
         "Standard error of the first estimate against the number of learners.",

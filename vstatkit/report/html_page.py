@@ -25,38 +25,26 @@ def show_unseen(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Make a text safe anywhere in a page.
-
-    Examples
-    --------
-    >>> escape('<b title="x">')
-    '&lt;b title=&quot;x&quot;&gt;'
-    """
+    """Make a text safe anywhere in a page."""
     return html.escape(show_unseen(text), quote=True)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts.
-
-    Attributes
-    ----------
-    caption : str
-        What it shows.
-    headers : sequence of str
-        One for each column, the first for that of the names.
-    rows : sequence of sequences of str
-        Each begins with its name.
-    """
+    """A table of texts."""
 
     caption: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    headers: Sequence[str]  # the first is that of the names
+    rows: Sequence[Sequence[str]]  # each begins with its name
 
     def markup(self) -> str:
         """Return the table in a frame of its own, where wide ones scroll."""
         heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.headers)
-        body = "\n".join(_row(cells) for cells in self.rows)
+        rows = []
+        for name, *cells in self.rows:
+            data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            rows.append(f'<tr><th scope="row">{escape(name)}</th>{data}</tr>')
+        body = "\n".join(rows)
         caption = escape(self.caption)
         kind = ' class="pairs"' if len(self.headers) == 2 else ""
         return (
@@ -65,12 +53,6 @@ class Table:
             f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
             "</table>\n</div>"
         )
-
-
-def _row(cells: Sequence[str]) -> str:
-    name, *others = map(escape, cells)
-    rest = "".join(f"<td>{cell}</td>" for cell in others)
-    return f'<tr><th scope="row">{name}</th>{rest}</tr>'
 
 
 @dataclass(frozen=True)
@@ -93,18 +75,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph, or a list of short ones.
+    """A paragraph, or a list of short ones."""
 
-    Attributes
-    ----------
-    lines : tuple of str
-        One is a paragraph, several are a list.
-    numbered : bool
-        Whether a list is numbered.
-    """
-
-    lines: tuple[str, ...]
-    numbered: bool = False
+    lines: tuple[str, ...]  # one is a paragraph, several are a list
+    numbered: bool = False  # whether they are a numbered list
 
     def markup(self) -> str:
         """Return the paragraph or the list."""

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike
+from vstatkit._typing import DataLike, Floats
 from vstatkit.ensemble.bias_reduction import Choice, check_tree_kernel, smooth_bias
 from vstatkit.kernels.base import AnyKernel, OutOfBag
 from vstatkit.kernels.staged_tree import StagedKernel, Stages
 from vstatkit.results.model_info import Aim
 
 if TYPE_CHECKING:
-    from vstatkit._typing import Floats
     from vstatkit.ensemble.prediction import Predictor
     from vstatkit.results.continuation import Continuation
     from vstatkit.results.ensemble_results import EnsembleResults
@@ -25,19 +24,16 @@ def estimate_bias(results: "EnsembleResults", data: DataLike | None) -> pd.DataF
         aim = results.info.aim
         if aim is None or not aim.bias:
             aim = _with_bias(results, Aim("a tree"))
-        bias = np.array(aim.bias)
-        frame = pd.DataFrame(
-            {"bias": bias, "std_error": np.array(aim.bias_error)}, results.labels
-        )
-        return frame.assign(share=bias / results.bse.to_numpy())
-    prediction = results.get_prediction(data)
-    recipe, oob = _recipe(results)
-    rows, labels = cast("Predictor", results.predictor).rows(data)
-    estimates = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
-    frame = pd.DataFrame(
-        {"bias": estimates.estimate, "std_error": estimates.bse}, labels
-    )
-    return frame.assign(share=estimates.estimate / prediction.estimates.bse)
+        bias, error = np.array(aim.bias), np.array(aim.bias_error)
+        labels, bse = results.labels, results.bse.to_numpy()
+    else:
+        bse = results.get_prediction(data).estimates.bse
+        recipe, oob = _recipe(results)
+        rows, labels = cast("Predictor", results.predictor).rows(data)
+        estimates = smooth_bias(recipe.task, oob, rows, recipe.n_jobs)
+        bias, error = estimates.estimate, estimates.bse
+    columns = {"bias": bias, "std_error": error, "share": bias / bse}
+    return pd.DataFrame(columns, labels)
 
 
 def _recipe(results: "EnsembleResults") -> tuple["Continuation", OutOfBag]:
@@ -59,7 +55,7 @@ def _recipe(results: "EnsembleResults") -> tuple["Continuation", OutOfBag]:
 
 def _with_bias(results: "EnsembleResults", aim: Aim) -> Aim:
     recipe, oob = _recipe(results)
-    at = cast("Floats", recipe.task.at)[: len(results.labels)]
+    at = cast(Floats, recipe.task.at)[: len(results.labels)]
     bias = smooth_bias(recipe.task, oob, at, recipe.n_jobs)
     return replace(
         aim, bias=tuple(bias.estimate.tolist()), bias_error=tuple(bias.bse.tolist())

@@ -12,7 +12,7 @@ from vstatkit._typing import Floats, Labels, Seed
 from vstatkit.ensemble.refit import RepeatedFit, repeat_fit
 from vstatkit.inference.normality import MIN_OBSERVATIONS, normality_tests
 from vstatkit.sampling.streams import Purpose, resolve_seed, stream
-from vstatkit.validation import check_alpha
+from vstatkit.validation import check_alpha, is_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,13 +25,7 @@ MOST_FOR_SHAPIRO = 5000
 
 
 def repetitions_needed(alpha: float) -> int:
-    """Count the resampled data sets that percentile intervals need.
-
-    Examples
-    --------
-    >>> repetitions_needed(0.05)
-    39
-    """
+    """Count the resampled data sets that percentile intervals need."""
     check_alpha(alpha)
     return int(np.ceil(2 / alpha - 1e-9)) - 1
 
@@ -98,15 +92,12 @@ class Bootstrap:
         `shapiro_p`) of up to 5,000 estimates.
         """
         table = normality_tests(self.estimates).set_axis(self.labels)
-        tests = []
-        for column in self.estimates[:MOST_FOR_SHAPIRO].T:
+        tests = np.ones((len(table), 2))  # estimates that do not vary are not tested
+        for j, column in enumerate(self.estimates[:MOST_FOR_SHAPIRO].T):
             spread = np.ptp(column)
             if spread > 1e-12 * np.abs(column).max():
-                test = stats.shapiro((column - column.mean()) / spread)
-                tests.append((float(test.statistic), float(test.pvalue)))
-            else:  # estimates that do not vary are not tested
-                tests.append((1.0, 1.0))
-        table["shapiro"], table["shapiro_p"] = map(list, zip(*tests, strict=True))
+                tests[j] = stats.shapiro((column - column.mean()) / spread)
+        table[["shapiro", "shapiro_p"]] = tests
         return table
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -124,24 +115,20 @@ class Bootstrap:
         ours = self.results.conf_int(alpha)
         enough = repetitions_needed(alpha) <= self.R
         theirs = self.conf_int(alpha) if enough else ours * np.nan
-        tests = self.normality
+        tests, bse = self.normality, self.bse
         excess = np.maximum(tests["kurtosis"] - 1, 0)
-        return pd.DataFrame(
-            {
-                "estimate": self.results.params,
-                "se": self.results.bse,
-                "ci_lower": ours["lower"],
-                "ci_upper": ours["upper"],
-                "bootstrap_se": self.bse,
-                "bootstrap_se_error": self.bse * np.sqrt(excess / (4 * self.R)),
-                "bootstrap_ci_lower": theirs["lower"],
-                "bootstrap_ci_upper": theirs["upper"],
-                "omnibus_p": tests["omnibus_p"],
-                "jarque_bera_p": tests["jarque_bera_p"],
-                "shapiro_p": tests["shapiro_p"],
-            },
-            self.labels,
-        )
+        columns = {
+            "estimate": self.results.params,
+            "se": self.results.bse,
+            "ci_lower": ours["lower"],
+            "ci_upper": ours["upper"],
+            "bootstrap_se": bse,
+            "bootstrap_se_error": bse * np.sqrt(excess / (4 * self.R)),
+            "bootstrap_ci_lower": theirs["lower"],
+            "bootstrap_ci_upper": theirs["upper"],
+        }
+        p_values = tests[["omnibus_p", "jarque_bera_p", "shapiro_p"]]
+        return pd.DataFrame({**columns, **p_values}, self.labels)
 
     def summary(self, alpha: float = 0.05) -> "Summary":
         """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
@@ -175,7 +162,7 @@ def bootstrap_fit(
     """Compute `EnsembleResults.bootstrap`."""
     from vstatkit.storage.checkpoint import open_repetitions  # noqa: PLC0415 rarely needed
 
-    if isinstance(R, bool) or not isinstance(R, int | np.integer):
+    if not is_whole(R):
         raise TypeError(f"`R` must be a whole number; got {R!r}.")
     if R < MIN_OBSERVATIONS:
         raise ValueError(
@@ -188,20 +175,24 @@ def bootstrap_fit(
             "not have: they were loaded from a file or a pickle, or their learners "
             "were fitted elsewhere. Use the results of `fit` or `statistic`."
         )
-    design, size = results.design, results.B if B is None else int(B)
-    if design.complete and size != results.B:
-        raise ValueError(
-            f"`B` of a complete ensemble must be {results.B:,}; got {B}. Omit it."
-        )
-    design = design.with_size(size) if size != results.B else design
-    own = stream(results.seed, 0, Purpose.BOOTSTRAP).integers(2**63)
-    seed = int(own) if rng is None else resolve_seed(rng)
+    design, m = results.design, len(results.labels)
+    size = results.B if B is None else int(B)
+    if size != results.B:
+        if design.complete:
+            raise ValueError(
+                f"`B` of a complete ensemble must be {results.B:,}; got {B}. Omit it."
+            )
+        design = design.with_size(size)
+    if rng is None:
+        seed = int(stream(results.seed, 0, Purpose.BOOTSTRAP).integers(2**63))
+    else:
+        seed = resolve_seed(rng)
     task = replace(recipe.task, design=design)
     points = task.at
     if points is not None:  # effects are not bootstrapped
         outputs = getattr(task.kernel, "n_outputs", 1)
-        task = replace(task, at=points[: len(results.labels) // outputs])
-    repeating = RepeatedFit(task, size, len(results.labels), seed)
+        task = replace(task, at=points[: m // outputs])
+    repeating = RepeatedFit(task, size, m, seed)
     with open_repetitions(checkpoint, repeating, results.values) as keeper:
         estimates = repeat_fit(
             repeating,
@@ -211,5 +202,5 @@ def bootstrap_fit(
             keeper=keeper,
         )
     if recipe.centre is not None:  # the learners of the standard errors were refitted
-        estimates = estimates + recipe.centre.shift[: len(results.labels)]
+        estimates = estimates + recipe.centre.shift[:m]
     return Bootstrap(results, estimates, seed)

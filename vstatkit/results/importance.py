@@ -11,9 +11,8 @@ from scipy import stats
 
 from vstatkit._typing import Bools, Floats, Ints
 from vstatkit.ensemble.conditional_copies import (
+    Copier,
     How,
-    LeaveOneOut,
-    OtherPredictors,
     check_how,
     predict_leave_one_out,
 )
@@ -34,7 +33,11 @@ from vstatkit.inference.population import (
 from vstatkit.pandas_pickling import pickled_plainly
 from vstatkit.results.marginal_effects import training_weights
 from vstatkit.results.model_column import OBSERVATIONS, Column, TabularModel
-from vstatkit.results.predictor_tests import PredictorQuestion, check_number
+from vstatkit.results.predictor_tests import (
+    PredictorQuestion,
+    check_number,
+    write_table,
+)
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.validation import check_alpha
 
@@ -50,11 +53,9 @@ LEARNERS = 500  # default number of learners
 # Power of one minus the leverage by which rows are weighted in the test.
 WEIGHT_POWER = 2
 
+# Designs for which the influence of units through the learners is estimated. For other
+# designs p-values use the rows alone, and there are no intervals.
 THROUGH = ("iid", "balanced")
-"""Designs for which the influence of units through the learners is estimated.
-
-For other designs p-values use the rows alone, and there are no intervals.
-"""
 
 
 @pickled_plainly
@@ -134,15 +135,14 @@ class Importance(TabularModel):
         note = f"reduction in out-of-bag loss, how={self.how!r}; "
         note += "one-sided p-values of no reduction" if tested else "no tests"
         stats = {OBSERVATIONS: self.n_rows, "OOB loss": self.loss}
-        names = [str(name) for name in frame.index]
-        frame = frame.set_axis(names)
+        frame = frame.set_axis([str(name) for name in frame.index])
         return Column("loss", "importance", frame, stats, note, own_test=tested)
 
     def __str__(self) -> str:
-        table = self.frame.to_string(float_format=lambda number: f"{number:.4g}")
         return (
             f"Reduction in out-of-bag loss by each predictor (how={self.how!r}; loss "
-            f"with all predictors: {self.loss:.4g}, {self.n_rows} rows)\n{table}"
+            f"with all predictors: {self.loss:.4g}, {self.n_rows} rows)\n"
+            f"{write_table(self.frame)}"
         )
 
     def __repr__(self) -> str:
@@ -168,20 +168,26 @@ def importance(
     check_how(how)
     check_number("copies", copies)
     question = PredictorQuestion.of(results, learners, "importance", LEARNERS)
-    sets = _sets(question, variables)
+    given = question.coding.variables if variables is None else variables
+    sets = _label_sets(question, [given] if isinstance(given, str) else list(given))
     full = question.reader([question.design_matrix])
-    sampling = training_weights(results)
-    if sampling is not None:
-        sampling = sampling[_rows(question)]
+    n, task = len(question.frame), question.recipe.task
+    some = task.oob_rows(n)
+    rows = np.arange(n) if some is None else some  # predicted out of bag
+    unit_of_row = rows if task.unit_of_row is None else task.unit_of_row[rows]
+    weights = training_weights(results)
+    weights = np.ones(len(rows)) if weights is None else weights[rows]
     lines, losses = {}, None
     for label, names in sets.items():
-        losses, leverage = _compare_losses(question, full, names, how, copies)
+        losses, leverage = _compare_losses(
+            question, full, names, rows, how=how, copies=copies
+        )
         if not np.isfinite(losses.base).any():
             raise ValueError(
                 "importance needs out-of-bag rows, but every learner has seen every "
                 "row. Use a smaller `k`."
             )
-        lines[label] = _line(question, losses, sampling, leverage)
+        lines[label] = _line(results, losses, weights, leverage, unit_of_row)
     assert losses is not None
     known = np.isfinite(losses.base)
     frame = pd.DataFrame.from_dict(lines, orient="index")
@@ -192,112 +198,88 @@ def importance(
         frame["holm"] = holm(frame["p_value"].to_numpy())
         frame["bh"] = benjamini_hochberg(frame["p_value"].to_numpy())
     frame.index.name = df.index.name = "predictor"
-    loss = float(_shares(sampling, known) @ losses.base[known])
+    loss = float(_shares(weights, known) @ losses.base[known])
     return Importance(frame, loss, how, df, int(known.sum()))
 
 
-def _sets(
-    question: PredictorQuestion, variables: PredictorSets
+def _label_sets(
+    question: PredictorQuestion, given: list[str | Sequence[str]]
 ) -> dict[str, list[str]]:
     """Label the sets of predictors, each ordered as in the formula."""
-    if variables is None:
-        variables = question.coding.variables
-    given = [variables] if isinstance(variables, str) else list(variables)
     if not given:
         raise ValueError("`variables` must have at least one predictor; got none.")
-    place = {name: j for j, name in enumerate(question.coding.variables)}
-    sets = [sorted(question.names(names), key=place.__getitem__) for names in given]
+    order = list(question.coding.variables).index
+    sets = [sorted(question.names(names), key=order) for names in given]
     return {", ".join(names): names for names in sets}
 
 
-def _shares(sampling: Floats | None, known: Bools) -> Floats:
+def _shares(weights: Floats, known: Bools) -> Floats:
     """Return the weights of known rows in a mean, which add up to one."""
-    if sampling is None:
-        return np.full(int(known.sum()), 1 / known.sum())
-    return np.asarray(sampling[known] / sampling[known].sum())
-
-
-def _rows(question: PredictorQuestion) -> Ints:
-    """Return the rows that are predicted out of bag."""
-    n = len(question.frame)
-    some = question.task.oob_rows(n)
-    return np.arange(n) if some is None else some
-
-
-def _unit_of_row(question: PredictorQuestion) -> Ints:
-    """Return the units of the rows that are predicted."""
-    rows, unit_of_row = _rows(question), question.task.unit_of_row
-    return rows if unit_of_row is None else unit_of_row[rows]
+    return np.asarray(weights[known] / weights[known].sum())
 
 
 def _compare_losses(
     question: PredictorQuestion,
     full: OutOfBagPredictor,
     names: list[str],
+    rows: Ints,
+    *,
     how: How,
     copies: int,
 ) -> tuple[LossDifferences, Floats | None]:
     """Compare losses with and without copies; return leverages for the test too."""
-    kernel: Any = question.task.kernel
-    rows, y = _rows(question), question.recipe.y
+    y = question.recipe.y
     assert y is not None
-    copier = question.copier()
+    task, n_jobs = question.recipe.task, question.recipe.n_jobs
+    copier = Copier(question.frame, question.results.seed, task.unit_of_row, n_jobs)
     others = None if how == "permute" else copier.others(names)
     frames = copier.copies(names, how, copies, others)
     tables = tuple(question.coding.matrix(frame) for frame in frames)
     reduced = replace(full, tables=tables)
+    kernel: Any = task.kernel
     if others is None:
         return compare_losses(full, reduced, y, rows, kernel.n_classes), None
-    predictions = _predict_response(question, names, others)
+    # Predict the response, or each class, from the other predictors.
+    key = zlib.crc32("\0".join(names).encode())
+    rng = stream(question.results.seed, key, Purpose.QUESTION)
+    targets = target_values(y, kernel.n_classes)
+    predictions = [predict_leave_one_out(column, others, rng) for column in targets.T]
     expected = np.column_stack([prediction.mean for prediction in predictions])
     leverage = np.max([prediction.leverage for prediction in predictions], axis=0)
     saved = compare_losses(full, reduced, y, rows, kernel.n_classes, expected=expected)
     return saved, leverage[rows]
 
 
-def _predict_response(
-    question: PredictorQuestion, names: list[str], others: OtherPredictors
-) -> list[LeaveOneOut]:
-    """Predict the response, or each class, from the other predictors."""
-    kernel: Any = question.task.kernel
-    assert question.recipe.y is not None
-    key = zlib.crc32("\0".join(names).encode())
-    rng = stream(question.results.seed, key, Purpose.QUESTION)
-    aims = target_values(question.recipe.y, kernel.n_classes)
-    return [predict_leave_one_out(column, others, rng) for column in aims.T]
-
-
 def _line(
-    question: PredictorQuestion,
+    results: "EnsembleResults",
     losses: LossDifferences,
-    sampling: Floats | None,
+    weights: Floats,
     leverage: Floats | None,
+    unit_of_row: Ints,
 ) -> dict[str, float]:
     """Compute a line of the table."""
-    design, unit_of_row = question.results.design, _unit_of_row(question)
-    through = design.name in THROUGH
-    weights = np.ones(len(losses.saved)) if sampling is None else sampling
+    design, through = results.design, results.design.name in THROUGH
     known = np.isfinite(losses.saved)
-    saved = float(_shares(sampling, known) @ losses.saved[known])
+    shares = _shares(weights, known)
+    saved = float(shares @ losses.saved[known])
+    loss = float(shares @ losses.base[known])
     error = df = pvalue = np.nan
     if leverage is not None:
         counted = weights * (1 - leverage) ** WEIGHT_POWER
-        test = average_differences(
+        pvalue = average_differences(
             losses.weighted(counted),
             design,
             unit_of_row,
             through=through,
             freedom=float(np.average(leverage, weights=counted)),
-        )
-        pvalue = test.pvalue
+        ).pvalue
     if leverage is not None and through:
-        error, df = _spread(question, losses, sampling)
+        error, df = _spread(results, losses, weights, unit_of_row)
         # Without a reduction the first order vanishes, and the second order counts.
         own = average_differences(
             losses.weighted(weights), design, unit_of_row, skewness=False
         )
         error = max(error, own.error)
-    loss = float(_shares(sampling, known) @ losses.base[known])
     return {
         "importance": saved,
         "std_error": error,
@@ -308,7 +290,10 @@ def _line(
 
 
 def _spread(
-    question: PredictorQuestion, losses: LossDifferences, sampling: Floats | None
+    results: "EnsembleResults",
+    losses: LossDifferences,
+    weights: Floats,
+    unit_of_row: Ints,
 ) -> tuple[float, float]:
     r"""Estimate the standard error of a mean reduction over data sets, and its df.
 
@@ -320,14 +305,12 @@ def _spread(
     one, so the standard error is that of an average over rows; see
     `population_estimates`.
     """
-    results = question.results
-    known = np.isfinite(losses.saved)
+    design, known = results.design, np.isfinite(losses.saved)
     saved, L = losses.saved[known], len(losses.parts)
-    shares = _shares(sampling, known)
+    shares = _shares(weights, known)
     values = shares @ saved + L * (losses.parts[:, known] @ shares)[:, None]
-    unit_of_row = _unit_of_row(question)[known]
-    rows = row_influence(saved[:, None], shares, unit_of_row, results.design.n)
-    first = estimate(results.design, values, results.variance)
+    rows = row_influence(saved[:, None], shares, unit_of_row[known], design.n)
+    first = estimate(design, values, results.variance)
     points = RowInfluence(rows, shared=True)
-    estimates = population_estimates(first, results.design, values, points, None)
+    estimates = population_estimates(first, design, values, points, None)
     return float(estimates.bse[0]), float(estimates.df[0])

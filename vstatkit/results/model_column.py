@@ -16,30 +16,15 @@ NUMBERS = ["estimate", "std_error", "t", "p_value", "ci_lower", "ci_upper"]
 
 @dataclass(frozen=True)
 class Column:
-    """One model of a table.
+    """One model of a table."""
 
-    Attributes
-    ----------
-    response : str
-        Dependent variable.
-    kind : str
-        Kind of model or of estimates.
-    frame : DataFrame
-        `estimate std_error t p_value ci_lower ci_upper` of every term.
-    stats : dict
-        Statistics of the whole model: observations, learners, scores.
-    note : str
-        Description of the terms, if they are not coefficients.
-    own_test : bool
-        Whether to show p-values, because they do not follow from estimates and standard
-        errors.
-    """
-
-    response: str
-    kind: str
-    frame: pd.DataFrame
+    response: str  # dependent variable
+    kind: str  # kind of model or of estimates
+    frame: pd.DataFrame  # `NUMBERS` of every term
+    # Statistics of the whole model: observations, learners, scores
     stats: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
+    note: str = ""  # description of the terms, if they are not coefficients
+    # Whether to show p-values, because they do not follow from the standard errors
     own_test: bool = False
 
 
@@ -69,16 +54,14 @@ class FittedModel:
     data: ModelData  # names of the estimates
 
 
-# maketables' names of the columns.
-SHORT = dict(zip(("b", "se", "t", "p", "ci95l", "ci95u"), NUMBERS, strict=True))
 # maketables' names of statistics.
 KEYS = {
-    "N": "Observations",
+    "N": OBSERVATIONS,
     "r2": "OOB R-squared",
     "rmse": "OOB RMSE",
     "accuracy": "OOB accuracy",
     "log_loss": "OOB log-loss",
-    "B": "Base learners B",
+    "B": LEARNERS,
 }
 
 
@@ -99,8 +82,8 @@ class TabularModel(ABC):
 
     @property
     def __maketables_coef_table__(self) -> pd.DataFrame:
-        frame = self._column().frame
-        return pd.DataFrame({short: frame[name] for short, name in SHORT.items()})
+        names = ["b", "se", "t", "p", "ci95l", "ci95u"]
+        return self._column().frame[NUMBERS].set_axis(names, axis=1)
 
     @property
     def __maketables_depvar__(self) -> str:

@@ -1,14 +1,12 @@
 """Comparison of two fits on the same subsamples."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from vstatkit._typing import DataLike
-from vstatkit.ensemble.evaluation import Task
-from vstatkit.ensemble.prediction import Predictor, shift_mean
+from vstatkit._typing import DataLike, Floats
+from vstatkit.ensemble.prediction import shift_mean
 from vstatkit.ensemble.refit import refit_values
 from vstatkit.formula.input_checks import as_frame
 from vstatkit.inference.pooled_test import pooled_test
@@ -23,35 +21,18 @@ from vstatkit.results.predictor_tests import (
 from vstatkit.sampling.streams import Purpose, stream
 from vstatkit.variance.registry import ESTIMATORS
 
-if TYPE_CHECKING:
-    from vstatkit._typing import Floats
-
-
 POINTS = 20  # default number of rows at which fits are compared
 
 
 class FitComparison(JointTest):
-    """Differences of two fits, and a joint test that they predict the same.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(100, rng=1)
-    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
-    >>> line = vs.fit("y ~ x1 + x4", data, kernel="ols", B=100, rng=1)
-    >>> vs.compare(res, line).question
-    'forest - ols'
-    """
+    """Differences of two fits, and a joint test that they predict the same."""
 
     def __str__(self) -> str:
         shown = self.table()
-        if len(shown) > 2 * SHOWN:
-            shown = pd.concat([shown.head(SHOWN), shown.tail(SHOWN)])
+        if len(shown) > 20:
+            shown = pd.concat([shown.head(10), shown.tail(10)])
         columns = ["estimate", "std_error", "p_value", "ci_lower", "ci_upper"]
         return f"{super().__str__()}\n\n{write_table(shown[columns])}"
-
-
-SHOWN = 10  # rows printed from each end of a long table
 
 
 def compare(
@@ -99,41 +80,34 @@ def compare(
     >>> len(vs.compare(forest, line).table())
     20
     """
-    _check_same_question(a, b)
-    L = min(a.B, b.B)
-    points = _points(a, b) if at is None else as_frame(at)
-    values_b, again = _second_values(a, b, points, L)
+    _check_comparable(a, b)
+    points = _draw_points(a, b) if at is None else as_frame(at)
+    values_b, refitted = _second_values(a, b, points)
     values = _values(a, points, len(values_b)) - values_b
     beyond = [ESTIMATORS[results.variance].beyond for results in (a, b)]
     lead = replace(b if beyond == [False, True] else a, design=a.design)
     labels = predictor_of(a).labels(points.index)
-    name_a, name_b = _names(a, b)
-    differences = difference_table(lead, values, labels, f"{name_a} minus {name_b}")
+    names = zip(_identity(a), _identity(b), strict=True)
+    different = (pair for pair in names if pair[0] != pair[1])
+    name_a, name_b = next(different, ("the first fit", "the second fit"))
     return FitComparison(
         question=f"{name_a} - {name_b}",
         null=f"Null: {name_a} and {name_b} predict the same {a.info.response}",
         test=pooled_test(a.design, values, lead.variance, lead.orders),
-        differences=differences,
+        differences=difference_table(lead, values, labels, f"{name_a} minus {name_b}"),
         points=points,
-        details={"refitted": again},
+        details={"refitted": refitted},
     )
 
 
-def _names(a: EnsembleResults, b: EnsembleResults) -> tuple[str, str]:
-    """Name the fits by their first difference: kernel, formula or target."""
-    pairs = zip(_identity(a), _identity(b), strict=True)
-    different = (pair for pair in pairs if pair[0] != pair[1])
-    return next(different, ("the first fit", "the second fit"))
-
-
 def _identity(results: EnsembleResults) -> tuple[str, str, str]:
-    """List kernel, formula and target."""
+    """List kernel, formula and target; fits are named by their first difference."""
     aim = results.info.aim
     target = "truth" if aim is not None and aim.truth else "mean"
     return results.info.kernel, str(results.info.formula), f"target={target!r}"
 
 
-def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
+def _check_comparable(a: EnsembleResults, b: EnsembleResults) -> None:
     """Raise an error for fits of different responses, or to different rows."""
     for results, name in ((a, "first"), (b, "second")):
         if not isinstance(results, EnsembleResults):
@@ -157,9 +131,9 @@ def _check_same_question(a: EnsembleResults, b: EnsembleResults) -> None:
         )
 
 
-def _points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
+def _draw_points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
     """Draw rows of the data, with the predictors of both fits."""
-    first, second = (training_predictors(results) for results in (a, b))
+    first, second = training_predictors(a), training_predictors(b)
     if first is None or second is None:
         raise ValueError(
             "without `at`, fits are compared at rows of their training data, which "
@@ -172,27 +146,32 @@ def _points(a: EnsembleResults, b: EnsembleResults) -> pd.DataFrame:
     return joined.iloc[np.sort(rows)]
 
 
-def _values(results: EnsembleResults, points: pd.DataFrame, L: int) -> "Floats":
-    predictor: Predictor = predictor_of(results)
+def _values(results: EnsembleResults, points: pd.DataFrame, L: int) -> Floats:
+    predictor = predictor_of(results)
     X = predictor.rows(points)[0]
     return replace(predictor, learners=predictor.learners[:L]).values(X)
 
 
 def _second_values(
-    a: EnsembleResults, b: EnsembleResults, points: pd.DataFrame, L: int
-) -> tuple["Floats", bool]:
-    """Predict with the second fit, on the subsamples of the first."""
+    a: EnsembleResults, b: EnsembleResults, points: pd.DataFrame
+) -> tuple[Floats, bool]:
+    """Predict with the second fit, refitted on the subsamples of the first if needed.
+
+    Also return whether it was refitted.
+    """
     prefix = a.design.name == "iid"  # other designs depend on B
     if a.design == b.design and (prefix or a.B == b.B):
-        return _values(b, points, L), False
+        return _values(b, points, min(a.B, b.B)), False
     if b.recipe is None:
         raise ValueError(
             "fits to compare must use the same subsamples. Fit the second as the first "
             f"was fitted: k={a.k}, B={a.B}, replace={a.replace}, "
             f"design={a.design.name!r}, rng={a.seed}."
         )
-    task: Task = replace(b.recipe.task, design=a.design)
-    X = predictor_of(b).rows(points)[0]
+    predictor = predictor_of(b)
+    X = predictor.rows(points)[0]
+    task = replace(b.recipe.task, design=a.design)
     values = refit_values(task, X, a.B, b.recipe.n_jobs)
-    centre = predictor_of(b).centre
-    return values if centre is None else shift_mean(centre.mean(X), values), True
+    if predictor.centre is not None:
+        values = shift_mean(predictor.centre.mean(X), values)
+    return values, True

@@ -31,12 +31,9 @@ class Aim:
     """Target of the intervals of trees in stages."""
 
     learner: str  # description of a learner
-    # Whether the learner was chosen so that intervals target E[y|x]
-    truth: bool = False
-    # Out-of-bag errors of the candidates
-    errors: dict[str, float] = field(default_factory=dict)
-    # bias, bias_error: Out-of-bag estimate of the remaining bias at the query points,
-    # and its standard error
+    truth: bool = False  # whether the learner was chosen for intervals of E[y|x]
+    errors: dict[str, float] = field(default_factory=dict)  # of the candidates, OOB
+    # Out-of-bag estimate of the remaining bias at the query points, and standard error
     bias: tuple[float, ...] = ()
     bias_error: tuple[float, ...] = ()
     # Description of the stacked ensemble that estimates come from, if any
@@ -51,64 +48,28 @@ class Aim:
 @pickled_plainly
 @dataclass(frozen=True)
 class ModelInfo:
-    """Description of a model, for the header of the summary.
+    """Description of a model, for the header of the summary."""
 
-    Attributes
-    ----------
-    title : str
-        Title of the summary.
-    response : str
-        Dependent variable, or name of the statistic.
-    formula : str or None
-        As written.
-    kernel : str
-        Name of the kernel.
-    nobs : int
-        Observations used.
-    n_dropped : int
-        Rows dropped for missing values.
-    units : str
-        Resampled units: "observations" or "clusters".
-    coefficients : bool
-        Whether the estimates are coefficients, as in a table of OLS.
-    growth : Growth
-        How B was chosen.
-    typical : DataFrame or None
-        The typical row.
-    ranges : dict
-        Smallest and largest value of every numeric predictor.
-    unused_levels : tuple of str
-        Levels of the response that no observation has.
-    aim : Aim or None
-        Target of the intervals of trees in stages.
-    weights, groups : str or None
-        Name of the column, "given" if it has no name; None without them.
-    weights_in_column : bool
-        Whether `weights` is a column, which other rows may have too, not an array.
-    data_notes : tuple of str
-        Sentences on probable problems of the data.
-    scale_share : float
-        Robust scale of the response over half its range, at most one; see
-        `robust_share`.
-    """
-
-    title: str
-    response: str
-    kernel: str
-    nobs: int
-    formula: str | None = None
-    n_dropped: int = 0
-    units: str = "observations"
-    coefficients: bool = False
-    growth: Growth = field(default_factory=Growth)
-    typical: pd.DataFrame | None = None
+    title: str  # of the summary
+    response: str  # dependent variable, or name of the statistic
+    kernel: str  # name of the kernel
+    nobs: int  # observations used
+    formula: str | None = None  # as written
+    n_dropped: int = 0  # rows dropped for missing values
+    units: str = "observations"  # resampled units: "observations" or "clusters"
+    coefficients: bool = False  # whether the estimates are coefficients, as of OLS
+    growth: Growth = field(default_factory=Growth)  # how B was chosen
+    typical: pd.DataFrame | None = None  # the typical row
+    # Smallest and largest value of every numeric predictor
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
-    unused_levels: tuple[str, ...] = ()
-    aim: Aim | None = None
-    weights: str | None = None
-    groups: str | None = None
-    data_notes: tuple[str, ...] = ()
+    unused_levels: tuple[str, ...] = ()  # levels of the response without observations
+    aim: Aim | None = None  # target of the intervals of trees in stages
+    weights: str | None = None  # name of the column; "given" if it has none
+    groups: str | None = None  # the same
+    data_notes: tuple[str, ...] = ()  # sentences on probable problems of the data
+    # Whether `weights` is a column, which other rows may have too, not an array
     weights_in_column: bool = True
+    # Robust scale of the response over half its range, at most one; see `robust_share`
     scale_share: float = 1.0
 
     __repr__ = short_repr

@@ -63,9 +63,7 @@ class NormalityCheck:
     def verdicts(self) -> dict[str, str]:
         """The verdicts that occur, each with its meaning."""
         occurring = set(self.frame["verdict"])
-        return {
-            verdict: text for verdict, text in MEANINGS.items() if verdict in occurring
-        }
+        return {name: text for name, text in MEANINGS.items() if name in occurring}
 
     def summary(self) -> "Summary":
         """Summarise in a table like statsmodels': text, HTML, LaTeX or CSV."""
@@ -102,14 +100,12 @@ def check_normality(results: "EstimateTable", alpha: float) -> NormalityCheck:
             f"design={design.name!r} the noise of the influences is unknown. Fit with "
             "design='iid'."
         )
-    unit = estimates.unit
-    powers = influence_powers(design, results.values / unit)
+    values = results.values / estimates.unit
+    powers = influence_powers(design, values)
     if shards or design.complete:
-        noise = InfluenceNoise.zero(len(unit))
+        noise = InfluenceNoise.zero(values.shape[1])
     else:
-        noise = InfluenceNoise.of(
-            results.values / unit, design.k, design.n, replace=design.replace
-        )
+        noise = InfluenceNoise.of(values, design.k, design.n, replace=design.replace)
     shape = cumulants(powers, noise)
     critical = float(stats.t.isf(alpha / 2, powers.n - 1))
     above, below = studentised_tails(critical, shape.skew, shape.excess, powers.n)

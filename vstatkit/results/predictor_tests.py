@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vstatkit._typing import Floats, Labels
-from vstatkit.ensemble.conditional_copies import Copier
-from vstatkit.ensemble.evaluation import Task
+from vstatkit.ensemble.prediction import Predictor
 from vstatkit.ensemble.refit import OutOfBagPredictor, refit_learners, refit_values
 from vstatkit.formula.coding import Coding
 from vstatkit.formula.input_checks import suggest_name
@@ -122,29 +121,14 @@ def write_table(frame: pd.DataFrame) -> str:
 
 
 class InteractionTest(JointTest):
-    """A test that predictors act additively.
-
-    Examples
-    --------
-    >>> import vstatkit as vs
-    >>> data = vs.datasets.mars(100, rng=1)
-    >>> res = vs.fit("y ~ x1 + x4", data, B=100, rng=1)
-    >>> list(res.interaction_test("x1", "x4", grid=2).points)[:4]
-    ['first', 'second', 'from_first', 'to_first']
-    """
+    """A test that predictors act additively."""
 
 
 def training_predictors(results: "EnsembleResults") -> pd.DataFrame | None:
     """Return the predictors of the training rows, if available."""
-    recipe, predictor = results.recipe, results.predictor
-    if recipe is None or recipe.data is None:
-        return None
-    if predictor is None or predictor.coding is None:
-        return None
-    return recipe.data[list(predictor.coding.variables)]
-
-
-USUAL_LEARNERS = 1000  # default number of learners
+    data = None if results.recipe is None else results.recipe.data
+    coding = None if results.predictor is None else results.predictor.coding
+    return None if data is None or coding is None else data[list(coding.variables)]
 
 
 @dataclass(frozen=True)
@@ -163,12 +147,16 @@ class PredictorQuestion:
         results: "EnsembleResults",
         learners: int | None,
         what: str,
-        usual: int = USUAL_LEARNERS,
+        usual: int = 1000,
     ) -> "PredictorQuestion":
-        """Collect what a test needs, or raise an error if something is missing."""
-        recipe, coding = results.recipe, None
-        if results.predictor is not None:
-            coding = results.predictor.coding
+        """Collect what a test needs, or raise an error if something is missing.
+
+        Without `learners`, `usual` ones are used, or those of the fit. Missing learners
+        of an iid design are grown if the kernel is fast; other designs use the learners
+        of the fit.
+        """
+        recipe, predictor = results.recipe, results.predictor
+        coding = None if predictor is None else predictor.coding
         reason = None
         if recipe is None:
             reason = (
@@ -189,22 +177,22 @@ class PredictorQuestion:
         frame = training_predictors(results)
         if frame is None or recipe is None or coding is None:
             raise ValueError(f"{what} needs {reason}.")
-        used = _count(results, learners, usual)
+        if learners is not None:
+            check_number("learners", learners, least=2)
+        if results.design.name != "iid":
+            used = results.B
+        elif learners is not None:
+            used = int(learners)
+        else:
+            quick = isinstance(recipe.task.kernel, BatchKernel)
+            used = usual if quick else min(results.B, usual)
         return cls(results, recipe, coding, frame, used)
 
     @property
-    def task(self) -> Task:
-        """The task of the fit."""
-        return self.recipe.task
-
-    @property
-    def n_jobs(self) -> int | None:
-        """Workers."""
-        return self.recipe.n_jobs
-
-    def copier(self) -> Copier:
-        """Return an object that makes copies of predictors."""
-        return Copier(self.frame, self.results.seed, self.task.unit_of_row, self.n_jobs)
+    def predictor(self) -> Predictor:
+        """The learners of the fit."""
+        assert self.results.predictor is not None  # checked by `of`
+        return self.results.predictor
 
     def names(self, given: str | Sequence[str]) -> list[str]:
         """Check names of predictors."""
@@ -222,61 +210,31 @@ class PredictorQuestion:
 
     def values(self, at: Floats) -> Floats:
         """Predict at coded rows with every learner."""
-        predictor = self.results.predictor
-        assert predictor is not None
-        L = self.n_learners
-        if len(predictor.learners) < L:
-            return refit_values(self.task, at, L, self.n_jobs)
-        own = replace(predictor, learners=predictor.learners[:L], centre=None)
-        return own.values(at)
+        recipe, L = self.recipe, self.n_learners
+        learners = self.predictor.learners[:L]
+        if len(learners) < L:
+            return refit_values(recipe.task, at, L, recipe.n_jobs)
+        return replace(self.predictor, learners=learners, centre=None).values(at)
 
     @property
     def design_matrix(self) -> Floats:
         """The predictors, coded."""
-        return np.asarray(getattr(self.task.kernel, "X"))  # noqa: B009 not in a protocol
+        return np.asarray(getattr(self.recipe.task.kernel, "X"))  # noqa: B009 not in a protocol
 
     def reader(self, tables: Sequence[Floats]) -> OutOfBagPredictor:
         """Return an object that predicts the rows of tables with the learners."""
-        predictor, L = self.results.predictor, self.n_learners
-        assert predictor is not None
-        learners = predictor.learners[:L]
+        recipe, L = self.recipe, self.n_learners
+        learners = self.predictor.learners[:L]
         if len(learners) < L:
-            learners = refit_learners(self.task, L, self.n_jobs)
-        return OutOfBagPredictor(self.task, learners, tuple(tables), self.n_jobs)
-
-    def labels(self, index: Labels) -> Labels:
-        """Label predictions: the row, or the row and the class."""
-        predictor = self.results.predictor
-        assert predictor is not None
-        return predictor.labels(index)
+            learners = refit_learners(recipe.task, L, recipe.n_jobs)
+        return OutOfBagPredictor(recipe.task, learners, tuple(tables), recipe.n_jobs)
 
 
-def _count(results: "EnsembleResults", learners: int | None, usual: int) -> int:
-    """Choose the number of learners.
-
-    Missing learners of an iid design are grown if the kernel is fast; other designs use
-    the learners of the fit.
-    """
-    if learners is not None and not (
-        isinstance(learners, int | np.integer) and learners >= 2
-    ):
+def check_number(name: str, number: Any, *, least: int = 1) -> None:
+    """Raise an error unless a number is whole, and not below the least one."""
+    if not isinstance(number, int | np.integer) or number < least:
         raise ValueError(
-            f"`learners` must be a whole number of at least 2; got {learners!r}."
-        )
-    if results.design.name != "iid":
-        return results.B
-    if learners is not None:
-        return int(learners)
-    assert results.recipe is not None
-    quick = isinstance(results.recipe.task.kernel, BatchKernel)
-    return usual if quick else min(results.B, usual)
-
-
-def check_number(name: str, number: Any) -> None:
-    """Raise an error unless a number is whole and at least 1."""
-    if not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(
-            f"`{name}` must be a whole number of at least 1; got {number!r}."
+            f"`{name}` must be a whole number of at least {least}; got {number!r}."
         )
 
 
@@ -315,9 +273,9 @@ def interaction_test(
             f"an interaction needs two different predictors; got {first!r} twice."
         )
     question.names([first, second])
-    null = f"Null: {first} and {second} are additive in the expectation of the ensemble"
-    texts = f"{first}:{second}", null
-    return _test_pairs(question, [(first, second)], texts, grid=grid, rows=rows)
+    pairs, predictors = [(first, second)], f"{first} and {second}"
+    name = f"{first}:{second}"
+    return _test_pairs(question, pairs, name, predictors, grid=grid, rows=rows)
 
 
 def additivity_test(
@@ -335,33 +293,35 @@ def additivity_test(
     )
     if len(names) < 2:
         raise ValueError("additivity_test needs at least two predictors; got one.")
-    null = f"Null: {', '.join(names)} are additive in the expectation of the ensemble"
-    pairs = list(combinations(names, 2))
-    return _test_pairs(question, pairs, ("all pairs", null), grid=grid, rows=rows)
+    pairs, predictors = list(combinations(names, 2)), ", ".join(names)
+    return _test_pairs(question, pairs, "all pairs", predictors, grid=grid, rows=rows)
 
 
 def _test_pairs(
     question: PredictorQuestion,
     pairs: list[tuple[str, str]],
-    texts: tuple[str, str],
+    name: str,
+    predictors: str,
     *,
     grid: int,
     rows: int,
 ) -> InteractionTest:
     check_number("rows", rows)
-    if not isinstance(grid, int | np.integer) or grid < 2:
-        raise ValueError(f"`grid` must be a whole number of at least 2; got {grid!r}.")
-    rng, n = stream(question.results.seed, 3, Purpose.QUESTION), len(question.frame)
+    check_number("grid", grid, least=2)
+    results, n = question.results, len(question.frame)
+    rng = stream(results.seed, 3, Purpose.QUESTION)
     drawn = np.sort(rng.choice(n, min(rows, n), replace=False))
     background = question.frame.iloc[drawn]
     contrasts = [_contrasts(question, pair, background, grid) for pair in pairs]
     values = np.concatenate([values for values, _ in contrasts], axis=1)
     points = pd.concat([where for _, where in contrasts], ignore_index=True)
-    results = question.results
-    labels = question.labels(pd.Index(_contrast_names(points)))
+    # Contrasts are named by the second value of each predictor.
+    ends = points[["first", "to_first", "second", "to_second"]].to_numpy()
+    names = [f"{a}={short_text(u)}, {b}={short_text(v)}" for a, u, b, v in ends]
+    labels = question.predictor.labels(pd.Index(names))
     return InteractionTest(
-        question=texts[0],
-        null=texts[1],
+        question=name,
+        null=f"Null: {predictors} are additive in the expectation of the ensemble",
         test=pooled_test(results.design, values, results.variance, results.orders),
         differences=difference_table(results, values, labels, "Interaction contrasts"),
         points=points,
@@ -381,21 +341,14 @@ def _contrasts(
     are `f(u_i, v_j) - f(u_i, v_0) - f(u_0, v_j) + f(u_0, v_0)`.
     """
     u, v = (_settings(question, name, grid) for name in pair)
-    means = np.stack(
-        [_means(question, pair, value, v, background) for value in u], axis=1
-    )
-    away = means - means[:, :1]
+    means = [_means(question, pair, value, v, background) for value in u]
+    away = np.stack(means, axis=1)
+    away = away - away[:, :1]
     away = away - away[:, :, :1]
-    inner = away[:, 1:, 1:]
-    where = pd.DataFrame(
-        [
-            {"first": pair[0], "second": pair[1], "from_first": u[0], "to_first": i}
-            | {"from_second": v[0], "to_second": j}
-            for i in u[1:]
-            for j in v[1:]
-        ]
-    )
-    return inner.reshape(len(inner), -1), where
+    columns = ["first", "second", "from_first", "to_first", "from_second", "to_second"]
+    rows = [(*pair, u[0], i, v[0], j) for i in u[1:] for j in v[1:]]
+    points = pd.DataFrame(rows, columns=columns)
+    return away[:, 1:, 1:].reshape(len(away), -1), points
 
 
 def _means(
@@ -406,17 +359,15 @@ def _means(
     background: pd.DataFrame,
 ) -> Floats:
     """Average predictions over the background, shape (L, values of the second, c)."""
-    frames = [
-        background.assign(
-            **{
-                name: pd.Series([value] * len(background), background.index).astype(
-                    background[name].dtype
-                )
-                for name, value in zip(pair, (first_value, other), strict=True)
-            }
-        )
-        for other in others
-    ]
+    types, index = background.dtypes, background.index
+    frames = []
+    for other in others:
+        settings = zip(pair, (first_value, other), strict=True)
+        columns = {
+            name: pd.Series([value] * len(index), index).astype(types[name])
+            for name, value in settings
+        }
+        frames.append(background.assign(**columns))
     rows = question.coding.matrix(pd.concat(frames, ignore_index=True))
     values = question.values(rows)
     shaped = values.reshape(len(values), len(others), len(background), -1)
@@ -443,8 +394,6 @@ def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
 
     Examples
     --------
-    >>> grid_values(np.array([0, 0, 0, 0, 0, 0, 0, 1]), 3).tolist()
-    [0, 1]
     >>> grid_values(np.array([0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]), 3).tolist()
     [0, 2, 3]
     """
@@ -461,11 +410,6 @@ def grid_values(column: NDArray[Any], number: int) -> NDArray[Any]:
     return chosen
 
 
-def _contrast_names(points: pd.DataFrame) -> list[str]:
-    """Name contrasts by the second value of each predictor."""
-    columns = points[["first", "to_first", "second", "to_second"]]
-    return [f"{a}={_short(u)}, {b}={_short(v)}" for a, u, b, v in columns.to_numpy()]
-
-
-def _short(value: Any) -> str:
+def short_text(value: Any) -> str:
+    """Write a value of a predictor in few characters."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -4,6 +4,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from vstatkit._typing import Labels
@@ -71,9 +72,7 @@ class VarianceComparison:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the intervals of all estimators, estimate by estimate."""
-        from vstatkit.plots.tests import (  # noqa: PLC0415 loads on demand
-            plot_comparison,
-        )
+        from vstatkit.plots.tests import plot_comparison  # noqa: PLC0415 on demand
 
         return plot_comparison(self, ax=ax)
 
@@ -81,8 +80,7 @@ class VarianceComparison:
         return str(self.summary())
 
     def __repr__(self) -> str:
-        names = ", ".join(self.estimators)
-        text = f"{len(self.labels)} estimates by {names}"
+        text = f"{len(self.labels)} estimates by {', '.join(self.estimators)}"
         return textwrap.shorten(f"<VarianceComparison: {text}", 90) + ">"
 
     def _repr_html_(self) -> str:
@@ -100,8 +98,7 @@ def compare_estimators(table: EstimateTable, alpha: float) -> VarianceComparison
             left_out[name] = str(reason)
     stacked = pd.concat(frames, names=[LEVEL])
     # The rows are sorted by estimator; sort them by estimate.
-    m, count = len(table.labels), len(frames)
-    places = [e * m + j for j in range(m) for e in range(count)]
+    places = np.arange(len(stacked)).reshape(len(frames), -1).T.ravel()
     order = [*range(1, stacked.index.nlevels), 0]
     frame = stacked.iloc[places].reorder_levels(order)
     return VarianceComparison(frame, table.labels, table.variance, left_out, alpha)
