@@ -23,7 +23,6 @@ from vstatkit.formula.design_matrix import (
     first_rows,
     indicator_columns,
     plain_info,
-    plain_matrix,
     recode_info,
     recode_matrix,
     separate_factors,
@@ -183,7 +182,7 @@ def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
         return Matrix(empty, batch.index.to_numpy(), info)
     engines = info
     if isinstance(info, PlainInfo):
-        matrix = plain_matrix(info, batch, missing)
+        matrix = info.code_rows(batch, missing)
         if matrix is not None:
             return matrix
         engines = info.engine_info()
