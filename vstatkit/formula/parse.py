@@ -40,7 +40,7 @@ from vstatkit.formula.input_checks import (
     row_name,
     suggest_name,
 )
-from vstatkit.formula.names import read_formula
+from vstatkit.formula.names import ResolvedFormula, read_formula
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,
@@ -51,7 +51,7 @@ from vstatkit.formula.patsy_engine import (
     restore_states,
     unpack_names,
 )
-from vstatkit.formula.terms import Model, variables
+from vstatkit.formula.terms import variables
 from vstatkit.pandas_pickling import plain_state, take_state
 
 
@@ -134,17 +134,9 @@ class Recipe:
         return coding
 
     def predictors(self, nobs: int, n_dropped: int) -> pd.DataFrame | None:
-        """Return the predictors in the rows that were used.
+        """Return the predictors in the rows that were used, given their numbers.
 
-        Parameters
-        ----------
-        nobs, n_dropped : int
-            Rows of the data that were used, and that were dropped.
-
-        Returns
-        -------
-        DataFrame or None
-            None if the frame does not have all rows, as for data on disk.
+        None if the frame does not have all rows, as for data on disk.
         """
         if len(self.frame) != nobs + n_dropped:
             return None
@@ -184,7 +176,7 @@ def parse(
     ----------
     formula : str
         Any patsy formula with a left- and a right-hand side; `.` stands for all
-        columns that the left-hand side does not use.
+        columns that neither the left-hand side uses nor `not_in_dot` has.
     data : DataFrame, mapping of columns, polars frame or Arrow table
         Observations in rows.
     environment : Environment or None
@@ -197,28 +189,23 @@ def parse(
     missing : {"drop", "raise", "pass"}
         What to do with rows that have missing values. "pass" keeps missing
         predictors and drops rows without a response.
-    not_in_dot : tuple of str
-        Columns that `.` does not stand for.
-    factors : FactorCoding
-        How factors are coded; "treatment" leaves the reference level out.
     fresh : bool
         Whether to refuse columns that are probably mistaken; what was accepted once is
         read again.
     columns : tuple of int, optional
         Columns of the design matrix to use, as an earlier parse has chosen them.
-
-    Returns
-    -------
-    ParsedFormula
     """
     check_missing_option(missing)
     reading = read_formula(formula, as_frame(data), environment, not_in_dot)
     model, frame = reading.model, reading.frame
     right_names = variables(model.right, frame.columns)
     used = list(dict.fromkeys([*right_names, *variables(model.left, frame.columns)]))
-    _check_used(model, frame, used)
+    check_infinite(frame, used)
+    bare = set(model.columns.values())
+    check_dates(frame, [name for name in used if name in bare])
+    n_missing = count_missing(frame, used)
     if fresh:
-        check_mistakes(model, frame, missing, count_missing(frame, used), len(frame))
+        check_mistakes(model, frame, missing, n_missing, len(frame))
     plain = replace_missing_dates(frame.reset_index(drop=True))
     left, right = build_matrices(
         separate_factors(model, factors),
@@ -229,31 +216,23 @@ def parse(
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
-    dropped = DroppedRows(len(plain) - rows.size, count_missing(frame, used))
-    response = read_response(left, dropped)
+    response = read_response(left, DroppedRows(len(plain) - rows.size, n_missing))
     info = recode_info(right.info, model, plain, factors)
     right = recode_matrix(right, info)
-    written = info.column_names
     if columns is None:
-        places = choose_columns(written, intercept, formula)
+        places = choose_columns(info.column_names, intercept, formula)
         places = arrange_columns(info, places, first_rows(info, right.values))
     else:
-        places = check_column_places(columns, written, intercept)
+        places = check_column_places(columns, info.column_names, intercept)
     X = right.values[:, places]
-    coding = Coding(
-        info=info,
-        columns=places,
-        variables=tuple(right_names),
-        categorical=categorical_variables(info, frame, right_names),
-        recipe=Recipe(
-            model.write(),
-            plain[used],
-            intercept,
-            missing,
-            reading.names(),
-            factors,
-            columns=tuple(places.tolist()),
-        ),
+    coding = make_coding(
+        reading,
+        info,
+        places,
+        plain[used],
+        intercept=intercept,
+        missing=missing,
+        factors=factors,
     )
     check_finite(X, coding.names, allow_missing=missing == "pass")
     return assemble_parsed(
@@ -266,6 +245,33 @@ def parse(
         frame=frame.iloc[rows][right_names],
         data=frame.iloc[rows],
     )
+
+
+def make_coding(
+    reading: ResolvedFormula,
+    info: SideInfo,
+    columns: Ints,
+    frame: pd.DataFrame,
+    *,
+    intercept: bool,
+    missing: Missing,
+    factors: FactorCoding,
+    states: States | None = None,
+) -> Coding:
+    """Build the coding of a formula; see `Recipe` for the arguments."""
+    names = variables(reading.model.right, reading.frame.columns)
+    recipe = Recipe(
+        reading.model.write(),
+        frame,
+        intercept,
+        missing,
+        reading.names(),
+        factors,
+        states or {},
+        tuple(columns.tolist()),
+    )
+    categorical = categorical_variables(info, reading.frame, names)
+    return Coding(info, columns, tuple(names), categorical, recipe)
 
 
 def assemble_parsed(
@@ -294,13 +300,6 @@ def assemble_parsed(
         coding=coding,
         levels=level_counts(coding.info)[coding.columns],
     )
-
-
-def _check_used(model: Model, frame: pd.DataFrame, used: Sequence[str]) -> None:
-    """Refuse infinite values, and dates that stand by themselves."""
-    check_infinite(frame, used)
-    bare = set(model.columns.values())
-    check_dates(frame, [name for name in used if name in bare])
 
 
 @dataclass(frozen=True)
