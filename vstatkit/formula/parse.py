@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -304,12 +305,11 @@ def assemble_parsed(
 
 @dataclass(frozen=True)
 class Response:
-    """What the left-hand side of a formula gives."""
+    """What the left-hand side of a formula gives; see `ParsedFormula`."""
 
-    y: Floats  # (n,): numbers, or class codes
-    # Levels of a categorical response, those that occur
+    y: Floats
     classes: tuple[Any, ...] | None
-    unused_levels: tuple[Any, ...]  # levels that no row has
+    unused_levels: tuple[Any, ...]
 
 
 class DroppedRows(NamedTuple):
@@ -332,10 +332,7 @@ def read_response(left: Matrix, dropped: DroppedRows) -> Response:
 def response_values(
     left: Matrix, first: int = 0
 ) -> tuple[Floats, tuple[Any, ...] | None]:
-    """Read numbers, or the place of every row's level among all levels.
-
-    In messages rows are counted from `first`.
-    """
+    """Read numbers, or the place of every row's level; messages count from `first`."""
     levels, names = response_levels(left.info), left.info.column_names
     if levels is not None:
         return _level_places(left.values, levels), levels
@@ -368,26 +365,24 @@ def split_levels(
     levels: tuple[Any, ...], occurs: Bools, dropped: DroppedRows
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """List the levels that occur, and those that do not; refuse fewer than two."""
-    classes = tuple(level for level, used in zip(levels, occurs, strict=True) if used)
-    unused = tuple(level for level in levels if level not in classes)
+    classes = tuple(compress(levels, occurs))
     if len(classes) < 2:
         raise FormulaError(
             "a categorical response needs at least two levels; got "
             f"{classes!r}{_dropping_note(dropped)}."
         )
-    return classes, unused
+    return classes, tuple(compress(levels, ~occurs))
 
 
 def _dropping_note(dropped: DroppedRows) -> str:
     """Say which columns rows were dropped for, and what to do about it."""
-    names = [name for name, count in dropped.n_missing.items() if count]
+    names = [repr(name) for name, count in dropped.n_missing.items() if count]
     if not dropped.n_rows or not names:
         return ""
-    shown = list_names([repr(name) for name in names])
     return (
-        f" after dropping {dropped.n_rows:,} rows with missing values (in {shown}). "
-        "Leave such columns out of the formula, fill them in, or use missing='pass', "
-        "with which trees keep missing numbers"
+        f" after dropping {dropped.n_rows:,} rows with missing values (in "
+        f"{list_names(names)}). Leave such columns out of the formula, fill them in, "
+        "or use missing='pass', with which trees keep missing numbers"
     )
 
 
@@ -440,29 +435,14 @@ def parse_table(
 ) -> ParsedFormula:
     """Read features and a response as `response ~ .` does, columns in their order.
 
-    Parameters
-    ----------
-    features : DataFrame of shape (n, p)
-        Numbers, and categories that stay in one column of codes; missing values stay.
-    y : ndarray of shape (n,)
-        Response, or class codes.
-    response : str
-        Its name; changed where a feature has it.
-    classes : sequence, optional
-        Labels of the classes.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"my x": [1.0, 2.0, 4.0]})
-    >>> parse_table(table, np.arange(3.0), response="y").typical_row["my x"].item()
-    2.0
+    Categories stay in one column of codes, and missing values stay. `y` holds numbers,
+    or codes of `classes`. The name of the response is changed if a feature has it.
     """
-    name = response
-    while name in features.columns:
-        name += "_"
+    while response in features.columns:
+        response += "_"
     parsed = parse(
-        f"{quote(name)} ~ .",
-        features.assign(**{name: np.asarray(y, dtype=np.float64)}),
+        f"{quote(response)} ~ .",
+        features.assign(**{response: np.asarray(y, dtype=np.float64)}),
         environment=None,
         intercept=False,
         missing="pass",
@@ -486,7 +466,7 @@ def parse_table(
         levels=parsed.levels[order],
         coding=coding,
         classes=None if classes is None else tuple(classes),
-        response=name,
+        response=response,
     )
 
 
@@ -524,18 +504,8 @@ def take_column(
 ) -> pd.Series | None:
     """Read `weights` or `groups`: a column's name, or one value for each row.
 
-    Parameters
-    ----------
-    argument : str
-        Name of the argument, for messages.
-    given : str, array-like or None
-        What was given.
-    data : DataFrame
-        Rows that are used.
-    rows : ndarray of shape (n,) or RangeIndex
-        Their positions in the data as given.
-    index : Index
-        Index of the data as given; a Series must have the same.
+    `data` has the rows that are used, and `rows` their positions in the data as given,
+    of which `index` is the index; a Series must have the same.
     """
     if given is None:
         return None
@@ -576,15 +546,8 @@ def column_name(
 ) -> str | None:
     """Name `weights` or `groups` for tables: "given" for an array, None without them.
 
-    Parameters
-    ----------
-    given : str, array-like or None
-        What was given.
-    values : Series, optional
-        Its values in the rows that are used.
-    data : DataFrame, optional
-        These rows. A Series that was computed from one of their columns, and still
-        has its name, is not that column.
+    `data` has the rows that are used, and `values` what was given in these rows. A
+    Series that was computed from a column, and still has its name, is not that column.
 
     Examples
     --------
@@ -603,16 +566,8 @@ def column_name(
 def own_column(
     given: Any, values: pd.Series | None = None, data: pd.DataFrame | None = None
 ) -> str | None:
-    """Name the column that `weights` or `groups` were; None if they were an array.
-
-    Parameters are those of `column_name`.
-
-    Examples
-    --------
-    >>> own_column("given"), own_column([1.0, 2.0])
-    ('given', None)
-    """
-    if given is None or isinstance(given, str):
+    """Name the column that `weights` or `groups` were; None if they were an array."""
+    if isinstance(given, str):
         return given
     name = given.name if isinstance(given, pd.Series) else None
     if name is None:
@@ -683,30 +638,21 @@ def response_name(parsed: ParsedFormula) -> str:
 
 
 def read_observations(data: Any) -> tuple[Any, pd.Index]:
-    """Read the data of a statistic: a frame, a Series, or an array of rows.
-
-    Returns
-    -------
-    table, index
-        Observations in rows, and their labels.
-    """
-    if isinstance(data, pd.DataFrame | pd.Series):
-        table: Any = data
-    elif isinstance(data, Mapping) or hasattr(data, "get_columns"):
-        table = as_frame(data)
-    else:
-        table = np.asarray(data)
-        if table.ndim not in (1, 2):
-            raise ValueError(
-                "`data` must have observations in rows: one or two dimensions; got "
-                f"{table.ndim}."
-            )
-    frame = isinstance(table, pd.DataFrame)
-    array = np.asarray(table.select_dtypes("number") if frame else table)
+    """Read the data of a statistic: observations in rows, and their labels."""
+    if not isinstance(data, pd.DataFrame | pd.Series):
+        named = isinstance(data, Mapping) or hasattr(data, "get_columns")
+        data = as_frame(data) if named else np.asarray(data)
+    if data.ndim not in (1, 2):
+        raise ValueError(
+            "`data` must have observations in rows: one or two dimensions; got "
+            f"{data.ndim}."
+        )
+    frame = isinstance(data, pd.DataFrame)
+    array = np.asarray(data.select_dtypes("number") if frame else data)
     if np.issubdtype(array.dtype, np.number) and not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise ValueError(
             f"`data` must be finite; row {row} is missing or infinite. Drop such rows."
         )
-    labelled = isinstance(table, pd.DataFrame | pd.Series)
-    return table, table.index if labelled else pd.RangeIndex(len(table))
+    labelled = frame or isinstance(data, pd.Series)
+    return data, data.index if labelled else pd.RangeIndex(len(data))

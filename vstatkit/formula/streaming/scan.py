@@ -26,15 +26,11 @@ def map_parts(
 ) -> Generator[Answer | None, None, None]:
     """Yield `function(*shared, *part)` for every part, in the order of the parts.
 
-    Close the iterator, or exhaust it, so that no call is left running. See
-    `in_parallel` for `shared`, `n_jobs` and `here`.
-
-    Yields
-    ------
-    object or None
-        None if the caller has to process the part: there are no other workers, or the
-        call failed. An error of the data is raised again then, after the parts before
-        it; a file that the worker cannot see is read after all.
+    None means that the caller has to process the part: there are no other workers, or
+    the call failed. An error of the data is raised again then, after the parts before
+    it; a file that the worker cannot see is read after all. Close the iterator, or
+    exhaust it, so that no call is left running. See `in_parallel` for `shared`,
+    `n_jobs` and `here`.
     """
     if len(parts) == 1 or one_at_a_time(n_jobs, here=here):
         yield from (None for _ in parts)
@@ -62,32 +58,18 @@ MAX_VALUES = 1_000_000  # largest number of levels of a column
 class RowSummary:
     """Summary of successive rows.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Columns.
-    bare : container of str
-        Columns that are terms of the formula by themselves. Their levels are collected
-        if they are not numeric.
-    needed : container of str
-        Columns for whose missing values a row is dropped.
-
-    Attributes
-    ----------
-    columns : dict of str to ColumnSummary
-        Summary of each column.
-    rows : list of DataFrame
-        The first rows, and the first row of each level; the index is the row number.
-    n_rows, n_complete : int
-        Number of rows, and of rows that are not dropped.
+    The levels of `bare` columns, which are terms of the formula by themselves, are
+    collected if they are not numeric. Rows with missing values in `needed` columns are
+    dropped.
     """
 
     def __init__(
         self, names: Iterable[str], bare: Container[str], needed: Container[str] = ()
     ) -> None:
         self.columns = {name: ColumnSummary(name, name in bare) for name in names}
+        # The first rows, and those with new levels; the index is the row number
         self.rows: list[pd.DataFrame] = []
-        self.n_rows = self.n_complete = 0
+        self.n_rows = self.n_complete = 0  # complete rows are not dropped
         self._needed = [name for name in self.columns if name in needed]
 
     def add(self, batch: pd.DataFrame) -> None:
@@ -132,13 +114,11 @@ class ColumnSummary:
 
     name: str  # the column
     collects: bool  # whether to collect its levels if it is not numeric
-    # known, absent: Dtypes of the batches with and without any value
-    known: list[Any] = field(default_factory=list)
-    absent: list[Any] = field(default_factory=list)
+    known: list[Any] = field(default_factory=list)  # dtypes of batches with values
+    absent: list[Any] = field(default_factory=list)  # dtypes of the other batches
     firsts: dict[Any, int] = field(default_factory=dict)  # the first row of each level
-    # n_missing, n_infinite: Numbers of missing and infinite values
-    n_missing: int = 0
-    n_infinite: int = 0
+    n_missing: int = 0  # number of missing values
+    n_infinite: int = 0  # number of infinite values
     first_infinite: int = 0  # the first row that is infinite
 
     def add(self, column: pd.Series, first: int) -> list[int]:
@@ -149,19 +129,14 @@ class ColumnSummary:
         kinds = self.absent if n_missing == len(column) else self.known
         if kind not in kinds:
             kinds.append(kind)
-        if is_number_kind(kind):
-            self._count_infinite(column, first)
+        if kind.kind == "f" and is_number_kind(kind):
+            rows = np.flatnonzero(np.isinf(column.to_numpy()))
+            if rows.size and not self.n_infinite:
+                self.first_infinite = first + int(rows[0])
+            self.n_infinite += rows.size
         if not self.collects or is_number_kind(kind) or kind.kind in "mM":
             return []
         return self._new_levels(column, first)
-
-    def _count_infinite(self, column: pd.Series, first: int) -> None:
-        if column.dtype.kind != "f":
-            return
-        rows = np.flatnonzero(np.isinf(column.to_numpy()))
-        if rows.size and not self.n_infinite:
-            self.first_infinite = first + int(rows[0])
-        self.n_infinite += rows.size
 
     def _new_levels(self, column: pd.Series, first: int) -> list[int]:
         try:
@@ -171,9 +146,7 @@ class ColumnSummary:
                 f"column {self.name!r} must have numbers or levels; it has other "
                 "values, such as lists. Remove it from the formula, or convert it."
             ) from None
-        fresh = [
-            place for place, level in enumerate(levels) if level not in self.firsts
-        ]
+        fresh = [j for j, level in enumerate(levels) if level not in self.firsts]
         if len(self.firsts) + len(fresh) > MAX_VALUES:
             raise DataError(
                 f"a categorical column may have {MAX_VALUES:,} levels; {self.name!r} "
@@ -184,7 +157,7 @@ class ColumnSummary:
         # Codes count from 0 in the order in which they come; -1 is missing.
         known, rows = np.unique(codes, return_index=True)
         rows = first + rows[known >= 0]
-        return self._note({levels[place]: int(rows[place]) for place in fresh})
+        return self._note({levels[j]: int(rows[j]) for j in fresh})
 
     def _note(self, firsts: dict[Any, int]) -> list[int]:
         new = {level: row for level, row in firsts.items() if level not in self.firsts}
