@@ -124,21 +124,11 @@ def write_backtick(text: str) -> str:
 
 
 # Signs that are computed after `%%`.
-_LOOSER = frozenset({"+", "-", ",", "~", "=", "(", "[", "!", "<-", "->"}) | {
-    *("<", ">", "<=", ">=", "==", "!=", "&", "&&", "|", "||")
-}
+_LOOSER = frozenset({*"+-,~=([!<>&|", "<-", "->", "<=", ">=", "==", "!=", "&&", "||"})
 
 
 def check_division(before: Sequence[Token], sign: str) -> None:
-    """Refuse `a * b %% c`: R computes `%%` before `*`, Python after it.
-
-    Parameters
-    ----------
-    before : sequence of Token
-        Tokens before the sign.
-    sign : str
-        `%%` or `%/%`.
-    """
+    """Refuse `a * b %% c`: R computes `%%` before `*`, Python after it."""
     depth = 0
     for _, text in reversed(before):
         if depth == 0 and text in ("*", "/"):
@@ -154,12 +144,7 @@ def check_division(before: Sequence[Token], sign: str) -> None:
 def translate_r(formula: str, known: Callable[[str], bool]) -> str:
     """Write a formula in the engine's words, where it has some of R's.
 
-    Parameters
-    ----------
-    formula : str
-        A formula.
-    known : callable
-        Tells which names are columns, or the caller's own: these stay.
+    `known` tells which names are columns, or the caller's own: these stay.
 
     Examples
     --------
@@ -168,10 +153,11 @@ def translate_r(formula: str, known: Callable[[str], bool]) -> str:
     >>> translate_r("y ~ (a + b)^2 + cut(x, c(0, 1, Inf))", lambda name: False)
     'y ~ (a + b)**2 + cut(x, [0, 1, 1e999])'
     """
-    if not isinstance(formula, str) or not _HABIT.search(formula):
-        return formula  # `check_formula` refuses what is no text
+    if not _HABIT.search(formula):
+        return formula
     tokens = tokenize_r(formula.replace("\n", " "))
-    return "".join(_Writer(tokens, known).write())
+    writer = _Writer(tokens, known)
+    return "".join(writer.write(place, token) for place, token in enumerate(tokens))
 
 
 class _Writer:
@@ -180,15 +166,12 @@ class _Writer:
     def __init__(self, tokens: Sequence[Token], known: Callable[[str], bool]) -> None:
         self._tokens = tokens
         self._known = known
+        # What brackets that are open belong to: a function, or ""
         self._open: list[str] = []
-        """What brackets that are open belong to: a function, or ""."""
+        # Whether the tokens belong to the left-hand side
         self._left = any(token.text == "~" for token in tokens)
-        """Whether the tokens belong to the left-hand side."""
 
-    def write(self) -> list[str]:
-        return [self._write(place, token) for place, token in enumerate(self._tokens)]
-
-    def _write(self, place: int, token: Token) -> str:
+    def write(self, place: int, token: Token) -> str:
         if token.kind == "backtick":
             return write_backtick(token.text)
         if token.kind == "number" and self._in_arithmetic:
@@ -280,16 +263,9 @@ _SHIFTED = (
 
 # Operators on time, of R and Stata: what the column is called, how pandas does it.
 SHIFTS = {
-    "lag": ("lag", ".shift(1)"),
-    "Lag": ("lag", ".shift(1)"),
-    "L": ("lag", ".shift(1)"),
-    "shift": ("lag", ".shift(1)"),
-    "lead": ("lead", ".shift(-1)"),
-    "F": ("lead", ".shift(-1)"),
-    "diff": ("diff", ".diff()"),
-    "d": ("diff", ".diff()"),
-    "D": ("diff", ".diff()"),
-    "S": ("diff", ".diff()"),
+    **dict.fromkeys(("lag", "Lag", "L", "shift"), ("lag", ".shift({periods})")),
+    **dict.fromkeys(("lead", "F"), ("lead", ".shift(-{periods})")),
+    **dict.fromkeys(("diff", "d", "D", "S"), ("diff", ".diff({periods})")),
 }
 
 _SMOOTH = (
@@ -374,17 +350,7 @@ def _bar_message(formula: str, start: int, place: int) -> str:
 def check_prefixes(
     tree: ast.AST, columns: Container[str], names: Mapping[str, Any]
 ) -> None:
-    """Refuse Stata's prefixes, such as `L.x` and `i.x`.
-
-    Parameters
-    ----------
-    tree : ast.AST
-        Code of one factor, parsed.
-    columns : container of str
-        Columns of the data.
-    names : mapping
-        Other names that the formula sees.
-    """
+    """Refuse Stata's prefixes, such as `L.x` and `i.x`, in the code of a factor."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             _check_prefix(node.value.id, node.attr, columns, names)
@@ -412,11 +378,7 @@ def _check_prefix(
 def _shift_advice(function: str, column: str, steps: str = "") -> str:
     what, how = SHIFTS[function]
     periods = steps or "1"
-    if periods != "1":
-        how = {
-            ".shift(1)": f".shift({periods})",
-            ".shift(-1)": f".shift(-{periods})",
-        }.get(how, f".diff({periods})")
+    how = ".diff()" if (what, periods) == ("diff", "1") else how.format(periods=periods)
     return _SHIFTED.format(new=f"{column}_{what}{periods}", old=column, how=how)
 
 
@@ -425,18 +387,8 @@ def advise_function(
 ) -> str:
     """Say that a function is unknown, and what to do instead.
 
-    Parameters
-    ----------
-    name : str
-        What is called.
-    code : str
-        Code of the factor that calls it.
-    tree : ast.AST
-        The same, parsed.
-    columns : container of str
-        Columns of the data.
-    trusted : bool
-        Whether formulas may call functions of the caller's.
+    `tree` is the code of the factor, parsed. Trusted formulas may call functions of the
+    caller's.
     """
     call = next(
         node
