@@ -225,68 +225,57 @@ def parse(
         places = arrange_columns(info, places, first_rows(info, right.values))
     else:
         places = check_column_places(columns, info.column_names, intercept)
-    X = right.values[:, places]
-    coding = make_coding(
+    parsed = assemble_parsed(
+        formula,
         reading,
-        info,
-        places,
-        plain[used],
+        response,
+        info=info,
+        columns=places,
+        examples=plain[used],
+        X=right.values[:, places],
+        rows=rows,
+        n_rows=len(plain),
+        data=frame.iloc[rows],
         intercept=intercept,
         missing=missing,
         factors=factors,
     )
-    check_finite(X, coding.names, allow_missing=missing == "pass")
-    return assemble_parsed(
-        formula,
-        coding,
-        response,
-        X=X,
-        rows=rows,
-        n_rows=len(plain),
-        frame=frame.iloc[rows][right_names],
-        data=frame.iloc[rows],
-    )
-
-
-def make_coding(
-    reading: ResolvedFormula,
-    info: SideInfo,
-    columns: Ints,
-    frame: pd.DataFrame,
-    *,
-    intercept: bool,
-    missing: Missing,
-    factors: FactorCoding,
-    states: States | None = None,
-) -> Coding:
-    """Build the coding of a formula; see `Recipe` for the arguments."""
-    names = variables(reading.model.right, reading.frame.columns)
-    recipe = Recipe(
-        reading.model.write(),
-        frame,
-        intercept,
-        missing,
-        reading.names(),
-        factors,
-        states or {},
-        tuple(columns.tolist()),
-    )
-    categorical = categorical_variables(info, reading.frame, names)
-    return Coding(info, columns, tuple(names), categorical, recipe)
+    check_finite(parsed.X, parsed.names, allow_missing=missing == "pass")
+    return parsed
 
 
 def assemble_parsed(
     formula: str,
-    coding: Coding,
+    reading: ResolvedFormula,
     response: "Response",
     *,
+    info: SideInfo,
+    columns: Ints,
+    examples: pd.DataFrame,
     X: Floats,
     rows: Ints | pd.RangeIndex,
     n_rows: int,
-    frame: Any,
     data: Any,
+    **recipe: Any,
 ) -> ParsedFormula:
-    """Build a `ParsedFormula` from its parts; `n_rows` includes dropped rows."""
+    """Build a `ParsedFormula` from its parts; see it, `Coding` and `Recipe`.
+
+    `examples` is the frame of the recipe, and `n_rows` includes dropped rows.
+    """
+    names = variables(reading.model.right, reading.frame.columns)
+    coding = Coding(
+        info=info,
+        columns=columns,
+        variables=tuple(names),
+        categorical=categorical_variables(info, reading.frame, names),
+        recipe=Recipe(
+            reading.model.write(),
+            examples,
+            names=reading.names(),
+            columns=tuple(columns.tolist()),
+            **recipe,
+        ),
+    )
     return ParsedFormula(
         y=response.y,
         X=X,
@@ -296,10 +285,10 @@ def assemble_parsed(
         unused_levels=response.unused_levels,
         rows=rows,
         n_dropped=n_rows - rows.size,
-        frame=frame,
+        frame=data[names],
         data=data,
         coding=coding,
-        levels=level_counts(coding.info)[coding.columns],
+        levels=level_counts(info)[columns],
     )
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 import joblib
 import numpy as np
@@ -28,6 +28,9 @@ from vstatkit.formula.expressions import (
 )
 from vstatkit.formula.input_checks import is_number
 from vstatkit.formula.terms import Codes, Model
+
+if TYPE_CHECKING:
+    from vstatkit.formula.design_matrix import PlainInfo, RecodedInfo
 
 REMEDY = "Put what it computes into a column of the data, and fit again."
 
@@ -70,31 +73,8 @@ OnMissing = Literal["drop", "raise", "keep"]
 MAX_MESSAGE = 600  # characters of somebody else's message that are passed on
 
 
-class SideInfo(Protocol):
-    """What was learnt about one side of a formula from training data."""
-
-    @property
-    def column_names(self) -> Sequence[str]:
-        """Columns of the design matrix, as the formula writes them."""
-
-    @property
-    def levels(self) -> Mapping[str, tuple[Any, ...] | None]:
-        """Levels of every factor by its code; None for numbers."""
-
-    @property
-    def slices(self) -> Mapping[Codes, slice]:
-        """Columns of every term, by the codes of its factors, in their order."""
-
-    @property
-    def references(self) -> Mapping[str, int]:
-        """Place of the reference level, by the factor's code.
-
-        Only of factors whose columns are indicators of levels; the reference is the
-        first level unless the formula says otherwise.
-        """
-
-    def matrix(self, frame: pd.DataFrame) -> Floats:
-        """Code new data, all columns; missing values stay missing."""
+# What was learnt about one side of a formula from training data.
+SideInfo = Union["_PatsyInfo", "PlainInfo", "RecodedInfo"]
 
 
 @dataclass(frozen=True)
@@ -317,7 +297,10 @@ _OTHER_ERRORS = (
 
 @dataclass(frozen=True)
 class _PatsyInfo:
-    """patsy's description of one side; it cannot be pickled."""
+    """patsy's description of one side, with the properties of `PlainInfo`.
+
+    It cannot be pickled.
+    """
 
     info: patsy.DesignInfo
 
@@ -343,6 +326,10 @@ class _PatsyInfo:
 
     @property
     def references(self) -> Mapping[str, int]:
+        """Place of the reference level, for factors in indicators of levels.
+
+        It is the first level unless the formula says otherwise.
+        """
         places: dict[str, int] = {}
         codings = self.info.term_codings.values()
         for subterm in (subterm for subterms in codings for subterm in subterms):

@@ -31,10 +31,15 @@ MOST_DIGITS = 12  # digits in labels, where fewer do not tell neighbours apart
 
 
 class Intervals:
-    """Intervals of the data that they were made from.
+    """Cut numbers into intervals: of equal width, or between given breaks.
 
     patsy calls `memorize_chunk` with the data, part by part, then `memorize_finish`,
     then `transform` with any data; the options are the same every time.
+
+    Examples
+    --------
+    >>> cut([1.0, 2.0, 4.0], [0, 2, 5]).tolist()
+    ['(0,2]', '(0,2]', '(2,5]']
     """
 
     def __init__(self) -> None:
@@ -92,28 +97,21 @@ class Intervals:
         return pd.Categorical.from_codes(np.where(outside, -1, codes), pd.Index(names))
 
 
-def cut(
-    x: Any,
-    breaks: int | Sequence[float],
-    labels: Sequence[str] | None = None,
-    include_lowest: bool = False,
-    right: bool = True,
-) -> Any:
-    """Cut numbers into intervals: of equal width, or between given breaks.
+def _as_function(kind: Any) -> Any:
+    """Make a function of formulas, with the options of `memorize_chunk`.
 
-    Examples
-    --------
-    >>> cut([1.0, 2.0, 4.0], [0, 2, 5]).tolist()
-    ['(0,2]', '(0,2]', '(2,5]']
+    Outside of formulas, the data are the training data, too.
     """
-    return _learn_and_transform(Intervals(), x, breaks, labels, include_lowest, right)
 
+    def function(x: Any, *options: Any, **named: Any) -> Any:
+        transform = kind()
+        transform.memorize_chunk(x, *options, **named)
+        transform.memorize_finish()
+        return transform.transform(x, *options, **named)
 
-def _learn_and_transform(transform: Any, x: Any, *options: Any) -> Any:
-    """Transform data outside of formulas: they are the training data too."""
-    transform.memorize_chunk(x, *options)
-    transform.memorize_finish()
-    return transform.transform(x, *options)
+    # By this attribute patsy knows that new data must be coded as the training data.
+    function.__patsy_stateful_transform__ = kind  # type: ignore[attr-defined]
+    return function
 
 
 def interval_labels(breaks: Floats, right: bool, include_lowest: bool) -> list[str]:
@@ -155,7 +153,7 @@ POLY_USAGE = "`poly` takes one variable, the degree and `raw`."
 
 
 class Polynomial:
-    """Polynomials that are orthogonal over the data; patsy calls it as `Intervals`.
+    """Polynomials, orthogonal over the data unless `raw`; used like `Intervals`.
 
     Notes
     -----
@@ -214,28 +212,16 @@ class Polynomial:
         return np.column_stack(columns[2:]) / np.sqrt(self._squares[1:])
 
 
-def poly(x: Any, degree: int = 1, raw: bool = False) -> Any:
-    """Polynomials of a variable, orthogonal over the data unless `raw`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> z = poly(np.array([1.0, 2.0, 4.0, 8.0]), 2)
-    >>> np.allclose(z.T @ z, np.eye(2))
-    True
-    """
-    return _learn_and_transform(Polynomial(), x, degree, raw)
-
-
 NS_USAGE = "`ns` takes one variable, `df`, `knots` and `intercept`."
 
 
 class NaturalSpline:
-    """Cubic splines that are straight lines beyond the data; see `Intervals`.
+    """Cubic splines that are straight lines beyond the data; used like `Intervals`.
 
     Notes
     -----
-    Cubic B-splines with fourfold knots at the ends of the data; of their
+    Cubic B-splines with fourfold knots at the ends of the data, and inner ones at
+    quantiles unless given; of their
     combinations those whose second derivative is zero at both ends, in the
     coordinates of Householder's decomposition, as R has them.
     """
@@ -293,20 +279,9 @@ class NaturalSpline:
         return np.asarray(basis[:, self._first :] @ self._natural)
 
 
-def ns(
-    x: Any,
-    df: int | None = None,
-    knots: Sequence[float] | None = None,
-    intercept: bool = False,
-) -> Any:
-    """Natural cubic splines of a variable, with knots at quantiles unless given."""
-    return _learn_and_transform(NaturalSpline(), x, df, knots, intercept)
-
-
-# By this attribute patsy knows that new data must be coded as the training data.
-cut.__patsy_stateful_transform__ = Intervals  # type: ignore[attr-defined]
-poly.__patsy_stateful_transform__ = Polynomial  # type: ignore[attr-defined]
-ns.__patsy_stateful_transform__ = NaturalSpline  # type: ignore[attr-defined]
+cut = _as_function(Intervals)
+poly = _as_function(Polynomial)
+ns = _as_function(NaturalSpline)
 
 
 def log(x: Any, base: float | None = None) -> Any:

@@ -129,8 +129,7 @@ class StoredFrame:
     columns: dict[str, StoredColumn]  # the columns
     index: pd.Index  # labels of the rows
 
-    def select_columns(self, names: Sequence[str]) -> "StoredFrame":
-        """Select columns."""
+    def __getitem__(self, names: Sequence[str]) -> "StoredFrame":
         return StoredFrame({name: self.columns[name] for name in names}, self.index)
 
     def to_frame(self) -> pd.DataFrame:

@@ -44,7 +44,6 @@ from vstatkit.formula.parse import (
     check_rows,
     choose_columns,
     class_codes,
-    make_coding,
     response_levels,
     response_values,
     split_levels,
@@ -471,36 +470,29 @@ def parse_source(
     seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
     _check_outside(named, columns, seen.n_rows)
     reading = resolve_formula(named, seen.frame.reindex(columns=columns))
-    plan = _make_plan(
-        formula, reading, seen, intercept=intercept, missing=missing, factors=factors
-    )
+    options: Any = {"intercept": intercept, "missing": missing, "factors": factors}
+    plan = _make_plan(formula, reading, seen, **options)
     if not named.trusted:
         _check_untrusted(plan.info)
     check_space(8 * seen.n_rows * (plan.columns.size + len(plan.used) + 2))
     stored = write_rows(plan, n_jobs)
     check_rows(stored.rows.size, seen.n_rows, used)
     examples = seen.replace_missing_dates(stored.examples[plan.used])
-    coding = make_coding(
-        reading,
-        plan.info,
-        plan.columns,
-        examples.reset_index(drop=True),
-        intercept=intercept,
-        missing=missing,
-        factors=factors,
-        states=states_of(plan.sides.right),
-    )
     parsed = assemble_parsed(
         formula,
-        coding,
+        reading,
         stored.response,
+        info=plan.info,
+        columns=plan.columns,
+        examples=examples.reset_index(drop=True),
         X=stored.X,
         rows=stored.rows,
         n_rows=seen.n_rows,
-        frame=stored.data.select_columns(coding.variables),
-        data=stored.data.select_columns(plan.used),
+        data=stored.data[plan.used],
+        states=states_of(plan.sides.right),
+        **options,
     )
-    return StreamedFormula(parsed, stored.data.select_columns(beside), seen.n_rows)
+    return StreamedFormula(parsed, stored.data[list(beside)], seen.n_rows)
 
 
 def _check_outside(named: FormulaNames, columns: pd.Index, n_rows: int) -> None:
