@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import FormulaError
+from vstatkit.formula import patsy_engine, r_syntax, sandbox
 from vstatkit.formula.expressions import (
     PATSY_BUILTINS,
     SAFE_FUNCTIONS,
@@ -29,26 +30,8 @@ from vstatkit.formula.expressions import (
     wrap_response,
 )
 from vstatkit.formula.input_checks import holds_text, list_names, suggest_name
-from vstatkit.formula.patsy_engine import (
-    Environment,
-    add_functions,
-    environment_of,
-    read_tree,
-    visible_names,
-)
-from vstatkit.formula.r_syntax import (
-    advise_function,
-    check_prefixes,
-    check_signs,
-    translate_r,
-)
-from vstatkit.formula.sandbox import (
-    MAX_COLUMNS,
-    check_codes,
-    check_lengths,
-    check_text,
-    check_width,
-)
+from vstatkit.formula.patsy_engine import Environment
+from vstatkit.formula.sandbox import MAX_COLUMNS
 from vstatkit.formula.terms import Model, build_model, distinct_codes, written_factors
 
 _STRING = re.compile(r"""(?P<quoted>\bQ\(\s*)?(["'])(?P<text>(?:\\.|(?!\2).)*)\2""")
@@ -183,7 +166,7 @@ class ResolvedFormula:
             for code in distinct_codes(self.model.terms)
             if code not in self.model.columns
         ]
-        visible = visible_names(self.environment) if codes else {}
+        visible = patsy_engine.visible_names(self.environment) if codes else {}
         return {
             use.name: visible[use.name]
             for code in codes
@@ -223,27 +206,29 @@ def read_names(
     """
     trusted = environment is not None
     if not trusted and isinstance(formula, str):
-        check_text(formula)
+        sandbox.check_text(formula)
     check_formula(formula)
     # Names that the caller has stay the caller's, whatever they mean to R.
-    own = {} if environment is None else visible_names(environment)
-    text = translate_r(formula, lambda name: name in columns or name in own)
+    own = {} if environment is None else patsy_engine.visible_names(environment)
+    text = r_syntax.translate_r(formula, lambda name: name in columns or name in own)
     text = settle_names(text, columns)
     text = expand_dot(text, [c for c in columns if c not in not_in_dot])
     if not trusted:
-        check_lengths([text.partition("~")[0]])
+        sandbox.check_lengths([text.partition("~")[0]])
     text = wrap_response(text)
     with add_quoting_hints(formula, columns):
-        check_signs(text)
-        tree = read_tree(text)
+        r_syntax.check_signs(text)
+        tree = patsy_engine.read_tree(text)
     codes = list(written_factors(tree))
     if environment is None:
-        environment = environment_of({**SAFE_FUNCTIONS, "np": np})
-        check_lengths(codes)
+        environment = patsy_engine.environment_of({**SAFE_FUNCTIONS, "np": np})
+        sandbox.check_lengths(codes)
     else:
-        environment = add_functions(environment, SAFE_FUNCTIONS)
+        environment = patsy_engine.add_functions(environment, SAFE_FUNCTIONS)
     with add_quoting_hints(formula, columns):
-        _check_names(codes, columns, visible_names(environment), trusted=trusted)
+        _check_names(
+            codes, columns, patsy_engine.visible_names(environment), trusted=trusted
+        )
     if not trusted:
         check_trusted(codes, columns)
     return FormulaNames(tree, codes, environment, trusted)
@@ -270,13 +255,13 @@ def read_formula(
 def resolve_formula(named: FormulaNames, frame: pd.DataFrame) -> ResolvedFormula:
     """List the terms of a formula; a stranger's is judged by the data."""
     if not named.trusted:
-        check_codes(named.codes, frame)
+        sandbox.check_codes(named.codes, frame)
     model = named.model(frame.columns)
     for code in distinct_codes(model.left):
         if code not in model.columns:
             check_operands(code, frame)
     if not named.trusted:
-        check_width(model.terms, frame)
+        sandbox.check_width(model.terms, frame)
     return ResolvedFormula(model, frame, named.environment)
 
 
@@ -301,7 +286,7 @@ def outside_columns(
     named: FormulaNames, columns: pd.Index, n_rows: int
 ) -> dict[str, Any]:
     """Find the caller's arrays that are as long as the data: they are columns too."""
-    visible = visible_names(named.environment)
+    visible = patsy_engine.visible_names(named.environment)
     names = dict.fromkeys(name for code in named.codes for name in names_in(code))
     arrays = {
         name: np.asarray(visible[name])
@@ -325,7 +310,7 @@ def _check_names(
             # Python would look for a `y` within `x`, of a column `x.y`.
             if isinstance(node, ast.Attribute) and ast.unparse(node) in known:
                 raise FormulaError(f"{ast.unparse(node)!r} is no name to Python.")
-        check_prefixes(tree, known, names)
+        r_syntax.check_prefixes(tree, known, names)
         for name, quoted, called in find_uses(tree):
             elsewhere = not quoted and (
                 name in PATSY_BUILTINS or name in names or hasattr(builtins, name)
@@ -338,7 +323,7 @@ def _check_names(
                 )
             if called:
                 raise FormulaError(
-                    advise_function(name, code, tree, known, trusted=trusted)
+                    r_syntax.advise_function(name, code, tree, known, trusted=trusted)
                 )
             raise FormulaError(
                 f"{name!r} is not a column of the data{suggest_name(name, columns)} "

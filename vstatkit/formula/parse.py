@@ -12,35 +12,11 @@ import pandas as pd
 
 from vstatkit._typing import Bools, DataLike, Floats, Ints
 from vstatkit.exceptions import ConstantResponseWarning, FormulaError
+from vstatkit.formula import design_matrix, input_checks
 from vstatkit.formula.coding import Coding, categorical_variables
-from vstatkit.formula.design_matrix import (
-    INTERCEPT,
-    FactorCoding,
-    Missing,
-    arrange_columns,
-    bare_info,
-    build_matrices,
-    check_missing_option,
-    first_rows,
-    level_counts,
-    recode_info,
-    recode_matrix,
-    separate_factors,
-)
+from vstatkit.formula.design_matrix import INTERCEPT, FactorCoding, Missing
 from vstatkit.formula.expressions import plain_name, quote
-from vstatkit.formula.input_checks import (
-    as_frame,
-    check_dates,
-    check_finite,
-    check_infinite,
-    check_mistakes,
-    count_missing,
-    first_non_number,
-    list_names,
-    replace_missing_dates,
-    row_name,
-    suggest_name,
-)
+from vstatkit.formula.input_checks import as_frame, list_names, row_name, suggest_name
 from vstatkit.formula.names import ResolvedFormula, read_formula
 from vstatkit.formula.patsy_engine import (
     Environment,
@@ -131,7 +107,7 @@ class Recipe:
     def repeat(self) -> Coding:
         """Code again with the names that the formula was read with."""
         coding = self._parse(environment_of(self.names)).coding
-        restore_states(bare_info(coding.info), self.states)
+        restore_states(design_matrix.bare_info(coding.info), self.states)
         return coding
 
     def predictors(self, nobs: int, n_dropped: int) -> pd.DataFrame | None:
@@ -196,20 +172,20 @@ def parse(
     columns : tuple of int, optional
         Columns of the design matrix to use, as an earlier parse has chosen them.
     """
-    check_missing_option(missing)
+    design_matrix.check_missing_option(missing)
     reading = read_formula(formula, as_frame(data), environment, not_in_dot)
     model, frame = reading.model, reading.frame
     right_names = variables(model.right, frame.columns)
     used = list(dict.fromkeys([*right_names, *variables(model.left, frame.columns)]))
-    check_infinite(frame, used)
+    input_checks.check_infinite(frame, used)
     bare = set(model.columns.values())
-    check_dates(frame, [name for name in used if name in bare])
-    n_missing = count_missing(frame, used)
+    input_checks.check_dates(frame, [name for name in used if name in bare])
+    n_missing = input_checks.count_missing(frame, used)
     if fresh:
-        check_mistakes(model, frame, missing, n_missing, len(frame))
-    plain = replace_missing_dates(frame.reset_index(drop=True))
-    left, right = build_matrices(
-        separate_factors(model, factors),
+        input_checks.check_mistakes(model, frame, missing, n_missing, len(frame))
+    plain = input_checks.replace_missing_dates(frame.reset_index(drop=True))
+    left, right = design_matrix.build_matrices(
+        design_matrix.separate_factors(model, factors),
         plain,
         reading.environment,
         missing,
@@ -218,11 +194,13 @@ def parse(
     rows = right.rows
     check_rows(rows.size, len(plain), used)
     response = read_response(left, DroppedRows(len(plain) - rows.size, n_missing))
-    info = recode_info(right.info, model, plain, factors)
-    right = recode_matrix(right, info)
+    info = design_matrix.recode_info(right.info, model, plain, factors)
+    right = design_matrix.recode_matrix(right, info)
     if columns is None:
         places = choose_columns(info.column_names, intercept, formula)
-        places = arrange_columns(info, places, first_rows(info, right.values))
+        places = design_matrix.arrange_columns(
+            info, places, design_matrix.first_rows(info, right.values)
+        )
     else:
         places = check_column_places(columns, info.column_names, intercept)
     parsed = assemble_parsed(
@@ -240,7 +218,7 @@ def parse(
         missing=missing,
         factors=factors,
     )
-    check_finite(parsed.X, parsed.names, allow_missing=missing == "pass")
+    input_checks.check_finite(parsed.X, parsed.names, allow_missing=missing == "pass")
     return parsed
 
 
@@ -288,7 +266,7 @@ def assemble_parsed(
         frame=data[names],
         data=data,
         coding=coding,
-        levels=level_counts(info)[columns],
+        levels=design_matrix.level_counts(info)[columns],
     )
 
 
@@ -330,7 +308,7 @@ def response_values(
             "the left-hand side must be one response; it has the columns "
             f"{', '.join(names)}."
         )
-    check_finite(left.values, names, first=first)
+    input_checks.check_finite(left.values, names, first=first)
     return left.values[:, 0], None
 
 
@@ -595,7 +573,7 @@ def observation_weights(column: pd.Series | None) -> Floats | None:
     try:
         weights = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
-        value = first_non_number(column)
+        value = input_checks.first_non_number(column)
         raise ValueError(
             f"`weights` must be numbers; got values such as {value!r}. Name a "
             "column of numbers."

@@ -11,22 +11,8 @@ import pandas as pd
 
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.design_matrix import (
-    HINT,
-    FactorCoding,
-    Missing,
-    PlainInfo,
-    arrange_columns,
-    check_missing_categories,
-    check_missing_option,
-    common_rows,
-    first_rows,
-    indicator_columns,
-    plain_info,
-    recode_info,
-    recode_matrix,
-    separate_factors,
-)
+from vstatkit.formula import design_matrix, parse
+from vstatkit.formula.design_matrix import HINT, FactorCoding, Missing, PlainInfo
 from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.names import (
@@ -36,18 +22,7 @@ from vstatkit.formula.names import (
     read_names,
     resolve_formula,
 )
-from vstatkit.formula.parse import (
-    DroppedRows,
-    ParsedFormula,
-    Response,
-    assemble_parsed,
-    check_rows,
-    choose_columns,
-    class_codes,
-    response_levels,
-    response_values,
-    split_levels,
-)
+from vstatkit.formula.parse import DroppedRows, ParsedFormula, Response
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,
@@ -96,13 +71,15 @@ class Sides:
         """Code a batch as `build_matrices` would code it within all the data."""
         how = self.missing
         if how == "pass":
-            check_missing_categories(batch, self.variables)
+            design_matrix.check_missing_categories(batch, self.variables)
             left = _code(self.left, batch, "drop")
             if len(left.rows) < len(batch):
                 batch = batch.loc[left.rows]
             return left, _code(self.right, batch, "keep")
         batch = drop_incomplete_rows(self.stateful, batch)
-        return common_rows(_code(self.left, batch, how), _code(self.right, batch, how))
+        return design_matrix.common_rows(
+            _code(self.left, batch, how), _code(self.right, batch, how)
+        )
 
 
 def learn_sides(
@@ -127,7 +104,7 @@ def learn_sides(
         select: Callable[[pd.DataFrame], pd.DataFrame],
         how: OnMissing,
     ) -> SideInfo:
-        plain = plain_info(model, terms, rows)
+        plain = design_matrix.plain_info(model, terms, rows)
         if plain is not None:
             return plain
 
@@ -330,10 +307,10 @@ class RowWriter:
         plan = self._plan
         plain = plan.seen.replace_missing_dates(batch)
         left, right = plan.sides.code(plain)
-        X = recode_matrix(right, plan.info).values[:, plan.columns]
+        X = design_matrix.recode_matrix(right, plan.info).values[:, plan.columns]
         passes = plan.sides.missing == "pass"
         check_finite(X, plan.names, allow_missing=passes, first=self._n_kept)
-        y, levels = response_values(left, self._n_kept)
+        y, levels = parse.response_values(left, self._n_kept)
         firsts: dict[Level, int] = {}
         if levels is not None:
             for level, row in _first_labels(y.astype(np.int64), right.rows):
@@ -402,15 +379,15 @@ class RowWriter:
         )
 
     def _response(self, file: GrowingArray) -> Response:
-        levels = response_levels(self._plan.sides.left)
+        levels = parse.response_levels(self._plan.sides.left)
         if levels is None:
             return Response(file.map_array(), None, ())
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
         seen = self._plan.seen
         dropped = DroppedRows(seen.n_rows - self._n_kept, seen.n_missing)
-        classes, unused = split_levels(levels, occurs, dropped)
-        places, codes = file.map_array(), class_codes(occurs)
+        classes, unused = parse.split_levels(levels, occurs, dropped)
+        places, codes = file.map_array(), parse.class_codes(occurs)
         if not unused:
             return Response(places, classes, unused)
         y = GrowingArray(np.float64)
@@ -459,7 +436,7 @@ def parse_source(
     columns, further passes find their levels and the states of stateful transforms.
     The last pass codes the rows and writes them to disk.
     """
-    check_missing_option(missing)
+    design_matrix.check_missing_option(missing)
     columns = pd.Index(source.columns, dtype=object)
     named = read_names(formula, columns, environment, beside)
     model = named.model(columns)
@@ -476,9 +453,9 @@ def parse_source(
         _check_untrusted(plan.info)
     check_space(8 * seen.n_rows * (plan.columns.size + len(plan.used) + 2))
     stored = write_rows(plan, n_jobs)
-    check_rows(stored.rows.size, seen.n_rows, used)
+    parse.check_rows(stored.rows.size, seen.n_rows, used)
     examples = seen.replace_missing_dates(stored.examples[plan.used])
-    parsed = assemble_parsed(
+    parsed = parse.assemble_parsed(
         formula,
         reading,
         stored.response,
@@ -532,30 +509,34 @@ def _make_plan(
     check_dates(frame, [name for name in used if name in bare])
     check_mistakes(model, frame, missing, seen.n_missing, seen.n_rows)
     sides = learn_sides(
-        separate_factors(model, factors),
+        design_matrix.separate_factors(model, factors),
         seen.replace_missing_dates(frame),
         lambda: map(seen.replace_missing_dates, seen.batches()),
         environment=reading.environment,
         missing=missing,
         variables=right,
     )
-    info = recode_info(sides.right, model, frame, factors)
-    columns = choose_columns(info.column_names, intercept, formula)
-    columns = arrange_columns(info, columns, _first_rows(info, sides, seen))
+    info = design_matrix.recode_info(sides.right, model, frame, factors)
+    columns = parse.choose_columns(info.column_names, intercept, formula)
+    columns = design_matrix.arrange_columns(
+        info, columns, _first_rows(info, sides, seen)
+    )
     names = tuple(plain_name(info.column_names[j]) for j in columns)
     return Plan(seen, sides, used, columns, names, info)
 
 
 def _first_rows(info: SideInfo, sides: Sides, seen: Survey) -> Ints:
     """Find the first row in which each column is not zero, as `first_rows` does."""
-    indicators = indicator_columns(info)
+    indicators = design_matrix.indicator_columns(info)
     first = np.full(len(info.column_names), -1)
     if not indicators.size:
         return first
     n_before = 0
     for batch in seen.batches():
-        right = recode_matrix(sides.code(seen.replace_missing_dates(batch))[1], info)
-        rows = first_rows(info, right.values)
+        right = design_matrix.recode_matrix(
+            sides.code(seen.replace_missing_dates(batch))[1], info
+        )
+        rows = design_matrix.first_rows(info, right.values)
         new = (first < 0) & (rows >= 0)
         first[new] = n_before + rows[new]
         n_before += len(right.values)
