@@ -139,13 +139,8 @@ class Coding:
         bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
         if not passes and bad.size:
             self._check_present(frame.iloc[bad])
-        check_finite(
-            X,
-            self.names,
-            allow_missing=passes,
-            where="the new data: ",
-            labels=frame.index,
-        )
+        names, where = self.names, "the new data: "
+        check_finite(X, names, allow_missing=passes, where=where, labels=frame.index)
         return X
 
     def _check_present(self, frame: pd.DataFrame) -> None:
@@ -215,22 +210,21 @@ class Coding:
         """
         references = self.info.references
         factors = [
-            (code, levels, references.get(code, 0))
+            (references.get(code, 0), code, levels)
             for code, levels in self.info.levels.items()
             if levels and category_name(code) == name
         ]
-        factors.sort(key=lambda factor: (factor[2] == 0, factor[0] == name))
-        return factors[0][1][factors[0][2]] if factors else None
+        factors.sort(key=lambda factor: (factor[0] == 0, factor[1] == name))
+        return factors[0][2][factors[0][0]] if factors else None
 
     def own_columns(self, name: str) -> tuple[int, ...]:
         """Columns of a variable that enters as it is; none where it does otherwise."""
         places: list[int] = []
         for term, place in self.info.slices.items():
-            if name not in [column for code in term for column in columns_in(code)]:
-                continue
-            if len(term) > 1 or category_name(term[0]) != name:
-                return ()
-            places += range(place.start, place.stop)
+            if any(name in columns_in(code) for code in term):
+                if len(term) > 1 or category_name(term[0]) != name:
+                    return ()
+                places += range(place.start, place.stop)
         return tuple(np.flatnonzero(np.isin(self.columns, places)).tolist())
 
     def _check_columns(self, frame: pd.DataFrame) -> None:
@@ -256,12 +250,11 @@ class Coding:
             if levels is None or name not in frame.columns:
                 continue
             given = frame[name].dropna()
-            strange = given[~given.isin(levels)]
-            if len(strange):
-                level = strange.iloc[0]  # whole numbers are written without a point
-                level = f"{level:.15g}" if isinstance(level, float) else str(level)
+            for level in given[~given.isin(levels)]:
+                # Whole numbers are written without a point, however they came.
+                text = f"{level:.15g}" if isinstance(level, float) else str(level)
                 raise FormulaError(
-                    f"the new data have {level!r} in {name!r}; the training "
+                    f"the new data have {text!r} in {name!r}; the training "
                     f"data have {list_names(levels)}. Leave such rows out, or "
                     "give them one of these levels."
                 ) from None

@@ -139,9 +139,9 @@ def _compare_other_columns(
 
     Columns that number rows, or copies, are not compared; their names are returned.
     """
-    own = {*parsed.coding.variables, parsed.response}
+    own = [*parsed.coding.variables, parsed.response]
     ignored, numberings = [], []
-    for name in parsed.data.columns.difference(list(own), sort=False):
+    for name in parsed.data.columns.difference(own, sort=False):
         column = parsed.data[name]
         values = _value_codes(column)
         if values is None or _are_clusters(values, unit_of_row):
@@ -189,8 +189,8 @@ def _may_number(column: pd.Series) -> bool:
     """Whether a column has successive whole numbers, as a numbering of copies has."""
     if not is_number_kind(column.dtype) or column.isna().any():
         return False
-    levels = np.unique(column.to_numpy(dtype=np.float64))
-    return bool(levels.size > 1 and (np.diff(levels) == 1).all())
+    steps = np.diff(np.unique(column.to_numpy(dtype=np.float64)))
+    return bool(steps.size and (steps == 1).all())
 
 
 def _numbers_copies(values: Ints, codes: Ints) -> bool:
@@ -304,8 +304,7 @@ def _near_copies(parsed: ParsedFormula, some: slice) -> list[str]:
 
 def _squared_correlations(X: Floats, y: Floats) -> Floats:
     """Squared correlations of columns with y; 0 for constant columns."""
-    X, y = _unit_columns(X), _unit_columns(y[:, None])
-    return np.asarray((y.T @ X)[0] ** 2)
+    return np.asarray((_unit_columns(y[:, None]).T @ _unit_columns(X))[0] ** 2)
 
 
 def _unit_columns(X: Floats) -> Floats:

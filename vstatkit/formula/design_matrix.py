@@ -231,8 +231,6 @@ def _codes(column: pd.Series, levels: Levels) -> Ints | None:
 
 
 Missing = Literal["drop", "raise", "pass"]  # what is done with missing values
-# What to do where missing values are refused.
-HINT = "\nUse missing='drop' to leave rows with missing values out."
 
 
 def check_missing_option(missing: str) -> None:
@@ -254,35 +252,30 @@ def build_matrices(
 
     `variables` are the columns that the right-hand side reads.
     """
+    how: OnMissing = "keep" if missing == "pass" else missing
     if missing == "pass":
         check_missing_categories(frame, variables)
         left = _learn_left(model, frame, environment, "drop")
         if len(left.rows) < len(frame):
             frame = frame.loc[left.rows]
-        return _learn_both(model, frame, environment, "keep")
-    if missing == "raise":
-        return _learn_both(model, frame, environment, "raise", HINT)
-    stateful = model.stateful_columns(frame.columns)
-    complete = frame.dropna(subset=stateful) if stateful else frame
-    frame = complete if len(complete) else frame
-    return _learn_both(model, frame, environment, "drop")
+    elif missing == "drop":
+        stateful = model.stateful_columns(frame.columns)
+        complete = frame.dropna(subset=stateful) if stateful else frame
+        frame = complete if len(complete) else frame
+    return _learn_both(model, frame, environment, how)
 
 
 def _learn_both(
-    model: Model,
-    frame: pd.DataFrame,
-    environment: Environment,
-    missing: OnMissing,
-    hint: str = "",
+    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
 ) -> tuple[Matrix, Matrix]:
     """Learn both sides, without the engine where the columns are plain."""
     right = _learn_plain(model, model.right, frame, missing)
     if right is not None:
-        left = _learn_left(model, frame, environment, missing, hint)
+        left = _learn_left(model, frame, environment, missing)
         if left.info.column_names:
             return common_rows(left, right)
     # Without a response, the engine says that there is none.
-    return learn(model, frame, environment, missing=missing, hint=hint)
+    return learn(model, frame, environment, missing=missing)
 
 
 def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
@@ -294,16 +287,12 @@ def common_rows(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _learn_left(
-    model: Model,
-    frame: pd.DataFrame,
-    environment: Environment,
-    missing: OnMissing,
-    hint: str = "",
+    model: Model, frame: pd.DataFrame, environment: Environment, missing: OnMissing
 ) -> Matrix:
-    matrix = _learn_plain(model, model.left, frame, missing)
-    if matrix is not None:
-        return matrix
-    return learn_side(model, model.left, frame, environment, missing=missing, hint=hint)
+    left = _learn_plain(model, model.left, frame, missing)
+    if left is None:
+        left = learn_side(model, model.left, frame, environment, missing=missing)
+    return left
 
 
 def _learn_plain(
@@ -328,24 +317,20 @@ def check_missing_categories(frame: pd.DataFrame, variables: Sequence[str]) -> N
 # Levels of a factor, or combinations of levels, that one column of codes may have.
 MAX_LEVELS = 64
 
+# Levels up to which trees split sets of levels by default. Of three levels, a set
+# splits off one: the column does what three indicators do, and counts as one predictor
+# where predictors are tried at random. With more levels the best of many sets fits
+# noise, and indicators are more accurate in simulations.
 FEW_LEVELS = 3
-"""Levels up to which trees split sets of levels by default.
-
-Of three levels, a set splits off one: the column does what three indicators do, and
-counts as one predictor where predictors are tried at random. With more levels the best
-of many sets fits noise, and indicators are more accurate in simulations.
-"""
 
 FactorCoding = Literal["treatment", "indicators", "trees", "splits", "whole"]
-"""How factors are coded.
-
-"treatment" leaves the reference out, as linear models need it. "indicators" has a
-column for every level, or combination of levels; two levels need one. "trees" and
-"splits" are for learners that split sets of levels themselves: a factor of 3 to
-`FEW_LEVELS` ("trees") or `MAX_LEVELS` ("splits") levels has one column of codes, and an
-ordered one a column of numbers. "whole" is the coding of files up to layout 7 and of
-tables without a formula: codes for unordered factors that are in no product,
-"treatment" for others.
+"""How factors are coded: "treatment" leaves the reference out, as linear models need
+it. "indicators" has a column for every level, or combination of levels; two levels
+need one. "trees" and "splits" are for learners that split sets of levels themselves:
+a factor of 3 to `FEW_LEVELS` ("trees") or `MAX_LEVELS` ("splits") levels has one
+column of codes, and an ordered one a column of numbers. "whole" is the coding of
+files up to layout 7 and of tables without a formula: codes for unordered factors that
+are in no product, "treatment" for others.
 """
 
 CODINGS: tuple[FactorCoding, ...] = get_args(FactorCoding)
@@ -418,10 +403,9 @@ class RecodedInfo:
         for term, place in self.slices.items():
             block = columns[(columns >= place.start) & (columns < place.stop)]
             if self._has_indicators(term):
-                never = first[block] < 0
                 if not self._number_factors(term):
-                    block, never = block[~never], never[~never]
-                block = block[np.lexsort((first[block], never))]
+                    block = block[first[block] >= 0]
+                block = block[np.lexsort((first[block], first[block] < 0))]
                 if len(term) == 1 and len(block) == 2:
                     block = block[1:]
             arranged += block.tolist()
@@ -456,17 +440,13 @@ class RecodedInfo:
             return [":".join(term)]
         if term in self.info.slices and not self._alike_factors(term):
             return list(self.info.column_names[self.info.slices[term]])
-        parts = {code: self._factor_names(code) for code in term}
         alike, numbers = self._alike_factors(term), self._number_factors(term)
-        sets = product(*(parts[code] for code in alike))
         # The last of several columns of numbers changes slowest, as in patsy.
-        others = product(*(parts[code] for code in numbers[::-1]))
-        columns = [column[::-1] for column in others]
-        codes, names = (*alike, *numbers), []
-        for levels in sets:
-            for column in columns:
-                part_of = dict(zip(codes, (*levels, *column), strict=True))
-                names.append(":".join(part_of[code] for code in term))
+        slowest_first = (*alike, *numbers[::-1])
+        names = []
+        for parts in product(*(self._factor_names(code) for code in slowest_first)):
+            part_of = dict(zip(slowest_first, parts, strict=True))
+            names.append(":".join(part_of[code] for code in term))
         return names
 
     def _factor_names(self, code: str) -> list[str]:
@@ -571,8 +551,9 @@ def _recode_whole(
 def _has_arguments(code: str) -> bool:
     """Tell `C(column, ...)` from `C(column)` and a column."""
     node = parse_code(code).body
-    call = isinstance(node, ast.Call) and bare_name(code) is None
-    return call and (len(node.args) > 1 or bool(node.keywords))  # type: ignore[attr-defined]
+    if not isinstance(node, ast.Call) or bare_name(code) is not None:
+        return False
+    return len(node.args) > 1 or bool(node.keywords)
 
 
 def _n_levels(info: SideInfo, term: Iterable[str]) -> int:

@@ -135,16 +135,16 @@ def find_uses(tree: ast.AST) -> Iterator[Use]:
 
 def names_in(code: str) -> list[str]:
     """Names that a piece of code reads or calls, quoted columns included."""
-    if _is_name(code):
-        return [code]
-    return [use.name for use in find_uses(parse_code(code))]
+    return [use.name for use in _uses_in(code)]
 
 
 def columns_in(code: str) -> list[str]:
     """Names in a piece of code that columns may have: those that are not called."""
-    if _is_name(code):
-        return [code]
-    return [use.name for use in find_uses(parse_code(code)) if not use.called]
+    return [use.name for use in _uses_in(code) if not use.called]
+
+
+def _uses_in(code: str) -> Iterable[Use]:
+    return [Use(code)] if _is_name(code) else find_uses(parse_code(code))
 
 
 def _is_name(code: str) -> bool:

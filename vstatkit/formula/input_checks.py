@@ -90,7 +90,7 @@ def _plain_column(column: pd.Series) -> pd.Series:
     extension = isinstance(kind, pd.api.extensions.ExtensionDtype)
     if is_number_kind(kind) or not extension:
         return column.astype(np.float64)
-    return column.astype(object).where(column.notna(), None)
+    return as_objects(column)
 
 
 def is_number(column: pd.Series) -> bool:
@@ -151,12 +151,14 @@ def date_advice(name: str) -> str:
 
 def replace_missing_dates(frame: pd.DataFrame) -> pd.DataFrame:
     """Write missing dates and times as None: patsy takes NaT for a date."""
-    gaps = {
-        name: frame[name].astype(object).where(frame[name].notna(), None)
-        for name in frame.columns
-        if frame[name].dtype.kind in "mM" and frame[name].isna().any()
-    }
+    dates = (name for name in frame.columns if frame[name].dtype.kind in "mM")
+    gaps = {name: as_objects(frame[name]) for name in dates if frame[name].isna().any()}
     return frame.assign(**gaps) if gaps else frame
+
+
+def as_objects(column: pd.Series) -> pd.Series:
+    """Convert a column to objects, with None for missing values."""
+    return column.astype(object).where(column.notna(), None)
 
 
 def suggest_name(name: str, columns: Sequence[str] | pd.Index) -> str:
@@ -179,15 +181,18 @@ def row_name(label: Any) -> str:
 def check_infinite(frame: pd.DataFrame, used: Sequence[str]) -> None:
     """Refuse columns with infinite values."""
     for name in used:
-        column = frame[name]
-        if not pd.api.types.is_float_dtype(column.dtype):
-            continue
-        rows = np.flatnonzero(np.isinf(column.to_numpy()))
-        if rows.size:
-            raise FormulaError(
-                f"column {name!r} must be finite; {rows.size} value(s) are infinite, "
-                f"the first in row {rows[0]}. Remove or replace them."
-            )
+        if pd.api.types.is_float_dtype(frame[name].dtype):
+            rows = np.flatnonzero(np.isinf(frame[name].to_numpy()))
+            check_no_infinite(name, rows.size, rows[0] if rows.size else 0)
+
+
+def check_no_infinite(name: str, count: int, first: int) -> None:
+    """Refuse a column with infinite values, the first of them in row `first`."""
+    if count:
+        raise FormulaError(
+            f"column {name!r} must be finite; {count} value(s) are infinite, the first "
+            f"in row {first}. Remove or replace them."
+        )
 
 
 def check_finite(
@@ -419,17 +424,17 @@ def _conversion(name: str, numbers: list[str], others: bool) -> str:
 
 
 def check_empty(missing: Mapping[str, int], n_rows: int) -> None:
-    """Refuse columns without any value, given the missing values of every column."""
+    """Refuse columns without any value, given the missing values of each."""
     empty = [name for name, count in missing.items() if count == n_rows]
-    if len(empty) == 1:
-        raise FormulaError(
-            f"column {empty[0]!r} has no value: all {n_rows} rows are missing. Leave "
-            "it out of the formula, or fill it in."
-        )
     if empty:
+        several = len(empty) > 1
+        which = (
+            f"the columns {list_names(empty)}" if several else f"column {empty[0]!r}"
+        )
+        have, them = ("have", "them") if several else ("has", "it")
         raise FormulaError(
-            f"the columns {list_names(empty)} have no value: all {n_rows} rows are "
-            "missing. Leave them out of the formula, or fill them in."
+            f"{which} {have} no value: all {n_rows} rows are missing. Leave {them} out "
+            f"of the formula, or fill {them} in."
         )
 
 

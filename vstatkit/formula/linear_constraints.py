@@ -59,8 +59,8 @@ def linear_constraint(
 
     `R` is "x1 = x2, x3 = 0", or a matrix with a column for each parameter. In words, 0
     is zero, also where rows are called by numbers. `predictors` are columns of the data
-    whose effects are among the parameters. Returns `coefs` and `constants` of `coefs @
-    params = constants`, shapes (r, m) and (r,), and a text for each.
+    whose effects are among the parameters. Returns `coefs` and `constants` of
+    `coefs @ params = constants`, shapes (r, m) and (r,), and a text for each.
     """
     texts: list[str] = []
     if isinstance(R, str):
@@ -68,12 +68,12 @@ def linear_constraint(
         texts = [part.strip() for part in R.split(",")]
     else:
         coefs = _matrix(R)
+        constants = np.zeros(len(coefs))
         if coefs.shape[1] != len(names):
             raise ValueError(
                 f"`R` must have a column for each of the {len(names)} estimates; "
                 f"got {coefs.shape[1]}."
             )
-        constants = np.zeros(len(coefs))
     if len(texts) != len(coefs):
         texts = [f"c{j}" for j in range(len(coefs))]
     return coefs, constants, texts
@@ -147,7 +147,6 @@ def _is_number(name: str) -> bool:
 def _suggest_word(R: str, words: Sequence[str]) -> str:
     """Say of the first word that is in no name which one was probably meant."""
     known = {part for word in words for part in re.findall(r"\w+", word)}
-    for word in re.findall(r"[^\W\d]\w*", R):
-        if word not in known:
-            return f"\n{word!r} is not among them{suggest_name(word, words)}"
-    return ""
+    unknown = (word for word in re.findall(r"[^\W\d]\w*", R) if word not in known)
+    word = next(unknown, None)
+    return f"\n{word!r} is not among them{suggest_name(word, words)}" if word else ""

@@ -48,8 +48,7 @@ def settle_names(formula: str, columns: Sequence[str] | pd.Index) -> str:
 
     Names that are read as they are written stay as they are.
     """
-    odd = [name for name in columns if not is_plain(str(name))]
-    if not odd and formula.isascii():
+    if formula.isascii() and all(is_plain(str(name)) for name in columns):
         return formula
     known, alike = set(columns), _columns_by_form(columns)
     parts, end = [], 0
@@ -80,7 +79,7 @@ def _settle_words(text: str, known: set[str], alike: dict[str, str]) -> str:
     written = []
     for word in _words(text):
         meant = word if word in known else alike.get(_form(word))
-        if meant is not None and _is_word(word):
+        if meant is not None and (word[0].isalpha() or word[0] == "_"):
             odd = not is_plain(meant) and meant not in _OPERATORS
             word = q_call(meant) if odd else meant  # noqa: PLW2901
         written.append(word)
@@ -100,10 +99,6 @@ def _words(text: str) -> list[str]:
             words.append(sign)
         within = part
     return words
-
-
-def _is_word(word: str) -> bool:
-    return word[0].isalpha() or word[0] == "_"
 
 
 @contextmanager
@@ -161,11 +156,8 @@ class ResolvedFormula:
 
         Functions that every formula may use are not among them.
         """
-        codes = [
-            code
-            for code in distinct_codes(self.model.terms)
-            if code not in self.model.columns
-        ]
+        codes = distinct_codes(self.model.terms)
+        codes = [code for code in codes if code not in self.model.columns]
         visible = patsy_engine.visible_names(self.environment) if codes else {}
         return {
             use.name: visible[use.name]

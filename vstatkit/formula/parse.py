@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -193,7 +193,7 @@ def parse(
     )
     rows = right.rows
     check_rows(rows.size, len(plain), used)
-    response = read_response(left, DroppedRows(len(plain) - rows.size, n_missing))
+    response = read_response(left, len(plain) - rows.size, n_missing)
     info = design_matrix.recode_info(right.info, model, plain, factors)
     right = design_matrix.recode_matrix(right, info)
     if columns is None:
@@ -255,12 +255,10 @@ def assemble_parsed(
         ),
     )
     return ParsedFormula(
-        y=response.y,
+        **vars(response),
         X=X,
         names=tuple(coding.names),
         response=plain_name(formula.partition("~")[0].strip()),
-        classes=response.classes,
-        unused_levels=response.unused_levels,
         rows=rows,
         n_dropped=n_rows - rows.size,
         frame=data[names],
@@ -279,21 +277,21 @@ class Response:
     unused_levels: tuple[Any, ...]
 
 
-class DroppedRows(NamedTuple):
-    """Rows that were dropped for missing values."""
+def read_response(
+    left: Matrix, n_dropped: int, n_missing: Mapping[str, int]
+) -> Response:
+    """Read the response: numbers, or codes of the levels that occur.
 
-    n_rows: int  # how many
-    n_missing: Mapping[str, int]  # missing values of every column of the formula
-
-
-def read_response(left: Matrix, dropped: DroppedRows) -> Response:
-    """Read the response: numbers, or codes of the levels that occur."""
+    For messages, `n_missing` has the missing values of every column of the formula, for
+    which `n_dropped` rows were dropped.
+    """
     values, levels = response_values(left)
     if levels is None:
         return Response(values, None, ())
     places = values.astype(np.int64)
     occurs = np.bincount(places, minlength=len(levels)) > 0
-    return Response(class_codes(occurs)[places], *split_levels(levels, occurs, dropped))
+    classes, unused = split_levels(levels, occurs, n_dropped, n_missing)
+    return Response(class_codes(occurs)[places], classes, unused)
 
 
 def response_values(
@@ -329,27 +327,21 @@ def _level_places(indicators: Floats, levels: tuple[Any, ...]) -> Floats:
 
 
 def split_levels(
-    levels: tuple[Any, ...], occurs: Bools, dropped: DroppedRows
+    levels: tuple[Any, ...], occurs: Bools, n_dropped: int, n_missing: Mapping[str, int]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """List the levels that occur, and those that do not; refuse fewer than two."""
     classes = tuple(compress(levels, occurs))
-    if len(classes) < 2:
-        raise FormulaError(
-            "a categorical response needs at least two levels; got "
-            f"{classes!r}{_dropping_note(dropped)}."
-        )
-    return classes, tuple(compress(levels, ~occurs))
-
-
-def _dropping_note(dropped: DroppedRows) -> str:
-    """Say which columns rows were dropped for, and what to do about it."""
-    names = [repr(name) for name, count in dropped.n_missing.items() if count]
-    if not dropped.n_rows or not names:
-        return ""
-    return (
-        f" after dropping {dropped.n_rows:,} rows with missing values (in "
+    if len(classes) >= 2:
+        return classes, tuple(compress(levels, ~occurs))
+    names = [repr(name) for name, count in n_missing.items() if count]
+    dropping = (
+        f" after dropping {n_dropped:,} rows with missing values (in "
         f"{list_names(names)}). Leave such columns out of the formula, fill them in, "
         "or use missing='pass', with which trees keep missing numbers"
+    )
+    raise FormulaError(
+        "a categorical response needs at least two levels; got "
+        f"{classes!r}{dropping if n_dropped and names else ''}."
     )
 
 
@@ -495,17 +487,16 @@ def take_column(
     gaps = np.flatnonzero(column.isna())
     if gaps.size:
         row = row_name(index[np.asarray(rows)[gaps[0]]])
+        otherwise = {
+            "groups": "each of them a group of its own",
+            "weights": "them the weight 0",
+        }[argument]
         raise ValueError(
             f"`{argument}` must not have missing values; {gaps.size:,} value(s) are "
-            f"missing, the first in row {row}. {_MISSING[argument]}"
+            f"missing, the first in row {row}. Leave such rows out, or give "
+            f"{otherwise}."
         )
     return column
-
-
-_MISSING = {
-    "groups": "Leave such rows out, or give each of them a group of its own.",
-    "weights": "Leave such rows out, or give them the weight 0.",
-}
 
 
 def column_name(
@@ -521,8 +512,6 @@ def column_name(
     >>> column_name("w"), column_name([1.0, 2.0]), column_name(None)
     ('w', 'given', None)
     >>> data = pd.DataFrame({"w": [1.0, 2.0]})
-    >>> column_name(data["w"], data["w"], data)
-    'w'
     >>> column_name(data["w"] ** 2, data["w"] ** 2, data)
     'given'
     """

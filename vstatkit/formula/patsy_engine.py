@@ -126,18 +126,11 @@ def read_tree(formula: str) -> Any:
 
 
 def learn(
-    model: Model,
-    frame: pd.DataFrame,
-    environment: Environment,
-    *,
-    missing: OnMissing,
-    hint: str = "",
+    model: Model, frame: pd.DataFrame, environment: Environment, *, missing: OnMissing
 ) -> tuple[Matrix, Matrix]:
-    """Build both design matrices of training data; `hint` ends messages."""
+    """Build both design matrices of training data."""
     sides = _terms(model, model.left), _terms(model, model.right)
-    left, right = _build(
-        patsy.dmatrices, sides, frame, environment, missing=missing, hint=hint
-    )
+    left, right = _build(patsy.dmatrices, sides, frame, environment, missing)
     return _matrix(left), _matrix(right)
 
 
@@ -146,13 +139,18 @@ def _build(
     sides: tuple[list[patsy.Term], list[patsy.Term]],
     frame: pd.DataFrame,
     environment: Environment,
-    *,
     missing: OnMissing,
-    hint: str,
 ) -> Any:
     options = {"NA_action": _action(missing), "return_type": "dataframe"}
-    with engine_errors(hint=hint):
+    with engine_errors(hint=_hint(missing)):
         return build(patsy.ModelDesc(*sides), frame, environment, **options)
+
+
+def _hint(missing: OnMissing) -> str:
+    """Say what to do if missing values are refused."""
+    if missing != "raise":
+        return ""
+    return "\nUse missing='drop' to leave rows with missing values out."
 
 
 def learn_side(
@@ -162,12 +160,10 @@ def learn_side(
     environment: Environment,
     *,
     missing: OnMissing,
-    hint: str = "",
 ) -> Matrix:
     """Build the design matrix of some of the terms alone; see `learn`."""
     sides: Any = [], _terms(model, terms)
-    built = _build(patsy.dmatrix, sides, frame, environment, missing=missing, hint=hint)
-    return _matrix(built)
+    return _matrix(_build(patsy.dmatrix, sides, frame, environment, missing))
 
 
 def learn_batches(
@@ -177,26 +173,23 @@ def learn_batches(
     environment: Environment,
     *,
     missing: OnMissing,
-    hint: str = "",
 ) -> SideInfo:
     """Learn some of the terms from data that come in batches; see `learn`.
 
     `batches` reads the data from the beginning; it is called once for the levels and
     once more for whatever stateful transforms have to know.
     """
-    with engine_errors(hint=hint):
+    with engine_errors(hint=_hint(missing)):
         (info,) = design_matrix_builders(
             [_terms(model, terms)], batches, environment, _action(missing)
         )
     return _PatsyInfo(info)
 
 
-def code_rows(
-    info: SideInfo, frame: pd.DataFrame, missing: OnMissing, hint: str = ""
-) -> Matrix:
+def code_rows(info: SideInfo, frame: pd.DataFrame, missing: OnMissing) -> Matrix:
     """Code rows as the engine learnt to, and drop those that lack something."""
     assert isinstance(info, _PatsyInfo)
-    with engine_errors(hint=hint):
+    with engine_errors(hint=_hint(missing)):
         (built,) = patsy.build_design_matrices(
             [info.info], frame, NA_action=_action(missing), return_type="dataframe"
         )
@@ -283,15 +276,9 @@ def engine_errors(prefix: str = "", hint: str = "") -> Iterator[None]:
 
 # What code in a formula raises; names and files that it lacks pass through.
 _OTHER_ERRORS = (
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    LookupError,
-    AssertionError,
+    *(TypeError, ValueError, AttributeError, ArithmeticError, LookupError),
+    *(AssertionError, MemoryError, SyntaxError),
     RuntimeError,  # too deep a recursion is one
-    MemoryError,
-    SyntaxError,
 )
 
 
@@ -310,12 +297,11 @@ class _PatsyInfo:
 
     @property
     def levels(self) -> Mapping[str, tuple[Any, ...] | None]:
-        return {
-            factor.code: tuple(facts.categories)
-            if facts.type == "categorical"
-            else None
-            for factor, facts in self.info.factor_infos.items()
-        }
+        levels = {}
+        for factor, facts in self.info.factor_infos.items():
+            numbers = facts.type != "categorical"
+            levels[factor.code] = None if numbers else tuple(facts.categories)
+        return levels
 
     @property
     def slices(self) -> Mapping[Codes, slice]:

@@ -206,22 +206,22 @@ class _Writer:
         if self._is_package(place):
             return ""
         if self._is_call(place):
-            return self._function(name)
+            if self._known(name):
+                return name
+            if name == "offset":
+                raise FormulaError(NO_OFFSET)
+            return "" if name == "c" else RENAMED_FUNCTIONS.get(name, name)
         if self._near(place, 1) == "=":
             inner = self._open[-1] if self._open else ""
             return RENAMED_OPTIONS.get((inner, name), name)
+        return self._value(place, name)
+
+    def _value(self, place: int, name: str) -> str:
         if self._known(name) or not self._in_arithmetic:
             return name
         if name in ("T", "F") and self._near(place, -1).endswith("="):
             return {"T": "True", "F": "False"}[name]
         return CONSTANTS.get(name, name)
-
-    def _function(self, name: str) -> str:
-        if self._known(name):
-            return name
-        if name == "offset":
-            raise FormulaError(NO_OFFSET)
-        return "" if name == "c" else RENAMED_FUNCTIONS.get(name, name)
 
     def _operator(self, place: int, text: str) -> str:
         if text == "~":
@@ -250,9 +250,11 @@ class _Writer:
             called = place >= back and self._is_call(place - back)
             name = self._tokens[place - back].text if called else ""
             self._open.append(name)
-            return "[" if name == "c" and not self._known(name) else "("
-        name = self._open.pop() if self._open else ""
-        return "]" if name == "c" and not self._known(name) else ")"
+        else:
+            name = self._open.pop() if self._open else ""
+        if name == "c" and not self._known(name):  # a vector is a list
+            return "[" if text == "(" else "]"
+        return text
 
 
 _SHIFTED = (
@@ -268,18 +270,14 @@ SHIFTS = {
     **dict.fromkeys(("diff", "d", "D", "S"), ("diff", ".diff({periods})")),
 }
 
-_SMOOTH = (
-    "Trees need no smooth terms: write the column alone. For kernels that are linear "
-    "in their columns use bs(x, df=5) or cr(x, df=5)."
-)
-
-_LEVELS = (
-    "Set the levels in the data, as by pd.Categorical(values, levels, ordered=True)."
-)
 
 # Advice for functions that have no counterpart.
 OTHER_FUNCTIONS = {
-    **dict.fromkeys(("s", "ti", "t2", "lo", "rcs", "pspline"), _SMOOTH),
+    **dict.fromkeys(
+        ("s", "ti", "t2", "lo", "rcs", "pspline"),
+        "Trees need no smooth terms: write the column alone. For kernels that are "
+        "linear in their columns use bs(x, df=5) or cr(x, df=5).",
+    ),
     **dict.fromkeys(
         ("rank", "cumsum", "mean", "sd", "median", "quantile"),
         "Formulas apply functions element by element, because learners see subsamples. "
@@ -289,7 +287,11 @@ OTHER_FUNCTIONS = {
         ("strata", "cluster", "frailty", "re"),
         "Give clusters of rows as groups='column'; they are resampled whole.",
     ),
-    **dict.fromkeys(("ordered", "relevel"), _LEVELS),
+    **dict.fromkeys(
+        ("ordered", "relevel"),
+        "Set the levels in the data, as by "
+        "pd.Categorical(values, levels, ordered=True).",
+    ),
 }
 
 _STATA = re.compile(r"(?P<kind>i|ib\d+|c|[LFDS])(?P<steps>\d*)")
@@ -364,14 +366,11 @@ def _check_prefix(
         return
     if prefix in names and hasattr(names[prefix], column):
         return
-    written = f"{prefix}.{column}"
-    if match["kind"] in SHIFTS:
-        raise FormulaError(
-            f"{written!r} is Stata's notation, and "
-            f"{_shift_advice(match['kind'], column, match['steps'])}"
-        )
-    plain = quote(column)
-    instead = plain if match["kind"] == "c" else f"C({plain})"
+    kind, written, plain = match["kind"], f"{prefix}.{column}", quote(column)
+    if kind in SHIFTS:
+        advice = _shift_advice(kind, column, match["steps"])
+        raise FormulaError(f"{written!r} is Stata's notation, and {advice}")
+    instead = plain if kind == "c" else f"C({plain})"
     raise FormulaError(f"{written!r} is Stata's notation; write {instead}.")
 
 
@@ -398,14 +397,13 @@ def advise_function(
         and node.func.id == name
     )
     said = f"there is no function {name!r}, which {code[:80]!r} calls"
-    arguments = [
-        argument.id for argument in call.args if isinstance(argument, ast.Name)
-    ]
+    arguments = (node.id for node in call.args if isinstance(node, ast.Name))
     column = next((name for name in arguments if name in columns), "x")
     if name in SHIFTS:
-        more = call.args[1] if len(call.args) > 1 else None
-        whole = isinstance(more, ast.Constant) and isinstance(more.value, int)
-        steps = str(more.value) if whole else ""  # type: ignore[union-attr]
+        steps = ""
+        for more in call.args[1:2]:
+            if isinstance(more, ast.Constant) and isinstance(more.value, int):
+                steps = str(more.value)
         return f"{said}; {_shift_advice(name, column, steps)}"
     if name in OTHER_FUNCTIONS:
         return f"{said}. {OTHER_FUNCTIONS[name]}"

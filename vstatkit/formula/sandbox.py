@@ -61,8 +61,7 @@ def check_text(formula: str) -> None:
     depth = 0
     for letter in formula:
         depth += (letter in "([{") - (letter in ")]}")
-        if depth > MAX_NESTING:
-            raise FormulaError(_nesting_message())
+        _check_nesting(depth)
 
 
 def check_lengths(codes: Sequence[str]) -> None:
@@ -118,10 +117,12 @@ def check_width(terms: Sequence[Sequence[str]], frame: pd.DataFrame) -> None:
         )
 
 
-def _nesting_message() -> str:
-    return (
-        f"a formula given as text may be nested {MAX_NESTING} deep; this one is more."
-    )
+def _check_nesting(depth: int) -> None:
+    if depth > MAX_NESTING:
+        raise FormulaError(
+            f"a formula given as text may be nested {MAX_NESTING} deep; this one is "
+            "more."
+        )
 
 
 def _refusal(node: ast.AST, why: str) -> FormulaError:
@@ -139,8 +140,7 @@ class _Judge:
 
     def kind(self, node: ast.AST) -> str:
         self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise FormulaError(_nesting_message())
+        _check_nesting(self._depth)
         kind = self._kind(node)
         self._depth -= 1
         return kind
@@ -208,38 +208,35 @@ class _Judge:
         return "number"
 
     def _list(self, node: ast.List | ast.Tuple) -> str:
-        for element in node.elts:
-            self._setting(element)
+        self._settings(node.elts)
         return "setting"
 
-    def _setting(self, node: ast.AST) -> None:
+    def _settings(self, nodes: Sequence[ast.AST]) -> None:
         """Refuse options of functions that are computed from columns."""
-        if _reads_data(node) or self.kind(node) == "category":
-            raise _refusal(node, "options are numbers, text, lists or contrasts.")
+        for node in nodes:
+            if _reads_data(node) or self.kind(node) == "category":
+                raise _refusal(node, "options are numbers, text, lists or contrasts.")
 
     def _call(self, node: ast.Call) -> str:
         name = _function_name(node)
         if any(keyword.arg is None for keyword in node.keywords):
             raise _refusal(node, "arguments are written one by one.")
-        options: list[ast.AST] = [keyword.value for keyword in node.keywords]
         if name in SAFE_FUNCTIONS and name not in _SPLINES:
             return self._elementwise_call(node, name)
         if name == "Q":
             raise _refusal(node, "Q takes one text, the name of a column.")
+        options: list[ast.AST] = [keyword.value for keyword in node.keywords]
+        if name in _CONTRASTS or name == "ContrastMatrix":
+            self._settings([*node.args, *options])
+            return "setting"
         if name == "te":
             self.numbers(node.args)
-            rest = options
-        elif name in _CONTRASTS or name == "ContrastMatrix":
-            rest = [*node.args, *options]
+            self._settings(options)
         else:
             low, high = _ARITY.get(name, (1, 8))
             if not low <= len(node.args) <= high:
                 raise _refusal(node, f"{name} has other arguments.")
-            rest = [*node.args[1:], *options]
-        for option in rest:
-            self._setting(option)
-        if name in _CONTRASTS or name == "ContrastMatrix":
-            return "setting"
+            self._settings([*node.args[1:], *options])
         if name in _SPLINES or name in _SCALERS or name == "te":
             self.numbers(node.args[:1])
             _spline_columns(node)

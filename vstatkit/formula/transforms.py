@@ -221,9 +221,8 @@ class NaturalSpline:
     Notes
     -----
     Cubic B-splines with fourfold knots at the ends of the data, and inner ones at
-    quantiles unless given; of their
-    combinations those whose second derivative is zero at both ends, in the
-    coordinates of Householder's decomposition, as R has them.
+    quantiles unless given; of their combinations those whose second derivative is zero
+    at both ends, in the coordinates of Householder's decomposition, as R has them.
     """
 
     def __init__(self) -> None:

@@ -12,17 +12,16 @@ import pandas as pd
 from vstatkit._typing import Floats, Ints
 from vstatkit.exceptions import DataError, FormulaError
 from vstatkit.formula import design_matrix, parse
-from vstatkit.formula.design_matrix import HINT, FactorCoding, Missing, PlainInfo
+from vstatkit.formula.design_matrix import FactorCoding, Missing, PlainInfo
 from vstatkit.formula.expressions import plain_name
 from vstatkit.formula.input_checks import check_dates, check_finite, check_mistakes
 from vstatkit.formula.names import (
-    FormulaNames,
     ResolvedFormula,
     outside_columns,
     read_names,
     resolve_formula,
 )
-from vstatkit.formula.parse import DroppedRows, ParsedFormula, Response
+from vstatkit.formula.parse import ParsedFormula, Response
 from vstatkit.formula.patsy_engine import (
     Environment,
     Matrix,
@@ -111,8 +110,7 @@ def learn_sides(
         def read() -> Iterator[pd.DataFrame]:
             return skip_empty(map(select, batches()))
 
-        hint = HINT if how == "raise" else ""
-        return learn_batches(model, terms, read, environment, missing=how, hint=hint)
+        return learn_batches(model, terms, read, environment, missing=how)
 
     def rows_with_response(batch: pd.DataFrame) -> pd.DataFrame:
         return batch.loc[_code(left, batch, "drop").rows]
@@ -156,8 +154,7 @@ def _code(info: SideInfo, batch: pd.DataFrame, missing: OnMissing) -> Matrix:
         if matrix is not None:
             return matrix
         engine = info.engine_info()
-    hint = HINT if missing == "raise" else ""
-    return replace(code_rows(engine, batch, missing, hint), info=info)
+    return replace(code_rows(engine, batch, missing), info=info)
 
 
 def has_levels(info: SideInfo) -> bool:
@@ -385,8 +382,8 @@ class RowWriter:
         occurs = np.zeros(len(levels), dtype=bool)
         occurs[[place for side, _, place in self._firsts if side == RESPONSE]] = True
         seen = self._plan.seen
-        dropped = DroppedRows(seen.n_rows - self._n_kept, seen.n_missing)
-        classes, unused = parse.split_levels(levels, occurs, dropped)
+        n_dropped = seen.n_rows - self._n_kept
+        classes, unused = parse.split_levels(levels, occurs, n_dropped, seen.n_missing)
         places, codes = file.map_array(), parse.class_codes(occurs)
         if not unused:
             return Response(places, classes, unused)
@@ -445,7 +442,11 @@ def parse_source(
     needed = variables(model.left, columns) if missing == "pass" else used
     bare = set(model.columns.values())
     seen = survey(source, read, used, bare, needed=needed, n_jobs=n_jobs)
-    _check_outside(named, columns, seen.n_rows)
+    for name in outside_columns(named, columns, seen.n_rows):
+        raise FormulaError(
+            f"{name!r} is not a column of the data. Arrays cannot be used with data "
+            "that are read in batches; make it a column of the data."
+        )
     reading = resolve_formula(named, seen.frame.reindex(columns=columns))
     options: Any = {"intercept": intercept, "missing": missing, "factors": factors}
     plan = _make_plan(formula, reading, seen, **options)
@@ -470,15 +471,6 @@ def parse_source(
         **options,
     )
     return StreamedFormula(parsed, stored.data[list(beside)], seen.n_rows)
-
-
-def _check_outside(named: FormulaNames, columns: pd.Index, n_rows: int) -> None:
-    """Raise an error if the formula uses an array of the caller as a column."""
-    for name in outside_columns(named, columns, n_rows):
-        raise FormulaError(
-            f"{name!r} is not a column of the data. Arrays cannot be used with data "
-            "that are read in batches; make it a column of the data."
-        )
 
 
 def _check_untrusted(right: SideInfo) -> None:

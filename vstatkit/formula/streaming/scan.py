@@ -9,7 +9,12 @@ import numpy as np
 import pandas as pd
 
 from vstatkit.exceptions import DataError, FormulaError
-from vstatkit.formula.input_checks import as_frame, is_number_kind
+from vstatkit.formula.input_checks import (
+    as_frame,
+    as_objects,
+    check_no_infinite,
+    is_number_kind,
+)
 from vstatkit.sources.source import Part, Source, parts_of
 from vstatkit.workers import CalledOffError, go_on, in_parallel, one_at_a_time
 
@@ -89,9 +94,11 @@ class RowSummary:
             self.rows.append(frame.iloc[places - first].set_axis(pd.Index(places)))
 
     def has_room(self, later: "RowSummary") -> bool:
-        """Whether the summary of the next rows can be joined."""
-        columns = self.columns.items()
-        return all(seen.has_room(later.columns[name]) for name, seen in columns)
+        """Whether the levels of the next rows are not too many to be joined."""
+        return all(
+            len(seen.firsts.keys() | later.columns[name].firsts.keys()) <= MAX_VALUES
+            for name, seen in self.columns.items()
+        )
 
     def join(self, later: "RowSummary") -> None:
         """Join the summary of the next rows."""
@@ -164,11 +171,6 @@ class ColumnSummary:
         self.firsts.update(new)
         return list(new.values())
 
-    def has_room(self, later: "ColumnSummary") -> bool:
-        """Whether the levels of later rows are not too many."""
-        more = sum(level not in self.firsts for level in later.firsts)
-        return len(self.firsts) + more <= MAX_VALUES
-
     def join(self, later: "ColumnSummary", first: int) -> list[int]:
         """Join the summary of the rows from `first` on; return rows with new levels."""
         for kinds, more in ((self.known, later.known), (self.absent, later.absent)):
@@ -178,15 +180,6 @@ class ColumnSummary:
             self.first_infinite = first + later.first_infinite
         self.n_infinite += later.n_infinite
         return self._note({level: first + row for level, row in later.firsts.items()})
-
-    def check_finite(self) -> None:
-        """Raise an error if there are infinite values."""
-        if self.n_infinite:
-            raise FormulaError(
-                f"column {self.name!r} must be finite; {self.n_infinite} value(s) are "
-                f"infinite, the first in row {self.first_infinite}. Remove or replace "
-                "them."
-            )
 
     def kind(self, source: str) -> Any:
         """Return the dtype of the column over all batches."""
@@ -211,13 +204,11 @@ class ColumnSummary:
 
 def _join_categories(kinds: list[Any]) -> pd.CategoricalDtype:
     """Join categories in the order of their first appearance."""
-    given = [kind for kind in kinds if isinstance(kind, pd.CategoricalDtype)]
-    if len(given) == 1:
-        return given[0]
-    joined = given[0].categories
-    for kind in given[1:]:
+    first, *others = (kind for kind in kinds if isinstance(kind, pd.CategoricalDtype))
+    joined = first.categories
+    for kind in others:
         joined = joined.append(kind.categories.difference(joined, sort=False))
-    return pd.CategoricalDtype(joined, ordered=given[0].ordered)
+    return pd.CategoricalDtype(joined, ordered=first.ordered) if others else first
 
 
 class Portion(NamedTuple):
@@ -260,10 +251,7 @@ class Survey:
 
     def replace_missing_dates(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Write missing dates and times as None, in all batches."""
-        gaps = {
-            name: frame[name].astype(object).where(frame[name].notna(), None)
-            for name in self.dates_with_gaps
-        }
+        gaps = {name: as_objects(frame[name]) for name in self.dates_with_gaps}
         return frame.assign(**gaps) if gaps else frame
 
 
@@ -281,10 +269,9 @@ def survey(
     Columns in `finite` must not have infinite values.
     """
     how = (columns, bare, needed)
-    seen, parts = RowSummary(*how), parts_of(source)
+    seen, parts, portions = RowSummary(*how), parts_of(source), []
     given = [(part,) for part in parts]
     answers = map_parts(_summarise, given, shared=how, n_jobs=n_jobs)
-    portions = []
     with closing(answers):
         for part, summary in zip(parts, answers, strict=True):
             portions.append(Portion(part, seen.n_rows, seen.n_complete))
@@ -295,15 +282,19 @@ def survey(
     if seen.n_rows == 0:
         raise FormulaError("`data` has no rows.")
     for name in finite:
-        seen.columns[name].check_finite()
+        column = seen.columns[name]
+        check_no_infinite(name, column.n_infinite, column.first_infinite)
     kinds = {name: column.kind(str(source)) for name, column in seen.columns.items()}
-    dates = [name for name, kind in kinds.items() if kind.kind in "mM"]
-    gaps = tuple(name for name in dates if seen.columns[name].n_missing)
+    n_missing = {name: column.n_missing for name, column in seen.columns.items()}
     return Survey(
         parts=tuple(portions),
         kinds=kinds,
-        dates_with_gaps=gaps,
-        n_missing={name: column.n_missing for name, column in seen.columns.items()},
+        dates_with_gaps=tuple(
+            name
+            for name, kind in kinds.items()
+            if kind.kind in "mM" and n_missing[name]
+        ),
+        n_missing=n_missing,
         n_rows=seen.n_rows,
         frame=pd.concat([conform(rows, kinds) for rows in seen.rows]),
     )
@@ -326,14 +317,10 @@ def _read(part: Part, columns: Sequence[str], seen: RowSummary) -> None:
 def conform(frame: pd.DataFrame, kinds: dict[str, Any]) -> pd.DataFrame:
     """Convert the columns of a batch to the dtypes of all the data."""
     changed = {
-        name: _cast(frame[name], kind)
+        name: as_objects(frame[name])
+        if kind == np.object_
+        else frame[name].astype(kind)
         for name, kind in kinds.items()
         if frame[name].dtype != kind
     }
     return frame.assign(**changed) if changed else frame
-
-
-def _cast(column: pd.Series, kind: Any) -> pd.Series:
-    if kind == np.object_:
-        return column.astype(object).where(column.notna(), None)
-    return column.astype(kind)
