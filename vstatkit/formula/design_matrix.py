@@ -514,7 +514,7 @@ def recode_info(
     terms = [
         term
         for term in model.right
-        if not (len(term) == 1 and len(info.levels[term[0]] or "two") == 1)
+        if len(term) != 1 or len(info.levels[term[0]] or "two") != 1
     ]
     terms.sort(key=lambda term: bool(term) and not alike.issuperset(term))
     most = {"trees": FEW_LEVELS, "splits": MAX_LEVELS}.get(factors, 0)

@@ -281,16 +281,9 @@ SAFE_FUNCTIONS: dict[str, Any] = {
     name: getattr(np, name)
     for name in dir(np)
     if isinstance(getattr(np, name), np.ufunc) and getattr(np, name).signature is None
-} | {
-    "where": np.where,
-    "clip": np.clip,
-    "round": np.round,
-    "r_round": r_round,
-    "log": log,
-    "poly": poly,
-    "ns": ns,
-    "cut": cut,
 }
+SAFE_FUNCTIONS |= {"where": np.where, "clip": np.clip, "round": np.round}
+SAFE_FUNCTIONS |= {"r_round": r_round, "log": log, "poly": poly, "ns": ns, "cut": cut}
 
 
 _SAFE_NODES = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from vstatkit.exceptions import FormulaError
@@ -162,10 +163,9 @@ def _interaction(left: Side, right: Side, max_terms: int) -> Side:
     _check_no_intercept(right)
     _check_number(len(left.terms) * len(right.terms), max_terms)
     terms: Products = {}
-    for first in left.terms.values():
-        for other in right.terms.values():
-            codes = tuple(dict.fromkeys(first + other))
-            terms.setdefault(frozenset(codes), codes)
+    for first, other in product(left.terms.values(), right.terms.values()):
+        codes = tuple(dict.fromkeys(first + other))
+        terms.setdefault(frozenset(codes), codes)
     return Side(terms)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,24 +95,21 @@ def learn_sides(
     numeric.
     """
     stateful = [] if missing != "drop" else model.stateful_columns(rows.columns)
-    complete_rows = partial(drop_incomplete_rows, stateful)
 
-    def learn(
-        terms: Sequence[Codes],
-        select: Callable[[pd.DataFrame], pd.DataFrame],
-        how: OnMissing,
-    ) -> SideInfo:
-        plain = design_matrix.plain_info(model, terms, rows)
-        if plain is not None:
-            return plain
-
-        def read() -> Iterator[pd.DataFrame]:
-            return skip_empty(map(select, batches()))
-
-        return learn_batches(model, terms, read, environment, missing=how)
+    def complete_rows(batch: pd.DataFrame) -> pd.DataFrame:
+        return drop_incomplete_rows(stateful, batch)
 
     def rows_with_response(batch: pd.DataFrame) -> pd.DataFrame:
         return batch.loc[_code(left, batch, "drop").rows]
+
+    def learn(terms: Sequence[Codes], select: Any, how: OnMissing) -> SideInfo:
+        def read() -> Iterator[pd.DataFrame]:
+            return skip_empty(map(select, batches()))
+
+        plain = design_matrix.plain_info(model, terms, rows)
+        if plain is not None:
+            return plain
+        return learn_batches(model, terms, read, environment, missing=how)
 
     if missing == "pass":
         left = learn(model.left, complete_rows, "drop")
